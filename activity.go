@@ -63,7 +63,7 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 	if a.err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(a.err)}
 	}
-	payload, err := encode(a.in, in)
+	payload, err := encode(a.in, in, replay.PayloadLimit(ctx.x))
 	if err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(fmt.Errorf("activity %s: %w", a.name, err))}
 	}
@@ -89,7 +89,7 @@ func (a Activity[In, Out]) Do(fn func(context.Context, In) (Out, error)) Activit
 		if err != nil {
 			return history.Payload{}, err
 		}
-		result, err := encode(a.out, out)
+		result, err := encode(a.out, out, author.MaxPayload(ctx))
 		if err != nil {
 			return history.Payload{}, fmt.Errorf("result of activity %s: %w", a.name, Permanent(err))
 		}

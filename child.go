@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/replay"
 )
 
-// ChildOption is an option of Orchestration.Call and Orchestration.Start: ID, Version, Abandon, Within.
+// ChildOption is an option of Orchestration.Call and Orchestration.Start: ID, Version, Abandon, Retry, Within.
 type ChildOption interface {
 	applyChild(*childSettings)
 }
@@ -59,7 +59,7 @@ func (o Orchestration[In, Out]) Call(ctx *Context, in In, opts ...ChildOption) (
 // and when the orchestration ends in any way; but see Abandon. Its future is then ready at once, with a *Cancelled, even if the child
 // takes longer to end.
 func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) *Future[Out] {
-	s, err := o.child(in)
+	s, err := o.child(in, replay.PayloadLimit(ctx.x))
 	if err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(err)}
 	}
@@ -77,7 +77,7 @@ func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) 
 // exactly once. If there is an instance of that id already, nothing happens, and it is not reported. The error is that of an input
 // that does not encode or is too large, of an invalid id or version, or a *Cancelled in a context that is done.
 func (o Orchestration[In, Out]) StartDetached(ctx *Context, id string, in In, opts ...DetachedOption) error {
-	s, err := o.child(in)
+	s, err := o.child(in, replay.PayloadLimit(ctx.x))
 	if err != nil {
 		return err
 	}
@@ -91,11 +91,11 @@ func (o Orchestration[In, Out]) StartDetached(ctx *Context, id string, in In, op
 	return authorError(ctx.x.Launch(*s.call.Child, s.call.Payload, ctx.scope))
 }
 
-func (o Orchestration[In, Out]) child(in In) (*childSettings, error) {
+func (o Orchestration[In, Out]) child(in In, limit int) (*childSettings, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	payload, err := encode(o.in, in)
+	payload, err := encode(o.in, in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("orchestration %s: %w", o.name, err)
 	}
@@ -136,7 +136,7 @@ func (o Orchestration[In, Out]) ContinueAsNew(ctx *Context, in In, opts ...Conti
 	if is := ctx.x.Name(); is != o.name {
 		return zero, fmt.Errorf("pawl: an instance of orchestration %s cannot continue as %s; start it as a child, or detached", is, o.name)
 	}
-	payload, err := encode(o.in, in)
+	payload, err := encode(o.in, in, replay.PayloadLimit(ctx.x))
 	if err != nil {
 		return zero, fmt.Errorf("orchestration %s: %w", o.name, err)
 	}

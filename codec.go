@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/payload"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -52,10 +53,10 @@ func unencodable(err error) error {
 	return f
 }
 
-func encode[T any](f form, v T) (history.Payload, error) { return f.encode(&v) }
+func encode[T any](f form, v T, limit int) (history.Payload, error) { return f.encode(&v, limit) }
 
-// encode encodes the value that ptr points to.
-func (f form) encode(ptr any) (history.Payload, error) {
+// encode encodes the value that ptr points to; limit is the maximum size in bytes.
+func (f form) encode(ptr any, limit int) (history.Payload, error) {
 	if f.none || f.err != nil {
 		return history.Payload{}, f.err
 	}
@@ -63,10 +64,10 @@ func (f form) encode(ptr any) (history.Payload, error) {
 	if err != nil {
 		return history.Payload{}, unencodable(err)
 	}
-	if len(data) > replay.MaxPayload {
+	if len(data) > limit {
 		return history.Payload{}, &Failure{history.Failure{
 			Code: history.CodeTooLarge, Permanent: true,
-			Message: fmt.Sprintf("%s encodes to %d bytes, and the limit is %d", reflect.TypeOf(ptr).Elem(), len(data), replay.MaxPayload),
+			Message: fmt.Sprintf("%s encodes to %d bytes, and the limit is %d", reflect.TypeOf(ptr).Elem(), len(data), limit),
 		}}
 	}
 	return history.Payload{Type: history.TypeJSON, Data: data}, nil
@@ -75,11 +76,11 @@ func (f form) encode(ptr any) (history.Payload, error) {
 // encodeAny encodes a value by its dynamic type.
 func encodeAny(v any) (history.Payload, error) {
 	if v == nil {
-		return encode[any](formOf[any](), nil)
+		return encode[any](formOf[any](), nil, pawlcodec.MaxInline)
 	}
 	ptr := reflect.New(reflect.TypeOf(v))
 	ptr.Elem().Set(reflect.ValueOf(v))
-	return formOfType(ptr.Type().Elem()).encode(ptr.Interface())
+	return formOfType(ptr.Type().Elem()).encode(ptr.Interface(), pawlcodec.MaxInline)
 }
 
 // decode decodes a payload to a T. An error is a *Failure that matches ErrUndecodable.
@@ -117,12 +118,12 @@ type codec[T any] struct {
 	err  error
 }
 
-// Encode implements author.Codec.
+// Encode implements author.Codec. Whether there is an object store is known to the caller only.
 func (c codec[T]) Encode(v T) (history.Payload, error) {
 	if c.err != nil {
 		return history.Payload{}, c.err
 	}
-	return encode(c.form, v)
+	return encode(c.form, v, pawlcodec.MaxStored)
 }
 
 // Decode implements author.Codec.

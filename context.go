@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Context gives an orchestration access to its instance. It is not a context.Context, so that it cannot be passed to a call that does I/O.
@@ -22,18 +23,19 @@ type Misuse = replay.Misuse
 
 // InstanceInfo describes the running instance.
 type InstanceInfo struct {
-	Instance  string // the instance id
-	Execution uint64 // number of the execution; continue-as-new increments it
-	Name      string // of the orchestration
-	Version   string // as recorded at the start; empty without versions
-	Length    uint64 // approximate length of the history: inputs applied and work scheduled; the same on replay
-	Parent    string // instance id of the parent; empty if it has none
+	Instance  string          // the instance id
+	Execution uint64          // number of the execution; continue-as-new increments it
+	Name      string          // of the orchestration
+	Version   string          // as recorded at the start; empty without versions
+	Length    uint64          // approximate length of the history: inputs applied and work scheduled; the same on replay
+	Parent    string          // instance id of the parent; empty if it has none
+	Headers   history.Headers // of the start: the trace context, and what its sender has declared
 }
 
 // Instance returns the description of the running instance.
 func Instance(ctx *Context) InstanceInfo {
 	id := ctx.x.Identity()
-	info := InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version(), Length: ctx.x.Length()}
+	info := InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version(), Length: ctx.x.Length(), Headers: ctx.x.Headers()}
 	if p := ctx.x.Parent(); p != nil {
 		info.Parent = p.Instance
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -129,7 +130,7 @@ func (e Event[T]) Send(ctx *Context, instance string, v T) error {
 func SendOrStart[In, Out, T any](
 	ctx *Context, o Orchestration[In, Out], id string, in In, e Event[T], v T, opts ...DetachedOption,
 ) error {
-	s, err := o.child(in)
+	s, err := o.child(in, replay.PayloadLimit(ctx.x))
 	if err != nil {
 		return err
 	}

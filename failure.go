@@ -47,6 +47,7 @@ var (
 	ErrInboxFull    = NewError(history.CodeInboxFull)    // more inputs arrived than the orchestration has read
 	ErrPanic        = NewError(history.CodePanic)        // the code panicked; Failure.Stack has the place
 	ErrPoison       = NewError(history.CodePoison)       // the activity has exhausted its claims
+	ErrRunTimeout   = NewError(history.CodeRunTimeout)   // the instance exceeded client.RunTimeout; it also matches ErrTimeout
 	ErrTimeout      = NewError(history.CodeTimeout)      // an attempt, or the whole call, exceeded its timeout
 	ErrUndecodable  = NewError(history.CodeUndecodable)  // a payload does not decode
 	ErrUnencodable  = NewError(history.CodeUnencodable)  // a type or a value cannot be a payload; see docs/guide/payloads.md
@@ -54,6 +55,12 @@ var (
 	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it also matches ErrTooLarge. See docs/guide/activities.md
 	ErrTooDeep      = NewError(history.CodeTooDeep)      // the child would exceed the maximum depth of children of children
 	ErrTooMany      = NewError(history.CodeTooMany)      // too many activities and children are outstanding
+)
+
+// Sentinels of updates, for the client that waits for the answer.
+var (
+	ErrUpdateEnded   = NewError(history.CodeEnded)   // the instance ended before it answered the update
+	ErrUpdateExpired = NewError(history.CodeExpired) // the deadline passed before the code received the update: it was not executed
 )
 
 // Sentinels of calls and starts that the limits of the action have rejected: see LimitOption. Retry does not repeat them, unless

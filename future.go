@@ -5,17 +5,26 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Future is a result that may not be available yet: of Start, After, Event.Next or Go. It belongs to the execution that made it.
+// Future is a result that may not be available yet: of Start, After, Event.Next, Update.Next or Go. It belongs to the execution that made it.
 type Future[T any] struct {
 	core    *replay.Future
 	form    form
-	sibling *returned[T] // nil: not of a sibling
+	sibling *returned[T] // nil: neither of a sibling nor of an update
 }
 
-// returned is what a sibling's function returned. It is not recorded, and so not encoded.
+// returned is what a sibling's function returned. It is not recorded, and so not encoded. Of an update it is made by fetch, once.
 type returned[T any] struct {
 	value T
 	err   error
+	fetch func() (T, error) // nil: of a sibling, or fetched
+}
+
+func (r *returned[T]) get() (T, error) {
+	if fetch := r.fetch; fetch != nil {
+		r.fetch = nil
+		r.value, r.err = fetch()
+	}
+	return r.value, r.err
 }
 
 // Get waits for the result. It may be called again and returns the same. The error is a *Failure, or a *Cancelled: of the future, or
@@ -30,7 +39,7 @@ func (f *Future[T]) Get(ctx *Context) (T, error) {
 		return zero, authorError(err)
 	}
 	if f.sibling != nil {
-		return f.sibling.value, f.sibling.err
+		return f.sibling.get()
 	}
 	return decode[T](f.form, p)
 }

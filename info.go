@@ -3,6 +3,8 @@ package pawl
 import (
 	"context"
 	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // ActivityInfo describes the run of an activity.
@@ -22,6 +24,8 @@ type ActivityInfo struct {
 	AttemptKey string
 	// Grace is the grace period of the activity; see ActivityBinding.WithGrace. It is 0 outside a worker.
 	Grace time.Duration
+	// Headers are those of the start of the instance: the trace context, and what its sender has declared.
+	Headers history.Headers
 }
 
 type infoKey struct{}

@@ -33,9 +33,12 @@ type CallOption interface {
 	applyCall(*replay.Call)
 }
 
-// Retry is a CallOption: a failed attempt is followed by another, after a backoff. Each attempt is a schedule of its own in history; all
-// have one idempotency key. Without this option there is one attempt. (A worker that dies is not a failed attempt: its activity is
-// given to another worker.)
+// Retry is a CallOption and a ChildOption: a failed attempt is followed by another, after a backoff. Each attempt is a schedule of its
+// own in history; those of an activity have one idempotency key. Without this option there is one attempt. (A worker that dies is not a
+// failed attempt: its activity is given to another worker.)
+//
+// Each attempt of a child is an instance of its own. With an explicit ID the further ones have the ids ID~2, ID~3 and so on. A child
+// that was cancelled is not started again.
 //
 // A failure that is Permanent, or one of Unless, is final; so is one of the action's limits, unless Limited is set. The error of the call is
 // that of the last attempt.
@@ -54,6 +57,8 @@ func (r Retry) applyCall(c *replay.Call) {
 		c.Retry.Unless = append(c.Retry.Unless, e.Code())
 	}
 }
+
+func (r Retry) applyChild(s *childSettings) { r.applyCall(&s.call) }
 
 type attemptTimeout time.Duration
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -53,7 +54,7 @@ type BindingOption interface {
 //
 //	orchestrator.New(cfg, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
 func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
-	b := author.Orchestration{Name: o.name, Err: o.err, Program: o.program(fn)}
+	b := author.Orchestration{Name: o.name, Err: o.err, Program: o.program(fn), Example: o.example}
 	if o.limits != nil {
 		b.Declared = *o.limits
 	}
@@ -61,6 +62,16 @@ func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...B
 		opt.applyBinding(&b)
 	}
 	return OrchestrationBinding{author.BindOrchestration(b)}
+}
+
+// example is the zero value of the input: forms begin with it.
+func (o Orchestration[In, Out]) example() []byte {
+	var in In
+	p, err := encode(o.in, in, pawlcodec.MaxInline)
+	if err != nil {
+		return nil
+	}
+	return p.Data
 }
 
 func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
@@ -79,7 +90,7 @@ func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) repl
 		if x.Continues() {
 			return replay.Ending{}
 		}
-		result, err := encode(o.out, out)
+		result, err := encode(o.out, out, replay.PayloadLimit(x))
 		if err != nil {
 			return failed(fmt.Errorf("result of orchestration %s: %w", o.name, err))
 		}

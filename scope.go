@@ -38,9 +38,9 @@ func Detach(ctx *Context) *Context { return DetachFor(ctx, defaultDetach) }
 
 // DetachFor returns a context that outlives the scope of ctx by at most d. There is no bound while that scope lasts. After it has ended,
 // or the instance was cancelled, outstanding work in the detached context continues, and operations may use the context, until d has passed
-// since that end; then the context is done, and its work is cancelled with cancel.ScopeEnded. All detached contexts of one scope and one d
-// share one bound, so that a sequence of compensations is bounded as a whole. The bound is a timer, rounded up to milliseconds; it is in
-// history only if it was needed. With zero or less there is no bound.
+// since the turn that decided on that end; then the context is done, and its work is cancelled with cancel.ScopeEnded. All detached contexts
+// of one scope and one d share one bound, so that a sequence of compensations is bounded as a whole. The bound is a timer, rounded up to
+// milliseconds; it is in history only if it was needed. With zero or less there is no bound.
 //
 // The end of the orchestration cancels detached work. A detached context of a detached context belongs to the scope that the first was
 // detached from.

@@ -76,7 +76,7 @@ func SideEffect[T any](ctx *Context, fn func() (T, error)) (T, error) {
 		if err != nil {
 			return history.Payload{}, author.ToFailure(err)
 		}
-		p, err := f.encode(&v)
+		p, err := f.encode(&v, replay.PayloadLimit(ctx.x))
 		if err != nil {
 			return history.Payload{}, author.ToFailure(err)
 		}

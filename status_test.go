@@ -45,6 +45,36 @@ func TestStatusGetReturnsTheLastValue(t *testing.T) {
 	}
 }
 
+func TestNamedStatusesAreIndependent(t *testing.T) {
+	names := make([]pawl.Status[int], history.MaxStatuses)
+	for i := range names {
+		names[i] = pawl.NewNamedStatus[int](fmt.Sprintf("s%d", i))
+	}
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		err := total.Set(ctx, tally{1, 2})
+		for i, s := range names {
+			err = errors.Join(err, s.Set(ctx, i))
+		}
+		err = errors.Join(err, names[0].Clear(ctx), names[1].Set(ctx, 7))
+		one, ok, err2 := names[1].Get(ctx)
+		zero, cleared, err3 := names[0].Get(ctx)
+		ninth := pawl.NewNamedStatus[int]("ninth").Set(ctx, 9)
+		bad := pawl.NewNamedStatus[int]("a b").Set(ctx, 9)
+		return fmt.Sprint(tell(ctx), one, ok, zero, cleared, ninth != nil, errors.Is(bad, pawl.ErrBadName)), errors.Join(err, err2, err3)
+	}, pawl.None{})
+	if got := r.result(); got != "{1 2} true <nil>7 true 0 false true true" {
+		t.Error(got)
+	}
+	p, version := r.X.Status()
+	all, err := history.SplitStatus(p, version+100) // the record has counted otherwise
+	if err != nil || version != 11 || len(all) != 9 {
+		t.Fatal(len(all), version, err)
+	}
+	if all[0].Version != 101 || all[1].Version != 110 || !all[1].Cleared() || all[2].Version != 111 || all[8].Version != 109 {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestUndecodableStatusIsAnError(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		if err := pawl.NewStatus[string]().Set(ctx, "text"); err != nil {

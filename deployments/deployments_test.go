@@ -80,6 +80,10 @@ func TestFleetsWaitForHealthyServersAndAreGivenTimeToDrain(t *testing.T) {
 func TestRedisEvictsNothingAndBothServersKeepTheirFiles(t *testing.T) {
 	for _, file := range composeFiles {
 		p := loadFile(t, file)
+		if s := p.Services["redis"]; strings.Join(s.Entrypoint, " ") != "/bin/sh /usr/local/bin/redis-start.sh" || s.WorkingDir != "/data" ||
+			!slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == s.Entrypoint[1] && v.ReadOnly }) {
+			t.Errorf("%s: redis is started by %q in %q, not by redis-start.sh on its AOF", file, s.Entrypoint, s.WorkingDir)
+		}
 		redis := strings.Join(p.Services["redis"].Command, " ")
 		for _, want := range []string{"--maxmemory-policy noeviction", "--appendonly yes"} {
 			if !strings.Contains(redis, want) {

@@ -14,63 +14,39 @@ import (
 
 // The code of docs/guide/coming-from.md.
 
-// Withdrawal is a request. The answer has the same id.
-type Withdrawal struct {
-	ID    string `json:"id"`
-	Cents int    `json:"cents"`
-}
-
-// Outcome is the answer to a request.
-type Outcome struct {
-	ID      string `json:"id"`
-	Balance int    `json:"balance"`
-	Refused bool   `json:"refused"`
+// Spending is a request.
+type Spending struct {
+	Cents int `json:"cents"`
 }
 
 var (
 	Wallet    = pawl.NewOrchestration[int, pawl.None]("wallet")
-	Withdrawn = pawl.NewEvent[Withdrawal]("withdraw")
-	Outcomes  = pawl.NewStatus[[]Outcome]() // the latest hundred
+	Spend     = pawl.NewUpdate[Spending, int]("spend") // answered with the balance
+	ErrTooFew = pawl.NewError("wallet.too-few")
 )
 
 func wallet(ctx *pawl.Context, balance int) (pawl.None, error) {
 	for range 200 {
-		request, err := Withdrawn.Receive(ctx)
+		request, err := Spend.Next(ctx).Get(ctx)
 		if err != nil {
 			return pawl.None{}, err
 		}
-		refused := request.Cents > balance
-		if !refused {
-			balance -= request.Cents
+		if request.Input.Cents > balance {
+			err = request.Reject(ctx, ErrTooFew)
+		} else {
+			balance -= request.Input.Cents
+			err = request.Answer(ctx, balance)
 		}
-		answers, _, err := Outcomes.Get(ctx)
 		if err != nil {
-			return pawl.None{}, err
-		}
-		answers = append(answers, Outcome{ID: request.ID, Balance: balance, Refused: refused})
-		if err := Outcomes.Set(ctx, answers[max(0, len(answers)-100):]); err != nil {
 			return pawl.None{}, err
 		}
 	}
 	return Wallet.ContinueAsNew(ctx, balance)
 }
 
-// request sends a request to the instance and waits for its answer.
-func request(ctx context.Context, c *client.Client, id string, w Withdrawal) (Outcome, error) {
-	if err := client.Send(ctx, c, Withdrawn, id, w, client.MessageID(w.ID)); err != nil {
-		return Outcome{}, err
-	}
-	for at, err := range client.WatchStatus(ctx, c, Outcomes, id) {
-		if err != nil {
-			return Outcome{}, err
-		}
-		for _, a := range at.Value {
-			if a.ID == w.ID {
-				return a, nil
-			}
-		}
-	}
-	return Outcome{}, client.ErrEnded
+// spend sends a request to the instance and waits for its answer. A repeat of the id gets the same answer.
+func spend(ctx context.Context, c *client.Client, wallet, id string, cents int) (balance int, _ error) {
+	return client.Update(ctx, c, Spend, wallet, Spending{Cents: cents}, client.UpdateID(id))
 }
 
 // awaitWithin waits until cond holds, for at most d.
@@ -163,11 +139,13 @@ func TestGuideRequestIsAnswered(t *testing.T) {
 	if _, err := client.Start(t.Context(), c, Wallet, "wallet-ada", 100); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []Outcome{{ID: "r-1", Balance: 40}, {ID: "r-2", Balance: 40, Refused: true}, {ID: "r-3", Balance: 0}} {
-		cents := map[string]int{"r-1": 60, "r-2": 41, "r-3": 40}[want.ID]
-		got, err := request(t.Context(), c, "wallet-ada", Withdrawal{ID: want.ID, Cents: cents})
-		if err != nil || got != want {
-			t.Errorf("%+v, %v", got, err)
+	for _, x := range []struct {
+		id          string
+		cents, left int
+	}{{"r-1", 60, 40}, {"r-2", 41, -1}, {"r-2", 1, -1}, {"r-1", 40, 40}, {"r-3", 40, 0}} { // repeats are not carried out
+		left, err := spend(t.Context(), c, "wallet-ada", x.id, x.cents)
+		if x.left < 0 != errors.Is(err, ErrTooFew) || err == nil && left != x.left {
+			t.Errorf("%+v: %d, %v", x, left, err)
 		}
 	}
 }

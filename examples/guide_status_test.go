@@ -25,6 +25,11 @@ var (
 	Moved = pawl.NewStatus[Progress]()
 )
 
+var (
+	Label   = pawl.NewOrchestration[[]string, pawl.None]("label")
+	Printed = pawl.NewNamedStatus[string]("printed")
+)
+
 type Progress struct {
 	Done int    `json:"done"`
 	Of   int    `json:"of"`
@@ -93,6 +98,53 @@ func progress(c *client.Client) http.HandlerFunc {
 	}
 }
 
+// label prints a label for each box; what it has printed last is a status of its own.
+func label(ctx *pawl.Context, boxes []string) (pawl.None, error) {
+	for i, box := range boxes {
+		if err := Printed.Set(ctx, "label of "+box); err != nil {
+			return pawl.None{}, err
+		}
+		if err := Moved.Set(ctx, Progress{Done: i + 1, Of: len(boxes)}); err != nil {
+			return pawl.None{}, err
+		}
+	}
+	return pawl.None{}, nil
+}
+
+func TestTheGuidesLabelsAreANamedStatus(t *testing.T) {
+	c := fleets(t, Label.Do(label))
+	run, err := client.Start(t.Context(), c, Label, "l-1", []string{"books", "lamp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := client.NextStatus(t.Context(), c, Printed, "l-1", 2); err != nil || at.Value != "label of lamp" || at.Version != 3 {
+		t.Errorf("%+v, %v", at, err)
+	}
+	if at, err := client.CustomStatus(t.Context(), c, Moved, "l-1"); err != nil || at.Value.Done != 2 || at.Version != 4 {
+		t.Errorf("%+v, %v", at, err)
+	}
+	if _, err := client.CustomStatus(t.Context(), c, pawl.NewNamedStatus[string]("other"), "l-1"); !errors.Is(err, client.ErrNoStatus) {
+		t.Error(err)
+	}
+	if _, err := run.Result(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.NextStatus(t.Context(), c, Printed, "l-1", 3); !errors.Is(err, client.ErrEnded) { // version 4 is of the other one
+		t.Error(err)
+	}
+	d, err := c.Describe(t.Context(), "l-1")
+	if err != nil || string(d.NamedStatuses["printed"].Value.Data) != `"label of lamp"` || d.CustomStatus.Version != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	env := pawltest.New(t, Label.Do(label))
+	if _, err := pawltest.Run(env, Label, []string{"books"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := pawltest.Statuses(env, Printed); !slices.Equal(got, []string{"label of books"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestTheGuidesMoveIsFollowedToItsEnd(t *testing.T) {
 	c := fleets(t, Move.Do(move))
 	if _, err := client.Start(t.Context(), c, Move, "m-1", []string{"books", "lamp", "chairs"}); err != nil {
@@ -125,6 +177,6 @@ func TestTheGuidesUnpackingCountsOnAndClearsItsStatus(t *testing.T) {
 
 func TestEveryLineOfGoInThePagesOnStatusAndContinueAsNewIsCompiledHere(t *testing.T) {
 	code := doctest.Read(t, "guide_status_test.go", "counter.go")
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 4, code)
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 6, code)
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 1, code)
 }

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,7 +38,7 @@ func TestEveryLinkOfTheGuideLeadsSomewhere(t *testing.T) {
 			if strings.Contains(path, "://") {
 				continue
 			}
-			target := filepath.Join(guide, path)
+			target := filepath.Join(guide, cmp.Or(path, filepath.Base(page)))
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", page, err)
 				continue

@@ -19,6 +19,8 @@
 //	context.Context                       ends when the program is stopped; provided by Run
 //	*nats.Conn, redis.UniversalClient     provided by Connections, or by the program itself
 //	*prometheus.Registry                  provided by Run; also as Registerer and Gatherer
+//	*pawlcodec.Codec                      provided by Payloads
+//	*queue.Local                          provided by Run: an orchestrator and a worker of the program pass tasks to each other without NATS
 //	group "pawl.orchestrations"           filled by Orchestrations
 //	group "pawl.activities"               filled by Activities
 //

@@ -10,7 +10,10 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -33,6 +36,14 @@ func Activities(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(groupActivities)))
 }
 
+// Payloads declares the codec of the program: for its orchestrator, its worker and its HTTP API. nil is none.
+func Payloads(c *pawlcodec.Codec) fx.Option {
+	if c == nil {
+		return fx.Options()
+	}
+	return fx.Supply(c)
+}
+
 // connected is what both fleets need.
 type connected struct {
 	fx.In
@@ -42,6 +53,8 @@ type connected struct {
 	Redis       redis.UniversalClient
 	Logger      *slog.Logger          `optional:"true"`
 	Metrics     prometheus.Registerer `optional:"true"`
+	Codec       *pawlcodec.Codec      `optional:"true"` // of payloads
+	Local       *queue.Local          `optional:"true"` // between the fleets of the program
 	Status      *status               `optional:"true"` // made first, so it is started first and stopped last
 	Termination *termination          `optional:"true"`
 }
@@ -75,11 +88,13 @@ func Orchestrator(cfg orchestrator.Config) fx.Option {
 				fill(&cfg.Redis, p.Common.Redis)
 				fill(&cfg.Logger, p.Common.Logger)
 				fill(&cfg.Metrics, p.Common.Metrics)
+				fill(&cfg.Local, p.Common.Local)
+				fill(&cfg.Codec, p.Common.Codec)
 				o, err := orchestrator.New(cfg, p.Bindings...)
 				if err == nil {
 					p.Common.run(o.Ready, o.Start, o.Stop)
 					if p.Common.Status != nil {
-						p.Common.Status.serveAPI(p.Common.Lifecycle, cfg.NATS, cfg.Namespace)
+						p.Common.Status.serveAPI(p.Common.Lifecycle, cfg.NATS, client.Options{Namespace: cfg.Namespace, Codec: cfg.Codec})
 					}
 				}
 				return o, err
@@ -107,6 +122,8 @@ func Worker(cfg worker.Config) fx.Option {
 				fill(&cfg.Redis, p.Common.Redis)
 				fill(&cfg.Logger, p.Common.Logger)
 				fill(&cfg.Metrics, p.Common.Metrics)
+				fill(&cfg.Local, p.Common.Local)
+				fill(&cfg.Codec, p.Common.Codec)
 				w, err := worker.New(cfg, p.Bindings...)
 				if err == nil {
 					p.Common.run(w.Ready, w.Start, w.Stop)

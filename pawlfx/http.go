@@ -108,10 +108,11 @@ func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) 
 
 // serveAPI has the API of a namespace served from the start of what is in the lifecycle already, which makes the
 // namespace, until before its stop.
-func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, namespace string) {
+func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, o client.Options) {
 	s.api = true
+	o.OwnerTimeout, o.Logger = apiTimeout, s.log
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
-		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: apiTimeout, Logger: s.log})
+		c, err := client.New(ctx, nc, o)
 		if err != nil {
 			return fmt.Errorf("pawlfx: serve the API: %w", err)
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/nats-io/nats.go"
+
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
@@ -34,11 +34,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-func TestMain(m *testing.M) {
-	if !stack.AsMember(program.run) {
-		goleak.VerifyTestMain(m)
-	}
-}
+func TestMain(m *testing.M) { stack.Main(m, program.run) }
 
 // connections are those to a fresh embedded stack.
 func connections(t *testing.T) fx.Option {

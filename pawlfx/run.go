@@ -15,6 +15,8 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
+
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -103,7 +105,7 @@ func exitOnSignal() (stop func()) {
 func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 	return fx.New(
 		fx.Supply(log),
-		fx.Provide(newRegistry, newContext),
+		fx.Provide(newRegistry, newContext, queue.NewLocal),
 		fx.WithLogger(func() fxevent.Logger { return quiet{log} }),
 		fx.StartTimeout(startTimeout),
 		fx.StopTimeout(stopTimeout),

@@ -52,7 +52,7 @@ func TestChildrenAreInstancesOfTheirOwnInTheSameVirtualTime(t *testing.T) {
 	}
 }
 
-func TestThirtyDaysWithChildrenTakeLessThanTenMilliseconds(t *testing.T) {
+func TestThirtyDaysWithChildrenTakeLessThanATenthOfASecond(t *testing.T) {
 	day := pawl.NewOrchestration[int, int]("day")
 	month := pawl.NewOrchestration[int, int]("month")
 	bindings := []pawl.Binding{
@@ -69,7 +69,7 @@ func TestThirtyDaysWithChildrenTakeLessThanTenMilliseconds(t *testing.T) {
 		day.Do(func(ctx *pawl.Context, i int) (int, error) { return i, pawl.Sleep(ctx, 24*time.Hour) }),
 	}
 	best := time.Hour
-	for try := 0; try < 20 && best > slower*10*time.Millisecond; try++ { // others may have the cores
+	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // others may have the cores
 		began := time.Now()
 		env := pawltest.New(t, bindings...)
 		got, err := pawltest.Run(env, month, 30)
@@ -78,7 +78,7 @@ func TestThirtyDaysWithChildrenTakeLessThanTenMilliseconds(t *testing.T) {
 			t.Fatalf("%d, %v at %s", got, err, env.Now())
 		}
 	}
-	if best > slower*10*time.Millisecond {
+	if best > slower*100*time.Millisecond {
 		t.Errorf("thirty days took %s", best)
 	}
 	t.Logf("thirty days: %s", best)
@@ -277,8 +277,8 @@ func TestAskingAboutWhatIsNotThereFailsTheTest(t *testing.T) {
 	wantText(t, said, "after Run")
 }
 
-func TestAChildThatIsCancelledInTheTurnThatStartsItIsNeverThereAndAnAbandonedOneIs(t *testing.T) {
-	for abandon, want := range map[bool]int{false: 1, true: 2} {
+func TestAChildThatIsCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {
+	for _, abandon := range []bool{false, true} {
 		env := pawltest.New(t, child.Do(mailing), mail.Do(send), parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 			opts := []pawl.ChildOption{pawl.ID("c-1")}
 			if abandon {
@@ -288,12 +288,10 @@ func TestAChildThatIsCancelledInTheTurnThatStartsItIsNeverThereAndAnAbandonedOne
 			return in, nil
 		}))
 		env.Script(mail, pawltest.Never())
-		if _, err := pawltest.Run(env, parent, "x"); err != nil || len(env.Instances()) != want || len(env.Sent()) > 0 {
+		if _, err := pawltest.Run(env, parent, "x"); err != nil || len(env.Instances()) != 2 || len(env.Sent()) > 0 {
 			t.Errorf("%v, %q, %q", err, env.Instances(), env.Sent())
 		}
-		if abandon {
-			env.Of("c-1").WantLines("Started", "CancelRequested", "changed my mind", "Cancelled")
-		}
+		env.Of("c-1").WantLines("Started", "CancelRequested", "changed my mind", "Cancelled")
 	}
 }
 

@@ -1,30 +1,35 @@
 package pawltest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // code is what the fleets have: bindings, and the fakes in front of them.
 type code struct {
 	bindings []pawl.Binding
-	registry *author.Registry
 	fakes    []pawl.Binding
+	registry *author.Registry
 }
 
-func (c *code) set(tb testing.TB, bindings []pawl.Binding) {
+// update makes the registry of what is bound and faked.
+func (c *code) update(tb testing.TB) {
 	tb.Helper()
-	registry, err := author.NewRegistry(bindings...)
+	bound, err := author.NewRegistry(c.bindings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c.bindings, c.registry = bindings, registry
+	fakes, err := author.NewRegistry(c.fakes...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.registry = bound.WithStandIns(fakes)
 }
 
-// key tells bindings apart: an activity has no version.
+// key identifies a binding: an activity has no version.
 type key struct {
 	name, version string
 	orchestration bool
@@ -46,14 +51,15 @@ func (c *code) deploy(tb testing.TB, bindings []pawl.Binding) {
 	tb.Helper()
 	all := append([]pawl.Binding(nil), bindings...)
 	for _, old := range c.bindings {
-		if !has(bindings, keyOf(old)) {
+		if !contains(bindings, keyOf(old)) {
 			all = append(all, old)
 		}
 	}
-	c.set(tb, all)
+	c.bindings = all
+	c.update(tb)
 }
 
-func has(bindings []pawl.Binding, k key) bool {
+func contains(bindings []pawl.Binding, k key) bool {
 	for _, b := range bindings {
 		if keyOf(b) == k {
 			return true
@@ -62,39 +68,20 @@ func has(bindings []pawl.Binding, k key) bool {
 	return false
 }
 
+// fake puts a binding in the place of what is bound, or faked, under its name.
 func (c *code) fake(tb testing.TB, b pawl.Binding) {
 	tb.Helper()
-	if _, err := author.NewRegistry(b); err != nil {
-		tb.Fatal(err)
-	}
-	c.fakes = append([]pawl.Binding{b}, c.fakes...) // the last one counts
+	k := keyOf(b)
+	c.fakes = slices.DeleteFunc(c.fakes, func(old pawl.Binding) bool {
+		was := keyOf(old)
+		return was.name == k.name && was.orchestration == k.orchestration
+	})
+	c.fakes = append(c.fakes, b)
+	c.update(tb)
 }
 
-func (c *code) activity(name string) (author.Activity, bool) {
-	for _, f := range c.fakes {
-		if a, ok := f.(pawl.ActivityBinding); ok && a.Name() == name {
-			return author.ActivityOf(a), true
-		}
-	}
-	return c.registry.Activity(name)
-}
-
-// program finds the code of an execution: of the version that it asks for, if it has not
-// begun, or of the one that it has recorded.
-func (c *code) program(s *history.Started, begun bool) (author.Orchestration, bool) {
-	for _, f := range c.fakes {
-		if o, ok := f.(pawl.OrchestrationBinding); ok && o.Name() == s.Name {
-			return author.OrchestrationOf(o), true
-		}
-	}
-	if begun {
-		return c.registry.Recorded(s.Name, s.Version)
-	}
-	return c.registry.Requested(s.Name, s.Version)
-}
-
-// knows reports whether there is any version of an orchestration.
-func (c *code) knows(name string) bool {
-	_, ok := c.program(&history.Started{Name: name}, false)
+// has reports whether there is any version of an orchestration.
+func (c *code) has(name string) bool {
+	_, ok := c.registry.Requested(name, "")
 	return ok
 }

@@ -2,16 +2,16 @@ package pawltest
 
 import "slices"
 
-// crashes says after which turns the process dies. The zero value is the default: see
+// crashes lists the turns after which the process dies. The zero value is the default: see
 // the package's comment.
 type crashes struct {
 	turns []int
 	given bool
 }
 
-// CrashAfter makes the process, with all instances, die after these turns only: see Turns.
-// Without any it never dies.
-func (e *Env) CrashAfter(turns ...int) { e.crashes = crashes{turns: turns, given: true} }
+// CrashAfter makes the process, with all instances, die after these turns only: see Turns. What a turn sends is then sent by the
+// process that takes over. Without any it never dies.
+func (e *Env) CrashAfter(turns ...int) { e.setup.crashes = crashes{turns: turns, given: true} }
 
 // at reports whether the process dies after a turn that CrashAfter has named.
 func (c *crashes) at(turn int) bool { return c.given && slices.Contains(c.turns, turn) }
@@ -26,9 +26,12 @@ func (c *crashes) due(x *execution) bool {
 	return true
 }
 
-func (e *Env) crashAll() {
-	e.tb.Helper()
+// crash has the owner die with the code of all instances, and another take over: what it has not sent is sent by that one.
+func (e *world) crash() {
 	for _, in := range e.live {
-		in.crash()
+		if x := in.now(); x.state.End == nil {
+			in.restore()
+		}
 	}
+	e.part.acquire()
 }

@@ -13,17 +13,29 @@
 // # Time
 //
 // Time starts at midnight of 2026-01-01 UTC and moves only when nothing is left to do:
-// to the next timer, the next end of an activity, or the next Moment, whichever is
-// first. Where several fall on one instant, timers come first, in the order in which
-// their instances began; then what instances tell each other, in the order in which they
-// decided it; then activities, in the order in which they were scheduled; then moments, in
-// the order in which they were declared. It is the order of the real thing, which fires a
-// timer that was due before it reads what came at that time.
+// to the next timer, the next end of an activity, what a limit admits or rejects next, or the next Moment, whichever is
+// first. It does not move to what an owner only does to repair what was lost: nothing is, but by Crash. At one instant
+//
+//	what the owner has in hand, and the inputs that are accepted    turns, one input each
+//	timers and limits that are due
+//	activities that are due, in the order in which they were scheduled
+//	moments, in the order in which they were declared; inputs of one time are accepted together
+//	Blocked
+//	time moves
+//
+// each comes when nothing is left of those above it. So an Env is deterministic: the same code and the same Moments lead to the
+// same histories. It is the order of the real thing, which fires a timer that was due before it reads what came at that time.
+//
+// # The engine
+//
+// An Env has one partition, with the owner of production (internal/core) on a store in memory that the Lua scripts are compared with.
+// So all that follows from an input (turns, messages and their repetition, children, continue-as-new, limits, updates, requests of operators,
+// purges) is as in production; what is left out are processes, networks, other partitions, and time that passes by itself.
 //
 // # Activities
 //
-// An activity runs when its result is due, at once unless Script says otherwise, on the
-// test's own time and as its binding has it; one that was cancelled before never runs.
+// An activity runs when its result is due, at once unless Script has it otherwise, on the
+// test's own time and goroutine and as its binding has it; one that was cancelled before never runs.
 // Fake puts another function in the place of one that was bound.
 //
 // # Other instances
@@ -35,26 +47,27 @@
 // on.
 //
 // An instance that continues as new goes on until it really ends, or Run does with
-// an *Endless. What an Env says of its history is about the last execution; Execution gives
+// an *Endless. What an Env reports of its history is about the last execution; Execution gives
 // those before.
 //
 // # Limits
 //
-// Gates are open: whatever the handles declare, nobody waits in an Env, and nobody is refused. Script
-// does both: Fail(pawl.ErrQueueFull) refuses, and After makes a run take longer, as one that
-// waits does (only that AttemptTimeout counts it all). KeepSlot and Retry.Limited do what they do in
-// production.
+// Limits that the handles declare apply, to activities and to instances: what must wait waits in virtual time, and what is rejected fails
+// with ErrLimited, ErrQueueFull or, after its maximum wait, ErrQueueTimeout. Script can reject, too: Fail(pawl.ErrQueueFull).
 //
 // # Crashes
 //
 // The process that runs an orchestration may die after any turn. So, by default, the
-// test's does: after each of the first hundred turns of an execution, and then whenever
+// code's does: after each of the first hundred turns of an execution, and then whenever
 // its history has grown by a tenth, the running code is unwound and brought back by a
 // strict replay of the history, in which also a payload that encodes differently is an
 // error. When an execution has ended, and when the run has, all inputs are given to the code
 // once more without any crash, and must lead to the same decisions and the same custom
 // status, up to the first side effect, which would have another value now. Code under test
 // is therefore run many times; what it does to variables of the test is done many times.
+//
+// CrashAfter and Moment.Crash have the owner itself die, with all that it has in memory. After a turn it dies between the commit
+// and everything that follows from it: tasks, messages and calls of limits are then sent by the next owner, from what the store has.
 //
 // # New code
 //

@@ -10,41 +10,46 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Env is the world of the instance under test, and of those that it starts and speaks to.
-// It is made by New, told what will happen, and then used by one Run. It is for the
+// Env is the world of the instance under test, and of those that it starts and sends messages to.
+// It is made by New, set up with what will happen, and then used by one Run. It is for the
 // goroutine of its test.
-type Env struct {
-	tb       testing.TB
-	guard    guard
-	code     code
-	scripts  map[string][]Step
-	crashes  crashes
-	limit    int    // executions of one instance
-	id       string // of the instance under test
-	version  string // that it asks for
-	now      int64  // Unix milliseconds
-	turns    int    // of all instances
-	born     uint64 // instances so far
-	endless  *Endless
-	finished bool // Run is over
+type Env struct{ *world }
 
-	early   []action         // right behind the start
-	timed   []timed          // each at its time
-	blocked []action         // each once nothing else is left to do at an instant
-	after   map[int][]action // each behind the turn of that number
-	deploys int              // actions to come that bring other code
+// world is an Env without what its test calls.
+type world struct {
+	tb      testing.TB
+	guard   guard
+	code    code
+	setup   setup
+	part    *partition
+	work    *work
+	moments *moments
+	outside outside
+	answers answers
+	records
+}
 
-	main      *instance
+// setup is what the test has set before Run.
+type setup struct {
+	crashes crashes
+	limit   int    // executions of one instance
+	id      string // of the instance under test
+	version string // that it asks for
+
+	attributes string // that it is started with
+	options    []StartOption
+}
+
+// records have what has happened.
+type records struct {
+	turns     int // of all instances
+	begun     bool
+	running   bool // in Run or Advance
+	finished  bool // Run is over
+	endless   *Endless
 	instances []*instance // in the order of their starts
 	live      []*instance // those that have not ended
 	byID      map[string]*instance
-
-	soon   []action // what happens before anything else
-	inputs []letter // what instances are to take next
-	mail   []letter // what instances have told each other
-	kept   []letter // for instances that are not here, in order
-	runs   []run    // activities under way, and children by script
-	sent   uint64   // mail and runs so far, by which they are numbered
 }
 
 // epoch is when the instance under test starts.
@@ -54,19 +59,19 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 // bad name or a duplicate fails the test.
 func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	tb.Helper()
-	e := &Env{
-		tb: tb, guard: newGuard(), now: epoch().UnixMilli(), id: "test", limit: 1000,
-		scripts: make(map[string][]Step), after: make(map[int][]action), byID: make(map[string]*instance),
-	}
-	e.code.set(tb, bindings)
-	return e
+	e := &world{tb: tb, guard: newGuard(), setup: setup{id: "test", limit: 1000}, records: records{byID: make(map[string]*instance)}}
+	e.part, e.moments = newPartition(e), &moments{env: e, after: make(map[int][]action)}
+	e.work = &work{env: e, scripts: make(map[string][]Step), started: make(map[string]bool)}
+	e.code.bindings = bindings
+	e.code.update(tb)
+	return &Env{e}
 }
 
 // Instance gives the instance under test another id than "test".
-func (e *Env) Instance(id string) { e.id = id }
+func (e *Env) Instance(id string) { e.setup.id = id }
 
 // Version starts the instance under test with a version; without it, with the newest.
-func (e *Env) Version(v pawl.Version) { e.version = string(v) }
+func (e *Env) Version(v pawl.Version) { e.setup.version = string(v) }
 
 // Fake puts a binding in the place of whatever was bound to the activity or the
 // orchestration, in all its versions, if anything was. A child that is faked is an instance
@@ -78,7 +83,7 @@ func (e *Env) Fake(b pawl.Binding) {
 
 // MaxExecutions bounds how often an instance may continue as new: the end of execution n
 // ends Run with an *Endless if another is to follow. The default is 1,000.
-func (e *Env) MaxExecutions(n int) { e.limit = n }
+func (e *Env) MaxExecutions(n int) { e.setup.limit = n }
 
 // Endless is the error of Run when an instance would continue as new once more than
 // MaxExecutions allows. For an instance that is to run forever that is as good an end of
@@ -88,14 +93,14 @@ type Endless struct {
 	Executions int
 }
 
-// Error says what to do about it.
+// Error reports the limit that was reached, and how to go on.
 func (e *Endless) Error() string {
 	return fmt.Sprintf("instance %s wants to continue as new after %d executions; cancel it at some moment, or allow more with MaxExecutions",
 		e.Instance, e.Executions)
 }
 
 // Now is the virtual time.
-func (e *Env) Now() time.Time { return time.UnixMilli(e.now).UTC() }
+func (e *Env) Now() time.Time { return time.UnixMilli(e.part.Now).UTC() }
 
 // Turns is how many turns there were, of all instances. A turn is one input of an
 // instance and what the code does about it.
@@ -112,11 +117,11 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	if err != nil {
 		return zero, err
 	}
-	e.run(&history.Started{Name: o.Name(), Version: e.version, Payload: input, By: "test"})
+	e.run(&history.Started{Name: o.Name(), Version: e.setup.version, Payload: input, By: "test", Attributes: e.setup.attributes})
 	if e.endless != nil {
 		return zero, e.endless
 	}
-	return result(e.main, o)
+	return result(e.byID[e.setup.id], o)
 }
 
 // Advance lets time pass after Run, for the instances that have not ended, and for the
@@ -126,13 +131,13 @@ func (e *Env) Advance(d time.Duration) {
 	if !e.finished {
 		e.tb.Fatal("Advance is for what is left to do after Run")
 	}
-	e.advance(e.now + d.Milliseconds())
+	e.advance(e.part.Now + d.Milliseconds())
 }
 
 // Result gives the result, or the failure, of an instance that has ended, as Run does for
 // the one under test. If it has not ended, or is of another orchestration, the test fails.
 func Result[In, Out any](of Recorded, o pawl.Orchestration[In, Out]) (Out, error) {
-	r := of.record()
+	r := of.recorded()
 	r.e.tb.Helper()
 	if name := r.in.now().started.Name; name != o.Name() {
 		r.in.failf("instance %s is of orchestration %s, and not of %s", r.in.id, name, o.Name())

@@ -123,6 +123,22 @@ func TestAnOrderCancelledWhileItIsChargedGivesTheGoodsBack(t *testing.T) {
 	env.WantLines(`requested by Ada: changed her mind`, `release "from a fake"`, "Cancelled")
 }
 
+var Weigh = pawl.NewActivity[string, int]("weigh", pawl.Concurrency(1), pawl.QueueTimeout(2*time.Hour))
+
+func weigh(_ context.Context, id string) (int, error) { return len(id), nil }
+
+func TestTheScalesAreUsedByOneParcelAtATime(t *testing.T) {
+	env := pawltest.New(t, Weigh.Do(weigh), Batch.Do(func(ctx *pawl.Context, ids []string) ([]string, error) {
+		_, err := pawl.Map(ctx, len(ids), ids, func(ctx *pawl.Context, id string) (int, error) { return Weigh.Call(ctx, id) })
+		return nil, err
+	}))
+	env.Script(Weigh, pawltest.Succeed().After(40*time.Minute).Times(0))
+	if _, err := pawltest.Run(env, Batch, []string{"a", "b", "c"}); err != nil || env.Now().Hour() != 2 {
+		t.Errorf("%v at %s", err, env.Now())
+	}
+	env.WantLines("weigh (waits at limit weigh)", "40m0s Granted", "1h20m0s Granted", "2h0m0s ActivityCompleted")
+}
+
 var (
 	Parcel  = pawl.NewOrchestration[string, string]("parcel")
 	Batch   = pawl.NewOrchestration[[]string, []string]("batch")
@@ -207,6 +223,77 @@ func TestNothingThatIsTakenBetweenTwoExecutionsIsForgotten(t *testing.T) {
 	}
 }
 
+var (
+	Basket = pawl.NewOrchestration[int, int]("basket")
+	Put    = pawl.NewUpdate[int, int]("put")
+	Inside = pawl.NewQuery[pawl.None, int]("inside")
+	Size   = pawl.NewAttribute[int]("size")
+
+	ErrFull = pawl.NewError("basket-full")
+)
+
+// basket is full with so many items.
+func basket(ctx *pawl.Context, room int) (int, error) {
+	n := 0
+	if err := Inside.Handle(ctx, func(pawl.None) (int, error) { return n, nil }); err != nil {
+		return 0, err
+	}
+	for n < room {
+		u, err := Put.Next(ctx).Get(ctx)
+		if err != nil {
+			return n, err
+		}
+		if n+u.Input > room {
+			err = u.Reject(ctx, ErrFull)
+		} else {
+			n += u.Input
+			err = errors.Join(u.Answer(ctx, n), Size.Set(ctx, n))
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func TestABasketTakesWhatFits(t *testing.T) {
+	env := pawltest.New(t, Basket.Do(basket))
+	one := pawltest.Update(env.At(time.Minute), Put, 1)
+	tooMany := pawltest.Update(env.At(time.Hour), Put, 5)
+	env.At(2 * time.Hour).Do(func() {
+		if n, err := pawltest.Query(env, Inside, pawl.None{}); n != 1 || err != nil {
+			t.Errorf("%d inside, %v", n, err)
+		}
+	})
+	pawltest.Update(env.At(3*time.Hour), Put, 2)
+	if _, err := pawltest.Run(env, Basket, 3); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := one.Get(); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := tooMany.Get(); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+	if size := env.Attributes()["size"]; size != "3" {
+		t.Errorf("size %s", size)
+	}
+}
+
+func TestAnOrderThatFailsIsRetriedByAnOperator(t *testing.T) {
+	env := shop(t)
+	pawltest.Send(env.BeforeStart(), Approved, "finance")
+	env.Script(Reserve, pawltest.Fail(pawl.Permanent(errors.New("no such shelf"))))
+	env.At(time.Hour).Retry("Ada", "the shelf is there now")
+	if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); err == nil {
+		t.Error("the shelf is missing")
+	}
+	env.Advance(2 * time.Hour)
+	if receipt, err := pawltest.Result(env, Fulfil); receipt != "receipt-42" || err != nil {
+		t.Errorf("%q, %v", receipt, err)
+	}
+}
+
 func fulfilWithGift(ctx *pawl.Context, o Order) (string, error) {
 	receipt, err := fulfil(ctx, o)
 	if err == nil && pawl.Patched(ctx, "gift") {
@@ -256,5 +343,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 11, doctest.Read(t, "guide_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 15, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
 }

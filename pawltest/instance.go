@@ -2,34 +2,23 @@ package pawltest
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// instance is one of those in the Env: the one under test, or one that a Moment or another
-// instance has started.
-//
-//	Started ──▶ waiting ──code──▶ parked ◀──turn──▶ parked
-//	               ▲                 ├──▶ ended
-//	               └──continues──────┘
-//
-// What comes while it waits for its code is held back, in order. A crash may come behind
-// every turn, and changes nothing but where the code's variables are.
+// instance is the record of one instance: what its commits have written, decoded once.
 type instance struct {
-	e          *Env
+	e          *world
 	id         string
-	parent     *history.Parent
 	executions []*execution // the last one is now
 	end        history.Event
-	held       []letter // while it has no code
-	statuses   []history.Payload
-	version    uint64 // of the custom status
-
-	unread []*history.EventReceived // when it ended
-	polls  bool                     // the code polls: see poll.go
-	behind uint64                   // and that completes behind the mail and the runs up to this number
+	statuses   []core.StatusChange
+	unread     []*history.EventReceived // when it ended
 }
 
 // execution is one generation of an instance.
@@ -37,8 +26,7 @@ type execution struct {
 	id       history.Identity
 	started  *history.Started
 	program  replay.Program
-	x        *replay.Execution // nil: it waits for its code
-	state    history.State
+	state    *history.State // behind the events, as the turns have it
 	events   []history.Event
 	deployed int // events that other code made
 	turns    int
@@ -47,171 +35,164 @@ type execution struct {
 
 func (in *instance) now() *execution { return in.executions[len(in.executions)-1] }
 
-// begin prepares an execution; its Started is its first input.
-func (in *instance) begin(s *history.Started) {
-	in.executions = append(in.executions, &execution{
-		id:      history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution},
-		started: s,
-	})
+// ended reports whether an instance has ended for good.
+func (e *world) ended(id string) bool {
+	in := e.byID[id]
+	return in != nil && in.end != nil
 }
 
-// take gives the instance an input, or holds it back.
-func (in *instance) take(l letter) {
-	in.e.tb.Helper()
+// committed records what a turn has written, checks it, and does what the test has for the moment behind it. The owner has the answer afterwards.
+func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
+	delete(e.part.stalled, id)
+	if err := e.answers.note(id, c.Answers); err != nil {
+		e.failf(id, "%v", err)
+	}
+	if in := e.byID[id]; in != nil && (len(c.Delete) > 0 || len(c.Prepend) > 0) {
+		e.work.prune(id)
+	}
+	if len(c.Events) == 0 {
+		return
+	}
+	in := e.note(id, c, d)
 	x := in.now()
-	switch {
-	case in.end != nil:
-	case x.x == nil && !in.find():
-		in.held = append(in.held, l)
-	default:
-		in.turn(l.ev)
-	}
-}
-
-// find gets the code of an execution that has not begun. If nobody has it, it may still be
-// deployed; otherwise the test fails at once.
-func (in *instance) find() bool {
-	in.e.tb.Helper()
-	x := in.now()
-	b, ok := in.e.code.program(x.started, false)
-	if !ok {
-		if in.e.deploys == 0 {
-			in.failf("%s", in.lack())
-		}
-		return false
-	}
-	if x.started.Version == "" {
-		x.started.Version = b.Version
-	}
-	x.program = b.Program
-	x.x = x.fresh()
-	return true
-}
-
-// lack says what code an instance waits for.
-func (in *instance) lack() string {
-	s := in.now().started
-	if !in.e.code.knows(s.Name) {
-		return fmt.Sprintf("instance %s is of orchestration %s, which is neither bound nor faked; give a binding to New or to Fake, or say with Script how it ends",
-			in.id, s.Name)
-	}
-	return fmt.Sprintf("instance %s is of orchestration %s, version %q, which is not bound; bound are %q",
-		in.id, s.Name, s.Version, in.e.code.registry.Versions(s.Name))
-}
-
-// turn applies an input and does what the code decides.
-func (in *instance) turn(ev history.Event) {
-	e, x := in.e, in.now()
-	e.tb.Helper()
-	if ev.Meta().At == 0 {
-		ev.Meta().At = e.now
-	}
-	var err error
-	if blocked := e.guard.run(func() { _, err = x.x.Apply(ev) }); blocked != nil {
-		x.x.GiveUp()
-		x.x = nil // its goroutine still uses it
-		in.failf("%v", blocked)
-	}
-	if err != nil {
-		in.failf("%v", err)
-	}
-	made := x.x.Take()
-	for i, ev := range made {
-		made[i] = in.record(ev)
-	}
 	e.turns++
 	x.turns++
-	if p, version := x.x.Status(); version != in.version {
-		in.statuses, in.version = append(in.statuses, p), version
+	if d.Status != nil {
+		in.statuses = append(in.statuses, *d.Status)
 	}
-	before := e.sent
-	in.post(made)
-	in.notePolls(before)
-	switch {
+	switch code := e.part.resident[id]; {
 	case x.state.End != nil:
-		in.ended()
-	case e.crashes.given:
-	case e.crashes.due(x):
-		in.crash()
+		in.over(code.Exec)
+	case code.Exec == nil: // the owner has written it without the code
+	case !code.Exec.Polling():
+		delete(e.part.behind, id)
 	}
-	if e.crashes.at(e.turns) {
-		e.crashAll()
-	}
-	e.soon = append(e.soon, e.after[e.turns]...)
-	delete(e.after, e.turns)
-}
-
-// record keeps an event as a store would give it back.
-func (in *instance) record(made history.Event) history.Event {
-	e, x := in.e, in.now()
-	e.tb.Helper()
-	raw, err := history.Encode(made)
-	if err != nil {
-		in.failf("event %d: %v", made.Meta().ID, err)
-	}
-	ev, err := history.Decode(made.Meta().ID, raw)
-	if err != nil {
-		in.failf("%v", err)
-	}
-	x.events = append(x.events, ev)
-	if err := x.state.Apply(ev); err != nil {
-		in.failf("the turn breaks its history: %v", err)
-	}
-	return ev
-}
-
-// ended checks an execution that has ended, and begins the next if there is to be one: its
-// start, and then what was not read, come before all else that the instance is to take.
-func (in *instance) ended() {
-	e, x := in.e, in.now()
-	e.tb.Helper()
-	x.check(in)
-	next := x.x.Successor()
+	e.moments.turned(e.turns)
 	switch {
-	case next == nil:
-		in.end = x.state.End
-		in.noteUnread(x.x.Unread())
-		e.bury(in)
-		return
-	case len(in.executions) >= e.limit:
-		e.endless = &Endless{Instance: in.id, Executions: len(in.executions)}
+	case e.setup.crashes.at(e.turns):
+		e.crash()
+	case x.state.End == nil && !e.setup.crashes.given && e.setup.crashes.due(x):
+		in.restore()
+	}
+}
+
+// note adds the events of a commit to those of its instance, as the store gives them back.
+func (e *world) note(id string, c *record.Commit, d *core.Decided) *instance {
+	in, number := e.byID[id], d.Events[0].Meta().ID
+	for i, raw := range c.Events {
+		ev, err := history.Decode(number+uint64(i), raw)
+		if err != nil {
+			e.failf(id, "%v", err)
+		}
+		switch s := ev.(type) {
+		case *history.Started:
+			in = e.begin(in, id, s)
+		case *history.Rewound:
+			in.rewound(s)
+		}
+		in.now().events = append(in.now().events, ev)
+	}
+	in.now().state = d.Fold
+	return in
+}
+
+// begin records the beginning of an execution.
+func (e *world) begin(in *instance, id string, s *history.Started) *instance {
+	if in == nil || s.Execution == 1 {
+		in = &instance{e: e, id: id}
+		e.byID[id] = in
+		e.instances, e.live = append(e.instances, in), append(e.live, in)
+		e.outside.began(id, e.part.Now)
+	}
+	in.revive()
+	x := &execution{id: history.Identity{Instance: id, Origin: s.Origin, Execution: s.Execution}, started: s}
+	if o, ok := e.code.registry.Recorded(s.Name, s.Version); ok {
+		x.program = o.Program
+	}
+	in.executions = append(in.executions, x)
+	return in
+}
+
+// rewound records the execution that continues from the kept events of the one before.
+func (in *instance) rewound(r *history.Rewound) {
+	was := in.now()
+	in.revive()
+	x := &execution{id: was.id, started: was.started, program: was.program}
+	x.id.Execution = r.Execution
+	kept := r.Meta().ID - 1
+	x.events = slices.Clone(was.events[:kept])
+	in.executions = append(in.executions, x)
+}
+
+// revive puts an instance that had ended among the live ones.
+func (in *instance) revive() {
+	in.end, in.unread = nil, nil
+	if !slices.Contains(in.e.live, in) {
+		in.e.live = append(in.e.live, in)
+	}
+}
+
+// over checks an execution that has ended, and notes the end of the instance if no other follows.
+func (in *instance) over(exec *replay.Execution) {
+	e, x := in.e, in.now()
+	if exec != nil && exec.Ended() {
+		x.check(in)
+	}
+	if _, continues := x.state.End.(*history.ContinuedAsNew); continues {
+		if len(in.executions) >= e.setup.limit {
+			e.endless = &Endless{Instance: in.id, Executions: len(in.executions)}
+		}
 		return
 	}
-	_, unread := x.x.Continued()
-	x.x = nil
-	in.begin(next)
-	first := []letter{{to: in.id, ev: next}}
-	for _, ev := range unread {
-		again := *ev
-		first = append(first, letter{to: in.id, ev: &again})
+	in.end = x.state.End
+	if exec != nil && exec.Ended() {
+		in.unread = slices.Clone(exec.Unread())
 	}
-	e.inputs = append(first, e.inputs...)
+	for _, left := range e.part.Store.Get(in.id).Inbox { // at hand, and too late
+		if ev, _ := (history.Element{ID: left.ID, At: left.Time, Body: left.Body}).Event(); ev != nil {
+			if r, ok := ev.(*history.EventReceived); ok {
+				in.unread = append(in.unread, r)
+			}
+		}
+	}
+	e.live = slices.DeleteFunc(e.live, func(other *instance) bool { return other == in })
+}
+
+// purged forgets an instance that is removed from the store. Its record stays among those of Instances.
+func (e *world) purged(id string) {
+	in := e.byID[id]
+	delete(e.byID, id)
+	e.live = slices.DeleteFunc(e.live, func(other *instance) bool { return other == in })
 }
 
 func (x *execution) fresh() *replay.Execution { return replay.New(x.id, x.program, strict()) }
 
 func strict() replay.Options { return replay.Options{Strict: true} }
 
-// crash forgets the running code and brings the instance back from its history.
-func (in *instance) crash() {
-	in.e.tb.Helper()
-	x := in.now()
-	if x.x == nil || x.state.End != nil {
+// restore takes the code out of memory and brings it back from the history, as another process would.
+func (in *instance) restore() {
+	p, x := in.e.part, in.now()
+	code, ok := p.resident[in.id]
+	if !ok {
 		return
 	}
-	if err := x.x.Evict(); err != nil {
+	if err := code.Exec.Evict(); err != nil {
 		in.failf("after turn %d: %v", x.turns, err)
 	}
-	x.x = x.fresh()
-	if err := x.x.Replay(x.events); err != nil {
+	delete(p.resident, in.id)
+	again, err := code.Restore(x.events, x.fresh())
+	p.resident[in.id] = again
+	if err != nil {
 		in.failf("after turn %d: %v", x.turns, err)
 	}
 }
 
 // check gives all inputs to the code once more without a crash, and once behind a replay.
 func (x *execution) check(in *instance) {
-	in.e.tb.Helper()
-	p := replaytest.Past{ID: x.id, Program: x.program, Options: strict(), Events: x.events, From: x.deployed, Live: x.x}
+	p := replaytest.Past{ID: x.id, Program: x.program, Options: strict(), Events: x.events, From: x.deployed, Live: in.e.part.resident[in.id].Exec}
+	if x.program == nil || x.state.PausedBy() != nil {
+		return
+	}
 	for _, n := range []int{p.From, len(p.Events)} {
 		if err := p.Check(n); err != nil {
 			in.failf("%v", err)
@@ -222,14 +203,60 @@ func (x *execution) check(in *instance) {
 // failf ends the test and shows the history.
 func (in *instance) failf(format string, args ...any) {
 	in.e.tb.Helper()
-	in.e.tb.Fatalf("%s\n%s", fmt.Sprintf(format, args...), in.text())
+	in.e.fatalf("%s\n%s", fmt.Sprintf(format, args...), in.text())
 }
 
-// text is the history of the last execution, and whose it is if it is not that of the
-// instance under test.
+// failf ends the test and shows the history of an instance, if it has one.
+func (e *world) failf(id, format string, args ...any) {
+	e.tb.Helper()
+	if in := e.byID[id]; in != nil {
+		in.failf(format, args...)
+	}
+	e.fatalf(format, args...)
+}
+
+// failed is what the test fails with. It unwinds to where the test has called, so that the failure has that line.
+type failed string
+
+// fatalf ends the test.
+func (e *world) fatalf(format string, args ...any) {
+	e.tb.Helper()
+	text := fmt.Sprintf(format, args...)
+	if e.running {
+		panic(failed(text))
+	}
+	e.tb.Fatal(text)
+}
+
+// drive runs fn, and fails the test if that has failed it.
+func (e *world) drive(fn func()) {
+	e.tb.Helper()
+	e.running = true
+	text := e.failure(fn)
+	e.running = false
+	if text != "" {
+		e.tb.Fatal(text)
+	}
+}
+
+func (e *world) failure(fn func()) (text string) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case failed:
+			text = string(v)
+		default:
+			panic(v)
+		}
+	}()
+	fn()
+	return ""
+}
+
+// text is the history of the last execution, and whose it is if it is not that of the instance under test.
 func (in *instance) text() string {
 	text := replaytest.Text(in.now().events)
-	if in == in.e.main {
+	if in.id == in.e.setup.id {
 		return text
 	}
 	return "instance " + in.id + ":\n" + text

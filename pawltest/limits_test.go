@@ -3,6 +3,7 @@ package pawltest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,10 +41,81 @@ func despatchOne(ctx *pawl.Context, id string) (string, error) {
 
 func printed(_ context.Context, id string) (string, error) { return "label of " + id, nil }
 
-func TestGatesAreOpenHoweverNarrowTheyAreDeclared(t *testing.T) {
+// press prints copies, all at once, and returns how each went, and when: minutes behind the start.
+func press(opts ...pawl.ActivityOption) (pawl.Orchestration[[]order, []string], pawl.Activity[order, string], []pawl.Binding) {
+	all, one := pawl.NewOrchestration[[]order, []string]("press"), pawl.NewActivity[order, string]("print", opts...)
+	return all, one, []pawl.Binding{one.Do(func(_ context.Context, o order) (string, error) { return o.ID, nil }), all.Do(func(ctx *pawl.Context, os []order) ([]string, error) {
+		begin := pawl.Now(ctx)
+		return pawl.Map(ctx, len(os), os, func(ctx *pawl.Context, o order) (string, error) {
+			_, err := one.Call(ctx, o, pawl.Retry{})
+			how := fmt.Sprint(int(pawl.Now(ctx).Sub(begin).Minutes()))
+			for _, is := range []error{pawl.ErrQueueFull, pawl.ErrQueueTimeout, pawl.ErrLimited} {
+				if errors.Is(err, is) {
+					how += " " + is.Error()
+				}
+			}
+			return how, nil
+		})
+	})}
+}
+
+type order struct {
+	ID       string
+	Customer customer `json:"customer"`
+}
+
+type customer struct {
+	ID string `json:"id"`
+}
+
+func orders(customers ...string) (os []order) {
+	for i, c := range customers {
+		os = append(os, order{ID: fmt.Sprint(i), Customer: customer{ID: c}})
+	}
+	return os
+}
+
+// Each activity takes twenty minutes.
+func TestLimitsApplyInVirtualTimeAndOverCrashes(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []pawl.ActivityOption
+		of   []string
+		want string
+	}{
+		"concurrency":      {[]pawl.ActivityOption{pawl.Concurrency(2)}, []string{"a", "a", "a", "a", "a"}, "[20 20 40 40 60]"},
+		"key":              {[]pawl.ActivityOption{pawl.Concurrency(1), pawl.KeyBy("customer.id")}, []string{"a", "a", "b", "a", "b"}, "[20 40 20 60 40]"},
+		"rate":             {[]pawl.ActivityOption{pawl.Rate(2, 24*time.Hour), pawl.QueueTimeout(-1)}, []string{"a", "a", "a", "a", "a"}, "[20 20 1460 1460 2900]"},
+		"quota":            {[]pawl.ActivityOption{pawl.Quota(3, 10*time.Hour), pawl.QueueTimeout(-1)}, []string{"a", "a", "a", "a"}, "[20 20 20 620]"},
+		"maximum wait":     {[]pawl.ActivityOption{pawl.Concurrency(1), pawl.QueueTimeout(30 * time.Minute)}, []string{"a", "a", "a"}, "[20 40 30 pawl.queue-timeout]"},
+		"length of queue":  {[]pawl.ActivityOption{pawl.Concurrency(1), pawl.QueueLimit(1)}, []string{"a", "a", "a"}, "[20 40 0 pawl.queue-full]"},
+		"rejection":        {[]pawl.ActivityOption{pawl.Concurrency(1), pawl.Reject()}, []string{"a", "a"}, "[20 0 pawl.limited]"},
+		"group of actions": {[]pawl.ActivityOption{pawl.Group("paper", pawl.Concurrency(1))}, []string{"a", "a"}, "[20 40]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for turn := 0; ; turn++ { // 0: the code is brought back after each turn, and its owner lives
+				all, one, bindings := press(c.opts...)
+				env := pawltest.New(t, bindings...)
+				env.Script(one, pawltest.Succeed().After(20*time.Minute).Times(0))
+				if turn > 0 {
+					env.CrashAfter(turn)
+				}
+				got, err := pawltest.Run(env, all, orders(c.of...))
+				if fmt.Sprint(got) != c.want || err != nil {
+					t.Fatalf("owner died behind turn %d: %v, %v, not %s\n%s", turn, got, err, c.want, env.History())
+				}
+				if env.Turns() < turn {
+					break
+				}
+			}
+		})
+	}
+}
+
+func TestInstancesWaitAtTheLimitOfTheirOrchestration(t *testing.T) {
 	env := pawltest.New(t, depot.Do(despatchAll), despatch.Do(despatchOne), label.Do(printed))
+	env.Script(label, pawltest.Succeed().After(30*time.Second).Times(0))
 	gone, err := pawltest.Run(env, depot, []string{"a", "b", "c"})
-	if gone != 3 || err != nil || env.Now().Hour() != 0 || env.Now().Minute() != 0 {
+	if gone != 3 || err != nil || env.Now().Format(time.TimeOnly) != "00:01:30" {
 		t.Errorf("%d, %v at %s", gone, err, env.Now())
 	}
 }

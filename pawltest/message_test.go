@@ -39,7 +39,7 @@ func TestAnEventReachesAnInstanceThatIsHere(t *testing.T) {
 }
 
 func TestAnEventWaitsADayForAnInstanceThatStartsLater(t *testing.T) {
-	for after, want := range map[time.Duration]string{24 * time.Hour: "[]", 25 * time.Hour: "[add to sums 5 add to sums 6 add to sums 0]"} {
+	for after, want := range map[time.Duration]string{23 * time.Hour: "[]", 25 * time.Hour: "[add to sums 5 add to sums 6 add to sums 0]"} {
 		env := pawltest.New(t, adding("sums"), counter.Do(count))
 		pawltest.Start(env.At(after).To("sums"), counter, 1)
 		if _, err := pawltest.Run(env, parent, "x"); err != nil {

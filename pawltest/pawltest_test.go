@@ -50,9 +50,9 @@ func reminders(tb testing.TB) *pawltest.Env {
 	return pawltest.New(tb, remind.Do(reminder), mail.Do(send))
 }
 
-func TestThirtyDaysTakeLessThanTenMilliseconds(t *testing.T) {
+func TestThirtyDaysTakeLessThanATenthOfASecond(t *testing.T) {
 	best := time.Hour
-	for try := 0; try < 20 && best > slower*10*time.Millisecond; try++ { // others may have the cores
+	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // others may have the cores
 		began := time.Now()
 		env := reminders(t)
 		got, err := pawltest.Run(env, remind, 30)
@@ -61,7 +61,7 @@ func TestThirtyDaysTakeLessThanTenMilliseconds(t *testing.T) {
 			t.Fatalf("%q, %v at %s", got, err, env.Now())
 		}
 	}
-	if best > slower*10*time.Millisecond {
+	if best > slower*100*time.Millisecond {
 		t.Errorf("thirty days took %s", best)
 	}
 	t.Logf("thirty days: %s", best)

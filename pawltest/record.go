@@ -15,35 +15,36 @@ import (
 // Record is what one execution of an instance leaves behind. An Env has the methods of
 // the record of the instance under test.
 type Record struct {
-	e  *Env
+	e  *world
 	in *instance
 	x  *execution
 }
 
 // Recorded is an Env, for its instance under test, or a Record.
 type Recorded interface {
-	record() Record
+	recorded() Record
 }
 
-func (r Record) record() Record { return r }
+func (r Record) recorded() Record { return r }
 
-func (e *Env) record() Record {
+func (e *world) recorded() Record {
 	e.tb.Helper()
-	if e.main == nil {
+	in := e.byID[e.setup.id]
+	if in == nil {
 		e.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
 	}
-	return Record{e: e, in: e.main, x: e.main.now()}
+	return Record{e: e, in: in, x: in.now()}
 }
 
 // Of is the record of another instance: of its last execution. If there is none of the
-// id, the test fails and says which there are.
+// id, the test fails and lists those there are.
 func (e *Env) Of(instance string) Record {
 	e.tb.Helper()
 	in := e.byID[instance]
 	if in == nil {
 		e.tb.Fatalf("there is no instance %s, only %q", instance, e.Instances())
 	}
-	return Record{e: e, in: in, x: in.now()}
+	return Record{e: e.world, in: in, x: in.now()}
 }
 
 // Instances lists the ids of all instances, in the order in which they began.
@@ -141,40 +142,40 @@ func (r Record) Export() []byte {
 // History is that of the instance under test: see Record.
 func (e *Env) History() string {
 	e.tb.Helper()
-	return e.record().History()
+	return e.recorded().History()
 }
 
 // Execution is an earlier execution of the instance under test: see Record.
 func (e *Env) Execution(n int) Record {
 	e.tb.Helper()
-	return e.record().Execution(n)
+	return e.recorded().Execution(n)
 }
 
 // WantHistory is about the instance under test: see Record.
 func (e *Env) WantHistory(want string) {
 	e.tb.Helper()
-	e.record().WantHistory(want)
+	e.recorded().WantHistory(want)
 }
 
 // WantLines is about the instance under test: see Record.
 func (e *Env) WantLines(parts ...string) {
 	e.tb.Helper()
-	e.record().WantLines(parts...)
+	e.recorded().WantLines(parts...)
 }
 
 // Export is of the instance under test: see Record.
 func (e *Env) Export() []byte {
 	e.tb.Helper()
-	return e.record().Export()
+	return e.recorded().Export()
 }
 
-// Statuses gives the values of the custom status that a watching client could have seen,
+// Statuses gives the values of a custom status that a watching client could have seen,
 // over all executions of the instance, the latest last: of several in one turn the last. One that was cleared is the zero value.
 // One that does not decode fails the test.
 func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
-	r := of.record()
+	r := of.recorded()
 	r.e.tb.Helper()
-	return decodeAll(r.e, "status", r.in.statuses, func(p history.Payload) (v T, err error) {
+	return decodeAll(r.e, "status", r.statuses(s.Name()), func(p history.Payload) (v T, err error) {
 		if p.Type == "" { // cleared
 			return v, nil
 		}
@@ -182,10 +183,28 @@ func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 	})
 }
 
+// statuses are the values of the status of a name.
+func (r *Record) statuses(name string) (values []history.Payload) {
+	var seen, version uint64
+	for _, change := range r.in.statuses {
+		version += change.Sets
+		all, err := history.SplitStatus(change.Payload, version)
+		if err != nil {
+			r.e.tb.Fatalf("status, version %d: %v", version, err)
+		}
+		for _, at := range all {
+			if at.Name == name && at.Version > seen {
+				seen, values = at.Version, append(values, at.Payload)
+			}
+		}
+	}
+	return values
+}
+
 // Unread gives the events of the handle that the instance had been sent and had not read when it ended, in order; nil
 // while it has not ended. What arrives after its end is not among them. One that does not decode fails the test.
 func Unread[T any](of Recorded, event pawl.Event[T]) []T {
-	r := of.record()
+	r := of.recorded()
 	r.e.tb.Helper()
 	var all []history.Payload
 	for _, ev := range r.in.unread {
@@ -201,15 +220,15 @@ func Unread[T any](of Recorded, event pawl.Event[T]) []T {
 func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
 	e.tb.Helper()
 	var all []history.Payload
-	for _, l := range e.kept {
-		if ev, ok := l.sent.(*history.EventSent); ok && l.to == instance && ev.Name == event.Name() {
+	for _, s := range e.outside.sent {
+		if ev, ok := s.ev.(*history.EventSent); ok && s.to == instance && ev.Name == event.Name() {
 			all = append(all, ev.Payload)
 		}
 	}
-	return decodeAll(e, "event "+event.Name(), all, author.Value(event).Decode)
+	return decodeAll(e.world, "event "+event.Name(), all, author.Value(event).Decode)
 }
 
-func decodeAll[T any](e *Env, what string, all []history.Payload, decode func(history.Payload) (T, error)) []T {
+func decodeAll[T any](e *world, what string, all []history.Payload, decode func(history.Payload) (T, error)) []T {
 	e.tb.Helper()
 	values := make([]T, len(all))
 	for i, p := range all {
@@ -220,17 +239,4 @@ func decodeAll[T any](e *Env, what string, all []history.Payload, decode func(hi
 		values[i] = v
 	}
 	return values
-}
-
-// Sent lists everything that instances have told others which are not in the Env, in
-// order, as their histories have it: events to instances that were not there to have them,
-// and detached starts of orchestrations that were neither bound nor faked.
-func (e *Env) Sent() []string {
-	var all []string
-	for _, l := range e.kept {
-		if l.sent != nil {
-			all = append(all, show.Summary(l.sent))
-		}
-	}
-	return all
 }

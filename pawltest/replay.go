@@ -1,7 +1,6 @@
 package pawltest
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 
@@ -13,19 +12,20 @@ import (
 )
 
 // Replay demands that today's code fits a history that was recorded with yesterday's.
-// exported is what pawl history --json wrote, of an instance that has ended or still
+// exported is what pawl export, or pawl history --json, wrote, of an instance that has ended or still
 // runs. Of several versions among the bindings the recorded one is taken. The replay is
 // strict: a payload that encodes differently fails it, too. Keep the histories of instances
 // that matter beside the code, and replay them before it is released.
 func Replay(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	tb.Helper()
-	p := read(tb, exported, bindings)
-	var err error
-	if blocked := newGuard().run(func() { err = p.Check(len(p.Events)) }); blocked != nil {
-		err = blocked
-	}
-	if err != nil {
-		tb.Fatalf("%v\n%s", err, replaytest.Text(p.Events))
+	for _, p := range read(tb, exported, bindings) {
+		var err error
+		if blocked := newGuard().run(func() { err = p.Check(len(p.Events)) }); blocked != nil {
+			err = blocked
+		}
+		if err != nil {
+			tb.Fatalf("%v\n%s", err, replaytest.Text(p.Events))
+		}
 	}
 }
 
@@ -36,18 +36,32 @@ func Replay(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 // hundred beginnings, evenly, and the last.
 func EveryPrefix(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	tb.Helper()
-	p := read(tb, exported, bindings)
-	if err := p.CheckPrefixes(200); err != nil {
-		tb.Fatalf("%v\n%s", err, replaytest.Text(p.Events))
+	for _, p := range read(tb, exported, bindings) {
+		if err := p.CheckPrefixes(200); err != nil {
+			tb.Fatalf("%v\n%s", err, replaytest.Text(p.Events))
+		}
 	}
 }
 
-func read(tb testing.TB, exported []byte, bindings []pawl.Binding) replaytest.Past {
+func read(tb testing.TB, exported []byte, bindings []pawl.Binding) []replaytest.Past {
 	tb.Helper()
-	instance, events, err := show.Read(bytes.NewReader(exported))
+	instance, executions, err := show.ReadExport(exported)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if len(executions) == 0 {
+		tb.Fatal("the export has no history: the instance has not begun")
+	}
+	out := make([]replaytest.Past, len(executions))
+	for i, events := range executions {
+		out[i] = past(tb, instance, events, bindings)
+	}
+	return out
+}
+
+// past is the history of an execution, with the code for it.
+func past(tb testing.TB, instance string, events []history.Event, bindings []pawl.Binding) replaytest.Past {
+	tb.Helper()
 	if _, broken := history.Check(events); len(broken) > 0 {
 		tb.Fatalf("the exported history is broken: %v", errors.Join(broken...))
 	}

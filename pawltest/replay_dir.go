@@ -8,13 +8,16 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// ReplayDir is Replay of every history in a directory: the files NAME.jsonl that pawl history --json wrote, each as a subtest. A directory
-// without one fails the test.
+// ReplayDir is Replay of every history in a directory: the files NAME.json that pawl export wrote and NAME.jsonl that pawl history --json
+// wrote, each as a subtest. A directory without one fails the test.
 func ReplayDir(t *testing.T, dir string, bindings ...pawl.Binding) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if exports, more := filepath.Glob(filepath.Join(dir, "*.json")); more == nil {
+		files = append(files, exports...)
+	}
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no history (*.jsonl) in %s: %v", dir, err)
+		t.Fatalf("no history (*.json, *.jsonl) in %s: %v", dir, err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -24,7 +24,7 @@ func Fail(err error) Step { return Step{err: err, times: 1} }
 // cancellation ends it. A child does not even start.
 func Never() Step { return Step{never: true, times: 1} }
 
-// After makes the run take so long, in virtual time, from its schedule on. A child fails,
+// After makes the run take so long, in virtual time, from when it may begin: a wait at a limit is not part of it. A child fails,
 // or else starts, so late.
 func (s Step) After(d time.Duration) Step {
 	s.after = d
@@ -37,15 +37,15 @@ func (s Step) Times(n int) Step {
 	return s
 }
 
-// Script says how the runs of an activity, or the children of an orchestration, go, in the
+// Script sets how the runs of an activity, or the children of an orchestration, go, in the
 // order in which they are scheduled, whichever instance schedules them; every attempt of a
-// Retry is one, and what is cancelled in the turn that schedules it is none. After the last
+// Retry is one, and an activity that is cancelled in the turn that schedules it is none. After the last
 // step they succeed at once. An activity and an orchestration of one name share a script.
-func (e *Env) Script(a Named, steps ...Step) { e.scripts[a.Name()] = steps }
+func (e *Env) Script(a Named, steps ...Step) { e.work.scripts[a.Name()] = steps }
 
 // step takes the next step of a script.
-func (e *Env) step(name string) Step {
-	steps := e.scripts[name]
+func (w *work) step(name string) Step {
+	steps := w.scripts[name]
 	if len(steps) == 0 {
 		return Succeed()
 	}
@@ -53,11 +53,11 @@ func (e *Env) step(name string) Step {
 	switch next.times {
 	case 0:
 	case 1:
-		e.scripts[name] = steps[1:]
+		w.scripts[name] = steps[1:]
 	default:
 		rest := append([]Step{next}, steps[1:]...) // the test's own slice stays as it is
 		rest[0].times--
-		e.scripts[name] = rest
+		w.scripts[name] = rest
 	}
 	return next
 }

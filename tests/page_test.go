@@ -32,7 +32,9 @@ func goFiles(t *testing.T, suffix string) map[string]string {
 // testdata is named.
 func TestEveryTestThatThePageNamesExists(t *testing.T) {
 	files := goFiles(t, "_test.go")
-	for page, least := range map[string]int{"crash-points.md": 100, "conformance.md": 40, "security.md": 8} {
+	for page, least := range map[string]int{
+		"crash-points.md": 100, "conformance.md": 40, "security.md": 8, "guarantees.md": 4, "fault-campaign.md": 1, "operations/encryption.md": 2,
+	} {
 		t.Run(page, func(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join("..", "docs", page))
 			if err != nil {
@@ -48,11 +50,41 @@ func TestEveryTestThatThePageNamesExists(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(string(b)) {
-				if page != "security.md" && strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
+				if (page == "crash-points.md" || page == "conformance.md") && strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
 					t.Errorf("nothing holds this row:\n%s", line)
 				}
 			}
 		})
+	}
+}
+
+// Each setting of the stores has a promise with what holds it: a topology of the fault campaign, or a test; or it has no promise.
+func TestEverySettingOfTheStoresHasItsTest(t *testing.T) {
+	page, err := os.ReadFile("../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness, err := os.ReadFile("chaos/servers_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Settings of Redis and NATS")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$`).FindAllStringSubmatch(table, -1)
+	if len(rows) < 20 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, row := range rows[1:] {
+		setting, promise, held := row[1], row[2], row[3]
+		named := regexp.MustCompile("`([A-Za-z0-9]+)`").FindAllStringSubmatch(held, -1)
+		for _, n := range named {
+			if !strings.HasPrefix(n[1], "Test") && !strings.Contains(string(harness), `= "`+n[1]+`"`) {
+				t.Errorf("%s: there is no campaign %s", setting, n[1])
+			}
+		}
+		if len(named) == 0 && held != "all campaigns" && !strings.Contains(promise, "not supported") && !strings.Contains(promise, "may be lost") {
+			t.Errorf("%s: nothing holds its promise", setting)
+		}
 	}
 }
 
@@ -62,8 +94,10 @@ func exists(files map[string]string, test, want string) bool {
 		if !strings.Contains(code, "func "+test+"(t *testing.T)") {
 			continue
 		}
-		if files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "testdata", "*", want+".txt")); err == nil && len(files) > 0 {
-			return true
+		for _, below := range []string{"", "*"} {
+			if files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "testdata", below, want+".txt")); err == nil && len(files) > 0 {
+				return true
+			}
 		}
 		for beside, code := range files {
 			if filepath.Dir(beside) == filepath.Dir(path) && strings.Contains(code, strconv.Quote(want)) || want == "" {

@@ -21,7 +21,9 @@ const progressDelay = time.Second // before progress is shown
 
 type checkCmd struct {
 	JSON               bool `name:"json" help:"Write JSON."`
+	Objects            bool `help:"Also verify that NATS has the large payloads to which histories refer."`
 	settings.Namespace `group:"Connection"`
+	settings.NATS      `group:"Connection"`
 	settings.Redis     `group:"Connection"`
 	settings.Log       `group:"Connection"`
 }
@@ -33,6 +35,7 @@ func (c *checkCmd) Help() string {
 
 // Run checks a namespace. Findings are exit code 1.
 func (c *checkCmd) Run(ctx context.Context, s streams) error {
+	settings.RelaxGC()
 	rdb, err := c.OpenRedis(ctx, c.Open(s.err))
 	if err != nil {
 		return err
@@ -51,8 +54,14 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
 		return err
 	}
+	checked.Objects = len(checked.References)
 	if err := checked.checkGates(ctx, rdb, runner, space); err != nil {
 		return err
+	}
+	if c.Objects {
+		if err := checked.checkObjects(ctx, s, c); err != nil {
+			return err
+		}
 	}
 	if checked.Findings == nil {
 		checked.Findings = []store.Finding{} // not null in JSON
@@ -62,7 +71,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	} else {
 		err = findings(s, checked)
 	}
-	if err == nil && len(checked.Findings)+len(checked.GateFindings) > 0 {
+	if err == nil && checked.number() > 0 {
 		return settings.ExitCode(settings.ExitFailed)
 	}
 	return err
@@ -74,12 +83,34 @@ type checkedSpace struct {
 
 	Gates        int           `json:"gates"` // in use
 	GateFindings []gateFinding `json:"gate_findings,omitempty"`
+	Objects      int           `json:"objects"` // references to large payloads
+	LostObjects  []string      `json:"lost_objects,omitempty"`
 }
 
 // gateFinding is an invariant that a limit violates.
 type gateFinding struct {
 	Gate string `json:"gate"`
 	Rule string `json:"rule"`
+}
+
+func (c *checkedSpace) number() int {
+	return len(c.Findings) + len(c.GateFindings) + len(c.LostObjects)
+}
+
+// checkObjects looks for lost objects.
+func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd) error {
+	nc, err := o.OpenNATS(o.Open(s.err))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: o.Namespace.Namespace})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c.LostObjects, err = conn.LostObjects(ctx, c.References)
+	return err
 }
 
 // checkGates checks the limits in use.
@@ -141,8 +172,13 @@ func findings(s streams, c checkedSpace) error {
 			return err
 		}
 	}
+	for _, name := range c.LostObjects {
+		if _, err := fmt.Fprintf(s.out, "object %s is lost\n", name); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stalled), %s, %s, %s, %s: %s\n",
 		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
-		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(len(c.Findings)+len(c.GateFindings), "finding"))
+		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(c.number(), "finding"))
 	return err
 }

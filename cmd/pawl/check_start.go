@@ -29,6 +29,8 @@ func (o order) check(ctx context.Context, cl *client.Client) (note string, err e
 		switch {
 		case err == nil && d.Orchestration != "" && d.Orchestration != o.orchestration:
 			return "", fmt.Errorf("nothing was started: %s is an instance of %s since %s UTC", o.id, d.Orchestration, formatSecond(d.Started))
+		case err == nil && !d.StartAt.IsZero():
+			return "", nil
 		case err == nil && d.Stalled != "":
 			return "stalled: " + d.Stalled, nil
 		case err == nil && d.Orchestration != "" && d.Status != client.Pending:
@@ -45,7 +47,7 @@ func (o order) check(ctx context.Context, cl *client.Client) (note string, err e
 	}
 }
 
-// checkInput compares the input with that of the instance's first execution, if its history is still kept.
+// checkInput compares the input with that of the instance's first execution, if its history is still kept and its key is here.
 func (o order) checkInput(ctx context.Context, cl *client.Client, d client.Description) error {
 	if o.event != "" { // which is delivered to an instance that runs, whatever its input
 		return nil
@@ -54,7 +56,7 @@ func (o order) checkInput(ctx context.Context, cl *client.Client, d client.Descr
 		if err != nil {
 			return nil // the first execution is no longer kept
 		}
-		if s, ok := e.Event.(*history.Started); ok && !sameJSON(s.Payload.Data, o.input.Data) {
+		if s, ok := e.Event.(*history.Started); ok && s.Payload.Type != history.TypeSealed && !sameJSON(s.Payload.Data, o.input.Data) {
 			return fmt.Errorf("nothing was started: %s exists since %s UTC with another input", o.id, formatSecond(d.Started))
 		}
 		break

@@ -20,6 +20,7 @@ type connection struct {
 	settings.Namespace
 	settings.NATS
 	settings.Log
+	settings.Payloads
 
 	By string `env:"PAWL_BY" placeholder:"NAME" help:"Requester that histories record. Default: the name of the user."`
 }
@@ -35,13 +36,17 @@ const connectTimeout = 5 * time.Second
 // client connects; close ends both the client and the connection.
 func (r connection) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
 	log := r.Open(s.err)
+	codec, err := r.Codec(log)
+	if err != nil {
+		return nil, nil, settings.Usage(err)
+	}
 	nc, err := r.OpenNATS(log)
 	if err != nil {
 		return nil, nil, err
 	}
 	opening, stop := context.WithTimeout(ctx, connectTimeout)
 	defer stop()
-	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: cmp.Or(r.By, userName()), OwnerTimeout: ownerTimeout, Logger: log})
+	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: cmp.Or(r.By, userName()), OwnerTimeout: ownerTimeout, Codec: codec, Logger: log})
 	if err != nil {
 		nc.Close()
 		return nil, nil, err

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -31,6 +33,12 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	}
 	if !d.Started.IsZero() {
 		f.Add("started", formatTime(d.Started)+" UTC")
+	}
+	if !d.StartAt.IsZero() {
+		f.Add("starts at", formatTime(d.StartAt)+" UTC")
+	}
+	if !d.Deadline.IsZero() && d.Ended.IsZero() {
+		f.Add("times out at", formatTime(d.Deadline)+" UTC")
 	}
 	if !d.Ended.IsZero() {
 		f.Add("ended", formatTime(d.Ended)+" UTC")
@@ -61,6 +69,9 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	}
 	if d.CustomStatus != nil {
 		f.Add("custom status", customText(*d.CustomStatus))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.NamedStatuses)) {
+		f.Add("status "+name, customText(d.NamedStatuses[name]))
 	}
 	if r := show.Payload(d.Result); r != nil {
 		f.Add("result", diagnose.Short(string(r), diagnose.MaxText))

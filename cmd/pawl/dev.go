@@ -43,6 +43,7 @@ type devCmd struct {
 	settings.Orchestrator `group:"Fleets"`
 	settings.Worker       `group:"Fleets"`
 	fleet.External        `group:"Fleets"`
+	settings.Payloads     `group:"Fleets"`
 	settings.Log          `group:"Fleets"`
 }
 
@@ -58,8 +59,13 @@ func (c *devCmd) AfterApply() error {
 
 // Run runs everything in this process until a signal.
 func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
+	settings.RelaxGC()
 	log := c.Log.Open(s.err)
 	activities, err := c.External.Read()
+	if err != nil {
+		return settings.Usage(err)
+	}
+	codec, err := c.Codec(log)
 	if err != nil {
 		return settings.Usage(err)
 	}
@@ -73,11 +79,12 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 	natsAt, redisAt := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}, settings.Redis{RedisURL: settings.URL(stack.RedisURL())}
 	return settings.Exit(pawlfx.Run(log,
 		pawlfx.Connections(natsAt.DialNATS, redisAt.DialRedis),
+		pawlfx.Payloads(codec),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Activities(activities.Bindings),
 		pawlfx.Orchestrator(orchestrator.Config{
-			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Reconcile,
+			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), ObjectsMaxBytes: int64(c.ObjectsMax), Look: c.Reconcile,
 			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -86,6 +87,14 @@ func (f *disturbance) killWorker(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = p.Kill() }() // it may have been
+	ctx, stop := context.WithTimeout(ctx, faultTime)
+	defer stop()
+	if err := until(ctx, name+" serves", func() bool {
+		workers, err := f.client.Workers(ctx)
+		return err == nil && slices.ContainsFunc(workers, func(w client.WorkerInfo) bool { return w.Name == name })
+	}); err != nil {
+		return "", err
+	}
 	held := 0
 	return f.disturb(ctx, func(ctx context.Context, ids []string) (string, error) {
 		err := until(ctx, name+" runs an activity", func() bool {

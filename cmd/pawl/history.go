@@ -17,9 +17,12 @@ import (
 type historyCmd struct {
 	ID         string `arg:"" help:"Id of the instance."`
 	Execution  uint64 `placeholder:"N" help:"Execution to show; the latest two are kept. Default: the latest."`
+	Event      uint64 `placeholder:"N" help:"Write one event as JSON, with its payloads of the object store."`
 	JSON       bool   `name:"json" help:"Write one JSON object per event."`
 	connection `group:"Connection"`
 }
+
+const tablePage = 1000
 
 // Run shows a history.
 func (c *historyCmd) Run(ctx context.Context, s streams) error {
@@ -29,8 +32,14 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	var entries []client.Entry
-	execution := c.Execution
-	for e, err := range cl.History(ctx, c.ID, c.Execution) {
+	execution, events := c.Execution, cl.History(ctx, c.ID, c.Execution)
+	switch {
+	case c.Event > 0:
+		events = cl.HistoryAfter(ctx, c.ID, c.Execution, c.Event-1, 1)
+	case !c.JSON: // large payloads are shown by their sizes
+		events = cl.HistoryAfter(ctx, c.ID, c.Execution, 0, tablePage)
+	}
+	for e, err := range events {
 		if errors.Is(err, client.ErrNotFound) {
 			return c.missing(ctx, cl, err)
 		}
@@ -38,7 +47,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		execution = e.Execution
-		if !c.JSON {
+		if !c.JSON && c.Event == 0 {
 			entries = append(entries, e)
 			continue
 		}
@@ -46,9 +55,12 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 		if err == nil {
 			err = writeJSON(s.out, o)
 		}
-		if err != nil {
+		if err != nil || c.Event > 0 {
 			return err
 		}
+	}
+	if c.Event > 0 {
+		return fmt.Errorf("execution %d of %s has no event %d", execution, c.ID, c.Event)
 	}
 	if c.JSON {
 		return nil

@@ -97,6 +97,11 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	wants(t, must(t, at("get", "rest-1")...), "parent t-1")
 	wants(t, must(t, at("list")...), "INSTANCE ORCHESTRATION VERSION STATUS", "tour 2 running")
 
+	wants(t, must(t, at("count", "--by", "orchestration")...), "VALUE INSTANCES", "rest 1", "tour 1")
+	if out := must(t, at("count", "--where", "status = running and version = 2")...); out != "1\n" {
+		t.Errorf("counted %q", out)
+	}
+	wants(t, must(t, at("count", "--by", "version", "--json")...), `{"count":2,"by":"version","groups":[{"value":"","count":1},{"value":"2","count":1}],"stalled":0}`)
 	wants(t, must(t, at("history", "t-1")...), "t-1, execution 3 of 3: --execution 2 shows the previous one",
 		"Started tour (version 2) 2", "EventSent step to elsewhere 7", `ChildScheduled rest as rest-1 "inn"`)
 	wants(t, must(t, at("history", "t-1", "--execution", "2")...), "t-1, execution 2 of 3: the latest is shown without --execution", "ContinuedAsNew (version 2) 2")

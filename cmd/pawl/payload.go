@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // input reads a payload from an argument: JSON, @FILE, or - for standard input. Empty is no payload.
@@ -44,9 +44,9 @@ func readFile(name string) ([]byte, error) {
 
 // bounded reads at most one byte more than the limit.
 func bounded(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, queue.MaxPayload+1))
-	if err == nil && len(b) > queue.MaxPayload {
-		err = fmt.Errorf("more than %d bytes, the maximum", queue.MaxPayload)
+	b, err := io.ReadAll(io.LimitReader(r, pawlcodec.MaxStored+1))
+	if err == nil && len(b) > pawlcodec.MaxStored {
+		err = fmt.Errorf("more than %d bytes, the maximum", pawlcodec.MaxStored)
 	}
 	return b, err
 }

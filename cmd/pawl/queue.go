@@ -166,6 +166,8 @@ func gateState(g client.QueueInfo, now time.Time) string {
 	switch {
 	case g.Deadlocked:
 		return "DEADLOCK"
+	case g.Policy.Paused:
+		return "paused"
 	case g.LimitedUntil.After(now):
 		return "limited until " + diagnose.Clock(g.LimitedUntil)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):

@@ -493,7 +493,7 @@ func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 			t.Errorf("%q, not %s", errs, want)
 		}
 	}
-	if _, _, errs := command(t, "policy", "set", "team:x"); !strings.Contains(errs, "want action:NAME, group:NAME or global") {
+	if _, _, errs := command(t, "policy", "set", "team:x"); !strings.Contains(errs, "want action:NAME, group:NAME, pause:NAME or global") {
 		t.Errorf("%q", errs)
 	}
 }

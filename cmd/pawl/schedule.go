@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/external"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -49,7 +51,7 @@ type scheduleCreateCmd struct {
 	Send   string `placeholder:"INSTANCE/EVENT" help:"Action: send this event."`
 	jobFlags
 
-	Overlap        string        `enum:"skip,buffer_one,buffer_all,cancel_other,allow_all" default:"skip" help:"What a time does while the instance of an earlier one runs: ${enum}."`
+	Overlap        string        `enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" default:"skip" help:"What a time does while the instance of an earlier one runs: ${enum}."`
 	CatchUp        time.Duration `default:"1h" help:"Age up to which times are made up for after an outage."`
 	Remaining      int           `placeholder:"N" help:"End after so many actions. Default: no bound."`
 	PauseOnFailure bool          `help:"Pause when an instance fails."`
@@ -192,12 +194,12 @@ func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.JSON {
-		return writeJSON(s.out, scheduleJSON{c.ID, st})
+		return writeJSON(s.out, api.Schedule{ID: c.ID, ScheduleState: st})
 	}
 	f := &term.Fields{}
 	f.Add("Schedule", c.ID)
-	f.Add("Times", timesText(st))
-	f.Add("Action", actionText(st.Schedule))
+	f.Add("Times", diagnose.ScheduleTimes(st.Schedule.Times))
+	f.Add("Action", diagnose.ScheduleAction(st.Schedule))
 	f.Add("State", stateText(st))
 	if st.Schedule.Note != "" {
 		f.Add("Note", st.Schedule.Note)
@@ -207,37 +209,6 @@ func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
 		f.Add("", fmt.Sprintf("%s  %s late  %s", formatSecond(r.Time), r.At.Sub(r.Time), r.Instance))
 	}
 	return f.Write(s.out)
-}
-
-// scheduleJSON is a schedule as JSON.
-type scheduleJSON struct {
-	ID string `json:"id"`
-	client.ScheduleState
-}
-
-func timesText(st client.ScheduleState) string {
-	t := st.Schedule.Times
-	all := append([]string{}, t.Cron...)
-	if n := len(t.Calendars); n > 0 {
-		all = append(all, fmt.Sprintf("%d calendars", n))
-	}
-	if n := len(t.Except); n > 0 {
-		all = append(all, fmt.Sprintf("except %d", n))
-	}
-	return strings.TrimSpace(strings.Join(all, " | ") + " " + t.Zone)
-}
-
-func actionText(s client.Schedule) string {
-	switch {
-	case s.Start != nil:
-		return "start " + s.Start.Orchestration
-	case s.Run != nil:
-		return "run " + s.Run.Activity
-	case s.Send != nil:
-		return "send " + s.Send.Event + " to " + s.Send.Instance
-	default:
-		return ""
-	}
 }
 
 func stateText(st client.ScheduleState) string {
@@ -281,10 +252,10 @@ func (c *scheduleListCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		if !c.JSON {
-			t.Add(row.Instance, timesText(st), actionText(st.Schedule), stateText(st), st.Done, st.Missed, st.Failed)
+			t.Add(row.Instance, diagnose.ScheduleTimes(st.Schedule.Times), diagnose.ScheduleAction(st.Schedule), stateText(st), st.Done, st.Missed, st.Failed)
 			continue
 		}
-		if err := writeJSON(s.out, scheduleJSON{row.Instance, st}); err != nil {
+		if err := writeJSON(s.out, api.Schedule{ID: row.Instance, ScheduleState: st}); err != nil {
 			return err
 		}
 	}

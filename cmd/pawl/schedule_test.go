@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
@@ -18,7 +19,7 @@ func TestScheduleIsCreatedChangedShownAndDeleted(t *testing.T) {
 	double := pawl.NewActivity[int, int]("double", pawl.Queue("numbers"))
 	nats := harness(t, fleets{activities: []pawl.ActivityBinding{double.Do(func(_ context.Context, n int) (int, error) { return 2 * n, nil })}})
 	schedule := func(args ...string) []string { return append([]string{"schedule"}, append(args, "--nats", nats)...) }
-	describe := func() (s scheduleJSON) {
+	describe := func() (s api.Schedule) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(must(t, schedule("describe", "tick", "--json")...)), &s); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nuid"
 
@@ -16,11 +17,16 @@ import (
 )
 
 type startCmd struct {
-	Orchestration string  `arg:"" help:"Name of the orchestration."`
-	ID            *string `arg:"" optional:"" help:"Id of the instance. Default: a generated one."`
-	Input         string  `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
-	Version       string  `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
-	Event         string  `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or nothing. A running instance receives only the event."`
+	Orchestration string        `arg:"" help:"Name of the orchestration."`
+	ID            *string       `arg:"" optional:"" help:"Id of the instance. Default: a generated one."`
+	Input         string        `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
+	Attribute     []string      `short:"a" sep:"none" placeholder:"NAME=VALUE" help:"Attribute of the instance: true, false, a whole number, a time such as 2026-11-22T08:00:00Z, or a text, in double quotes if it looks like another. Repeatable."`
+	Version       string        `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
+	Event         string        `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or nothing. A running instance receives only the event."`
+	After         time.Duration `placeholder:"DURATION" help:"Start it so much later; until then it is pending and can be cancelled."`
+	At            time.Time     `placeholder:"TIME" help:"Start it then, such as 2026-11-22T08:00:00Z."`
+	RunTimeout    time.Duration `name:"run-timeout" placeholder:"DURATION" help:"Fail it if it has not ended so long after its start."`
+	IDReuse       string        `name:"id-reuse" enum:"ignore,reject,after-failure,terminate-existing" default:"ignore" help:"What happens to an instance that has the id: ${enum}."`
 	waiting
 	connection `group:"Connection"`
 }
@@ -46,6 +52,7 @@ type order struct {
 	event             string // sent with it; empty: none
 	data              history.Payload
 	options           []client.StartOption
+	contested         bool // the id may be taken, or is taken over
 }
 
 // order reads and checks the arguments.
@@ -74,6 +81,26 @@ func (c *startCmd) order() (o order, err error) {
 		bad = append(bad, pawl.ValidateName(c.Version)) // versions have the alphabet of names
 		o.options = append(o.options, client.Version(c.Version))
 	}
+	attributes, err := attributesOf(c.Attribute)
+	if len(attributes) > 0 {
+		o.options = append(o.options, client.Attributes(attributes.String()))
+	}
+	bad = append(bad, err)
+	if c.After < 0 || c.RunTimeout < 0 || c.After > 0 && !c.At.IsZero() {
+		bad = append(bad, errors.New("--after and --run-timeout are not negative, and --after excludes --at"))
+	}
+	if c.After > 0 {
+		o.options = append(o.options, client.After(c.After))
+	}
+	if !c.At.IsZero() {
+		o.options = append(o.options, client.StartAt(c.At))
+	}
+	if c.RunTimeout > 0 {
+		o.options = append(o.options, client.RunTimeout(c.RunTimeout))
+	}
+	reuse, err := client.ParseIDReuse(c.IDReuse)
+	o.options, o.contested = append(o.options, reuse), reuse != client.Ignore
+	bad = append(bad, err)
 	if err := errors.Join(bad...); err != nil {
 		return o, settings.Usage(err)
 	}
@@ -98,9 +125,16 @@ func (o order) start(ctx context.Context, s streams, c connection, w waiting) er
 	if err != nil {
 		return err
 	}
-	note, err := o.check(ctx, cl)
-	if err != nil {
-		return err
+	if o.contested {
+		if err := run.WaitStarted(ctx); err != nil {
+			return err
+		}
+	}
+	note := ""
+	if !o.contested { // otherwise the instance is ours
+		if note, err = o.check(ctx, cl); err != nil {
+			return err
+		}
 	}
 	if note != "" && !w.Wait { // which reports it
 		if _, err := fmt.Fprintf(s.err, "pawl: %s is started and %s\n", o.id, diagnose.OneLine(note)); err != nil {

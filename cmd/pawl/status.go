@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/show"
@@ -13,6 +16,7 @@ import (
 
 type statusCmd struct {
 	ID         string `arg:"" help:"Id of the instance."`
+	Name       string `help:"Name of the status; without it, the one without a name."`
 	Follow     bool   `help:"Show every change, one per line, until the instance ends."`
 	JSON       bool   `name:"json" help:"Write one JSON object per status."`
 	connection `group:"Connection"`
@@ -43,11 +47,23 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	l := statusLine{Instance: c.ID, Status: string(d.Status)}
-	if d.CustomStatus != nil {
-		l.Version, l.Value, l.Cleared = d.CustomStatus.Version, show.Payload(d.CustomStatus.Value), d.CustomStatus.Cleared
+	at := d.CustomStatus
+	if named, ok := d.NamedStatuses[c.Name]; ok {
+		at = &named
+	} else if c.Name != "" {
+		at = nil
+	}
+	if at != nil {
+		l.Version, l.Value, l.Cleared = at.Version, show.Payload(at.Value), at.Cleared
 	}
 	if l.Version == 0 && !c.JSON {
-		_, err := fmt.Fprintf(s.err, "pawl: %s has no custom status\n", c.ID)
+		what := "custom status"
+		if names := slices.Sorted(maps.Keys(d.NamedStatuses)); c.Name != "" {
+			what = "status " + c.Name
+		} else if len(names) > 0 {
+			what += " without a name, but " + strings.Join(names, ", ")
+		}
+		_, err := fmt.Fprintf(s.err, "pawl: %s has no %s\n", c.ID, what)
 		return err
 	}
 	return c.show(s, l)
@@ -56,6 +72,9 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 // follow shows every custom status that it receives. One that is set while the previous one is in transit replaces it.
 func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
 	handle := pawl.NewStatus[json.RawMessage]()
+	if c.Name != "" {
+		handle = pawl.NewNamedStatus[json.RawMessage](c.Name)
+	}
 	for after := uint64(0); ; {
 		at, err := client.NextStatus(ctx, cl, handle, c.ID, after)
 		ended, over := errors.AsType[*client.EndedError](err)

@@ -61,12 +61,18 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	if w.Name != "w-1" || w.PID == 0 || w.Since == "" || len(w.Abandoned) != 1 || w.Abandoned[0].Activity != "listen" || w.Abandoned[0].Instance != "d-1" || w.Abandoned[0].Since == "" {
 		t.Errorf("%+v", w)
 	}
+	if !strings.Contains(w.Abandoned[0].Stack, "TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker") {
+		t.Errorf("the stack does not name the activity's function: %q", w.Abandoned[0].Stack)
+	}
+	wants(t, must(t, at("health")...), "master", "AOF", "PAWL-default-INPUTS: ")
+	wants(t, must(t, at("drain", "w-1")...), "w-1: takes no more tasks")
+	wants(t, must(t, at("workers")...), "w-1 is not ready: worker: drained")
 }
 
 func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
 	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now()}
 	for range maxAbandonedShown + 3 {
-		busy.Abandoned = append(busy.Abandoned, client.Abandoned{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})
+		busy.Abandoned = append(busy.Abandoned, client.RunningActivity{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})
 	}
 	var b strings.Builder
 	if err := showWorkers(&b, []client.WorkerInfo{busy, {Name: "w-2"}}); err != nil {

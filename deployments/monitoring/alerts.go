@@ -12,8 +12,8 @@ type alert struct {
 
 // alerts are the rules, the most urgent first.
 func alerts() []alert {
-	p99 := func(metric, by string) string {
-		return "histogram_quantile(0.99, sum by (namespace, " + by + "le) (rate(" + metric + "_bucket[5m])))"
+	p99 := func(metric string) string {
+		return "histogram_quantile(0.99, sum by (namespace, le) (rate(" + metric + "_bucket[5m])))"
 	}
 	return []alert{
 		{"PawlOrchestratorsDown", `absent(pawl_build_info{role="orchestrator"})`, "2m", "critical", "No orchestrator is scraped."},
@@ -33,9 +33,11 @@ func alerts() []alert {
 		{"PawlActivitiesFailing", `sum by (namespace, activity) (rate(pawl_worker_activities_total{outcome="failed"}[10m])) / sum by (namespace, activity) (rate(pawl_worker_activities_total[10m])) > 0.5`, "10m", "warning", "More than half of the activities {{ $labels.activity }} fail."},
 		{"PawlActivitiesPoisoned", `sum by (namespace) (increase(pawl_orchestrator_activities_poisoned_total[10m])) > 0`, "0s", "warning", "Activities of {{ $labels.namespace }} ended their workers as often as allowed."},
 		{"PawlActivitiesAbandoned", `sum by (namespace) (pawl_worker_abandoned) > 0`, "10m", "warning", "Activities of {{ $labels.namespace }} ignore their cancellation."},
-		{"PawlCommitsSlow", p99("pawl_orchestrator_commit_seconds", "") + " > 0.25", "10m", "warning", "The 99th percentile of commits of {{ $labels.namespace }} takes more than 250 ms."},
-		{"PawlTimersLate", p99("pawl_orchestrator_timer_lateness_seconds", "") + " > 5", "10m", "warning", "The 99th percentile of timers of {{ $labels.namespace }} fires more than 5 s late."},
-		{"PawlCancellationSlow", p99("pawl_worker_cancellation_seconds", "") + " > 2.5", "10m", "warning", "The 99th percentile of cancellations of {{ $labels.namespace }} takes more than 2.5 s."},
+		{"PawlCommitsSlow", p99("pawl_orchestrator_commit_seconds") + " > 0.25", "10m", "warning", "The 99th percentile of commits of {{ $labels.namespace }} takes more than 250 ms."},
+		{"PawlTimersLate", p99("pawl_orchestrator_timer_lateness_seconds") + " > 5", "10m", "warning", "The 99th percentile of timers of {{ $labels.namespace }} fires more than 5 s late."},
+		{"PawlSchedulesLate", p99("pawl_schedule_lag_seconds") + " > 10", "10m", "warning", "The 99th percentile of actions of schedules of {{ $labels.namespace }} is more than 10 s late."},
+		{"PawlSchedulesMissed", `sum by (namespace) (increase(pawl_schedule_missed_total{reason=~"catch_up_window|catch_up_max"}[10m])) > 0`, "0s", "warning", "Times of schedules of {{ $labels.namespace }} passed during an outage and are not made up for."},
+		{"PawlCancellationSlow", p99("pawl_worker_cancellation_seconds") + " > 2.5", "10m", "warning", "The 99th percentile of cancellations of {{ $labels.namespace }} takes more than 2.5 s."},
 		{"PawlLimitDeadlocked", `sum by (namespace, action) (increase(pawl_limit_deadlocks_total[10m])) > 0`, "0s", "warning", "The limit of {{ $labels.action }} is deadlocked."},
 		{"PawlForgedMessages", `sum by (namespace) (increase(pawl_orchestrator_inputs_forged_total[10m])) + sum by (namespace) (increase(pawl_orchestrator_doorbells_forged_total[10m])) > 0`, "0s", "warning", "Messages with an invalid proof arrived in {{ $labels.namespace }}."},
 	}

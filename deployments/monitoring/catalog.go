@@ -81,7 +81,7 @@ func catalog() ([]metric, error) {
 
 // groups are the sections of docs/metrics.md, by prefix.
 var groups = [][2]string{
-	{"pawl_build_", "Build"}, {"pawl_orchestrator_", "Orchestrators"}, {"pawl_limit_", "Limits"}, {"pawl_worker_", "Workers"},
+	{"pawl_build_", "Build"}, {"pawl_orchestrator_", "Orchestrators"}, {"pawl_limit_", "Limits"}, {"pawl_schedule_", "Schedules"}, {"pawl_worker_", "Workers"},
 	{"pawl_queue_", "Queues and connections"}, {"pawl_redis_", "Redis"}, {"pawl_nats_", "NATS"},
 }
 

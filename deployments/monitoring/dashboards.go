@@ -68,6 +68,8 @@ func dashboards() []dashboard {
 			}},
 			{"Limits: waiters and slots in use", "short", [][2]string{{"{{action}} waiting", sum("action", "pawl_limit_waiting")}, {"{{action}} active", sum("action", "pawl_limit_active")}}},
 			quantiles("Wait at limits", "pawl_limit_wait_seconds"),
+			quantiles("Lag of schedules", "pawl_schedule_lag_seconds"),
+			{"Missed times of schedules", "ops", [][2]string{{"{{reason}}", rate("reason", "pawl_schedule_missed_total")}}},
 			{"Rejected by limits", "ops", [][2]string{{"{{action}} {{why}}", rate("action, why", "pawl_limit_rejected_total")}}},
 		}},
 		{"pawl-workers", "Pawl: workers", []panel{

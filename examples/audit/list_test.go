@@ -96,9 +96,9 @@ func TestADirectoryThatIsNoneIsAnError(t *testing.T) {
 	}
 }
 
-func TestTwentyThousandPackagesComeInPagesThatFitIntoAPayload(t *testing.T) {
+func TestPagesOfLongNamesFitIntoAPayload(t *testing.T) {
 	root, deep := t.TempDir(), strings.Repeat("d", 100)
-	const n = 20_000
+	const n = MaxPageEntries + 500
 	for i := range n {
 		dir := filepath.Join(root, fmt.Sprintf("g%02d", i%50), fmt.Sprintf("%s%05d", deep, i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {

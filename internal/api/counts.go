@@ -2,21 +2,31 @@ package api
 
 import "github.com/pawlrun/pawl/pkg/client"
 
-// Counts are the instances of a namespace by status.
+// Counts are numbers of instances.
 type Counts struct {
-	Pending    uint64 `json:"pending"`
-	Running    uint64 `json:"running"`
-	Completed  uint64 `json:"completed"`
-	Failed     uint64 `json:"failed"`
-	Cancelled  uint64 `json:"cancelled"`
-	Stalled    uint64 `json:"stalled"`              // of all of them
-	Incomplete string `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
+	Count      uint64  `json:"count"`                // that pass the filter
+	AtLeast    bool    `json:"at_least,omitempty"`   // there may be more: not all that the filter leaves were read
+	By         string  `json:"by"`                   // the field of the groups
+	Groups     []Group `json:"groups"`               // the largest first; values that no instance has are left out
+	Other      uint64  `json:"other,omitempty"`      // of count, those in no group: their values were not read
+	Stalled    uint64  `json:"stalled"`              // of all instances; 0 with a filter
+	Incomplete string  `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
 }
 
-// CountsOf gives the counts by name.
-func CountsOf(c client.Counts) Counts {
-	return Counts{
-		Pending: c.Status[client.Pending], Running: c.Status[client.Running], Completed: c.Status[client.Completed],
-		Failed: c.Status[client.Failed], Cancelled: c.Status[client.Cancelled], Stalled: c.Stalled,
+// Group is the number of instances with a value.
+type Group struct {
+	Value string `json:"value"` // "": without one
+	Count uint64 `json:"count"`
+}
+
+// CountsOf gives the counts by the values of a field; "" is the status.
+func CountsOf(c client.Counts, by string) Counts {
+	if by == "" {
+		by = "status"
 	}
+	out := Counts{Count: c.Count, AtLeast: c.AtLeast, By: by, Groups: []Group{}, Other: c.Other, Stalled: c.Stalled}
+	for _, g := range c.Groups {
+		out.Groups = append(out.Groups, Group(g))
+	}
+	return out
 }

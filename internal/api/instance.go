@@ -24,18 +24,24 @@ type Instance struct {
 	Events        uint64 `json:"events,omitempty"` // of the latest execution's history
 	Stalled       string `json:"stalled,omitempty"`
 
-	UnreadInputs    uint64                 `json:"unread_inputs,omitempty"`
-	PendingMessages uint64                 `json:"pending_messages,omitempty"` // in the outbox
-	Timers          uint64                 `json:"timers,omitempty"`
-	NextTimer       string                 `json:"next_timer,omitempty"`
-	Activities      []Activity             `json:"activities,omitempty"`     // outstanding; at most 100
-	Children        []Child                `json:"children,omitempty"`       // outstanding; at most 100
-	AwaitedEvents   []string               `json:"awaited_events,omitempty"` // names; unknown while the instance is not in its owner's memory
-	LimitWaits      []LimitWait            `json:"limit_waits,omitempty"`
-	CustomStatus    *CustomStatus          `json:"custom_status,omitempty"`
-	Result          json.RawMessage        `json:"result,omitempty"`
-	Failure         any                    `json:"failure,omitempty"`       // a Failure
-	UnreadEvents    []history.UnreadEvents `json:"unread_events,omitempty"` // at the end
+	Attributes json.RawMessage `json:"attributes,omitempty"` // as in a start
+
+	UnreadInputs    uint64                  `json:"unread_inputs,omitempty"`
+	PendingMessages uint64                  `json:"pending_messages,omitempty"` // in the outbox
+	Timers          uint64                  `json:"timers,omitempty"`
+	NextTimer       string                  `json:"next_timer,omitempty"`
+	Activities      []Activity              `json:"activities,omitempty"`     // outstanding; at most 100
+	Children        []Child                 `json:"children,omitempty"`       // outstanding; at most 100
+	AwaitedEvents   []string                `json:"awaited_events,omitempty"` // names; unknown in a turn, and for an instance with more than 1,000 events that is not in its owner's memory
+	OpenUpdates     []OpenUpdate            `json:"open_updates,omitempty"`   // not answered; at most 100
+	LimitWaits      []LimitWait             `json:"limit_waits,omitempty"`
+	CustomStatus    *CustomStatus           `json:"custom_status,omitempty"`
+	NamedStatuses   map[string]CustomStatus `json:"named_statuses,omitempty"`
+	Result          json.RawMessage         `json:"result,omitempty"`
+	Failure         any                     `json:"failure,omitempty"`       // a Failure
+	UnreadEvents    []history.UnreadEvents  `json:"unread_events,omitempty"` // at the end
+	StartAt         string                  `json:"start_at,omitempty"`      // of a delayed start that is not due
+	Deadline        string                  `json:"deadline,omitempty"`      // of the run
 }
 
 // Activity is an activity that has been scheduled and has not ended.
@@ -83,8 +89,19 @@ type CustomStatus struct {
 func InstanceOf(d client.Description, lookup func(instance string) client.Summary) Instance {
 	i := SummaryOf(d.Summary)
 	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
-	i.AwaitedEvents = d.AwaitedEvents
+	i.AwaitedEvents, i.StartAt, i.Deadline = d.AwaitedEvents, Timestamp(d.StartAt), Timestamp(d.Deadline)
+	for _, u := range d.OpenUpdates {
+		i.OpenUpdates = append(i.OpenUpdates, OpenUpdate{
+			Name: u.Name, ID: u.ID, By: u.By, At: Timestamp(u.At), Deadline: Timestamp(u.Deadline), Input: show.Payload(u.Input),
+		})
+	}
 	i.CustomStatus, i.Result, i.UnreadEvents = CustomStatusOf(d.CustomStatus), show.Payload(d.Result), d.UnreadEvents
+	for name, at := range d.NamedStatuses {
+		if i.NamedStatuses == nil {
+			i.NamedStatuses = make(map[string]CustomStatus, len(d.NamedStatuses))
+		}
+		i.NamedStatuses[name] = *CustomStatusOf(&at)
+	}
 	if d.Failure != nil {
 		i.Failure = show.Failure(*d.Failure)
 	}
@@ -112,7 +129,7 @@ func SummaryOf(s client.Summary) Instance {
 	return Instance{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: string(s.Status), Execution: s.Execution,
 		Started: Timestamp(s.Started), StatusSince: Timestamp(s.StatusSince), Updated: Timestamp(s.Updated), Ended: Timestamp(s.Ended),
-		Events: s.Events, Stalled: s.Stalled, Code: s.Code,
+		Events: s.Events, Stalled: s.Stalled, Code: s.Code, Attributes: json.RawMessage(s.Attributes),
 	}
 }
 

@@ -17,13 +17,14 @@ type Policy struct {
 	QueueLimit     uint32 `json:"queue_limit,omitempty"`
 	QueueTimeoutMS int64  `json:"queue_timeout_ms,omitempty"` // negative: unlimited
 	Reject         bool   `json:"reject,omitempty"`
+	Paused         bool   `json:"paused,omitempty"` // no one is admitted
 }
 
 // PolicyOf describes a policy.
 func PolicyOf(p client.Policy) Policy {
 	out := Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindowMS: p.RateWindow.Milliseconds(), Quota: p.Quota, QuotaWindowMS: p.QuotaWindow.Milliseconds(),
-		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeoutMS: p.QueueTimeout.Milliseconds(), Reject: p.Reject,
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeoutMS: p.QueueTimeout.Milliseconds(), Reject: p.Reject, Paused: p.Paused,
 	}
 	if p.QueueTimeout < 0 {
 		out.QueueTimeoutMS = -1
@@ -35,7 +36,7 @@ func PolicyOf(p client.Policy) Policy {
 func (p Policy) Client() client.Policy {
 	return client.Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: millis(p.RateWindowMS), Quota: p.Quota, QuotaWindow: millis(p.QuotaWindowMS),
-		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: millis(p.QueueTimeoutMS), Reject: p.Reject,
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: millis(p.QueueTimeoutMS), Reject: p.Reject, Paused: p.Paused,
 	}
 }
 

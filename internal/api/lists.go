@@ -16,8 +16,12 @@ type Instances struct {
 // Start is the body of a start.
 type Start struct {
 	Orchestration string          `json:"orchestration"`
-	ID            string          `json:"id,omitempty"`      // of the instance; left out: made from the Idempotency-Key, or made up
-	Version       string          `json:"version,omitempty"` // left out: the newest that its orchestrator has
+	ID            string          `json:"id,omitempty"`          // of the instance; left out: made from the Idempotency-Key, or made up
+	Version       string          `json:"version,omitempty"`     // left out: the newest that its orchestrator has
+	Attributes    json.RawMessage `json:"attributes,omitempty"`  // of a new instance: {"tenant": "acme", "items": 5, "paid": true, "due": {"time": "2026-11-22T08:00:00Z"}}
+	StartAt       string          `json:"start_at,omitempty"`    // a duration from now, such as 30s, or a time as of RFC 3339
+	RunTimeout    string          `json:"run_timeout,omitempty"` // fails the instance if it has not ended so long after its start, such as 24h
+	IDReuse       string          `json:"id_reuse,omitempty"`    // ignore (default), reject, after-failure, terminate-existing: of an instance that has the id
 	Input         json.RawMessage `json:"input,omitempty"`
 	Event         *Event          `json:"event,omitempty"` // delivered to the instance, whether it is started now or running
 	Wait          string          `json:"wait,omitempty"`  // wait so long for the end, such as 30s; at most 1m

@@ -20,6 +20,7 @@ type Orchestration struct {
 	Declared history.Declared
 	Err      error // of the handle: no registry accepts the orchestration
 	Program  replay.Program
+	Example  func() []byte // of the input, as JSON: the zero value; nil: it has none
 }
 
 // OrchestrationBinding is embedded in pawl.OrchestrationBinding.
@@ -49,6 +50,7 @@ type Binding interface {
 type Registry struct {
 	activities     map[string]Activity
 	orchestrations map[string][]Orchestration // versions, the newest first
+	standIns       map[string]Orchestration   // of every version of a name; nil outside tests
 }
 
 // NewRegistry returns a registry. It reports all bad names, bad limits and duplicates together; the error matches ErrBadName,
@@ -100,6 +102,9 @@ func (r *Registry) Activity(name string) (Activity, bool) {
 // Recorded returns the orchestration of exactly this version, for an instance whose history names it. An empty version is an
 // orchestration that was bound without one.
 func (r *Registry) Recorded(name, version string) (Orchestration, bool) {
+	if o, ok := r.standIns[name]; ok {
+		return o, true
+	}
 	for _, o := range r.orchestrations[name] {
 		if o.Version == version {
 			return o, true
@@ -110,10 +115,21 @@ func (r *Registry) Recorded(name, version string) (Orchestration, bool) {
 
 // Requested returns the orchestration for an instance that starts with the version. An empty version is the newest.
 func (r *Registry) Requested(name, version string) (Orchestration, bool) {
-	if versions := r.orchestrations[name]; version == "" && len(versions) > 0 {
+	if versions := r.orchestrations[name]; version == "" && len(versions) > 0 && r.standIns[name].Program == nil {
 		return versions[0], true
 	}
 	return r.Recorded(name, version)
+}
+
+// WithStandIns returns a registry in which each of the fakes is the activity of its name, or the orchestration
+// of its name in every version.
+func (r *Registry) WithStandIns(fakes *Registry) *Registry {
+	out := &Registry{activities: maps.Clone(r.activities), orchestrations: r.orchestrations, standIns: make(map[string]Orchestration)}
+	maps.Copy(out.activities, fakes.activities)
+	for name, versions := range fakes.orchestrations {
+		out.standIns[name] = versions[0]
+	}
+	return out
 }
 
 // Activities lists the names of the activities, sorted.
@@ -121,6 +137,15 @@ func (r *Registry) Activities() []string { return slices.Sorted(maps.Keys(r.acti
 
 // Orchestrations lists the names of the orchestrations, sorted.
 func (r *Registry) Orchestrations() []string { return slices.Sorted(maps.Keys(r.orchestrations)) }
+
+// Example returns the zero value of the input of an orchestration, as JSON; nil if the name is unknown or there is none.
+func (r *Registry) Example(name string) []byte {
+	all := r.orchestrations[name]
+	if len(all) == 0 || all[0].Example == nil {
+		return nil
+	}
+	return all[0].Example()
+}
 
 // Versions lists the versions of an orchestration, the newest first. It is empty for an unknown name.
 func (r *Registry) Versions(name string) []string {

@@ -221,7 +221,7 @@ func (c *canceller) background(ctx context.Context, progress io.Writer) (perSeco
 }
 
 // pace starts instances at the rate, whether or not the previous ones have ended.
-func (c *canceller) pace(ctx context.Context, g *errgroup.Group, sc scenario, perSecond float64) error {
+func (d *driver) pace(ctx context.Context, g *errgroup.Group, sc scenario, perSecond float64) error {
 	tick := time.NewTicker(loadTick)
 	defer tick.Stop()
 	began, started := time.Now(), 0
@@ -232,7 +232,7 @@ func (c *canceller) pace(ctx context.Context, g *errgroup.Group, sc scenario, pe
 		case <-tick.C:
 		}
 		for due := int(time.Since(began).Seconds() * perSecond); started < due; started++ {
-			finish, err := sc.begin(ctx, c.id(sc.name))
+			finish, err := sc.begin(ctx, d.id(sc.name))
 			if err != nil {
 				return err
 			}

@@ -122,7 +122,7 @@ func restartRedis(ctx context.Context, f *fleet, _ *driver, _ int) (time.Time, e
 	if !ok {
 		return time.Time{}, errNoSingle
 	}
-	err := one.restart(ctx)
+	err := one.restart(ctx, func() error { return nil })
 	return time.Now(), err
 }
 

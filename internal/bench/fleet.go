@@ -30,6 +30,7 @@ type layout struct {
 	redisCluster           bool
 	orchestrators, workers int
 	concurrency            int  // of each worker
+	single                 bool // one process has both roles, as the only member
 	noHints                bool // the workers receive no hints
 	proxies                bool // every member connects through proxies of its own
 }
@@ -75,6 +76,11 @@ func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l lay
 	}
 	if f.nats, err = startNATS(ctx, filepath.Join(f.dir, "nats"), max(l.natsServers, 1), childLog); err != nil {
 		return nil, err
+	}
+	if l.single {
+		m, err := f.member("both", 0, "--concurrency", strconv.Itoa(l.concurrency), "--name", "worker-1")
+		f.orchestrators = append(f.orchestrators, m)
+		return f, err
 	}
 	for i := range l.orchestrators {
 		m, err := f.member("orchestrator", i, "--replicas", strconv.Itoa(max(l.natsServers, 1)))

@@ -33,7 +33,11 @@ func (r *run) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
+	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single}
+	if l.single { // a slot is reserved while its activity is committed
+		l.concurrency = 2 * r.InFlight
+	}
+	f, d, stop, err := r.start(ctx, l)
 	if err != nil {
 		return err
 	}

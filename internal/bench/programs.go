@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -74,18 +76,23 @@ type memberProgram struct {
 	settings.Orchestrator
 	settings.Worker
 
-	Role string `arg:"" enum:"orchestrator,worker,floor" help:"Role of the process."`
+	Role string `arg:"" enum:"orchestrator,worker,both,floor" help:"Role of the process."`
 	Name string `help:"Name of the worker."`
 }
 
 // Run runs it.
 func (c *memberProgram) Run(ctx context.Context) error {
+	settings.RelaxGC()
 	if c.Role == "floor" {
 		return c.floorWorker(ctx)
 	}
 	role := c.worker()
-	if c.Role == "orchestrator" {
+	switch c.Role {
+	case "orchestrator":
 		role = c.orchestrator()
+	case "both": // with the share of two processes
+		runtime.GOMAXPROCS(2 * process.CPUShare())
+		role = fx.Options(c.orchestrator(), role)
 	}
 	return settings.Exit(pawlfx.Run(c.Log.Open(os.Stderr),
 		pawlfx.Connections(c.DialNATS, c.DialRedis), role,
@@ -97,8 +104,9 @@ func (c *memberProgram) Run(ctx context.Context) error {
 func (c *memberProgram) orchestrator() fx.Option {
 	return fx.Options(
 		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
-			return append(append(examples.Orchestrations(), holdAll.Do(holdN)), newLimitPrograms().orchestrations()...)
+			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), updateOrchestrations(), listOrchestrations())
 		}),
+		fx.Invoke(serveMemory),
 		pawlfx.Orchestrator(members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()))
 }
 
@@ -106,7 +114,7 @@ func (c *memberProgram) worker() fx.Option {
 	return fx.Options(
 		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
 			h, b := holder{nc: nc}, newBarrier()
-			all := append(append(examples.Activities(), hold.Do(h.hold)), newLimitPrograms().activities(b)...)
+			all := slices.Concat(examples.Activities(), []pawl.ActivityBinding{hold.Do(h.hold)}, growthActivities(), newLimitPrograms().activities(b))
 			return all, errors.Join(serveGoroutines(nc), b.serve(nc))
 		}),
 		pawlfx.Worker(members.Worker{Fleet: c.Fleet, Worker: c.Worker, Name: c.Name}.Config()))

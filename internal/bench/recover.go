@@ -180,8 +180,12 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 	if at.from, err = ft.inject(ctx, f, d, one.round); err != nil {
 		return nil, at, err
 	}
-	if err := cs.awaitRecovery(ctx, at.from, ft.held == 0); err != nil && ctx.Err() != nil {
+	err = cs.awaitRecovery(ctx, at.from, ft.held == 0)
+	if ctx.Err() != nil {
 		return nil, at, err
+	}
+	if err == nil && ft.held == 0 {
+		cs.end() // what the healing costs is not measured
 	}
 	if ft.held > 0 {
 		cs.stop()

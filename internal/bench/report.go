@@ -150,6 +150,10 @@ func (r *result) read(prefix string, v reflect.Value) {
 		if f.Tag.Get("table") == "-" || options == "omitempty" && value.IsZero() {
 			continue
 		}
+		if f.Anonymous {
+			r.read(prefix, value)
+			continue
+		}
 		r.field(prefix+unit(key), reflect.Indirect(value))
 	}
 }

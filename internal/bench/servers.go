@@ -165,8 +165,8 @@ func (r *singleRedis) url() string  { return r.URL() }
 func (r *singleRedis) addr() string { return strings.TrimPrefix(r.URL(), "redis://") }
 func (r *singleRedis) stop() error  { return r.Stop() }
 
-// restart kills the server and starts it again. It returns when the server answers.
-func (r *singleRedis) restart(ctx context.Context) error {
+// restart kills the server, calls stopped, and starts the server again. It returns when that answers.
+func (r *singleRedis) restart(ctx context.Context, stopped func() error) error {
 	port, err := strconv.Atoi(portOf(r.addr()))
 	if err != nil {
 		return err
@@ -180,6 +180,9 @@ func (r *singleRedis) restart(ctx context.Context) error {
 	}
 	<-r.Done()
 	_ = r.Stop() // it reports the kill
+	if err := stopped(); err != nil {
+		return err
+	}
 	return r.start(ctx, port)
 }
 

@@ -1,6 +1,7 @@
 // Package builtin has the orchestrations that every orchestrator registers.
 //
 //	pawl.job       runs one activity: client.Run
+//	pawl.batch     sends a request to every instance that passes a filter: client.StartBatch
 //	pawl.schedule  starts orchestrations and jobs, and sends events, at the times of a schedule: client.CreateSchedule
 //
 // They are ordinary orchestrations: what they decide follows from their histories, so they need no protocol of their own with the store,
@@ -10,6 +11,10 @@ package builtin
 import "github.com/pawlrun/pawl/internal/author"
 
 // Orchestrations returns the bindings.
-func Orchestrations() []author.Binding {
-	return []author.Binding{author.BindOrchestration(author.Orchestration{Name: JobName, Program: job}), Schedules.Do(runSchedule)}
+func Orchestrations(instances Instances) []author.Binding {
+	return []author.Binding{
+		author.BindOrchestration(author.Orchestration{Name: JobName, Program: job}),
+		author.BindOrchestration(author.Orchestration{Name: Schedules.Name(), Program: scheduleProgram}),
+		author.BindOrchestration(author.Orchestration{Name: Batches.Name(), Program: instances.batch}),
+	}
 }

@@ -27,7 +27,7 @@ var (
 func env(t *testing.T, do func(context.Context, int) (int, error)) *pawltest.Env {
 	t.Helper()
 	bindings := []pawl.Binding{double.Do(do)}
-	for _, b := range builtin.Orchestrations() {
+	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
 		bindings = append(bindings, b)
 	}
 	return pawltest.New(t, bindings...)

@@ -59,6 +59,9 @@ const (
 	BufferAll   Overlap = "buffer_all"   // the actions of up to 1,000 times follow one another
 	CancelOther Overlap = "cancel_other" // the instance is cancelled, and the action does not wait for its end
 	AllowAll    Overlap = "allow_all"    // instances run at the same time
+
+	// TerminateOther is CancelOther without the code of the instance: it is ended by its owner.
+	TerminateOther Overlap = "terminate_other"
 )
 
 const (
@@ -79,6 +82,9 @@ func (s *Schedule) Check() error {
 	if s.Start != nil {
 		actions++
 		wrong = append(wrong, pawl.ValidateName(s.Start.Orchestration))
+		if s.Start.Orchestration == Batches.Name() { // a client may create schedules, and only an operator batches
+			wrong = append(wrong, fmt.Errorf("schedule: %s cannot be started by a schedule", Batches.Name()))
+		}
 	}
 	if s.Run != nil {
 		actions++
@@ -91,8 +97,8 @@ func (s *Schedule) Check() error {
 	switch {
 	case actions != 1:
 		wrong = append(wrong, errors.New("schedule: one of start, run and send is required"))
-	case s.Overlap != "" && !slices.Contains([]Overlap{Skip, BufferOne, BufferAll, CancelOther, AllowAll}, s.Overlap):
-		wrong = append(wrong, fmt.Errorf("schedule: overlap %q: must be skip, buffer_one, buffer_all, cancel_other or allow_all", s.Overlap))
+	case s.Overlap != "" && !slices.Contains([]Overlap{Skip, BufferOne, BufferAll, CancelOther, TerminateOther, AllowAll}, s.Overlap):
+		wrong = append(wrong, fmt.Errorf("schedule: overlap %q: must be skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all", s.Overlap))
 	case s.PauseOnFailure && (s.Overlap == AllowAll || s.Send != nil):
 		wrong = append(wrong, errors.New("schedule: pause_on_failure is not for allow_all and not for events: their ends are not awaited"))
 	case s.CatchUpMax < 0 || s.CatchUpMax > maxBuffered || s.Remaining < 0:
@@ -153,7 +159,8 @@ var (
 // plan is what a schedule has to do. It is recorded and not computed again by a replay: the rules of a zone may change in between.
 type plan struct {
 	Due     []time.Time `json:"due,omitempty"`
-	Missed  uint64      `json:"missed,omitempty"`
+	Missed  uint64      `json:"missed,omitempty"` // too old
+	Excess  uint64      `json:"excess,omitempty"` // missed: too many
 	Skipped uint64      `json:"skipped,omitempty"`
 	Since   time.Time   `json:"since"`
 	Next    time.Time   `json:"next,omitzero"` // zero: there is none
@@ -193,14 +200,26 @@ func (st *State) plan(id string, now time.Time) (plan, error) {
 		default:
 			if p.Due = append(p.Due, next); len(p.Due) > most {
 				p.Due = p.Due[1:]
-				p.Missed++
+				p.Excess++
 			}
 		}
 	}
 }
 
+// due is a time with its jitter, Unix ms.
+func (st *State) due(id string, t time.Time) int64 {
+	if st.Schedule.Jitter > 0 {
+		if times, err := schedule.Read(st.Schedule.Times); err == nil {
+			t = t.Add(times.Delay(id, t))
+		}
+	}
+	return t.UnixMilli()
+}
+
 // waits reports whether times have no effect, or a later one, because an instance runs.
-func (st *State) waits() bool { return st.Running != "" && st.Schedule.Overlap != CancelOther }
+func (st *State) waits() bool {
+	return st.Running != "" && st.Schedule.Overlap != CancelOther && st.Schedule.Overlap != TerminateOther
+}
 
 // room is the number of further times that may be buffered.
 func (st *State) room() int {

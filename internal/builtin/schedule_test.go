@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/schedule"
 	"github.com/pawlrun/pawl/pawltest"
+	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
 // hourly doubles 21 every hour.
@@ -84,17 +85,39 @@ func TestOverlapDecidesWhatATimeDoesWhileAnInstanceRuns(t *testing.T) {
 		skipped uint64
 		failed  uint64
 	}{
-		builtin.Skip:        {started: []string{"1T01", "1T04", "1T05"}, skipped: 2},
-		builtin.BufferOne:   {started: []string{"1T01", "1T02", "1T04"}, skipped: 1},
-		builtin.BufferAll:   {started: []string{"1T01", "1T02", "1T03"}},
-		builtin.CancelOther: {started: []string{"1T01", "1T02", "1T03"}, failed: 1},
-		builtin.AllowAll:    {started: []string{"1T01", "1T02", "1T03"}},
+		builtin.Skip:           {started: []string{"1T01", "1T04", "1T05"}, skipped: 2},
+		builtin.BufferOne:      {started: []string{"1T01", "1T02", "1T04"}, skipped: 1},
+		builtin.BufferAll:      {started: []string{"1T01", "1T02", "1T03"}},
+		builtin.CancelOther:    {started: []string{"1T01", "1T02", "1T03"}, failed: 1},
+		builtin.TerminateOther: {started: []string{"1T01", "1T02", "1T03"}, failed: 1},
+		builtin.AllowAll:       {started: []string{"1T01", "1T02", "1T03"}},
 	} {
 		got, end := scheduled(t, hourly(func(s *builtin.Schedule) { s.Overlap = overlap }), long)
 		want(t, string(overlap), got, c.started)
 		if end.Skipped != c.skipped || end.Failed != c.failed {
 			t.Errorf("%s: %+v", overlap, end)
 		}
+	}
+}
+
+func TestTerminateOtherEndsTheInstanceWithoutItsCode(t *testing.T) {
+	slow := pawl.NewOrchestration[pawl.None, pawl.None]("slow")
+	bindings := []pawl.Binding{slow.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+		return pawl.None{}, pawl.Sleep(ctx, 90*time.Minute)
+	})}
+	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
+		bindings = append(bindings, b)
+	}
+	e := pawltest.New(t, bindings...)
+	st := hourly(func(s *builtin.Schedule) {
+		s.Run, s.Start, s.Overlap, s.Remaining = nil, &builtin.Start{Orchestration: "slow"}, builtin.TerminateOther, 2
+	})
+	if _, err := pawltest.Run(e, builtin.Schedules, st); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pawltest.Result(e.Of("test@2026-01-01T01:00:00Z"), slow)
+	if c := (&pawl.Cancelled{}); !errors.As(err, &c) || c.Reason != cancel.Terminated {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -152,7 +175,7 @@ func TestScheduleStartsOrchestrationsAndSendsEvents(t *testing.T) {
 	report := pawl.NewOrchestration[map[string]int, string]("report")
 	tick := pawl.NewEvent[string]("tick")
 	bindings := []pawl.Binding{report.Do(func(_ *pawl.Context, in map[string]int) (string, error) { return fmt.Sprint(in["a"]), nil })}
-	for _, b := range builtin.Orchestrations() {
+	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
 		bindings = append(bindings, b)
 	}
 	e := pawltest.New(t, bindings...)
@@ -179,6 +202,7 @@ func TestConfigurationOfAScheduleIsChecked(t *testing.T) {
 	for _, wrong := range []func(*builtin.Schedule){
 		func(s *builtin.Schedule) { s.Cron = nil }, func(s *builtin.Schedule) { s.Run = nil }, func(s *builtin.Schedule) { s.Overlap = "x" },
 		func(s *builtin.Schedule) { s.Send = &builtin.Send{Instance: "i", Event: "e"} }, func(s *builtin.Schedule) { s.Run.Activity = "a b" },
+		func(s *builtin.Schedule) { s.Run, s.Start = nil, &builtin.Start{Orchestration: "pawl.batch"} },
 		func(s *builtin.Schedule) { s.Overlap, s.PauseOnFailure = builtin.AllowAll, true }, func(s *builtin.Schedule) { s.Remaining = -1 },
 	} {
 		st := hourly(wrong)

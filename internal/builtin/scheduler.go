@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // roundsPerExecution bounds the history of one execution: about five events a round.
@@ -26,16 +29,22 @@ type scheduler struct {
 	*State
 
 	ctx     *pawl.Context
+	x       *replay.Execution
 	id      string
 	running *pawl.Future[pawl.None] // nil: none
 	over    bool                    // it has ended, which has not been taken note of
 }
 
-func runSchedule(ctx *pawl.Context, st State) (pawl.None, error) {
+// scheduleProgram is the program of pawl.schedule. The execution is for terminate_other: only a broadcast is the request of an operator.
+func scheduleProgram(x *replay.Execution) replay.Ending {
+	return author.Program(Schedules.Do(func(ctx *pawl.Context, st State) (pawl.None, error) { return runSchedule(ctx, x, st) }))(x)
+}
+
+func runSchedule(ctx *pawl.Context, x *replay.Execution, st State) (pawl.None, error) {
 	if err := st.Schedule.Check(); err != nil {
 		return pawl.None{}, err
 	}
-	s := &scheduler{State: &st, ctx: ctx, id: pawl.Instance(ctx).Instance}
+	s := &scheduler{State: &st, ctx: ctx, x: x, id: pawl.Instance(ctx).Instance}
 	if st.Since.IsZero() {
 		st.Since = pawl.Now(ctx)
 	}
@@ -77,21 +86,40 @@ func (s *scheduler) decide() (plan, error) {
 		return p, err
 	}
 	s.Since, s.Next = p.Since, p.Next
-	s.Missed, s.Skipped = s.Missed+p.Missed, s.Skipped+p.Skipped
+	s.Missed += p.Missed + p.Excess
+	s.skip(replay.MissedByOverlap, p.Skipped)
+	replay.CountFirings(s.x, func(f *replay.Firings) {
+		f.Missed[replay.MissedByAge] += p.Missed
+		f.Missed[replay.MissedByNumber] += p.Excess
+	})
 	return p, nil
 }
 
-// act does what is due, and what was buffered.
+// skip counts times without an action.
+func (s *scheduler) skip(why replay.MissCause, n uint64) {
+	s.Skipped += n
+	replay.CountFirings(s.x, func(f *replay.Firings) { f.Missed[why] += n })
+}
+
+// act does what was buffered, and what is due, whose lag counts.
 func (s *scheduler) act(due []time.Time) error {
-	if s.running == nil && len(s.Buffered) > 0 && !s.Schedule.Paused {
-		due, s.Buffered = append([]time.Time{s.Buffered[0]}, due...), s.Buffered[1:]
+	if s.running == nil && len(s.Buffered) > 0 && !s.Schedule.Paused && !s.exhausted() {
+		next := s.Buffered[0]
+		s.Buffered = s.Buffered[1:]
+		if err := s.fire(next); err != nil {
+			return err
+		}
 	}
 	for _, t := range due {
 		if s.exhausted() {
 			return nil
 		}
+		done := s.Done
 		if err := s.fire(t); err != nil {
 			return err
+		}
+		if s.Done > done {
+			replay.CountFirings(s.x, func(f *replay.Firings) { f.Due = append(f.Due, s.due(s.id, t)) })
 		}
 	}
 	return nil
@@ -106,12 +134,12 @@ func (s *scheduler) fire(t time.Time) error {
 		s.Buffered = append(s.Buffered, t)
 		return nil
 	case s.waits():
-		s.Skipped++
+		s.skip(replay.MissedByOverlap, 1)
 		return nil
 	case s.running != nil:
-		s.running.Cancel("the next time of schedule " + s.id)
-		s.running, s.Running = nil, ""
-		s.Failed++
+		if err := s.endOther(); err != nil {
+			return err
+		}
 	}
 	if s.Schedule.Remaining > 0 {
 		if s.Schedule.Remaining--; s.Schedule.Remaining == 0 {
@@ -129,6 +157,23 @@ func (s *scheduler) fire(t time.Time) error {
 	}
 	s.Recent = append(s.Recent[max(0, len(s.Recent)-9):], f)
 	return err
+}
+
+// endOther ends the instance of the time before. The termination is sent ahead of the cancellation, which withdraws the future.
+func (s *scheduler) endOther() error {
+	why := "the next time of schedule " + s.id
+	if s.Schedule.Overlap == TerminateOther {
+		for _, id := range s.x.Children() { // the only one; it names the start, for an instance of another may have the id
+			b := &history.Broadcast{Verb: history.VerbTerminate.String(), Instances: []string{s.Running}, Text: why, Of: s.x.ChildEffect(id)}
+			if err := s.x.Broadcast(b, nil); err != nil {
+				return err
+			}
+		}
+	}
+	s.running.Cancel(why)
+	s.running, s.Running = nil, ""
+	s.Failed++
+	return nil
 }
 
 // start starts the instance of a time.
@@ -195,7 +240,7 @@ func (s *scheduler) ended() error {
 	case pawl.Err(s.ctx) != nil:
 		return pawl.Err(s.ctx)
 	case errors.Is(err, pawl.ErrIDTaken): // it has been done already
-		s.Skipped++
+		s.skip(replay.MissedAsDone, 1)
 	case err != nil:
 		s.Failed++
 		if s.Schedule.PauseOnFailure {

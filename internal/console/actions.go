@@ -4,9 +4,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // confirmData is the page in front of a change that cannot be taken back.
@@ -16,6 +22,7 @@ type confirmData struct {
 	Fields         []field
 	Command        string // of the command line
 	Button, Back   string
+	Mild           bool   // it can be taken back
 	Action         string // path that the form is sent to; empty: that of the page
 }
 
@@ -23,6 +30,7 @@ type confirmData struct {
 type field struct {
 	Name, Label, Value string
 	Hidden, Check      bool
+	Optional           bool // a box that need not be checked
 }
 
 func confirmation(d confirmData) view {
@@ -99,11 +107,8 @@ func cancelForm(q *request) (view, error) {
 
 func cancelInstance(q *request) (view, error) {
 	id := q.PathValue("id")
-	body := struct {
-		Reason string `json:"reason,omitempty"`
-	}{q.PostFormValue("reason")}
 	events := q.events(id)
-	if err := q.call(http.MethodPost, instancePath(id)+"/cancel", nil, body, nil); err != nil {
+	if err := q.post(id, "cancel", q.PostFormValue("reason")); err != nil {
 		return view{}, err
 	}
 	q.settle(id, events)
@@ -130,20 +135,16 @@ func purgeForm(q *request) (view, error) {
 }
 
 func purgeInstance(q *request) (view, error) {
-	query := url.Values{}
-	if reason := q.PostFormValue("reason"); reason != "" {
-		query.Set("reason", reason)
-	}
-	if q.PostFormValue("force") != "" {
-		query.Set("force", "true")
-	}
-	return view{redirect: "/instances"}, q.call(http.MethodDelete, instancePath(q.PathValue("id")), query, nil, nil)
+	return view{redirect: "/instances"}, q.remove(q.PathValue("id"), q.PostFormValue("reason"), q.PostFormValue("force") != "")
 }
 
 // startData is the form of a start.
 type startData struct {
 	Orchestration, ID, Version, Input, Problem string
 	Known                                      []string // orchestrations
+	Like                                       []link   // instances whose inputs are examples
+	Zero                                       bool     // the input is the zero value of its type
+	Unknown                                    bool     // no orchestrator has the orchestration, as far as is known
 }
 
 // orchestrations are those that the fleet has registered.
@@ -154,13 +155,58 @@ func (q *request) orchestrations() []string {
 
 func startForm(q *request) (view, error) {
 	d := startData{Orchestration: q.FormValue("orchestration"), Known: q.orchestrations()}
+	if like := q.FormValue("like"); like != "" { // its input is the beginning
+		i, err := q.client.Describe(q.Context(), like)
+		if err != nil {
+			return view{}, err
+		}
+		entries, err := q.entries(like, 0, 0, 1)
+		if err != nil || len(entries) == 0 {
+			return view{}, err
+		}
+		d.Orchestration, d.Version = i.Orchestration, i.Version
+		if started, is := entries[0].Event.(*history.Started); is && len(started.Payload.Data) > 0 {
+			d.Input = formatJSON(show.Payload(started.Payload))
+		}
+	}
+	d.examples(q)
+	if d.Input == "" && d.Orchestration != "" {
+		if example, err := q.client.InputExample(q.Context(), d.Orchestration); err == nil && string(example) != "null" && len(example) > 0 {
+			d.Input, d.Zero = formatJSON(example), true
+		}
+	}
 	return view{template: "start", title: "Start an instance", section: "start", data: d}, nil
 }
+
+// examples are the latest instances of the orchestration, or without one a form to choose it.
+func (d *startData) examples(q *request) {
+	if d.Orchestration == "" {
+		for _, name := range d.Known {
+			if kindOf(name) == "" {
+				d.Like = append(d.Like, link{Name: name, URL: "/start?" + url.Values{"orchestration": {name}}.Encode()})
+			}
+		}
+		return
+	}
+	where := filter.Where{}.Is(filter.Orchestration, d.Orchestration).String()
+	for row, err := range q.client.List(q.Context(), client.ListOptions{Where: where, Limit: maxExamples, MaxEmptyPages: 1}) {
+		if err != nil || len(d.Like) == maxExamples { // the form works without them
+			return
+		}
+		d.Like = append(d.Like, link{Name: row.Instance, URL: "/start?" + url.Values{"like": {row.Instance}}.Encode()})
+	}
+}
+
+const maxExamples = 5
 
 func startInstance(q *request) (view, error) {
 	field := func(name string) string { return strings.TrimSpace(q.PostFormValue(name)) }
 	d := startData{Orchestration: field("orchestration"), ID: field("id"), Version: field("version"), Input: q.PostFormValue("input")}
 	input, err := q.jsonField("input")
+	if known := q.orchestrations(); err == nil && len(known) > 0 && !slices.Contains(known, d.Orchestration) && q.PostFormValue("anyway") == "" {
+		d.Unknown = true
+		err = &apiError{Status: http.StatusBadRequest, Detail: "No orchestrator has " + strconv.Quote(d.Orchestration) + ". An instance of it is stalled until one has it."}
+	}
 	var a api.Accepted
 	if err == nil {
 		err = q.call(http.MethodPost, "/instances", nil, api.Start{Orchestration: d.Orchestration, ID: d.ID, Version: d.Version, Input: input}, &a)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 //go:embed templates assets
@@ -71,37 +73,78 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // functions are those of the templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"path":   url.PathEscape,
-		"pill":   func(status string) string { return pills[status] },
-		"short":  func(n int, s string) string { return diagnose.Short(s, n) },
-		"time":   timeText,
-		"stamp":  api.Timestamp,
-		"json":   formatJSON,
-		"ms":     func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
-		"since":  func(from string, now time.Time) string { return spanText(from, "", now) },
-		"span":   spanText,
-		"quote":  shellQuote,
-		"limit":  func(p api.Policy) string { return diagnose.Policy(p.Client()) },
-		"rows":   func(all []api.Instance, now time.Time) rows { return rows{all, now, false} },
-		"choice": func(all []api.Instance, now time.Time, pick bool) rows { return rows{all, now, pick} },
+		"path":        url.PathEscape,
+		"pill":        func(status string) string { return pills[status] },
+		"short":       func(n int, s string) string { return diagnose.Short(s, n) },
+		"time":        timeText,
+		"stamp":       api.Timestamp,
+		"json":        formatJSON,
+		"tree":        treeOf,
+		"attributes":  attributeLinks,
+		"table":       func(all any, now time.Time) table { return table{all, now} },
+		"first":       first,
+		"beyond":      beyond,
+		"num":         number,
+		"id":          idText,
+		"ms":          func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
+		"since":       func(from string, now time.Time) string { return spanText(from, "", now) },
+		"span":        spanText,
+		"quote":       shellQuote,
+		"limit":       func(p api.Policy) string { return diagnose.Policy(p.Client()) },
+		"rows":        func(all []api.Instance, now time.Time) rows { return rows{Rows: all, Now: now} },
+		"begins":      strings.HasPrefix,
+		"kind":        kindOf,
+		"until":       func(t, now time.Time) string { return diagnose.Duration(coarse(t.Sub(now))) },
+		"between":     func(a, b time.Time) string { return diagnose.Duration(b.Sub(a)) },
+		"times":       diagnose.ScheduleTimes,
+		"action":      diagnose.ScheduleAction,
+		"config":      configJSON,
+		"overlaps":    func() []client.Overlap { return overlaps },
+		"overlap":     overlapText,
+		"overlapName": func(o client.Overlap) string { return strings.ReplaceAll(string(o), "_", " ") },
+		"choice":      func(r rows, pick bool) rows { r.Pick = pick; return r },
 	}
+}
+
+// table is a list with the time that it is shown for.
+type table struct {
+	Rows any
+	Now  time.Time
 }
 
 // rows are instances of a table.
 type rows struct {
-	Rows []api.Instance
-	Now  time.Time
-	Pick bool // with a box to select each
+	Rows    []api.Instance
+	Now     time.Time
+	Pick    bool     // with a box to select each
+	Columns []string // attributes
+
+	filtered func(attribute, value string) string // address of the list with one value
+}
+
+// Cells are the attributes of an instance that have a column.
+func (r rows) Cells(i api.Instance) []link {
+	if len(r.Columns) == 0 {
+		return nil
+	}
+	all, out := values(i), make([]link, len(r.Columns))
+	for n, name := range r.Columns {
+		out[n].Class = name
+		if v, has := all[name]; has {
+			out[n].Name, out[n].URL = text.Shorten(v, maxCell), r.filtered(name, v)
+		}
+	}
+	return out
 }
 
 // pills are the classes of statuses.
-var pills = map[string]string{"running": "run", "pending": "wait", "completed": "ok", "failed": "bad", "cancelled": "gone", "refused": "bad"}
+var pills = map[string]string{"running": "run", "pending": "wait", "paused": "wait", "completed": "ok", "failed": "bad", "cancelled": "gone", "refused": "bad"}
 
 // timeText shortens an RFC 3339 time in UTC for a person; milliseconds are in the title of its element.
-func timeText(text string) string {
-	day, clock, found := strings.Cut(text, "T")
+func timeText(at string) string {
+	day, clock, found := strings.Cut(at, "T")
 	if !found {
-		return text
+		return at
 	}
 	clock, _, _ = strings.Cut(clock, ".")
 	return day + " " + strings.TrimSuffix(clock, "Z")

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -39,7 +40,7 @@ func newBrowser(h *harness) *browser {
 	ctx, closeTab := chromedp.NewContext(alloc)
 	h.Cleanup(func() { closeTab(); _ = chromedp.WaitClosed(ctx) })
 	b := &browser{h: h, ctx: ctx}
-	check(h.T, chromedp.Listen(ctx, func(event any) {
+	check(h.TB, chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *cdplog.EventEntryAdded: // violations of the Content-Security-Policy are among them
 			if !strings.Contains(e.Entry.Text, "404 (Not Found)") && !strings.Contains(e.Entry.Text, "400 (Bad Request)") {
@@ -58,7 +59,7 @@ func newBrowser(h *harness) *browser {
 		}
 	}))
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
-	check(h.T, err)
+	check(h.TB, err)
 	return b
 }
 
@@ -83,7 +84,9 @@ func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.h.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
-	check(b.h.T, chromedp.Do(ctx, actions...))
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.h.Fatalf("%v at %s", err, b.eval(`location.href + "\n" + document.body.innerText`))
+	}
 }
 
 func (b *browser) open(path string) {
@@ -94,7 +97,7 @@ func (b *browser) open(path string) {
 func (b *browser) eval(js string) string {
 	b.h.Helper()
 	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](js))
-	check(b.h.T, err)
+	check(b.h.TB, err)
 	return s
 }
 
@@ -124,43 +127,66 @@ const audit = `(() => {
   return wrong.join("\n");
 })()`
 
-func TestScreensAreSoundInABrowser(t *testing.T) {
+// The tests of the screens share a fleet and a browser: each has instances of its own.
+func TestConsoleInABrowser(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	h.populate()
 	b := newBrowser(h)
-	for _, look := range []struct {
-		width  int64
-		scheme string
-	}{{1280, "light"}, {360, "dark"}} {
-		b.size(look.width, 800)
-		b.colors(look.scheme)
-		for name, path := range screens {
-			b.open(path)
-			where := fmt.Sprintf("%s, %d px, %s", name, look.width, look.scheme)
-			if wrong := b.eval(audit); wrong != "" {
-				t.Errorf("%s: %s", where, wrong)
-			}
-			b.quiet(where)
-		}
+	for _, screen := range []struct {
+		name string
+		test func(*harness, *browser)
+	}{
+		{"every screen is sound", everyScreenIsSound}, {"changes appear by themselves", changesAppear}, {"changes appear at once", changesAppearAtOnce},
+		{"many instances are changed at once", manyAreChanged}, {"the filter is completed", filterIsCompleted}, {"schedules are operated", schedulesAreOperated},
+		{"a job is run and shown as one", jobIsRun}, {"workers show what they run", workersAreShown}, {"lists have facets, columns and views", listsAreViews}, {"what is stalled is tried again and dropped", stalledIsDropped}, {"a policy is previewed", policyIsPreviewed}, {"an instance is started like another", startedLike},
+		{"an instance is operated", instanceIsOperated}, {"updates and queries are answered", updatesAreAnswered}, {"pages need no scripts", withoutScripts},
+	} {
+		t.Run(screen.name, func(t *testing.T) {
+			own := *h
+			own.TB, b.h = t, &own
+			b.size(1280, 800)
+			screen.test(&own, b)
+			b.quiet(screen.name)
+		})
 	}
+}
+
+func everyScreenIsSound(h *harness, b *browser) {
+	for name, path := range screens {
+		b.size(1280, 800)
+		b.colors("light")
+		b.open(path)
+		if wrong := b.eval(audit); wrong != "" {
+			h.Errorf("%s, 1280 px, light: %s", name, wrong)
+		}
+		b.size(360, 800)
+		b.colors("dark")
+		if wrong := b.eval(audit); wrong != "" {
+			h.Errorf("%s, 360 px, dark: %s", name, wrong)
+		}
+		b.quiet(name)
+	}
+	b.size(1280, 800)
 	b.open("/instances/order-44")
 	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, `<img src=x onerror=`) || !strings.Contains(text, "by ops") {
-		t.Errorf("the hostile text is not shown as text: %s", text)
+		h.Errorf("the hostile text is not shown as text: %s", text)
 	}
 	b.open("/")
 	b.run(chromedp.KeyEvent(kb.Tab))
 	if first := b.eval(`document.activeElement.textContent`); first != "Skip to content" {
-		t.Errorf("the first stop of the keyboard is %q", first)
+		h.Errorf("the first stop of the keyboard is %q", first)
 	}
 	b.run(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab))
 	if third := b.eval(`document.activeElement.textContent`); third != "Home" {
-		t.Errorf("the third stop of the keyboard is %q", third)
+		h.Errorf("the third stop of the keyboard is %q", third)
 	}
+
+	b.run(chromedp.KeyEvent("?"), visible("dialog kbd"), chromedp.KeyEvent("?"), chromedp.WaitNotPresent(chromedp.CSS("dialog")))
 
 	b.size(1280, 800)
 	b.open("/instances/order-42")
 	if text := b.eval(`document.querySelector(".why").innerText`); !strings.Contains(text, "Waits for event approved") {
-		t.Error(text)
+		h.Error(text)
 	}
 	b.run(
 		click(`.why a[href$="/send?name=approved"]`), visible("#data"), fill("#data", `"finance"`), click("button.main"), visible(".head .pill.ok"),
@@ -172,12 +198,39 @@ func TestScreensAreSoundInABrowser(t *testing.T) {
 		click("button.danger"), visible(".head .pill.gone"),
 	)
 	if text := b.eval(`document.querySelector(".timeline").innerText`); !strings.Contains(text, "by http: wrong customer") {
-		t.Errorf("the timeline does not name the requester and the reason: %s", text)
+		h.Errorf("the timeline does not name the requester and the reason: %s", text)
 	}
 	b.quiet("actions")
 }
 
-func click(css string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.CSS(css)) }
+// click waits for an element that a pointer reaches, and clicks on it in the same step of the browser: a live page may replace it
+// between two.
+func click(css string) chromedp.Action[chromedp.Void] {
+	js := fmt.Sprintf(`(css => {
+		const e = document.querySelector(css)
+		if (!e || !e.checkVisibility()) return false
+		e.scrollIntoView({block: "center", behavior: "instant"})
+		const r = e.getClientRects()[0], top = r && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2)
+		if (!top || !e.contains(top)) return false
+		for (const type of ["pointerdown", "pointerup"]) e.dispatchEvent(new PointerEvent(type, {bubbles: true, cancelable: true}))
+		e.click()
+		return true
+	})(%q)`, css)
+	return func(ctx context.Context, page *chromedp.Target) (void chromedp.Void, _ error) {
+		for {
+			clicked, err := chromedp.Evaluate[bool](js)(ctx, page)
+			if clicked {
+				return void, nil
+			}
+			select {
+			case <-ctx.Done():
+				return void, fmt.Errorf("nothing to click at %s: %w", css, errors.Join(err, ctx.Err()))
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
 func visible(css string) chromedp.Action[chromedp.Void] {
 	return chromedp.WaitVisible(chromedp.CSS(css))
 }
@@ -188,51 +241,47 @@ func fill(css, text string) chromedp.Action[chromedp.Void] {
 // colors makes the browser prefer light or dark.
 func (b *browser) colors(scheme string) {
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
-	check(b.h.T, err)
+	check(b.h.TB, err)
 }
 
 // A page shows a change without a reload, keeps what the reader has opened, and asks for nothing while nothing changes.
-func TestChangesAppearOnTheScreenByThemselves(t *testing.T) {
-	h := newHarness(t, access.Policy{Loopback: true})
+func changesAppear(h *harness, b *browser) {
 	start := func(id string) {
-		_, err := client.Start(t.Context(), h.client, fulfil, id, "lamp")
-		check(t, err)
+		_, err := client.Start(h.Context(), h.client, fulfil, id, "lamp")
+		check(h.TB, err)
 	}
-	start("order-1")
-	h.until("order-1 waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-1")
-	b := newBrowser(h)
-	b.open("/instances/order-1")
+	start("order-live")
+	h.until("order-live waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-live")
+	b.open("/instances/order-live")
 	b.run(visible("#live:not(:empty)"))
-	b.eval(`document.querySelector("details").open = true; document.body.dataset.same = "yes"; ""`)
+	b.eval(`document.querySelector(".events details").open = true; document.body.dataset.same = "yes"; ""`)
 	b.eval(`window.seen = new Promise(done => new MutationObserver(() => { if (document.querySelector(".head .pill.ok")) done(Date.now()) }).observe(document.querySelector("main"), {subtree: true, childList: true, attributes: true, characterData: true})); ""`)
-	check(t, client.Send(t.Context(), h.client, approved, "order-1", "x"))
+	check(h.TB, client.Send(h.Context(), h.client, approved, "order-live", "x"))
 	b.run(visible(".head .pill.ok"))
 	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[int64](`window.seen`, func(p *runtime.EvaluateParams) { p.AwaitPromise = new(true) }))
-	check(t, err)
-	d, err := h.client.Describe(t.Context(), "order-1")
-	check(t, err)
-	t.Logf("on the screen %d ms after the commit", at-d.Updated.UnixMilli())
-	if got := b.eval(`[document.body.dataset.same, document.querySelector("details").open, performance.getEntriesByType("navigation").length].join()`); got != "yes,true,1" {
-		t.Errorf("the page was loaded again, or an open detail was closed: %s", got)
+	check(h.TB, err)
+	d, err := h.client.Describe(h.Context(), "order-live")
+	check(h.TB, err)
+	h.Logf("on the screen %d ms after the commit", at-d.Updated.UnixMilli())
+	if got := b.eval(`[document.body.dataset.same, document.querySelector(".events details").open, performance.getEntriesByType("navigation").length].join()`); got != "yes,true,1" {
+		h.Errorf("the page was loaded again, or an open detail was closed: %s", got)
 	}
 	b.run(click("nav [data-key=i]"), visible(".facets"), visible("#live:not(:empty)"))
-	start("order-2")
-	b.run(visible(`tr[data-row="order-2"]`))
+	start("order-later")
+	b.run(visible(`tr[data-row="order-later"]`))
 	if got := b.eval(audit); got != "" {
-		t.Error(got)
+		h.Error(got)
 	}
 	b.quiet("live")
 }
 
 // A change is read at once, also right behind another read of the page.
-func TestChangesAppearAtOnce(t *testing.T) {
-	h := newHarness(t, access.Policy{Loopback: true})
-	_, err := client.Start(t.Context(), h.client, long, "long-1", 100)
-	check(t, err)
+func changesAppearAtOnce(h *harness, b *browser) {
+	_, err := client.Start(h.Context(), h.client, long, "long-1", 100)
+	check(h.TB, err)
 	h.until("it has begun", func(d client.Description) bool { return d.Events == 1 }, "long-1")
-	b := newBrowser(h)
 	b.open("/instances/long-1")
 	b.run(visible("#live:not(:empty)"))
 	b.eval(`window.rows = new Map(); new MutationObserver(() => { for (const r of document.querySelectorAll("tr[id^=e]")) if (!rows.has(r.id)) rows.set(r.id, Date.now()) }).observe(document.querySelector("main"), {subtree: true, childList: true}); ""`)
@@ -243,46 +292,44 @@ func TestChangesAppearAtOnce(t *testing.T) {
 		<-pace.C
 		b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`)
 		row := fmt.Sprintf("e%d", n+2)
-		check(t, client.Send(t.Context(), h.client, approved, "long-1", "x"))
+		check(h.TB, client.Send(h.Context(), h.client, approved, "long-1", "x"))
 		b.run(visible("#" + row))
 		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[int64](`rows.get("`+row+`")`))
-		check(t, err)
-		d, err := h.client.Describe(t.Context(), "long-1")
-		check(t, err)
+		check(h.TB, err)
+		d, err := h.client.Describe(h.Context(), "long-1")
+		check(h.TB, err)
 		took = append(took, time.UnixMilli(at).Sub(d.Updated))
 	}
 	slices.Sort(took)
-	t.Logf("on the screen after a commit: median %s, max %s", took[5], took[10])
+	h.Logf("on the screen after a commit: median %s, max %s", took[5], took[10])
 	if took[5] > time.Second { // 100 ms on an idle machine
-		t.Errorf("median %s", took[5])
+		h.Errorf("median %s", took[5])
 	}
 }
 
 // Instances are selected, counted and changed after a confirmation; the page of the job reports what was done.
-func TestManyInstancesAreChangedAtOnce(t *testing.T) {
-	h := newHarness(t, access.Policy{Loopback: true})
+func manyAreChanged(h *harness, b *browser) {
 	for i := range 4 {
-		_, err := client.Start(t.Context(), h.client, long, fmt.Sprintf("many-%d", i), 1)
-		check(t, err)
+		_, err := client.Start(h.Context(), h.client, long, fmt.Sprintf("many-%d", i), 1)
+		check(h.TB, err)
 	}
 	for i := range 4 {
 		h.status(fmt.Sprintf("many-%d", i), client.Running)
 	}
-	b := newBrowser(h)
 	b.open("/instances?where=id+starts+many-")
 	b.run(click(`input[value="many-1"]`), visible("#live:not(:empty)"), click(`input[value="many-3"]`))
 	b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`) // a selection outlives what is read again
 	if got := b.eval(`document.querySelector("#picked").textContent`); got != "Selected: 2" {
-		t.Error(got)
+		h.Error(got)
 	}
 	job := func(title string) {
-		t.Helper()
+		h.Helper()
 		b.run(visible("button.danger"))
 		if got := b.eval(`document.querySelector("h1").textContent`); got != title {
-			t.Errorf("%q is asked for, want %q", got, title)
+			h.Errorf("%q is asked for, want %q", got, title)
 		}
 		if wrong := b.eval(audit); wrong != "" {
-			t.Error(wrong)
+			h.Error(wrong)
 		}
 		b.run(click("button.danger"), visible(".head .pill.ok"))
 	}
@@ -295,26 +342,24 @@ func TestManyInstancesAreChangedAtOnce(t *testing.T) {
 	b.run(click(`.bulk input[name="all"]`), click(`.bulk button[value="purge"]`))
 	job("Purge 2 instances")
 	for i, want := range []bool{true, false, true, false} {
-		if _, err := h.client.Describe(t.Context(), fmt.Sprintf("many-%d", i)); (err == nil) != want {
-			t.Errorf("many-%d: %v", i, err)
+		if _, err := h.client.Describe(h.Context(), fmt.Sprintf("many-%d", i)); (err == nil) != want {
+			h.Errorf("many-%d: %v", i, err)
 		}
 	}
 	b.quiet("bulk")
 }
 
 // The filter offers fields, comparisons and known values, by keyboard and mouse, and a mistake is shown with its column.
-func TestFilterIsCompleted(t *testing.T) {
-	h := newHarness(t, access.Policy{Loopback: true})
-	_, err := client.Start(t.Context(), h.client, long, "long-1", 1)
-	check(t, err)
-	h.status("long-1", client.Running)
-	b := newBrowser(h)
+func filterIsCompleted(h *harness, b *browser) {
+	_, err := client.Start(h.Context(), h.client, long, "long-filter", 1)
+	check(h.TB, err)
+	h.status("long-filter", client.Running)
 	b.open("/instances")
 	field := `input[name="where"]`
 	value := func(want string) {
-		t.Helper()
+		h.Helper()
 		if got := b.eval(`document.querySelector('input[name="where"]').value`); got != want {
-			t.Errorf("the filter is %q, want %q", got, want)
+			h.Errorf("the filter is %q, want %q", got, want)
 		}
 	}
 	press := func(key string) { // without the character that a prevented key does not make
@@ -326,16 +371,167 @@ func TestFilterIsCompleted(t *testing.T) {
 	value("orchestration = ")
 	b.run(chromedp.KeyEvent("lo"), click(".offers li"), chromedp.KeyEvent("and status in ("))
 	if wrong := b.eval(audit); wrong != "" {
-		t.Error(wrong)
+		h.Error(wrong)
 	}
 	b.run(chromedp.KeyEvent("run"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(")"), chromedp.KeyEvent(kb.Escape))
 	value("orchestration = long-history and status in (running )")
-	b.run(chromedp.KeyEvent(kb.Enter), visible(`tr[data-row="long-1"]`), visible(`.facets a[href*="failed"]`))
-	b.run(click(`.facets a[href*="failed"]`), visible("p.empty"))
+	b.run(chromedp.KeyEvent(kb.Enter), visible(`tr[data-row="long-filter"]`), visible(`.facets a[href*="long-history"][href*="failed"]`))
+	b.run(click(`.facets a[href*="long-history"][href*="failed"]`), visible("p.empty"))
 	value("orchestration = long-history and status = failed")
 	b.open("/instances?where=status+is+failed")
 	if got := b.eval(`document.querySelector(".wrong").textContent`); !strings.Contains(got, "column 8: expected =, !=, in or starts") {
-		t.Error(got)
+		h.Error(got)
 	}
 	b.quiet("completion")
+}
+
+// A schedule is previewed, created, triggered, paused, resumed, filled in and deleted.
+func schedulesAreOperated(h *harness, b *browser) {
+	b.open("/schedule")
+	b.run(fill("#id", "nightly"), fill("#cron", "0 2 * * *"), fill("#zone", "Europe/Zurich"), fill("#name", "reserve-stock"), fill("#input", `"lamp"`), click(`button[name="preview"]`), visible("#preview"))
+	if got := b.eval(`document.querySelectorAll("#preview tbody tr").length + document.querySelector("#preview td").textContent.replace(/.* (02:00:00) CES?T/, " $1")`); got != "10 02:00:00" {
+		h.Errorf("the preview is %q", got)
+	}
+	b.run(click("form button.main"), visible(".head .pill.ok"), click(`.head form[action$="/trigger"] button`), visible(`td.id a[href^="/instances/nightly@"]`))
+	b.run(click(`.head form[action$="/pause"] button`), visible(".why.wait"), click(`form[action$="/resume"] button`), visible(".head .pill.ok"))
+	b.run(click(`.head a[href$="/backfill"]`), visible("#from"))
+	b.eval(`document.querySelector("#from").value = "2026-11-01T00:00"; document.querySelector("#to").value = "2026-11-03T12:00"; ""`)
+	b.run(click("button.main"), visible("ul li"))
+	if got := b.eval(`document.querySelector("form button.main").textContent`); got != "Do 3 actions" {
+		h.Errorf("the backfill offers %q", got)
+	}
+	b.run(click("form button.main"), visible(`td.id a[href="/instances/nightly@2026-11-03T01:00:00Z"]`))
+	h.status("nightly@2026-11-03T01:00:00Z", client.Completed)
+	b.run(click(`.head a[href^="/schedule?"]`), visible("#cron"))
+	if got := b.eval(`[document.querySelector("#cron").value, document.querySelector("#name").value, document.querySelector("#input").value, document.querySelector("#further").value].join("|")`); got != `0 2 * * *|reserve-stock|"lamp"|` {
+		h.Errorf("the form has %q", got)
+	}
+	b.open("/schedules")
+	b.run(visible(`tr[data-row="nightly"]`), click(`tr[data-row="nightly"] a`), visible(`.head a[href$="/delete"]`), click(`.head a[href$="/delete"]`), visible("button.danger"), click("button.danger"), visible(".head a.main"))
+	if _, err := h.client.DescribeSchedule(h.Context(), "nightly"); !errors.Is(err, client.ErrNoSchedule) {
+		h.Errorf("it was not deleted: %v", err)
+	}
+}
+
+// A job is shown with its activity and its input, not as an instance of a built-in orchestration.
+func jobIsRun(h *harness, b *browser) {
+	b.open("/run")
+	b.run(fill("#activity", "reserve-stock"), fill("#id", "job-1"), fill("#input", `"lamp"`), fill("#attempts", "3"), click("form button.main"), visible(".head .pill.ok"))
+	text := b.eval(`document.querySelector("main").innerText`)
+	for _, want := range []string{"job · reserve-stock · up to 3 attempts", `"lamp"`} {
+		if !strings.Contains(text, want) {
+			h.Errorf("%q is missing: %s", want, text)
+		}
+	}
+}
+
+// The page of workers has the activities that run, and the owner of every partition.
+func workersAreShown(h *harness, b *browser) {
+	b.open("/workers")
+	b.run(visible(`#worker-w-1 td.id a[href="/instances/invoice-1"]`), visible("#orchestrators .map .tag:not(.bad)"))
+}
+
+// Attributes are columns, whose values filter; counts follow the filter; a view that was opened by its name is offered.
+func listsAreViews(h *harness, b *browser) {
+	b.open("/instances?where=id+starts+parcel-")
+	b.run(visible(`td[data-l="tenant"] a`), click(`tr[data-row="parcel-2"] td[data-l="tenant"] a`), visible(`.facets[data-row="by tenant"] a[aria-current]`))
+	if got := b.eval(`[document.querySelector('input[name="where"]').value, document.querySelectorAll("tbody tr").length, document.querySelector('.facets[data-row="by tenant"] a[aria-current]').textContent].join("|")`); got != "id starts parcel- and tenant = zoo|1|zoo 1" {
+		h.Error(got)
+	}
+	b.run(click("#views details summary"), fill("#view", "Zoo"), click("#views details button.main"), visible("#views a[aria-current]"))
+	b.open("/instances")
+	b.run(click(`#views a[href*="view=Zoo"]`), visible(`tr[data-row="parcel-2"]`))
+	if got := b.eval(`document.querySelector("h1").textContent`); got != "Zoo" {
+		h.Errorf("the view is named %q", got)
+	}
+}
+
+// What is stalled is grouped by its cause with what ends it.
+func stalledIsDropped(h *harness, b *browser) {
+	b.open("/stalled")
+	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, "No orchestrator has the code") || !strings.Contains(text, "Deploy an orchestrator") {
+		h.Error(text)
+	}
+	b.open("/stalled")
+	b.run(click(`button[value="requeue"]`), visible("form.form button.main"))
+	b.run(click("form.form button.main"), visible(".head .pill.ok"))
+	h.until("it is stalled again", func(d client.Description) bool { return d.Stalled != "" }, "refund-7")
+	b.open("/stalled")
+	b.run(click(`button[value="drop"]`), visible("button.danger"))
+	b.run(click("button.danger"), visible(".head .pill.ok"))
+	if _, err := h.client.Describe(h.Context(), "refund-7"); !errors.Is(err, client.ErrNotFound) {
+		h.Errorf("refund-7 was not dropped: %v", err)
+	}
+}
+
+func policyIsPreviewed(h *harness, b *browser) {
+	b.open("/policies/action:debit")
+	b.eval(`document.querySelector("#concurrency").value = "2"; ""`)
+	b.run(click(`button[name="preview"]`), visible("#preview"))
+	if text := b.eval(`document.querySelector("#preview").innerText`); !strings.Contains(text, "1 of 2 waiters are admitted at once") {
+		h.Error(text)
+	}
+}
+
+// The form of a start begins with the input of another instance.
+func startedLike(h *harness, b *browser) {
+	b.open("/instances/order-42")
+	b.run(click(`.head a[href^="/start?like"]`), visible("#input"), fill("#id", "order-again"), click("form button.main"), visible(".head .pill"))
+	h.until("order-again waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-again")
+	b.open("/start")
+	b.run(visible(`.facets a[href="/start?orchestration=fulfil-order"]`))
+}
+
+func instanceIsOperated(h *harness, b *browser) {
+	_, err := client.Start(h.Context(), h.client, fulfil, "order-op", "lamp")
+	check(h.TB, err)
+	h.until("order-op waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-op")
+	more := func(verb string) { b.run(click(".menu summary"), click(`.menu a[href$="/`+verb+`"]`)) }
+	b.open("/instances/order-op")
+	more("pause")
+	b.run(visible("#f-reason"), fill("#f-reason", "stocktaking"), click("form button.main"), visible(`.why a[href$="/resume"]`))
+	h.status("order-op", client.Paused)
+	b.run(click(`.why a[href$="/resume"]`), visible("form button.main"), click("form button.main"), visible(".head .pill.run"))
+	more("terminate")
+	b.run(visible("button.danger"), fill("#f-reason", "a duplicate"), click("button.danger"), visible(".head .pill.gone"))
+	more("retry")
+	b.run(visible("form button.main"), click("form button.main"), visible(".head .pill.run"))
+	b.open("/instances/order-op/rewind?to=2")
+	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, "order-op would keep events 1 to 2") || !strings.Contains(text, "is undone: child") {
+		h.Errorf("the plan is not shown: %s", text)
+	}
+	b.run(click("button.danger"), visible(".head .pill.run"))
+	h.until("order-op is in its third execution", func(d client.Description) bool { return d.Execution == 3 && len(d.AwaitedEvents) == 1 }, "order-op")
+}
+
+func updatesAreAnswered(h *harness, b *browser) {
+	_, err := client.Start(h.Context(), h.client, haggle, "lamp-7", "30")
+	check(h.TB, err)
+	h.status("lamp-7", client.Running)
+	b.open("/instances/lamp-7/query")
+	b.run(fill("#name", "asking"), click("form button.main"), visible("#answer"))
+	if text := b.eval(`document.querySelector("#answer pre").innerText`); text != `"30"` {
+		h.Errorf("query: %s", text)
+	}
+	_, err = client.Start(h.Context(), h.client, long, "lamp-8", 1)
+	check(h.TB, err)
+	_, err = client.SendUpdate(h.Context(), h.client, offer, "lamp-8", "12") // which its code does not read
+	check(h.TB, err)
+	h.until("the update is open", func(d client.Description) bool { return len(d.OpenUpdates) == 1 && len(d.AwaitedEvents) == 1 }, "lamp-8")
+	b.open("/updates?where=id+starts+lamp-")
+	b.run(visible(`tr[data-row^="lamp-8 "] a[href$="/send?name=approved"]`))
+	if wrong := b.eval(audit); wrong != "" {
+		h.Error(wrong)
+	}
+	b.open("/instances/lamp-7/update?name=offer")
+	b.run(fill("#data", `"20"`), click("form button.main"), visible(`[role="alert"]`))
+	if text := b.eval(`document.querySelector("[role=alert]").innerText`); !strings.Contains(text, "20 is too little") {
+		h.Errorf("rejection: %s", text)
+	}
+	b.open("/instances/lamp-7/update?name=offer")
+	b.run(fill("#data", `"40"`), click("form button.main"), visible("#answer"))
+	if text := b.eval(`document.querySelector("#answer pre").innerText`); text != `"sold for 40"` {
+		h.Errorf("answer: %s", text)
+	}
+	h.status("lamp-7", client.Completed)
 }

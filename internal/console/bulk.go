@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,10 +18,9 @@ import (
 )
 
 const (
-	maxBulk      = 10_000 // instances of a job
-	bulkParallel = 16     // requests of a job at a time
-	maxJobs      = 50     // that are kept, finished ones among them
-	maxShownFail = 20     // failures of a job that are shown
+	bulkParallel = 16 // requests of a job at a time
+	maxJobs      = 50 // that are kept, finished ones among them
+	maxShownFail = 20 // failures of a job that are shown
 )
 
 // jobs are changes of many instances, and what else runs beside the requests. They run in this process and end with it. It is safe for concurrent use.
@@ -136,67 +136,107 @@ func (one *job) now() jobState {
 // Percent is how much of the job is done.
 func (s jobState) Percent() int { return 100 * s.Done / max(1, s.Total) }
 
-// bulk is a change of many instances as it is requested.
+// bulkOp is what can be done to many instances. One with the name of a verb of a batch may be done to all that pass a filter.
+type bulkOp struct {
+	verb    string
+	role    access.Role
+	effects []string
+	mild    bool
+	ids     bool // of listed instances only: it is no verb of a batch
+	change  func(q *request, id, reason string) error
+}
+
+// operated is the request of an operator, with the effects that the page of one instance names.
+func operated(verb string) bulkOp {
+	return bulkOp{
+		verb: strings.ToUpper(verb[:1]) + verb[1:], role: access.Operator, effects: verbs[verb].Effects, mild: verbs[verb].Mild,
+		change: func(q *request, id, reason string) error { return q.post(id, verb, reason) },
+	}
+}
+
+var bulkOps = map[string]bulkOp{
+	"cancel": {
+		verb: "Cancel", role: access.Operator,
+		effects: []string{"Each instance is asked to end; its outstanding activities and children are cancelled.", "A cancellation cannot be taken back."},
+		change:  func(q *request, id, reason string) error { return q.post(id, "cancel", reason) },
+	},
+	"purge": {
+		verb: "Purge", role: access.Admin,
+		effects: []string{"The instances are removed with their histories and results. They cannot be restored.", "Those that have not ended stay."},
+		change:  func(q *request, id, reason string) error { return q.remove(id, reason, false) },
+	},
+	"pause": operated("pause"), "resume": operated("resume"), "terminate": operated("terminate"),
+	"retry": {
+		verb: "Retry", role: access.Operator, mild: true,
+		effects: []string{"Each failed or cancelled instance goes on before its failure: what has completed does not run again."},
+		change:  func(q *request, id, reason string) error { return q.post(id, "retry", reason) },
+	},
+	"requeue": {
+		verb: "Try again", role: access.Operator, mild: true, ids: true,
+		effects: []string{"Each stalled instance is loaded and run again now, instead of after its pause of up to a minute.", "What cannot go on stalls again."},
+		change:  func(q *request, id, _ string) error { return q.post(id, "requeue", "") },
+	},
+	"drop": {
+		verb: "Drop", role: access.Admin, ids: true,
+		effects: []string{"The instances are purged by force, with their inputs and histories: they cannot be restored.", "Activities and children that can be read are cancelled. Notes of refused inputs are removed."},
+		change:  func(q *request, id, reason string) error { return q.remove(id, reason, true) },
+	},
+}
+
+func (q *request) post(id, what, reason string) error {
+	body := map[string]string{}
+	if reason = strings.TrimSpace(reason); reason != "" {
+		body["reason"] = reason
+	}
+	return q.call(http.MethodPost, instancePath(id)+"/"+what, nil, body, nil)
+}
+
+func (q *request) remove(id, reason string, force bool) error {
+	query := url.Values{}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	if force {
+		query.Set("force", "true")
+	}
+	return q.call(http.MethodDelete, instancePath(id), query, nil, nil)
+}
+
+// bulk is a change of many instances as it is requested: of listed ones, or of all that pass a filter.
 type bulk struct {
-	purge bool
-	ids   []string // that can be changed
-	other int      // that cannot: they have ended, or for a purge have not
-	more  bool     // there are more than 10,000
+	bulkOp
+
+	op, where string
+	all       bool // that pass the filter: a batch changes them
+	ids       []string
 }
 
-// selection reads which instances are meant: those that are checked, or all that pass the filter.
+// selection reads which instances are meant.
 func (q *request) selection() (b bulk, err error) {
-	switch q.PostFormValue("op") {
-	case "cancel":
-	case "purge":
-		b.purge = true
-	default:
-		return b, &apiError{Status: http.StatusBadRequest, Detail: "Choose what to do: cancel or purge."}
+	b.op, b.where, b.all = q.PostFormValue("op"), strings.TrimSpace(q.PostFormValue("where")), q.PostFormValue("all") != ""
+	op, known := bulkOps[b.op]
+	if !known || b.all && op.ids {
+		return b, &apiError{Status: http.StatusBadRequest, Detail: "Choose what to do, such as cancel or purge."}
 	}
-	if b.purge && q.user.Role < access.Admin {
-		return b, &apiError{Status: http.StatusForbidden, Detail: q.user.Name + " may not purge: this requires the role admin."}
+	b.bulkOp = op
+	if q.user.Role < op.role {
+		return b, &apiError{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s may not do this: it requires the role %s.", q.user.Name, op.role)}
 	}
-	if q.PostFormValue("all") == "" {
-		b.ids = q.PostForm["instance"]
-		if len(b.ids) == 0 {
-			return b, &apiError{Status: http.StatusBadRequest, Detail: "No instance is selected.", Do: "select some in the list"}
-		}
-		b.more = len(b.ids) > maxBulk
-		b.ids = b.ids[:min(len(b.ids), maxBulk)]
-		return b, nil
+	if b.ids = q.PostForm["instance"]; len(b.ids) == 0 && !b.all {
+		return b, &apiError{Status: http.StatusBadRequest, Detail: "No instance is selected.", Do: "select some in the list"}
 	}
-	query := url.Values{"limit": {"1000"}, "where": {q.PostFormValue("where")}}
-	for {
-		var page api.Instances
-		if err := q.call(http.MethodGet, "/instances", query, nil, &page); err != nil {
-			return b, err
-		}
-		if page.Incomplete != "" {
-			return b, &apiError{Status: http.StatusServiceUnavailable, Detail: "Not all instances could be listed: " + page.Incomplete, Do: "repeat it in a moment"}
-		}
-		for _, i := range page.Instances {
-			switch ended := i.Ended != ""; {
-			case ended != b.purge:
-				b.other++
-			case len(b.ids) == maxBulk:
-				b.more = true
-				return b, nil
-			default:
-				b.ids = append(b.ids, i.Instance)
-			}
-		}
-		if page.Next == "" {
-			return b, nil
-		}
-		query.Set("cursor", page.Next)
-	}
+	return b, nil
 }
 
-func (b bulk) name() string {
-	if b.purge {
-		return "Purge " + diagnose.Counted(len(b.ids), "instance")
+// request is the body of a batch.
+func (b *bulk) request(more map[string]any) map[string]any {
+	more["verb"] = b.op
+	if b.where == "" {
+		more["all"] = true
+	} else {
+		more["where"] = b.where
 	}
-	return "Cancel " + diagnose.Counted(len(b.ids), "instance")
+	return more
 }
 
 // bulkForm counts what a change would meet, and asks.
@@ -206,69 +246,60 @@ func bulkForm(q *request) (view, error) {
 		return view{}, err
 	}
 	c := confirmData{
-		Section: "instances", Title: b.name(), Back: "/instances", Action: "/bulk/run", Button: b.name(),
-		Fields: []field{{Name: "reason", Label: "Reason (recorded in each history)"}, {Name: "op", Value: q.PostFormValue("op"), Hidden: true}},
+		Section: "instances", Title: b.verb + " " + diagnose.Counted(len(b.ids), "instance"), Back: "/instances", Action: "/bulk/run", Effects: slices.Clone(b.effects), Mild: b.mild,
+		Fields: []field{{Name: "op", Value: b.op, Hidden: true}},
 	}
-	if b.purge {
-		c.Effects = []string{"The instances are removed with their histories and results. They cannot be restored."}
-	} else {
-		c.Effects = []string{"Each instance is asked to end; its outstanding activities and children are cancelled.", "A cancellation cannot be taken back."}
+	if b.op != "requeue" {
+		c.Fields = append(c.Fields, field{Name: "reason", Label: "Reason (recorded in each history)"})
 	}
-	if b.other > 0 && b.purge {
-		c.Effects = append(c.Effects, diagnose.Counted(b.other, "instance")+" of the filter have not ended and stay.")
-	} else if b.other > 0 {
-		c.Effects = append(c.Effects, diagnose.Counted(b.other, "instance")+" of the filter have ended already.")
+	for _, id := range b.ids {
+		c.Fields = append(c.Fields, field{Name: "instance", Value: id, Hidden: true})
 	}
-	if b.more {
-		c.Effects = append(c.Effects, "There are more: a job changes 10,000 instances. Repeat it for the rest.")
-	}
-	if all := q.PostFormValue("all"); all != "" {
-		c.Fields = append(c.Fields, field{Name: "all", Value: all, Hidden: true}, field{Name: "where", Value: q.PostFormValue("where"), Hidden: true})
-		c.Effects = append(c.Effects, "The list is read again when you confirm: instances that have come in between are included.")
-	} else {
-		for _, id := range b.ids {
-			c.Fields = append(c.Fields, field{Name: "instance", Value: id, Hidden: true})
+	if b.all {
+		var n api.BatchCount
+		if err := q.call(http.MethodPost, "/batches", nil, b.request(map[string]any{"dry_run": true}), &n); err != nil {
+			return view{}, err
 		}
+		if n.Count == 0 {
+			return view{}, &apiError{Status: http.StatusConflict, Detail: "No instance can be changed that way.", Do: "change the filter"}
+		}
+		c.Title = b.verb + " " + diagnose.Counted(int(n.Count), "instance") //nolint:gosec // a length
+		if n.AtLeast {
+			c.Title += " or more"
+		}
+		c.Effects = append(c.Effects, "They are those that pass the filter, and in a status that this can change, when the batch begins. It can be paused and cancelled.")
+		c.Fields = append(c.Fields, field{Name: "all", Value: "true", Hidden: true}, field{Name: "where", Value: b.where, Hidden: true})
+		c.Command = "pawl batch " + b.op + " --where " + shellQuote(b.where)
 	}
-	if len(b.ids) == 0 {
-		return view{}, &apiError{Status: http.StatusConflict, Detail: "No instance can be changed that way.", Do: "change the filter"}
-	}
+	c.Button = c.Title
 	return confirmation(c), nil
 }
 
-// runBulk begins the job. Each change is a request to the API, with the credentials of this one.
+// runBulk begins a batch for a filter, and a job for listed instances. Each change of a job is a request to the API, with the credentials of this one.
 func (c *console) runBulk(q *request) (view, error) {
 	b, err := q.selection()
 	if err != nil {
 		return view{}, err
 	}
 	reason := q.PostFormValue("reason")
-	one := c.jobs.start(b.name(), q.user.Name, b.ids, func(ctx context.Context, id string) error {
+	if b.all {
+		var a api.Accepted
+		if err := q.call(http.MethodPost, "/batches", nil, b.request(map[string]any{"reason": reason}), &a); err != nil {
+			return view{}, err
+		}
+		q.settle(a.Instance, 0)
+		return view{redirect: instancePath(a.Instance)}, nil
+	}
+	one := c.jobs.start(b.verb+" "+diagnose.Counted(len(b.ids), "instance"), q.user.Name, b.ids, func(ctx context.Context, id string) error {
 		each := *q
 		each.Request = q.WithContext(ctx)
-		err := each.change(b.purge, id, reason)
+		err := b.change(&each, id, reason)
 		if e, is := errors.AsType[*apiError](err); is && e.Status == http.StatusNotFound {
 			return nil // it is gone
 		}
 		return err
 	})
 	return view{redirect: "/bulk/" + one.ID}, nil
-}
-
-// change cancels or purges an instance.
-func (q *request) change(purge bool, id, reason string) error {
-	if purge {
-		query := url.Values{}
-		if reason != "" {
-			query.Set("reason", reason)
-		}
-		return q.call(http.MethodDelete, instancePath(id), query, nil, nil)
-	}
-	body := map[string]string{}
-	if reason = strings.TrimSpace(reason); reason != "" {
-		body["reason"] = reason
-	}
-	return q.call(http.MethodPost, instancePath(id)+"/cancel", nil, body, nil)
 }
 
 // showJob shows how a job stands; the page reads itself again while it runs.

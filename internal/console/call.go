@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -27,9 +28,9 @@ func problemOf(err error) *apiError {
 	if e, is := errors.AsType[*apiError](err); is {
 		return e
 	}
-	e := &apiError{Status: http.StatusBadGateway, Detail: err.Error(), Do: "reload the page"}
+	e := &apiError{Status: http.StatusBadGateway, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Reload the page."}
 	if errors.Is(err, client.ErrNotFound) {
-		e.Status, e.Do = http.StatusNotFound, ""
+		e.Status, e.Do = http.StatusNotFound, "The id may be misspelled, or the instance was purged, or ended longer ago than the retention keeps it."
 	}
 	return e
 }

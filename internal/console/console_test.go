@@ -20,7 +20,7 @@ import (
 func (h *harness) do(method, path, form string, headers ...string) (*http.Response, string) {
 	h.Helper()
 	r, err := http.NewRequestWithContext(h.Context(), method, h.url+path, strings.NewReader(form))
-	check(h.T, err)
+	check(h.TB, err)
 	if form != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -28,10 +28,10 @@ func (h *harness) do(method, path, form string, headers ...string) (*http.Respon
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w, err := http.DefaultTransport.RoundTrip(r)
-	check(h.T, err)
+	check(h.TB, err)
 	defer func() { _ = w.Body.Close() }()
 	b, err := io.ReadAll(w.Body)
-	check(h.T, err)
+	check(h.TB, err)
 	return w, string(b)
 }
 
@@ -67,12 +67,16 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 		{"viewer", "GET", "/", 200, "ada, viewer", "/start"},
 		{"viewer", "GET", "/instances", 200, "order-1", "checkbox"},
 		{"viewer", "POST", "/bulk", 403, "requires operator", ""},
-		{"operator", "POST", "/bulk", 400, "cancel or purge", ""},
+		{"operator", "POST", "/bulk", 400, "such as cancel", ""},
 		{"operator", "GET", "/bulk/none", 404, "no such job", ""},
 		{"viewer", "GET", "/instances/order-1/cancel", 403, "requires operator", ""},
 		{"viewer", "POST", "/instances/order-1/cancel", 403, "requires operator", ""},
 		{"operator", "GET", "/instances/order-1", 200, "/cancel", "/purge"},
 		{"operator", "GET", "/instances/order-1/cancel", 200, "What will happen", ""},
+		{"viewer", "POST", "/instances/order-1/pause", 403, "requires operator", ""},
+		{"operator", "GET", "/instances/order-1/pause", 200, "takes no turn", ""},
+		{"operator", "GET", "/instances/order-1/rewind", 400, "named by its id", ""},
+		{"operator", "GET", "/instances/order-1/dance", 404, "no page", ""},
 		{"operator", "POST", "/instances/order-1/purge", 403, "requires admin", ""},
 		{"operator", "GET", "/policies/global", 403, "requires admin", ""},
 		{"admin", "GET", "/instances/order-1/purge", 200, "cannot be restored", ""},
@@ -107,7 +111,7 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	w, body := h.do("GET", "/", "")
 	var took []time.Duration
-	for range 100 {
+	for range 5 {
 		begin := time.Now()
 		h.do("GET", "/", "")
 		took = append(took, time.Since(begin))
@@ -127,12 +131,12 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 		}
 		size += h.sent(asset)
 	}
-	t.Logf("the first page has %d bytes compressed and took p50 %s, p99 %s", size, took[50], took[99])
+	t.Logf("the first page has %d bytes compressed and took %s", size, took)
 	if size > 60<<10 {
 		t.Errorf("%d bytes", size)
 	}
-	if took[50] > time.Second { // 150 ms on an idle machine
-		t.Errorf("took %s", took[50])
+	if took[2] > time.Second { // 150 ms on an idle machine
+		t.Errorf("took %s", took[2])
 	}
 }
 
@@ -166,14 +170,14 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	h.status("done-1", client.Completed)
 	_, first := h.do("GET", "/", "")
 	for _, want := range []string{
-		"Their answers are awaited", `data-later="600"`, "Failures of the last hour", `data-row="code shop.declined"`, `<td class="n">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
+		"Their answers are awaited", `data-later="600"`, "Failures of the last hour", `data-row="code shop.declined"`, `<td class="n" data-l="Count">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
 		"<b>1</b><span>completed</span><small>1 in the last minute<br>1 in the last hour</small>", "<b>0</b><span>running</span></a>",
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if _, err := h.client.Count(t.Context(), make([]time.Time, 5)...); err == nil || !strings.Contains(err.Error(), "at most 4") {
+	if _, err := h.client.Count(t.Context(), client.CountOptions{EndedSince: make([]time.Time, 5)}); err == nil || !strings.Contains(err.Error(), "at most 4") {
 		t.Errorf("five times to count from: %v", err)
 	}
 	if strings.Index(first, "Needs attention") > strings.Index(first, `class="tiles"`) {
@@ -205,12 +209,12 @@ func TestLongHistoryIsLoadedByRange(t *testing.T) {
 	h.until("all events are there", func(d client.Description) bool { return d.Events == n }, "long-1")
 	_, last := h.do("GET", "/instances/long-1", "")
 	_, first := h.do("GET", "/instances/long-1?after=0", "")
-	for id, page := range map[string]string{`id="e250"`: last, `id="e201"`: last, `id="e1"`: first, `id="e100"`: first} {
+	for id, page := range map[string]string{`id="e250"`: last, `id="e151"`: last, `id="e1"`: first, `id="e100"`: first} {
 		if !strings.Contains(page, id) {
 			t.Errorf("%s is missing", id)
 		}
 	}
-	if strings.Contains(last, `id="e200"`) || strings.Contains(first, `id="e101"`) || strings.Count(last, `class="lane"`) > 100 {
+	if strings.Contains(last, `id="e150"`) || strings.Contains(first, `id="e101"`) || strings.Count(last, `class="lane"`) > 100 {
 		t.Error("a page has more than its range")
 	}
 	if !strings.Contains(last, "<pre>250</pre>") {

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -39,6 +40,10 @@ var (
 	settle   = pawl.NewOrchestration[string, string]("settle-invoice")
 	pay      = pawl.NewOrchestration[string, string]("pay-card")
 	long     = pawl.NewOrchestration[int, int]("long-history")
+	wide     = pawl.NewOrchestration[int, int]("wide-fan-out")
+	haggle   = pawl.NewOrchestration[string, string]("haggle")
+	offer    = pawl.NewUpdate[string, string]("offer")
+	asking   = pawl.NewQuery[pawl.None, string]("asking")
 )
 
 func orchestrations() []pawl.Binding {
@@ -67,6 +72,32 @@ func orchestrations() []pawl.Binding {
 		pay.Do(func(ctx *pawl.Context, in string) (string, error) {
 			return charge.Call(ctx, in, pawl.Retry{Attempts: 2})
 		}),
+		haggle.Do(func(ctx *pawl.Context, price string) (string, error) {
+			if err := asking.Handle(ctx, func(pawl.None) (string, error) { return price, nil }); err != nil {
+				return "", err
+			}
+			for {
+				u, err := offer.Next(ctx).Get(ctx)
+				if err != nil {
+					return "", err
+				}
+				if u.Input < price {
+					err = u.Reject(ctx, fmt.Errorf("%s is too little", u.Input))
+				} else {
+					return u.Input, u.Answer(ctx, "sold for "+u.Input)
+				}
+				if err != nil {
+					return "", err
+				}
+			}
+		}),
+		wide.Do(func(ctx *pawl.Context, n int) (int, error) {
+			for i := range n {
+				quote.Start(ctx, fmt.Sprint("tortoise ", i))
+			}
+			_, err := approved.Receive(ctx)
+			return n, err
+		}),
 		long.Do(func(ctx *pawl.Context, n int) (int, error) {
 			for range n {
 				if _, err := approved.Receive(ctx); err != nil {
@@ -89,13 +120,13 @@ func activities() []pawl.ActivityBinding {
 
 // harness is a fleet behind a console.
 type harness struct {
-	*testing.T
+	testing.TB
 
 	url    string
 	client *client.Client
 }
 
-func newHarness(t *testing.T, a access.Policy) *harness {
+func newHarness(t testing.TB, a access.Policy) *harness {
 	t.Helper()
 	fleet := integration.Start(t, orchestrations()...)
 	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Name: "w-1", Drain: time.Millisecond}, activities()...)
@@ -116,10 +147,10 @@ func newHarness(t *testing.T, a access.Policy) *harness {
 	srv.Start()
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return &harness{T: t, url: srv.URL, client: fleet.Client}
+	return &harness{TB: t, url: srv.URL, client: fleet.Client}
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +162,19 @@ func (h *harness) populate() {
 	h.Helper()
 	start := func(o pawl.Orchestration[string, string], id, in string) {
 		_, err := client.Start(h.Context(), h.client, o, id, in, client.By("shop"))
-		check(h.T, err)
+		check(h.TB, err)
 	}
 	start(fulfil, "order-42", "lamp")
 	start(fulfil, "order-43", "lamp")
 	start(fulfil, "order-44", hostile)
 	start(pay, "payment-7", hostile)
+	for i, tenant := range []string{"acme", "zoo"} {
+		_, err := h.client.StartRaw(h.Context(), ship.Name(), fmt.Sprintf("parcel-%d", i+1), history.Payload{Type: history.TypeJSON, Data: []byte(`"lamp"`)},
+			client.Attributes(fmt.Sprintf(`{"tenant":%q,"pieces":%d}`, tenant, i+1)))
+		check(h.TB, err)
+	}
+	_, err := h.client.StartRaw(h.Context(), "refund-order", "refund-7", history.Payload{}) // no orchestrator has it
+	check(h.TB, err)
 	start(settle, "invoice-1", "acme")
 	h.status("invoice-1", client.Running)
 	start(settle, "invoice-2", "acme")
@@ -145,7 +183,18 @@ func (h *harness) populate() {
 	h.until("order-44 waits for its event", func(d client.Description) bool { return len(d.Activities) == 1 && d.Activities[0].Worker != "" }, "order-44")
 	h.until("invoice-1 holds the limit", func(d client.Description) bool { return len(d.Activities) == 1 && d.Activities[0].Worker != "" }, "invoice-1")
 	h.until("invoice-3 waits at the limit", func(d client.Description) bool { return len(d.LimitWaits) == 1 && d.LimitWaits[0].Position > 0 }, "invoice-3")
-	check(h.T, h.client.Cancel(h.Context(), "order-44", hostile, client.By("ops")))
+	check(h.TB, h.client.CreateSchedule(h.Context(), "invoices", client.Schedule{
+		Times: client.Times{Cron: []string{"0 9 * * fri"}, Except: []client.Calendar{{Day: "24-26", Month: "dec"}}, Zone: "Europe/Zurich"},
+		Start: &client.ScheduleStart{Orchestration: ship.Name(), Input: []byte(`"monthly"`)},
+	}))
+	check(h.TB, h.client.CreateSchedule(h.Context(), "back-up", client.Schedule{
+		Times: client.Times{Cron: []string{"@every 6h"}}, Run: &client.ScheduleRun{Activity: quote.Name()}, Paused: true, Note: hostile,
+	}))
+	check(h.TB, h.client.TriggerSchedule(h.Context(), "invoices"))
+	_, err = h.client.RunRaw(h.Context(), reserve.Name(), "", "reserve-7", history.Payload{Type: history.TypeJSON, Data: []byte(`{"sku":"lamp","pieces":3}`)}, client.After(time.Hour))
+	check(h.TB, err)
+	h.until("the job waits", func(d client.Description) bool { return d.Timers == 1 }, "reserve-7")
+	check(h.TB, h.client.Cancel(h.Context(), "order-44", hostile, client.By("ops")))
 	h.status("order-44", client.Cancelled)
 	h.status("payment-7", client.Failed)
 }
@@ -175,12 +224,15 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 var screens = map[string]string{
 	"home": "/", "instances": "/instances?where=id+starts+order-+and+status+%3D+running", "instances-wrong": "/instances?where=status+is+failed", "instances-none": "/instances?where=id+%3D+nothing", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
 	"instance-failed": "/instances/payment-7", "instance-waits": "/instances/invoice-3", "limits": "/limits", "limit": "/limits/debit", "policy": "/policies/action:debit",
-	"workers": "/workers", "stalled": "/stalled", "start": "/start", "send": "/instances/order-42/send", "cancel": "/instances/order-42/cancel",
+	"workers": "/workers", "drain": "/workers/w-1/drain", "versions": "/versions", "updates": "/updates", "instances-columns": "/instances?where=id+starts+parcel-&view=Parcels", "stalled": "/stalled", "start": "/start", "send": "/instances/order-42/send", "cancel": "/instances/order-42/cancel",
 	"purge": "/instances/order-42/purge", "clear": "/limits/debit/clear", "missing": "/instances/nothing-here", "faults": "/faults",
+	"schedules": "/schedules", "schedule": "/schedules/invoices", "schedule-paused": "/schedules/back-up", "schedule-form": "/schedule?id=invoices", "backfill": "/schedules/invoices/backfill",
+	"pause": "/instances/order-42/pause", "retry": "/instances/payment-7/retry", "rewind": "/instances/order-42/rewind?to=3", "update": "/instances/order-42/update?name=offer", "query": "/instances/order-42/query",
+	"schedule-delete": "/schedules/invoices/delete", "run": "/run", "keys": "/keys", "tree": "/instances/order-42/tree", "job": "/instances/reserve-7",
 }
 
 // tokens of three users.
-func tokens(t *testing.T) *access.Tokens {
+func tokens(t testing.TB) *access.Tokens {
 	t.Helper()
 	all, err := access.ReadTokens(strings.NewReader("viewer-token-0123456789 viewer ada\noperator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))
 	check(t, err)

@@ -3,12 +3,14 @@ package console
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -32,7 +34,52 @@ type homeData struct {
 	FailuresOf   int // that are grouped
 	Tiles        []tile
 	Latest       []api.Instance
+	Stores       storesData
 	Problem      string // what could not be read
+}
+
+// storesData is the state of Redis and NATS.
+type storesData struct {
+	Rows     []storeRow
+	Problems []storeRow // what needs attention
+}
+
+// storeRow is a node or a stream, with its state as a sentence.
+type storeRow struct{ Name, Text, Class string }
+
+func (d *storesData) add(name, text, problem string) {
+	r := storeRow{Name: name, Text: text, Class: "ok"}
+	if problem != "" {
+		r.Class = "bad"
+		d.Problems = append(d.Problems, storeRow{Name: name, Text: problem})
+	}
+	d.Rows = append(d.Rows, r)
+}
+
+// stores describes Redis and NATS as an orchestrator sees them.
+func (q *request) stores() (d storesData, _ error) {
+	h, err := q.client.Health(q.Context())
+	if err != nil {
+		return d, err
+	}
+	for _, n := range h.Redis {
+		d.add(strings.TrimSpace("Redis "+n.Address), diagnose.Redis(n), diagnose.RedisProblem(n))
+	}
+	if h.RedisError != "" {
+		d.add("Redis", h.RedisError, h.RedisError)
+	}
+	d.add(strings.TrimSpace("NATS "+h.NATS.Version), "answers in "+diagnose.Latency(h.NATS.Latency), h.NATSError)
+	for _, s := range h.NATS.Streams {
+		problem := s.Error
+		if s.Behind > 0 {
+			problem = diagnose.Stream(s)
+		}
+		d.add("NATS stream", diagnose.Stream(s), problem)
+	}
+	for _, queue := range slices.Sorted(maps.Keys(h.NATS.Backlog)) {
+		d.add("Task queue "+queue, diagnose.Counted(int(h.NATS.Backlog[queue]), "task")+" not claimed by a worker", "") //nolint:gosec // a length
+	}
+	return d, nil
 }
 
 // tile is the number of instances of a status, and how many have reached it in the last minute and hour.
@@ -53,7 +100,7 @@ type failureGroup struct {
 // home shows what needs attention and counts. Its parts are read beside one another, and no part waits for workers.
 func (c *console) home(q *request) (view, error) {
 	var d homeData
-	var problems [4]error
+	var problems [5]error
 	var wg sync.WaitGroup
 	wg.Go(func() { problems[0] = q.rates(&d) })
 	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
@@ -67,6 +114,7 @@ func (c *console) home(q *request) (view, error) {
 			d.Latest = append(d.Latest, api.SummaryOf(row))
 		}
 	})
+	wg.Go(func() { d.Stores, problems[4] = q.stores() })
 	wg.Wait()
 	all, known, later := c.workers.latest(q.client) // the end of the page is when most of them have answered
 	d.WorkerCount, d.WorkersKnown, d.WorkersLater = len(all), known, later
@@ -87,10 +135,10 @@ func (c *console) home(q *request) (view, error) {
 // rates counts the instances, and groups the failures of the last hour if there are any.
 func (q *request) rates(d *homeData) error {
 	hour := q.now.Add(-time.Hour)
-	n, err := q.client.Count(q.Context(), q.now.Add(-time.Minute), hour)
+	n, err := q.client.Count(q.Context(), client.CountOptions{EndedSince: []time.Time{q.now.Add(-time.Minute), hour}})
 	for _, s := range []client.Status{client.Running, client.Pending, client.Completed, client.Failed, client.Cancelled} {
 		d.Tiles = append(d.Tiles, tile{
-			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String(), ""), Ends: s.Ended(),
+			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String()), Ends: s.Ended(),
 			Count: n.Status[s], Minute: n.Ended[0][s], Hour: n.Ended[1][s],
 		})
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -36,7 +38,12 @@ type instanceData struct {
 	Timeline  timeline
 	Events    []eventRow
 	Pages     pager
-	Live      bool // not ended
+	Live      bool     // not ended
+	Verbs     []link   // requests of operators
+	Rewinds   bool     // the events are those of the current execution, to which it may be rewound
+	Job       string   // activity, if it is a job
+	JobNotes  []string // its settings
+	Batch     *api.Batch
 }
 
 // limitLine is a wait at a limit.
@@ -47,6 +54,8 @@ type eventRow struct {
 	ID                  uint64
 	Clock, At           string
 	Kind, Text, Details string
+	Of                  uint64 // event that caused it, or that it ends; zero: none
+	OfURL               string
 }
 
 // pager are the pages of a history.
@@ -63,11 +72,36 @@ func showInstance(q *request) (view, error) {
 		return view{}, err
 	}
 	data := instanceData{Instance: api.InstanceOf(d, q.children(d)), Live: d.Ended.IsZero()}
+	data.Verbs = operations(d.Status, kindOf(d.Orchestration))
 	q.diagnose(d, &data)
 	if err := q.history(d, &data); err != nil {
 		return view{}, err
 	}
+	data.showJobInput()
+	if data.Orchestration == builtin.Batches.Name() {
+		data.Batch = new(api.Batch)
+		if err := q.call(http.MethodGet, "/batches/"+url.PathEscape(id), nil, nil, data.Batch); err != nil {
+			return view{}, err
+		}
+	}
+	if data.Orchestration == builtin.Schedules.Name() {
+		data.Waits, data.Bad, data.Help = "Is a schedule", false, []link{{Name: "Open the schedule", URL: schedulePath(id)}}
+	}
 	return view{template: "instance", title: id, section: "instances", data: data, live: "/api/v1" + instancePath(id) + "/watch?"}, nil
+}
+
+// branch is an instance with its outstanding descendants, as the API has it.
+type branch struct {
+	Instance, Orchestration, Status, Stalled string
+	Children                                 []branch
+	More                                     bool
+}
+
+func showTree(q *request) (view, error) {
+	id := q.PathValue("id")
+	var root branch
+	err := q.call(http.MethodGet, instancePath(id)+"/tree", nil, nil, &root)
+	return view{template: "tree", title: "Tree of " + id, section: "instances", data: root, live: "/api/v1/watch?"}, err
 }
 
 // children describes the first children, beside one another. One that cannot be described is shown without its status.
@@ -99,6 +133,11 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 			Text: diagnose.LimitWait(w, q.now), URL: limitURL(w.Action, w.Key),
 		})
 	}
+	if d.Status == client.Paused {
+		data.Waits = "Is paused: it takes no turn until it is resumed"
+		data.Help = []link{{Name: "Resume…", URL: instancePath(d.Instance) + "/resume", Changes: true}}
+		return
+	}
 	waits, obstacle := diagnose.WaitsFor(d), diagnose.Obstacle(q.Context(), q.client, d)
 	switch {
 	case onlyLimits(d):
@@ -122,7 +161,9 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 	if len(d.Children) > 0 {
 		data.Help = append(data.Help, link{Name: "Open child", URL: instancePath(d.Children[0].Instance)})
 	}
-	if d.Stalled != "" || data.Bad && len(d.Activities) > 0 {
+	if d.Stalled != "" {
+		data.Help = append(data.Help, link{Name: "What ends it", URL: "/stalled"})
+	} else if data.Bad && len(d.Activities) > 0 {
 		data.Help = append(data.Help, link{Name: "Workers", URL: "/workers"})
 	}
 }
@@ -155,7 +196,7 @@ func (q *request) history(d client.Description, data *instanceData) error {
 		total = 0 // not known
 	}
 	if err != nil && total > 0 {
-		after = (total - 1) / eventRows * eventRows
+		after = total - min(total, eventRows)
 	}
 	entries, err := q.entries(d.Instance, execution, after, eventRows+1)
 	if len(entries) == 0 && (err == nil || d.Events == 0) { // it has not begun
@@ -167,7 +208,7 @@ func (q *request) history(d client.Description, data *instanceData) error {
 	more := len(entries) > eventRows
 	entries = entries[:min(len(entries), eventRows)]
 	for _, e := range entries {
-		row, err := rowOf(d.Instance, e)
+		row, err := rowOf(d.Instance, e, after)
 		if err != nil {
 			return err
 		}
@@ -186,6 +227,7 @@ func (q *request) history(d client.Description, data *instanceData) error {
 	if data.Live && !more && entries[0].Execution == d.Execution {
 		until = q.now.UnixMilli()
 	}
+	data.Rewinds = entries[0].Execution == d.Execution && kindOf(d.Orchestration) == ""
 	data.Timeline = timelineOf(entries, d, until)
 	data.Pages = pagesOf(d, entries, execution, after, total, more)
 	return nil
@@ -219,7 +261,7 @@ func pagesOf(d client.Description, entries []client.Entry, execution, after, tot
 	if more {
 		p.Next = page(after + eventRows)
 		if total > 0 {
-			p.Last = page((total - 1) / eventRows * eventRows)
+			p.Last = page(total - eventRows)
 		}
 	}
 	shown := entries[0].Execution
@@ -230,7 +272,7 @@ func pagesOf(d client.Description, entries []client.Entry, execution, after, tot
 	return p
 }
 
-func rowOf(id string, e client.Entry) (eventRow, error) {
+func rowOf(id string, e client.Entry, after uint64) (eventRow, error) {
 	line, err := api.HistoryEventOf(id, e)
 	if err != nil {
 		return eventRow{}, err
@@ -246,10 +288,43 @@ func rowOf(id string, e client.Entry) (eventRow, error) {
 	r := eventRow{
 		ID: line.ID, At: line.At, Clock: e.Event.Meta().Time().Format("15:04:05.000"), Kind: line.Kind, Text: diagnose.Short(diagnose.OneLine(text), 200),
 	}
+	if r.Of = causeOf(e.Event); r.Of > 0 {
+		r.OfURL = "#e" + strconv.FormatUint(r.Of, 10)
+		r.Text = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(r.Text, "of "+r.OfURL[2:]), ":"))
+		if r.Of <= after { // on an earlier page
+			r.OfURL = fmt.Sprintf("?execution=%d&after=%d%s", e.Execution, (r.Of-1)/eventRows*eventRows, r.OfURL)
+		}
+	}
 	if len(line.Fields) > 0 {
 		r.Details = diagnose.Short(formatJSON(fields), maxField)
 	}
 	return r, nil
+}
+
+// causeOf is the event that an event answers.
+func causeOf(e history.Event) uint64 {
+	switch v := e.(type) {
+	case *history.Granted:
+		return v.Scheduled
+	case *history.ActivityCompleted:
+		return v.Scheduled
+	case *history.ActivityFailed:
+		return v.Scheduled
+	case *history.ActivityCancelRequested:
+		return v.Scheduled
+	case *history.TimerFired:
+		return v.Timer
+	case *history.TimerCancelled:
+		return v.Timer
+	case *history.ChildCompleted:
+		return v.Scheduled
+	case *history.ChildFailed:
+		return v.Scheduled
+	case *history.ChildCancelRequested:
+		return v.Scheduled
+	default:
+		return 0
+	}
 }
 
 // settle waits, for a second at most, until an instance has moved on from a number of events: the page behind a change

@@ -1,15 +1,19 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 const maxWaiters = "50"
@@ -27,8 +31,14 @@ func listLimits(q *request) (view, error) {
 	data := struct {
 		api.Actions
 
-		Policies []api.LevelPolicy
-	}{limits, set.Policies}
+		Policies   []api.LevelPolicy
+		Deadlocked []api.QueueStats
+	}{Actions: limits, Policies: set.Policies}
+	for _, s := range limits.Actions {
+		if s.Deadlocked {
+			data.Deadlocked = append(data.Deadlocked, s)
+		}
+	}
 	return view{template: "limits", title: "Limits", section: "limits", data: data, live: "/api/v1/watch?"}, nil
 }
 
@@ -39,6 +49,60 @@ type limitData struct {
 	Waiters, Holders api.Waiters
 	Problem          string // why the waiters are not listed
 	KeyQuery         string // "?key=…", or empty
+	Forecast         string
+	Later            bool // the forecast is known in a second
+}
+
+// info is a limit as forecasts need it.
+func info(s api.QueueStats) client.QueueInfo {
+	return client.QueueInfo{Waiting: s.QueueLength, Active: s.ActiveCount, Keys: s.Keys, Deadlocked: s.Deadlocked, Policy: s.Policy.Client()}
+}
+
+const (
+	maxPaces  = 1000
+	minPace   = time.Second      // between two readings that are compared
+	paceKept  = 30 * time.Second // after which a reading is compared with a newer one
+	paceStale = 5 * time.Minute
+)
+
+// paces are how many calls of each limit have ended per second, by the readings of its pages. It is safe for concurrent use; the zero
+// value is empty.
+type paces struct {
+	mu sync.Mutex
+	of map[string]pace
+}
+
+type pace struct {
+	completed uint64
+	at        time.Time
+	perSecond float64
+	known     bool
+}
+
+// read notes a reading, and returns the calls per second; not known before the second one.
+func (p *paces) read(s api.QueueStats, now time.Time) (perSecond float64, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil || len(p.of) >= maxPaces {
+		p.of = make(map[string]pace)
+	}
+	key := s.Action + "\x00" + s.Key
+	last, seen := p.of[key]
+	between := now.Sub(last.at)
+	if !seen || between > paceStale || s.TotalCompleted < last.completed {
+		p.of[key] = pace{completed: s.TotalCompleted, at: now}
+		return 0, false
+	}
+	if between < minPace {
+		return last.perSecond, last.known
+	}
+	next := last
+	next.perSecond, next.known = float64(s.TotalCompleted-last.completed)/between.Seconds(), true
+	if between > paceKept {
+		next.completed, next.at = s.TotalCompleted, now
+	}
+	p.of[key] = next
+	return next.perSecond, true
 }
 
 func (q *request) limit() (d limitData, err error) {
@@ -61,8 +125,11 @@ func (q *request) limit() (d limitData, err error) {
 	return d, err
 }
 
-func showLimit(q *request) (view, error) {
+func (c *console) showLimit(q *request) (view, error) {
 	d, err := q.limit()
+	perSecond, known := c.paces.read(d.QueueStats, q.now)
+	d.Forecast = diagnose.Forecast(info(d.QueueStats), perSecond)
+	d.Later = !known && d.QueueLength > 0
 	return view{template: "limit", title: diagnose.ActionAndKey(d.Action, d.Key), section: "limits", data: d, live: "/api/v1/watch?"}, err
 }
 
@@ -110,6 +177,7 @@ type policyData struct {
 	Policy  api.Policy
 	Set     bool // at run time
 	Problem string
+	Preview []string // what the policy of the form would change
 }
 
 func (q *request) policyOf(level string) (p policyData, err error) {
@@ -135,7 +203,7 @@ func (q *request) policyOf(level string) (p policyData, err error) {
 
 func policyForm(q *request) (view, error) {
 	p, err := q.policyOf(q.PathValue("level"))
-	return view{template: "policy", title: "Policy of " + p.Level, section: "limits", data: p}, err
+	return policyView(p, 0), err
 }
 
 // setPolicy sets what the form has, or removes what was set. A form that is not valid is shown again.
@@ -147,19 +215,45 @@ func setPolicy(q *request) (view, error) {
 	}
 	p, err := q.policyFields()
 	if err == nil {
+		err = p.Client().Validate()
+	}
+	if err == nil && q.PostFormValue("preview") != "" {
+		return q.previewed(level, p)
+	}
+	if err == nil {
 		err = q.call(http.MethodPut, path, nil, p, nil)
 	}
 	if err == nil {
 		return view{redirect: "/limits"}, nil
 	}
 	e := problemOf(err)
+	if _, invalid := errors.AsType[*history.PolicyError](err); invalid {
+		e.Status = http.StatusBadRequest
+	}
 	if e.Status != http.StatusBadRequest {
 		return view{}, err
 	}
-	return view{
-		template: "policy", title: "Policy of " + level, section: "limits", status: e.Status,
-		data: policyData{Level: level, Policy: p, Problem: e.Detail},
-	}, nil
+	return policyView(policyData{Level: level, Policy: p, Problem: e.Detail}, e.Status), nil
+}
+
+func policyView(d policyData, status int) view {
+	return view{template: "policy", title: "Policy of " + d.Level, section: "limits", status: status, data: d}
+}
+
+// previewed shows the form again, with what its policy would change.
+func (q *request) previewed(level string, p api.Policy) (view, error) {
+	d := policyData{Level: level, Policy: p}
+	action, isAction := strings.CutPrefix(level, "action:")
+	if !isAction {
+		d.Preview = []string{diagnose.Policy(p.Client()) + ": for every action that neither its code nor a more specific level limits."}
+		return policyView(d, 0), nil
+	}
+	var s api.QueueStats
+	if err := q.call(http.MethodGet, "/actions/"+url.PathEscape(action)+"/queue-stats", nil, nil, &s); err != nil {
+		return view{}, err
+	}
+	d.Preview = diagnose.Preview(info(s), p.Client())
+	return policyView(d, 0), nil
 }
 
 func (q *request) policyFields() (p api.Policy, err error) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -12,6 +13,9 @@ import (
 
 // width is that of a lane, in units of its SVG, which is stretched to the width of the page.
 const width = 1000
+
+// maxEarlier bounds the lanes of what was scheduled on earlier pages.
+const maxEarlier = 20
 
 // timeline shows the events of a page of a history over time.
 type timeline struct {
@@ -40,6 +44,7 @@ type open struct {
 	from    int64
 	class   string // of what it does now
 	attempt uint32
+	queued  int64 // milliseconds before its handler ran
 }
 
 // drawing is a timeline that is being drawn.
@@ -48,21 +53,28 @@ type drawing struct {
 
 	from, until int64
 	open        map[uint64]*open // by the event that scheduled it
+	named       map[string]*lane // of events received and sent, by kind and name
 	calls       map[string]*lane // by the effect id of the first attempt
 }
 
 // timelineOf draws a page. until is now, if the page is the end of what runs, and otherwise zero.
 func timelineOf(entries []client.Entry, d client.Description, until int64) timeline {
-	g := &drawing{from: entries[0].Event.Meta().At, open: map[uint64]*open{}, calls: map[string]*lane{}}
+	g := &drawing{from: entries[0].Event.Meta().At, open: map[uint64]*open{}, calls: map[string]*lane{}, named: map[string]*lane{}}
 	g.until = max(until, g.from+1)
 	for _, e := range entries {
 		g.until = max(g.until, e.Event.Meta().At)
+	}
+	if until > 0 {
+		g.scheduledBefore(entries[0].Event.Meta().ID, d)
 	}
 	for _, e := range entries {
 		g.event(e)
 	}
 	for id, o := range g.open {
 		g.unfinished(id, o, d)
+	}
+	if until > 0 {
+		g.awaited(entries, d)
 	}
 	g.Span = g.until - g.from
 	for i := range 4 {
@@ -102,6 +114,32 @@ func (g *drawing) mark(kind, name, class, note string, at int64) {
 	l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: class, Title: kind + " " + l.Name})
 }
 
+// again draws a moment that may repeat: those of one name share a lane.
+func (g *drawing) again(kind, name, class, note string, at int64) {
+	l := g.named[kind+name]
+	if l == nil {
+		g.mark(kind, name, class, note, at)
+		g.named[kind+name] = g.Lanes[len(g.Lanes)-1]
+		return
+	}
+	l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: class, Title: kind + " " + l.Name})
+	l.Note = text.Shorten(strings.TrimSuffix(diagnose.Number(len(l.Marks))+" times, the latest "+note, ", the latest "), 200)
+}
+
+// scheduledBefore begins the lanes of outstanding work that was scheduled on an earlier page.
+func (g *drawing) scheduledBefore(first uint64, d client.Description) {
+	for _, a := range d.Activities {
+		if a.Event < first && len(g.open) < maxEarlier {
+			g.open[a.Event] = &open{lane: g.add(&lane{Kind: "activity", Name: a.Name}), from: a.Scheduled.UnixMilli(), class: "run"}
+		}
+	}
+	for _, c := range d.Children {
+		if c.Event < first && len(g.open) < maxEarlier {
+			g.open[c.Event] = &open{lane: g.add(&lane{Kind: "child", Name: c.Instance, URL: instancePath(c.Instance)}), from: c.Scheduled.UnixMilli(), class: "run"}
+		}
+	}
+}
+
 // event draws one event.
 func (g *drawing) event(e client.Entry) {
 	at := e.Event.Meta().At
@@ -121,8 +159,10 @@ func (g *drawing) event(e client.Entry) {
 			delete(g.open, 1)
 		}
 	case *history.ActivityCompleted:
+		g.ran(v.Scheduled, at, v.RanMS)
 		g.end(v.Scheduled, "activity", at, "ok", on(v.Worker, v.Claims))
 	case *history.ActivityFailed:
+		g.ran(v.Scheduled, at, v.RanMS)
 		g.end(v.Scheduled, "activity", at, "bad", on(v.Worker, v.Claims)+", failed: "+v.Failure.Message)
 	case *history.ActivityCancelRequested:
 		note := ", cancelled: " + v.Reason.String()
@@ -132,7 +172,7 @@ func (g *drawing) event(e client.Entry) {
 		g.end(v.Scheduled, "activity", at, "gone", note)
 	case *history.TimerScheduled:
 		if v.AttemptTimeoutOf == 0 { // else it is the timeout of an attempt
-			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "timer", Name: "until " + clockOf(v.FireAt)}), from: at, class: "wait"}
+			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "timer", Name: "until " + g.clock(v.FireAt)}), from: at, class: "wait"}
 		}
 	case *history.TimerFired:
 		g.endTimer(v.Timer, at, "ok", ", fired")
@@ -161,9 +201,11 @@ func (g *drawing) event(e client.Entry) {
 func (g *drawing) moment(e history.Event, at int64) {
 	switch v := e.(type) {
 	case *history.EventReceived:
-		g.mark("event", v.Name, "run", byWhom(v.By, ""), at)
+		g.again("event", v.Name, "run", byWhom(v.By, ""), at)
 	case *history.EventSent:
-		g.mark("sent", v.Name, "mute", "to "+v.Instance, at)
+		g.again("sent", v.Name, "mute", "to "+v.Instance, at)
+	case *history.Broadcast:
+		g.again("sent", v.Verb, "mute", v.String(), at)
 	case *history.CancelRequested:
 		g.Lines = append(g.Lines, bar{X: decimal(min(g.x(at), width-2)), W: "2", Class: "gone"})
 		g.mark("cancel", "cancellation requested", "gone", byWhom(v.By, v.Text), at)
@@ -197,6 +239,17 @@ func (g *drawing) scheduled(v *history.ActivityScheduled) {
 	g.open[v.ID] = o
 }
 
+// ran splits what an activity took: the time before its handler ran is that in the task queue.
+func (g *drawing) ran(id uint64, at int64, ms uint32) {
+	o := g.open[id]
+	if o == nil || ms == 0 || at-int64(ms) <= o.from {
+		return
+	}
+	began := at - int64(ms)
+	o.lane.Bars = append(o.lane.Bars, g.span(o.from, began, "queue", "wait for a worker"))
+	o.queued, o.from = began-o.from, began
+}
+
 // end closes a bar. What was scheduled on a page before begins at the left edge.
 func (g *drawing) end(id uint64, kind string, at int64, class, note string) {
 	o := g.open[id]
@@ -210,6 +263,9 @@ func (g *drawing) end(id uint64, kind string, at int64, class, note string) {
 	}
 	title := text.Shorten(o.lane.Name+note, 200)
 	o.lane.Bars = append(o.lane.Bars, g.span(o.from, at, what, title))
+	if o.queued > 0 {
+		note += ", after " + took(0, o.queued) + " in the queue"
+	}
 	o.lane.Note, o.lane.Class = text.Shorten(took(o.from, at)+note, 200), class
 	if o.attempt > 1 {
 		o.lane.Note = "attempt " + strconv.Itoa(int(o.attempt)) + ", " + o.lane.Note
@@ -245,6 +301,22 @@ func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Bars = append(o.lane.Bars, g.span(o.from, g.until, o.class+" open", o.lane.Name))
 }
 
+// awaited draws the events that code waits for: since its latest turn, for a wait is not recorded.
+func (g *drawing) awaited(entries []client.Entry, d client.Description) {
+	since := entries[len(entries)-1].Event.Meta().At
+	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
+		note := took(since, g.until) + ", waited for"
+		l := g.named["event"+name]
+		if l == nil {
+			l = g.add(&lane{Kind: "event", Name: name})
+		} else {
+			note = l.Note + "; " + note
+		}
+		l.Note, l.Class = note, "wait"
+		l.Bars = append(l.Bars, g.span(since, g.until, "wait open", l.Name))
+	}
+}
+
 func on(worker string, claims uint32) (s string) {
 	if worker != "" {
 		s = " on " + worker
@@ -265,4 +337,11 @@ func byWhom(who, why string) (s string) {
 	return s
 }
 
-func clockOf(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }
+// clock is a time of day, with the date if it is not that of the beginning.
+func (g *drawing) clock(ms int64) string {
+	at := time.UnixMilli(ms).UTC()
+	if at.Format(time.DateOnly) == time.UnixMilli(g.from).UTC().Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}

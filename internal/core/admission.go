@@ -5,25 +5,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// The instance's side of the gates: see docs/decisions/0014. What the fold of its history wants, is wanted:
+// The instance's side of the gates: see docs/decisions/0014. The tickets that it requires are those of the fold of its history:
 //
-//	turn ──enter──▶ gate ──let in──▶ commit, with the lease     ──task──▶ …
-//	                 └──waits──▶ commit, without ──word──▶ Granted: commit, with the lease ──task──▶ …
-//	                                               └─────▶ turned away: a failure
+//	turn ──enter──▶ gate ──admitted──▶ commit, with the lease   ──task──▶ …
+//	                 └──waits──▶ commit, without ──notice──▶ Granted: commit, with the lease ──task──▶ …
+//	                                               └───────▶ rejected: a failure
 //	… ──answered, cancelled, ended──▶ commit ──leave──▶ gate
 //
-// Crash points: between enter and commit, commit and leave, a notice and the commit of what it says. In all of them the gate
-// has a ticket that the history wants, or not: it says its word again until one of the two agrees with the other.
+// Crash points: between enter and commit, commit and leave, a notice and the commit of what it reports. In all of them the gate
+// has a ticket that the history may or may not require: it repeats its notice until the two agree.
 
 const (
 	askSilentGate = 2 * time.Second // after a gate did not answer, or has refused and that is not in the history
-	gateAsks      = 3               // looks, before a ticket is asked for again
+	gateAsks      = 3               // reconcile intervals, before a ticket is asked for again
 	lastGateAsk   = 5 * time.Minute // the pause grows up to this
 )
 
@@ -31,7 +31,7 @@ const (
 type entry struct {
 	event   uint64
 	gate    *history.Limit
-	inForce limiter.InForce
+	inForce limit.InForce
 }
 
 // admission takes what must pass a limit there.
@@ -64,8 +64,8 @@ func (a *admission) enter(in *instance, t *turn) {
 	}
 }
 
-// turnEntered takes what a gate says to what a turn has scheduled.
-func (a *admission) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, err error) {
+// turnEntered applies the verdicts of a gate on what a turn has scheduled.
+func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
 	for i, e := range c.entries {
 		a.admission.entered(t.in, t, e, got.Now, verdict(got, i, err))
 	}
@@ -74,17 +74,17 @@ func (a *admission) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, er
 	}
 }
 
-// unanswered is what a gate says that does not answer: who enters waits, and asks again.
-const unanswered limiter.Kind = 0
+// unanswered is the verdict if the gate has not answered: the ticket waits, and is asked for again.
+const unanswered limit.Kind = 0
 
-func verdict(got limiter.AdmitReply, i int, err error) limiter.Verdict {
+func verdict(got limit.AdmitReply, i int, err error) limit.Verdict {
 	if err != nil || i >= len(got.Verdicts) {
-		return limiter.Verdict{Kind: unanswered}
+		return limit.Verdict{Kind: unanswered}
 	}
 	return got.Verdicts[i]
 }
 
-// entries are the activities of the turn that must pass a gate. What passes none says nothing of gates.
+// entries are the activities of the turn that must pass a gate. One that passes none records nothing of gates.
 func (a *admission) entries(t *turn) []entry {
 	var out []entry
 	for _, ev := range t.Events {
@@ -123,22 +123,22 @@ func (a *admission) entries(t *turn) []entry {
 }
 
 // newGate is the note of the gate that an action of the execution has to pass.
-func newGate(action string, p history.Payload, ticket string, f limiter.InForce, s *history.Started) *history.Limit {
-	g := &history.Limit{Name: limiter.Name(action, limiter.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
+func newGate(action string, p history.Payload, ticket string, f limit.InForce, s *history.Started) *history.Limit {
+	g := &history.Limit{Name: limit.Name(action, limit.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
 	g.HeldByAncestor = under(g.Name, s)
 	return g
 }
 
-// Member is how a gate knows a ticket.
-func Member(instance string, event uint64, s *history.Started, g *history.Limit) limiter.Member {
-	m := limiter.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
+// Member is the ticket as its gate records it.
+func Member(instance string, event uint64, s *history.State, g *history.Limit) limit.Member {
+	m := limit.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
 	switch {
 	case event == 1:
-		m.Place = limiter.StartPlace(s.Origin)
+		m.Place = limit.StartPlace(s.Started.Origin)
 	case g.Retain:
-		m.Place = limiter.RetainedPlace
+		m.Place = limit.RetainedPlace
 	default:
-		m.Place = limiter.ActivityPlace(s.Execution, event)
+		m.Place = limit.ActivityPlace(s.Execution(), event)
 	}
 	return m
 }
@@ -182,7 +182,7 @@ func holds(s *history.Started) string {
 // gateCall is one call of a gate, and what is in it.
 type gateCall struct {
 	why     callReason
-	call    limiter.AdmitRequest
+	call    limit.AdmitRequest
 	in      *instance
 	turn    *turn      // of enterTurn
 	entries []entry    // of enterTurn and enterStart
@@ -210,7 +210,7 @@ type gateCalls struct {
 func (s *gateCalls) at(name string) *gateCall {
 	c := s.of[name]
 	if c == nil {
-		c = &gateCall{call: limiter.AdmitRequest{Limit: name}}
+		c = &gateCall{call: limit.AdmitRequest{Limit: name}}
 		if s.of == nil {
 			s.of = make(map[string]*gateCall)
 		}
@@ -222,7 +222,7 @@ func (s *gateCalls) at(name string) *gateCall {
 
 // leave has a ticket of the turn leave in this call.
 func (c *gateCall) leave(t *turn, k history.Ticket) {
-	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold.Started, k.Limit))
+	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold, k.Limit))
 }
 
 // takeLeft notes which tickets are not wanted any more.
@@ -238,7 +238,7 @@ func (t *turn) takeLeft() {
 
 // keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
 func (t *turn) keeps() (kept []string) {
-	for s := range t.letIn {
+	for s := range t.LetIn {
 		if s.Limit == nil || !s.Limit.Retain {
 			continue
 		}
@@ -249,7 +249,7 @@ func (t *turn) keeps() (kept []string) {
 	return kept
 }
 
-// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
+// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was rejected,
 // leaves in the same call.
 func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
 	var calls gateCalls
@@ -260,7 +260,7 @@ func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*ga
 			c.call.InForce = e.inForce
 		}
 		c.entries = append(c.entries, e)
-		c.call.Enter = append(c.call.Enter, limiter.Entry{Member: Member(t.in.id, e.event, t.Fold.Started, e.gate)})
+		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.gate)})
 		again[e.gate.Ticket] = true
 	}
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
@@ -274,7 +274,7 @@ func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*ga
 	return calls.all
 }
 
-// endedByWorkers tells which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
+// endedByWorkers reports which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
 // they leave before its commit; all others leave after it.
 func (t *turn) endedByWorkers() func(history.Ticket) bool {
 	ended := make(map[uint64]bool)
@@ -289,8 +289,8 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 	return func(k history.Ticket) bool { return ended[k.Event] }
 }
 
-// entered takes what a gate says to a schedule of the turn.
-func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
+// entered applies the verdict of a gate on an activity that the turn schedules.
+func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limit.Verdict) {
 	away := a.admission.applyVerdict(in, e.gate, now, v)
 	t.Fold.SetLimit(e.event, e.gate)
 	if away {
@@ -298,18 +298,18 @@ func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limiter
 	}
 }
 
-// applyVerdict writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
-func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limiter.Verdict) (away bool) {
-	g.Waiting = v.Kind != limiter.Admitted
+// applyVerdict writes the verdict of a gate on an entry of the instance into the note of it. away: it was rejected.
+func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limit.Verdict) (away bool) {
+	g.Waiting = v.Kind != limit.Admitted
 	switch v.Kind {
-	case limiter.Admitted:
-	case limiter.Waiting:
+	case limit.Admitted:
+	case limit.Waiting:
 		g.WaitingSince = now
-		a.countLimit(limiter.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
+		a.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
 	case unanswered:
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 	default:
-		in.gateAt = a.clock.now() + askSilentGate.Milliseconds() // only memory knows it until it is committed
+		in.gateAt = a.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
 		return true
 	}
 	return false
@@ -321,7 +321,7 @@ func (a *admission) commitEntered(in *instance, t *turn) {
 		a.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	if t.Size > store.CommitBytes {
+	if t.Size > record.CommitBytes {
 		a.to(in, idle)
 		t.tickets = t.hasEntered()
 		a.admission.leaveGates(in, t, allTickets)
@@ -371,7 +371,7 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 
 func allTickets(history.Ticket) bool { return true }
 
-// askGates asks again for every ticket that is wanted: a gate may have forgotten who waits, and who is in.
+// askGates asks again for every ticket that is required: a gate may have forgotten its waiters and its holders.
 func (a *admission) askGates(in *instance) {
 	now := a.clock.now()
 	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
@@ -382,7 +382,7 @@ func (a *admission) askGates(in *instance) {
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.asked) == 0 {
-			c.call.InForce, _ = a.admission.policies.resolve(limiter.Action(k.Limit.Name), k.Limit.Declared)
+			c.call.InForce, _ = a.admission.policies.resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)
@@ -394,13 +394,13 @@ func (a *admission) askGates(in *instance) {
 
 // ask has a ticket asked about in this call.
 func (c *gateCall) ask(in *instance, k history.Ticket) {
-	m := Member(in.id, k.Event, in.state.Started, k.Limit)
-	c.call.Enter = append(c.call.Enter, limiter.Entry{Member: m, Active: !k.Waiting})
+	m := Member(in.id, k.Event, in.state, k.Limit)
+	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
 	c.asked = append(c.asked, question{member: m, in: !k.Waiting, since: k.Limit.WaitingSince})
 }
 
 func (a *admission) askCall(in *instance, c *gateCall) {
-	a.met.GateAsks.Inc()
+	a.met[CountGateAsks]++
 	in.gateRequests++
 	c.why, c.in = AskGate, in
 	a.admission.admit(c)
@@ -408,13 +408,13 @@ func (a *admission) askCall(in *instance, c *gateCall) {
 
 // question is what a gate is asked about a ticket that the history has.
 type question struct {
-	member limiter.Member
-	in     bool // it has been let in: the gate is told, and asked nothing
+	member limit.Member
+	in     bool // it has been admitted: the gate is notified of it, and asked nothing
 	since  int64
 }
 
 // gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
-// memory between any two looks.
+// memory between any two reconciliations.
 func (a *admission) gatePause(in *instance, now int64) int64 {
 	youngest := in.state.Started.At
 	for _, k := range in.state.Tickets() {
@@ -427,7 +427,7 @@ func (a *admission) gatePause(in *instance, now int64) int64 {
 
 func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *admission) askedGate(id string, c *gateCall, got limiter.AdmitReply, err error) {
+func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err error) {
 	in := a.instances[id]
 	if in != nil && in.gateRequests > 0 {
 		in.gateRequests--
@@ -441,7 +441,7 @@ func (a *admission) askedGate(id string, c *gateCall, got limiter.AdmitReply, er
 		return
 	}
 	for i, q := range c.asked {
-		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waiting && v.Kind != unanswered {
+		if v := verdict(got, i, nil); !q.in && v.Kind != limit.Waiting && v.Kind != unanswered {
 			a.notices.deliver(GateNotice{Gate: c.call.Limit, Member: q.member, Kind: v.Kind, At: got.Now, Requested: true, Since: q.since})
 		}
 	}
@@ -458,7 +458,7 @@ func (a *admission) admit(c *gateCall) {
 }
 
 // gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
-func (a *admission) gateAnswered(number uint64, got limiter.AdmitReply, err error) {
+func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
 	c := a.admission.calls[number]
 	delete(a.admission.calls, number)
 	if err == nil {
@@ -482,24 +482,24 @@ func (a *admission) gateAnswered(number uint64, got limiter.AdmitReply, err erro
 func (a *admission) gateSpoke(m *Message) {
 	switch m.Kind {
 	case NoticesReceived:
-		a.notices.onNotices(m.Body.([]queue.LimitNotice))
+		a.notices.onNotices(m.Body.([]message.LimitNotice))
 	case NoticesPassed:
 		for _, w := range m.Body.([]GateNotice) {
 			a.notices.deliver(w)
 		}
 	case PoliciesChanged:
-		a.admission.policies.Set = m.Body.(*limiter.Overrides)
+		a.admission.policies.Set = m.Body.(*limit.Overrides)
 		a.notices.visitGates()
 	case GateDue:
 		a.notices.visitGate(m.ID)
 	case GateAnswered:
 		a.admission.gateAnswered(m.Number, m.Admitted, m.Err)
 	case TicketsReleased:
-		if m.Err == nil { // else the sweep says it again
+		if m.Err == nil { // otherwise the sweep repeats it
 			a.admission.passOn(m.ID, m.Admitted)
 		}
 	case GateSwept:
-		a.notices.gateSwept(m.ID, m.Body.(limiter.SweepReply), m.Err)
+		a.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err)
 	case GateRelisted:
 		if m.Err == nil { // else it is reconciled in two seconds
 			a.schedule.pollBy(a.clock.wall.Add(m.Body.(time.Duration)))
@@ -509,9 +509,9 @@ func (a *admission) gateSpoke(m *Message) {
 	}
 }
 
-// passOn tells whom a call has let in besides, and has the gate reconciled if it wants to be.
-func (a *admission) passOn(name string, got limiter.AdmitReply) {
-	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
+// passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
+func (a *admission) passOn(name string, got limit.AdmitReply) {
+	a.notices.notify(name, got.Granted, limit.Admitted, got.Now)
 	if got.SweepNow {
 		a.emit(Effect{Kind: WakeGate, ID: name})
 	}

@@ -23,7 +23,7 @@ func (a *commits) noteCancelled(debts []*pendingMessage) {
 
 // refuseBelow ends an instance before its code begins, because an ancestor was cancelled.
 func (a *turns) refuseBelow(in *instance) {
-	a.met.ChildRefused.Inc()
+	a.met[CountChildRefused]++
 	why := &cancel.Cancelled{
 		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.clock.now()).UTC(),
 	}

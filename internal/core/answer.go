@@ -3,18 +3,18 @@ package core
 import (
 	"fmt"
 
-	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // EndAnswer is the answer to a wait for the end.
-func EndAnswer(id string, rec *store.Record) request.Answer {
-	ans := request.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
+func EndAnswer(id string, rec *record.Record) message.Answer {
+	ans := message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
 	end, err := rec.EndEvent()
 	var ok bool
 	if ans.Result, ans.Failure, ok = outcome(end); !ok {
-		ans.Problem = &request.Problem{Code: request.ProblemInternal, Message: fmt.Sprintf("the end of instance %s cannot be read: %v", id, err)}
+		ans.Problem = &message.Problem{Code: message.ProblemInternal, Message: fmt.Sprintf("the end of instance %s cannot be read: %v", id, err)}
 	}
 	return ans
 }
@@ -34,19 +34,19 @@ func outcome(end history.Event) (result history.Payload, failure *history.Failur
 }
 
 // CustomStatus is the custom status of a record, nil if none was ever set.
-func CustomStatus(rec *store.Record) *request.CustomStatus {
+func CustomStatus(rec *record.Record) *message.CustomStatus {
 	if rec.CustomVersion == 0 {
 		return nil
 	}
-	return &request.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
+	return &message.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
 }
 
 // StatusAnswer is the answer to a wait for a custom status.
-func StatusAnswer(id string, rec *store.Record) request.Answer {
-	return request.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
+func StatusAnswer(id string, rec *record.Record) message.Answer {
+	return message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
 }
 
-// showStatus tells who waits for it that the custom status has changed, or will not change any more. Who
+// showStatus sends the custom status to its watchers when it has changed, or will not change any more. A client that
 // waits for the next one asks again.
 func (a *commits) showStatus(in *instance) {
 	in.notifiedStatusVersion = in.rec.CustomVersion
@@ -55,7 +55,7 @@ func (a *commits) showStatus(in *instance) {
 	}
 }
 
-// answerWaiters has the clients told how an instance has ended.
+// answerWaiters sends the outcome of an instance to the clients that wait for it.
 func (a *commits) answerWaiters(in *instance, committed bool) {
 	answer := &ClientAnswer{To: a.commits.waiters.take(in.id), Committed: committed}
 	if len(answer.To) > 0 {
@@ -66,14 +66,14 @@ func (a *commits) answerWaiters(in *instance, committed bool) {
 	}
 }
 
-// answer has one client told.
-func (a *commits) answer(reply string, ans request.Answer) {
+// answer sends an answer to one client.
+func (a *commits) answer(reply string, ans message.Answer) {
 	if reply != "" {
 		a.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: []string{reply}, Answer: ans}})
 	}
 }
 
 // NotFound is the answer to a request for an instance that nothing is known of.
-func NotFound(id string) *request.Problem {
-	return &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + id}
+func NotFound(id string) *message.Problem {
+	return &message.Problem{Code: message.ProblemNotFound, Message: "there is no instance " + id}
 }

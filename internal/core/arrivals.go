@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // inboxes has what arrives for instances, and what is loaded of them.
@@ -25,29 +25,34 @@ func (a *inboxes) ingested(batch *Ingested) {
 	defer a.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
 	a.inbox.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
-	var over []store.Refusal
+	var over []record.Refusal
 	for i, arr := range batch.Arrivals {
 		if said != nil && (said[i].Full || said[i].Early) {
 			over = append(over, a.inbox.overBound(arr, said[i].Early))
 		}
-		if said != nil && (said[i].Unknown || said[i].Early || said[i].Repeat && arr.Reply == "") {
+		if said != nil && arr.droppedAs(said[i]) {
 			a.inbox.dropped(arr, said[i])
 			continue
 		}
-		in := a.instance(arr.Instance)
-		if arr.Reply != "" && arr.Kind != queue.KindPurge {
-			a.commits.waiters.add(in.id, arr.Reply, a.clock.now())
+		if arr.awaitsEnd(said, i) {
+			a.commits.waiters.add(arr.Instance, arr.Reply, a.clock.now())
 		}
+		if a.operators.keepsWaiting(&arr, replied(said, i)) {
+			continue
+		}
+		in := a.instance(arr.Instance)
 		switch {
-		case said == nil, said[i].Repeat:
-			in.noteUnread()
+		case said == nil:
+			in.noteUnread(arr.Pos.Seq)
+		case said[i].Repeat: // its first copy has a sequence of its own
+			in.noteUnread(0)
 		case said[i].Full:
 			in.inboxOverflowed = true
-			in.noteUnread()
+			in.noteUnread(0)
 		default:
 			a.inbox.arrived(in, arr.Ev, said[i])
 		}
-		if arr.Kind == queue.KindCancel || arr.Kind == queue.KindPurge {
+		if arr.endsWait() {
 			in.searched = false
 		}
 		if s := a.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
@@ -69,37 +74,48 @@ func (a *inboxes) ingested(batch *Ingested) {
 	}
 }
 
-// overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
-// It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
-func (a *inboxes) overBound(arr Arrival, early bool) store.Refusal {
-	a.met.OverBound.Inc()
-	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", store.InboxBound, store.InboxBytes>>20)
-	if early {
-		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyTotalBytes>>20)
+// replied is what the store has replied about an arrival; nil: nothing.
+func replied(said []record.Ingested, i int) *record.Ingested {
+	if said == nil {
+		return nil
 	}
-	a.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
-	if arr.Kind != queue.KindStart { // who waits for the end of the instance gets that
-		a.commits.answer(arr.Reply, request.Answer{Instance: arr.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: why}})
-	}
-	return store.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
+	return &said[i]
 }
 
-func (a *inboxes) dropped(arr Arrival, said store.Ingested) {
-	a.met.Dropped.Inc()
+// overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
+// It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
+func (a *inboxes) overBound(arr Arrival, early bool) record.Refusal {
+	a.met[CountOverBound]++
+	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
+	if early {
+		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", record.EarlyBytes>>20, record.EarlyTotalBytes>>20)
+	}
+	a.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
+	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
+		a.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
+	} else if arr.Kind != message.KindStart { // who waits for the end of the instance gets that
+		a.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	}
+	return record.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
+}
+
+func (a *inboxes) dropped(arr Arrival, said record.Ingested) {
+	a.met[CountDropped]++
+	a.commits.repeatedUpdate(arr, said)
 	if !said.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
 	a.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
-	if arr.Kind == queue.KindPurge {
+	if arr.Kind == message.KindPurge {
 		a.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
 		return
 	}
-	a.commits.answer(arr.Reply, request.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
+	a.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
 }
 
-// arrived puts an input that is now in the store's inbox into memory, if memory knows the
-// inbox to the place before it; otherwise the inbox is read, or shown by the commit under way.
-func (a *inboxes) arrived(in *instance, u Unread, said store.Ingested) {
+// arrived puts an input that is now in the store's inbox into memory, if memory has the
+// inbox up to the place before it; otherwise the inbox is read, or shown by the commit under way.
+func (a *inboxes) arrived(in *instance, u Unread, said record.Ingested) {
 	fresh := in.phase == Absent && !said.Exists && said.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
@@ -107,28 +123,27 @@ func (a *inboxes) arrived(in *instance, u Unread, said store.Ingested) {
 		in.unread, in.cut = []Unread{u}, false
 	case in.phase.busy() && said.Unread == 1:
 		in.pending.inputs = append(in.pending.inputs, u)
-	case in.phase == idle && !in.needsInboxRead && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
+	case in.phase == idle && !in.needsInboxRead && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u.seq()):
 		in.unread = append(in.unread, u)
 	default:
-		in.noteUnread()
+		in.noteUnread(u.seq())
 	}
 }
 
-// lacks reports whether memory cannot have the input yet. The answer of a commit that ran after the ingest, and came before
+// lacks reports whether memory cannot have the input of a sequence yet. The answer of a commit that ran after the ingest, and came before
 // its answer, has shown it; then the lengths may agree by chance.
-func (in *instance) lacks(u Unread) bool {
-	seq := u.seq()
+func (in *instance) lacks(seq uint64) bool {
 	return seq > in.turned && !slices.ContainsFunc(in.unread, func(has Unread) bool { return has.seq() >= seq })
 }
 
-// onDoorbells is told by a worker that it has pushed a completion into an empty inbox.
-func (a *inboxes) onDoorbells(bells []queue.Doorbell) {
+// onDoorbells handles doorbells: a worker has pushed a completion into an empty inbox.
+func (a *inboxes) onDoorbells(bells []message.Doorbell) {
 	for _, b := range bells {
 		in := a.instance(b.Instance)
 		u, err := a.inbox.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.Ev == nil:
-			in.noteUnread() // what is under way may have read the inbox before the push
+			in.noteUnread(0) // what is under way may have read the inbox before the push
 		case in.phase.busy():
 			in.pending.inputs = append(in.pending.inputs, u)
 		case in.phase == idle && len(in.unread) == 0 && a.inbox.wanted(in, u):
@@ -158,4 +173,18 @@ func (u Unread) seq() uint64 {
 		return 0
 	}
 	return n
+}
+
+// droppedAs reports whether the store has dropped an input in a way that leaves nothing to do for its instance.
+func (arr *Arrival) droppedAs(said record.Ingested) bool {
+	return said.Unknown || said.Early || said.Repeat && (arr.Reply == "" || arr.Kind == message.KindUpdate)
+}
+
+// awaitsEnd reports whether the sender of an input waits for the end of the instance that has the id now. A start that may replace it
+// waits for its own, if the id is free.
+func (arr *Arrival) awaitsEnd(said []record.Ingested, i int) bool {
+	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (said == nil || said[i].Exists || said[i].Repeat) {
+		return false
+	}
+	return arr.Reply != "" && arr.Kind != message.KindPurge && arr.Kind != message.KindUpdate && arr.Kind != message.KindOperate
 }

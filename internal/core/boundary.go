@@ -43,32 +43,47 @@ func (in *instance) ending() (n int, purge *history.PurgeRequested, c *history.C
 		return n, purge, nil
 	}
 	for _, u := range in.unread {
-		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c) {
+		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
 			return 0, nil, c
 		}
 	}
 	return 0, nil, in.cancelled
 }
 
-// concerns reports that a cancellation is meant for this incarnation of the instance, and for the start that it has had.
-func (in *instance) concerns(u Unread, c *history.CancelRequested) bool {
-	if c.Of == "" {
-		return !u.Before(in.rec.Origin)
+// concerns reports that a cancellation or a request of an operator is meant for this incarnation of the instance: for the start of the
+// effect, which it may have overtaken.
+func (in *instance) concerns(u Unread, of string) bool {
+	if of == "" {
+		return in.rec == nil || !u.Before(in.rec.Origin)
 	}
-	return in.rec.Parent != nil && in.rec.Parent.Effect == c.Of
+	p := parentOf(in)
+	return p != nil && p.Effect == of
+}
+
+// parentOf is the parent in the record, or in the start that is the first input.
+func parentOf(in *instance) *history.Parent {
+	if in.rec != nil {
+		return in.rec.Parent
+	}
+	if s, ok := in.unread0().(*history.Started); ok {
+		return s.Parent
+	}
+	return nil
 }
 
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
 func (a *turns) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
 		a.inbox.search(in, operation{})
-		in.searched = true // what is ingested meanwhile says otherwise
+		in.searched = true // what is ingested meanwhile resets it
 		return true
 	}
 	n, purge, c := in.ending()
 	switch {
 	case purge != nil:
 		a.removals.endPurged(in, purge, n)
+		return true
+	case a.operators.atBoundary(in):
 		return true
 	case c != nil:
 		if s, ok := in.unread[0].Ev.(*history.Started); ok {
@@ -89,6 +104,9 @@ func (a *turns) inboxSearched(in *instance, inbox []Unread) {
 		a.removals.endPurged(in, purge, n)
 		return
 	}
+	if in.continues() && a.operators.atBoundary(in) {
+		return
+	}
 	in.cancelled, in.unread = c, head
 	a.resume(in, sawNothing)
 }
@@ -97,17 +115,17 @@ func (a *turns) inboxSearched(in *instance, inbox []Unread) {
 func (a *turns) pace(in *instance) (waits bool) {
 	const interval = time.Second / executionsPerSecond
 	now := a.clock.wall
-	if in.paced.Before(now) {
-		in.paced = now
+	if in.pace.next.Before(now) {
+		in.pace.next = now
 	}
-	if wait := in.paced.Sub(now) - (burstExecutions-1)*interval; wait > 0 {
-		if !in.pacing {
-			in.pacing = true
-			a.met.Paced.Inc()
+	if wait := in.pace.next.Sub(now) - (burstExecutions-1)*interval; wait > 0 {
+		if !in.pace.waiting {
+			in.pace.waiting = true
+			a.met[CountPaced]++
 			a.later(wait, Message{Kind: paceDue, ID: in.id})
 		}
 		return true
 	}
-	in.paced = in.paced.Add(interval)
+	in.pace.next = in.pace.next.Add(interval)
 	return false
 }

@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // commits writes turns, and has sent what follows from them.
@@ -22,29 +23,37 @@ type commits struct {
 	resends  resends
 	waiters  waiters // for ends
 	watchers waiters // of custom statuses
+	updaters waiters // of answers, by instance and update: see updates.go
 }
 
 // commit writes a turn and, once it is written, sends its effects.
 func (a *commits) commit(in *instance, t *turn) {
 	a.to(in, committing)
+	delete(a.operators.held, in.id)
 	in.outstanding.turn = t
 	t.execution, t.after, t.retry = in.execution(), a.commits.number, firstRecommit
+	if t.imported {
+		t.execution = t.Fold.Execution()
+	}
 	if t.Fold != nil {
 		t.messages = newMessages(in.id, in.execution(), t.Fold)
 		t.takeLeft()
 	}
-	c := &store.Commit{
+	c := &record.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.Encoded, Prepend: t.Front,
-		From: in.status(), Wakeup: a.commits.wakeupAfter(in, t), MaxUnread: store.UnreadBatch, Execution: t.execution, Due: t.Due,
+		From: in.status(), Wakeup: a.commits.wakeupAfter(in, t), MaxUnread: record.UnreadBatch, Execution: t.execution, Due: t.Due,
 	}
 	if t.Due != 0 {
 		c.Applied = a.schedule.horizon.applied.Time
 	}
-	if len(t.Events) > 0 || len(t.Front) > 0 {
+	if len(t.Events) > 0 || len(t.Front) > 0 || t.noted {
 		c.NewHead = a.commits.heads + strconv.FormatUint(a.nextNumber(), 36)
-		c.Record = record(in, t)
-		c.Create, c.Delete = t.leases()
-		c.Retain, c.Release = t.keeps(), t.forgone
+		c.Record = changes(in, t)
+		c.Reindex(in.rec)
+		if !t.imported {
+			c.Create, c.Delete = t.leases()
+			c.Retain, c.Release = t.keeps(), t.forgone
+		}
 		if c.Record.Status.Ended() {
 			c.Wakeup = sooner(c.Wakeup, a.schedule.notBefore(a.removals.keptUntil(c.Record)))
 		}
@@ -54,8 +63,13 @@ func (a *commits) commit(in *instance, t *turn) {
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
 		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a reconciliation has to say it
 	}
+	c.Answers = t.answers()
 	in.outstanding.commit = c
-	a.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: c, Decided: &t.Decided})
+	made := &t.Decided
+	if t.imported { // it is neither measured nor traced again
+		made = &Decided{Made: Made{Fold: t.Fold}}
+	}
+	a.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: c, Decided: made})
 }
 
 // The pause before a commit is sent again whose fate is unknown doubles from the first to the last.
@@ -76,27 +90,29 @@ func (t *Decided) Begins() bool {
 	return ok
 }
 
-// leases says which leases the turn creates and deletes. Who waits at a gate has none before it is let in. One that
+// leases returns the leases that the turn creates and deletes. A waiter at a gate has none before it is admitted. An activity that
 // is poisoned has ended without an ack, so its lease is still there.
-func (t *turn) leases() (create, remove []store.Lease) {
-	for s := range t.letIn {
-		create = append(create, store.Lease{Activity: s.ID, Effect: s.Effect})
+func (t *turn) leases() (create, remove []record.Lease) {
+	for s := range t.LetIn {
+		create = append(create, record.Lease{Activity: s.ID, Effect: s.Effect})
 	}
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.ActivityCancelRequested:
-			remove = append(remove, store.Lease{Activity: e.Scheduled})
+			remove = append(remove, record.Lease{Activity: e.Scheduled})
+		case *history.Paused:
+			remove = append(remove, t.stopped(e)...)
 		case *history.ActivityFailed:
 			if e.Failure.Code == history.CodePoison {
-				remove = append(remove, store.Lease{Activity: e.Scheduled})
+				remove = append(remove, record.Lease{Activity: e.Scheduled})
 			}
 		}
 	}
 	return create, remove
 }
 
-// letIn gives the activities that the turn lets begin: those that it schedules and that need not wait, and those that have waited.
-func (t *turn) letIn(yield func(*history.ActivityScheduled) bool) {
+// LetIn gives the activities that the turn lets begin: those that it schedules and that need not wait, and those that have waited.
+func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
 	for _, ev := range t.Events {
 		s, scheduled := ev.(*history.ActivityScheduled)
 		if g, ok := ev.(*history.Granted); ok {
@@ -111,8 +127,8 @@ func (t *turn) letIn(yield func(*history.ActivityScheduled) bool) {
 	}
 }
 
-// wakeupAfter says when somebody must look if nothing happens after the turn. What it tells others
-// must be reconciled within one interval: so far does a takeover look back.
+// wakeupAfter returns when the instance must be reconciled if nothing happens after the turn. What the turn sends to other
+// instances must be reconciled within one interval: that is how far a takeover looks back.
 func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
 	s := in.state
 	if t.Fold != nil {
@@ -127,7 +143,7 @@ func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
 
 func startsChild(e history.Event) bool { return e.Kind() == history.KindChildScheduled }
 
-// nextWakeup says when somebody must look if nothing happens before; 0: nothing is due.
+// nextWakeup returns when the instance must be reconciled if nothing happens before; 0: nothing is due.
 func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	var at int64
 	soon := a.clock.now() + a.cfg.Look.Milliseconds()
@@ -137,6 +153,12 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	at = sooner(at, a.schedule.notBefore(a.removals.keptUntil(in.rec)))
 	if s == nil || s.End != nil {
 		return at
+	}
+	if start := in.delayed(); start != nil {
+		at = sooner(at, a.schedule.notBefore(start.StartAt))
+	}
+	if d := in.deadline(s); d != 0 && s.PausedBy() == nil {
+		at = sooner(at, a.schedule.notBefore(d))
 	}
 	if s.AdmittedLen() > 0 {
 		at = soon
@@ -155,7 +177,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 		}
 		at = sooner(at, ask)
 	}
-	if due, ok := NextDue(s, in.overdue); ok {
+	if due, ok := NextDue(s, in.overdue); ok && s.PausedBy() == nil {
 		at = sooner(at, a.schedule.notBefore(due))
 	}
 	return at
@@ -170,28 +192,28 @@ func sooner(a, b int64) int64 {
 }
 
 // commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
-// tells by its new head whether it has it.
-func (a *commits) commitAnswered(in *instance, t *turn, c *store.Commit, m *Message) {
+// recognizes it by its new head.
+func (a *commits) commitAnswered(in *instance, t *turn, c *record.Commit, m *Message) {
 	err := m.Err
 	switch {
 	case err == nil:
 		a.commits.committed(in, t, c, m.Committed)
 		number := m.Committed.Number
 		if number <= t.after { // it is in the store, and others are not any more
-			a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, store.ErrRolledBack))
+			a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, record.ErrRolledBack))
 		}
 		a.commits.number = max(a.commits.number, number)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, record.ErrConflict):
 		a.to(in, idle)
-		a.met.Conflicts.Inc()
+		a.met[CountConflicts]++
 		a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
 		a.leases.doubt()
 		a.unload(in)
 		a.advance(in)
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
+	case errors.Is(err, record.ErrFenced), errors.Is(err, record.ErrRolledBack):
 		a.to(in, idle)
 		a.storeFailed("commit", err)
-	case errors.Is(err, ErrRefused): // it checks before it writes, so nothing is written
+	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
 		a.to(in, idle)
 		a.removals.stall(in, stallUnreadable, err.Error())
 	default:
@@ -202,10 +224,10 @@ func (a *commits) commitAnswered(in *instance, t *turn, c *store.Commit, m *Mess
 }
 
 // committed makes memory what the store now has, and sends the effects.
-func (a *commits) committed(in *instance, t *turn, c *store.Commit, done store.Committed) {
+func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record.Committed) {
 	a.to(in, idle)
 	a.sawClock(done.Now)
-	a.met.Commits.Inc()
+	a.met[CountCommits]++
 	if c.NewHead != "" {
 		if len(c.Record.Unread) > 0 {
 			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
@@ -224,23 +246,29 @@ func (a *commits) committed(in *instance, t *turn, c *store.Commit, done store.C
 	in.localInputs = append(in.localInputs, t.refused...)
 	in.overdue = append(t.Overdue, in.overdue...)
 	if t.Begins() {
-		in.startGate = nil // its start says it
+		in.startGate = nil // its start records it
 	}
 	us, err := a.inbox.parseUnread(done.Unread)
-	in.unread, in.cut, in.needsInboxRead = us, store.Truncated(done.Unread), false
+	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
 	a.commits.sendEffects(in, t, done)
 	a.commits.publishCommit(in, t, c, done.Now)
 	if len(c.Prepend) > 0 {
 		a.unloadCode(in)
 		in.current = current{state: &history.State{}}
 		if c.Record.NewIncarnation {
-			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = store.Watermark{}, 0, false, false, nil // none of it is its successor's
+			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // none of it is its successor's
 		}
+	}
+	if t.noted {
+		a.unload(in) // the code in memory lacks what was recorded
+		a.schedule.wake(in.id)
+		return
 	}
 	if err != nil {
 		a.inbox.unreadable(in, err)
 		return
 	}
+	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set is enough
 	if c.Wakeup != 0 {
 		a.schedule.pollBy(a.clock.wall.Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
 	}
@@ -249,7 +277,7 @@ func (a *commits) committed(in *instance, t *turn, c *store.Commit, done store.C
 
 // fold makes the state of the instance what the turn has made of it.
 func (in *instance) fold(t *turn) error {
-	if t.Fold == nil || t.Fold == in.state {
+	if t.Fold == nil {
 		return nil
 	}
 	if in.state == nil {
@@ -266,9 +294,13 @@ func (in *instance) fold(t *turn) error {
 }
 
 // sendEffects sends what the turn asks of the world. All of it may be lost: tasks are found by
-// the reconciliation, hints by the next renewal, answers by who asks again.
-func (a *commits) sendEffects(in *instance, t *turn, done store.Committed) {
-	var hints map[string][]queue.Hint
+// the reconciliation, hints by the next renewal, and a client without an answer asks again.
+func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
+	if t.imported {
+		a.commits.answerWaiters(in, true)
+		return
+	}
+	var hints map[string][]message.Hint
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
@@ -283,36 +315,33 @@ func (a *commits) sendEffects(in *instance, t *turn, done store.Committed) {
 			delete(a.commits.sent, sending{in.id, e.Scheduled})
 			if w := done.Workers[e.Scheduled]; w != "" {
 				if hints == nil {
-					hints = make(map[string][]queue.Hint)
+					hints = make(map[string][]message.Hint)
 				}
-				hints[w] = append(hints[w], queue.Hint{
-					Instance: in.id, Execution: t.execution, Activity: e.Scheduled, Effect: t.Cancelled[e.Scheduled],
-					Reason: e.Reason, By: e.By, Text: e.Text, At: done.Now,
-				})
+				hints[w] = append(hints[w], hint(in, t.execution, e.Scheduled, t.Cancelled[e.Scheduled], e, done.Now))
 			}
+		case *history.Paused:
+			hints = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
 		case *history.ActivityCompleted:
 			delete(a.commits.sent, sending{in.id, e.Scheduled})
 		case *history.ActivityFailed:
 			delete(a.commits.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	for _, w := range sorted(hints) {
-		hs := hints[w]
-		a.met.Hints.Add(float64(len(hs)))
-		a.emit(Effect{Kind: SendHints, ID: w, Body: hs})
-	}
+	a.commits.sendHints(hints)
 	in.forgetSettled(t)
 	a.admission.leaveGates(in, t, allTickets)
 	a.outbox.startChildren(in, t)
 	a.outbox.enqueue(in, t.messages)
 	a.commits.noteCancelled(t.messages)
 	for _, r := range t.Replies {
-		a.met.Taken.Inc()
+		a.met[CountTaken]++
 		a.outbox.reply(in, r)
 	}
 	if len(t.Late) > 0 {
 		a.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
 	}
+	a.commits.replyUpdates(in, t)
+	a.commits.answerOperator(in)
 	if in.status().Ended() {
 		a.commits.answerWaiters(in, true)
 	}
@@ -322,11 +351,15 @@ func (a *commits) sendEffects(in *instance, t *turn, done store.Committed) {
 }
 
 // publish has the task of an activity put into its queue.
-func (a *commits) publish(instance string, rec *store.Record, e *history.ActivityScheduled) {
+func (a *commits) publish(instance string, rec *record.Record, e *history.ActivityScheduled) {
 	a.commits.sent[sending{instance, e.ID}] = a.clock.now()
 	a.publishing++
-	a.met.Published.Inc()
-	a.emit(Effect{Kind: PublishTask, ID: instance, Rec: rec, Activity: e})
+	a.met[CountPublished]++
+	var headers history.Headers
+	if in := a.instances[instance]; in != nil && in.state != nil && in.state.Started != nil {
+		headers = in.state.Started.Headers
+	}
+	a.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
 }
 
 // taskAnswered takes the answer of the queue.
@@ -336,7 +369,7 @@ func (a *commits) taskAnswered(instance string, id uint64, err error) {
 		a.commits.taskPublished()
 		return
 	}
-	a.met.PublishErrors.Inc()
+	a.met[CountPublishErrors]++
 	reportFailure(a.log, "task not published, retrying", err, "instance", instance, "activity", id)
 	if _, outstanding := a.commits.sent[sending{instance, id}]; outstanding {
 		a.commits.sent[sending{instance, id}] = notSent
@@ -370,7 +403,8 @@ func (a *commits) takeOut(in *instance, n int) {
 	}
 	for _, u := range in.unread[:n] {
 		t.Pop = append(t.Pop, u.ID)
+		t.leave(u)
 	}
-	a.met.Dropped.Add(float64(n))
+	a.met[CountDropped] += float64(n)
 	a.commits.commit(in, t)
 }

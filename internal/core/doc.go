@@ -25,14 +25,14 @@
 //	            reading, searching, admitting start, reconciling, settling, suspending,
 //	            keeping early inputs, releasing tickets, purging, finding wipe, wiping
 //
-// In every phase but absent and idle exactly one request, or a turn, is outstanding, and the phase says what its answer means. The table
+// In every phase but absent and idle exactly one request, or a turn, is outstanding, and the phase determines what its answer means. The table
 // transitions has the legal ones. An illegal one ends the tenure, so that the next begins with what the store has; it fails the tests.
 //
 // What arrives in such a phase is pending (see pending): an input that came into an empty inbox is kept, of any other it is noted only
 // that it came. The note stays until a request is sent whose answer shows the inbox (loading, reading, committing). Behind each answer
 // the instance goes on at one place, Owner.resume: it takes in what is pending, and makes its next step (Owner.advance). So no instance
-// with unread inputs waits for its wake-up, as long as no doorbell is lost and no request fails: package tests/model/wakeup searches
-// for one that would.
+// with unread inputs waits for its wake-up, as long as no doorbell is lost and no request fails: package tests/model searches for one
+// that would.
 //
 // # Orders that matter
 //
@@ -41,7 +41,7 @@
 //     that has the commit's answer. What a crash keeps from being sent is repaired by the reconciliation of the instance, which the
 //     schedule of wake-ups has as long as there could be something to repair.
 //   - Tickets of activities that a worker has ended leave their limits before the commit, all others behind it.
-//   - A commit whose fate is unknown is sent again as it was, never decided again: its new head tells the store whether it has it.
+//   - A commit whose fate is unknown is sent again as it was, never decided again: the store recognizes it by its new head.
 //   - What time decides comes behind every input that the stream had accepted before it was due: see horizon.go.
 //   - A tenure that ends takes everything in memory with it.
 //

@@ -3,22 +3,22 @@ package core
 import (
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 )
 
 // doubtEvery bounds how often a tenure doubts the claims anew: an instance that was spoilt may conflict at every try.
 const doubtEvery = 10 * time.Second
 
 // doubt begins to doubt all claims there are. A store that has forgotten writes may show claims whose workers have
-// acknowledged or given back their activities, and have forgotten them: nobody renews those, and they would stand
+// acknowledged or returned their activities, and have forgotten them: no worker renews those, and they would stand
 // until they expire. So their workers are asked, once each has been found by a reconciliation:
 //
-//	unclean takeover, or a conflict ──▶ doubted = now, reconcile ──▶ look: claim made or renewed before doubted
-//	                                          ──▶ Hint with its token ──▶ the worker: see its settleDoubts
+//	unclean takeover, or a conflict ──▶ doubted = now, reconcile ──▶ claim made or renewed before doubted
+//	                                         ──▶ Hint with its token ──▶ the worker: see its settleDoubts
 //
 // A claim that is kept is renewed within a third of its TTL, and is not doubted any more. A hint that is lost, or a worker
-// that is dead, costs the rest of the TTL, as ever.
+// that is dead, costs the rest of the TTL, as always.
 func (a *leases) doubt() {
 	now := a.clock.now()
 	if now-a.leases.doubted < doubtEvery.Milliseconds() {
@@ -29,11 +29,11 @@ func (a *leases) doubt() {
 }
 
 // doubtClaim adds the question to those for the worker of the claim.
-func (a *leases) doubtClaim(doubts map[string][]queue.Hint, in *instance, l store.LeaseState) map[string][]queue.Hint {
+func (a *leases) doubtClaim(doubts map[string][]message.Hint, in *instance, l record.LeaseState) map[string][]message.Hint {
 	if doubts == nil {
-		doubts = make(map[string][]queue.Hint)
+		doubts = make(map[string][]message.Hint)
 	}
-	doubts[l.Worker] = append(doubts[l.Worker], queue.Hint{
+	doubts[l.Worker] = append(doubts[l.Worker], message.Hint{
 		Instance: in.id, Execution: in.execution(), Activity: l.Activity, Effect: l.Effect, Token: l.Token,
 	})
 	return doubts

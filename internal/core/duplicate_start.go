@@ -3,8 +3,9 @@ package core
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // startClass is what a start means to an instance that is there already.
@@ -14,7 +15,7 @@ type startClass uint8
 const (
 	OwnStart    startClass = iota + 1 // its own start, or a client's: harmless
 	OrphanStart                       // the turn that started the instance was forgotten, and decided otherwise
-	IDConflict                        // somebody else wants the id
+	IDConflict                        // the start of another parent's child
 )
 
 // ClassifyStart sorts a start by the parent of the instance that holds the id.
@@ -29,9 +30,14 @@ func ClassifyStart(mine *history.Parent, s *history.Started) startClass {
 	}
 }
 
-// IDConflictReply tells a parent that the id of its child belongs to somebody else.
-func IDConflictReply(id string, p *history.Parent) queue.OutInput {
-	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: &queue.Done{
+// replaces reports whether a start takes the id of an instance that has ended so.
+func replaces(s *history.Started, ended record.Status) bool {
+	return s.Parent == nil && (s.Reuse == history.ReuseTerminate || s.Reuse == history.ReuseAfterFailure && ended != record.Completed)
+}
+
+// IDConflictReply is the message to a parent that the id of its child belongs to another instance.
+func IDConflictReply(id string, p *history.Parent) message.OutInput {
+	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: &message.Done{
 		Scheduled: p.Event, Effect: p.Effect,
 		Failure: &history.Failure{
 			Code: history.CodeIDTaken, Permanent: true,
@@ -47,12 +53,12 @@ func CancelOrphan(s *history.Started) *history.CancelRequested {
 	return c
 }
 
-// answerStarts does what the starts at the head of an ended instance's inbox ask for, and says how
-// many inputs are to be taken out. If one of them takes the place of an orphan, it is the
-// first that is left.
+// answerStarts handles the starts at the head of an ended instance's inbox, and returns how
+// many inputs are to be taken out. If a start takes the place of the instance, as an orphan's or by its policy, it is the first input
+// that is left.
 func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 	for i, u := range in.unread {
-		if _, purge := u.Ev.(*history.PurgeRequested); purge {
+		if u.ForOwner() {
 			return i, nil
 		}
 		s, ok := u.Ev.(*history.Started)
@@ -61,21 +67,23 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 		}
 		switch ClassifyStart(in.rec.Parent, s) {
 		case OwnStart:
+			if replaces(s, in.status()) {
+				return i, s
+			}
 			if end, err := in.rec.EndEvent(); s.Parent != nil && err == nil && end != nil {
 				a.outbox.reply(in, done(s.Parent, end))
 			}
 		case OrphanStart:
 			return i, s
 		case IDConflict:
-			a.met.Taken.Inc()
+			a.met[CountTaken]++
 			a.outbox.reply(in, IDConflictReply(in.id, s.Parent))
 		}
 	}
 	return len(in.unread), nil
 }
 
-// promoteSuccessor gives the id of an ended orphan to the child that its parent has now: the next execution, with a
-// birth of its own.
+// promoteSuccessor gives the id of an ended instance to another start: the next execution, with an origin of its own.
 func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
 	t := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
@@ -85,7 +93,7 @@ func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 		return
 	}
 	t.Front = [][]byte{front}
-	a.log.Info("an orphan has ended; its id goes to the child that its parent has now", "instance", in.id, "parent", successor.Parent.Instance)
+	a.log.Info("the id of an ended instance goes to another start", "instance", in.id, "sequence", successor.Origin.Seq)
 	a.commits.commit(in, t)
 }
 

@@ -4,24 +4,24 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// GateNotice is what a gate has said about a ticket: LetIn, or why not.
+// GateNotice is the report of a gate about a ticket: admitted, or why not.
 type GateNotice struct {
 	Gate       string
-	Member     limiter.Member
-	Kind       limiter.Kind
+	Member     limit.Member
+	Kind       limit.Kind
 	At         int64 // by the gate's clock, Unix ms
 	Requested  bool  // it is the answer to this owner, who has asked about the ticket
-	Unverified bool  // it came as a message, which anybody may send: the gate is asked before anything is done
+	Unverified bool  // it came as a message, which any client may send: the gate is asked before anything is done
 	Since      int64 // that waits since then
 }
 
-// concerns reports whether the notice concerns the entry of the ticket that the history tells of. One from before that is about
+// concerns reports whether the notice concerns the entry of the ticket that the history has. A notice from before that entry is about
 // another: of a turn that was lost, whose ticket has left and has entered again since.
 func (w GateNotice) concerns(k history.Ticket) bool {
 	since := k.Limit.WaitingSince
@@ -38,15 +38,15 @@ type notices struct {
 }
 
 // onNotices takes the words of other processes: of gates, for instances of this partition, and for the gates of it.
-func (a *notices) onNotices(ws []queue.LimitNotice) {
+func (a *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
-		if w.Kind == queue.LimitSweep {
+		if w.Kind == message.LimitSweep {
 			if a.notices.visits[w.Gate] != nil || len(a.notices.visits) < maxUnverified { // otherwise its place on the list of gates brings it
 				a.notices.visitGate(w.Gate)
 			}
 			continue
 		}
-		m, err := limiter.ParseMember(w.Member)
+		m, err := limit.ParseMember(w.Member)
 		if err != nil {
 			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
 			continue
@@ -58,27 +58,27 @@ func (a *notices) onNotices(ws []queue.LimitNotice) {
 	}
 }
 
-func noticeKind(k queue.LimitNoticeKind) limiter.Kind {
+func noticeKind(k message.LimitNoticeKind) limit.Kind {
 	switch k {
-	case queue.LimitTimedOut:
-		return limiter.TimedOut
-	case queue.LimitCleared:
-		return limiter.Cleared
+	case message.LimitTimedOut:
+		return limit.TimedOut
+	case message.LimitCleared:
+		return limit.Cleared
 	default:
-		return limiter.Admitted
+		return limit.Admitted
 	}
 }
 
 // Encode is the word in the form in which it goes to another process.
-func (w GateNotice) Encode() queue.LimitNotice {
-	out := queue.LimitNotice{Gate: w.Gate, Member: w.Member.String(), At: w.At}
+func (w GateNotice) Encode() message.LimitNotice {
+	out := message.LimitNotice{Gate: w.Gate, Member: w.Member.String(), At: w.At}
 	switch w.Kind {
-	case limiter.TimedOut:
-		out.Kind = queue.LimitTimedOut
-	case limiter.Cleared:
-		out.Kind = queue.LimitCleared
+	case limit.TimedOut:
+		out.Kind = message.LimitTimedOut
+	case limit.Cleared:
+		out.Kind = message.LimitCleared
 	default:
-		out.Kind = queue.LimitGranted
+		out.Kind = message.LimitGranted
 	}
 	return out
 }
@@ -93,11 +93,11 @@ func (a *notices) deliver(w GateNotice) {
 	a.advance(in)
 }
 
-// maxUnverified bounds what is kept because of messages that anybody may send: instances that wait to be loaded, gates. Beyond it a
+// maxUnverified bounds what is kept because of messages that any client may send: instances that wait to be loaded, gates. Beyond it a
 // message is dropped, and what it was about is found by the sweep.
 const maxUnverified = 10_000
 
-// maxNoticeLoads bounds how many instances are brought into memory at a time because a gate has told them something.
+// maxNoticeLoads bounds how many instances are brought into memory at a time because of notices.
 const maxNoticeLoads = 128
 
 func (a *notices) keepNotice(in *instance, w GateNotice) {
@@ -151,25 +151,25 @@ func (a *notices) applyNotices(in *instance) {
 // member: it was not to keep its slot.
 func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
 	k, ok := in.state.Find(w.Member.Ticket)
-	return k, ok && w.Gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state.Started, k.Limit)
+	return k, ok && w.Gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
 }
 
-// applyNotice acts on a notice about a ticket that waits. What only the gate can tell is added to calls.
+// applyNotice acts on a notice about a ticket that waits. What only the gate can answer is added to calls.
 func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
 	switch {
 	case w.Requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
 	case w.Unverified, !w.concerns(k):
 		calls.at(k.Limit.Name).ask(in, k)
-	case w.Kind == limiter.Admitted:
+	case w.Kind == limit.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
 		in.localInputs = append(in.localInputs, ev)
 	case k.Event == 1:
-		in.rejection, in.rejectedAt = limiter.Verdict{Kind: w.Kind}, 0
-		if w.Kind == limiter.TimedOut {
+		in.rejection, in.rejectedAt = limit.Verdict{Kind: w.Kind}, 0
+		if w.Kind == limit.TimedOut {
 			in.rejectedAt = a.clock.now()
 		}
-	case w.Kind == limiter.TimedOut:
+	case w.Kind == limit.TimedOut:
 		in.overdue = append(in.overdue, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	default:
 		in.localInputs = append(in.localInputs, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
@@ -182,17 +182,17 @@ func (a *notices) confirmOrphans(in *instance) {
 	words := in.notices
 	in.notices = nil
 	a.to(in, releasing)
-	l := &store.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
+	l := &record.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
 	in.outstanding.notices = words
 	a.leases.sendReconciliation(in, l)
 }
 
 func (a *notices) releaseOrphans(words map[string]GateNotice) {
-	of := make(map[string][]limiter.Orphan)
+	of := make(map[string][]limit.Orphan)
 	for _, id := range sorted(words) {
 		w := words[id]
-		of[w.Gate] = append(of[w.Gate], limiter.Orphan{Member: w.Member, At: w.At})
-		a.met.Orphans.Inc()
+		of[w.Gate] = append(of[w.Gate], limit.Orphan{Member: w.Member, At: w.At})
+		a.met[CountOrphans]++
 	}
 	for _, name := range sorted(of) {
 		a.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
@@ -202,7 +202,7 @@ func (a *notices) releaseOrphans(words map[string]GateNotice) {
 // releaseUnused takes out of their gates what a stalled instance does not use there: it may be stalled for days, and others wait. What
 // memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
 func (a *notices) releaseUnused(in *instance, s *Stall) {
-	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // what is owed is sent again by each who loads it
+	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // pending messages are sent again by every load
 		a.removals.suspend(in, s, nil)
 		return
 	}
@@ -236,7 +236,7 @@ func (in *instance) unused(inbox []Unread) map[string]GateNotice {
 	return out
 }
 
-// ends tells which input is the end of an activity.
+// ends returns a function that reports whether an input is the end of the activity.
 func (in *instance) ends(activity uint64) func(Unread) bool {
 	return func(u Unread) bool {
 		id, ok := u.Completes()
@@ -244,8 +244,8 @@ func (in *instance) ends(activity uint64) func(Unread) bool {
 	}
 }
 
-// notify tells instances what a gate has for them.
-func (a *notices) notify(name string, ms []limiter.Member, kind limiter.Kind, at int64) {
+// notify sends the notices of a gate to instances.
+func (a *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int64) {
 	if len(ms) == 0 {
 		return
 	}

@@ -3,22 +3,22 @@ package core
 import (
 	"time"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The gate's side. The owner of the partition that a gate's name falls into visits it while anybody waits or holds: the
-// list of the partition says when, as the schedule does for instances. A visit says again what may have been lost, and asks
-// after the holders whom nobody seems to want; see docs/decisions/0014.
+// The gate's side. The owner of the partition that a gate's name falls into visits it while it has waiters or holders: the
+// list of the partition has the times, as the schedule has them for instances. A visit repeats what may have been lost, and asks
+// after the holders that no instance seems to use; see docs/decisions/0014.
 
 const (
-	// gateKept is how long a gate stays on its partition's list when it is idle: longer than anybody relies on having put it there.
+	// gateKept is how long a gate stays on its partition's list when it is idle: longer than any owner relies on having put it there.
 	gateKept = 5 * time.Second
 	// gatePace is the least time between two visits, where a rate lets one in every millisecond.
 	gatePace = 5 * time.Millisecond
 )
 
-// visit is what the actor knows of a gate of its partition.
+// visit is what the owner records of a gate of its partition.
 type visit struct {
 	busy       bool // a sweep is under way
 	again      bool // and another is wanted
@@ -48,7 +48,7 @@ func (a *notices) visitGate(name string) {
 	a.emit(Effect{Kind: SweepGate, ID: name, Body: a.notices.newPolicy(name, v)})
 }
 
-func (a *notices) gateSwept(name string, got limiter.SweepReply, err error) {
+func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
 	v := a.notices.visits[name] // a visit under way keeps its place
 	if v == nil {
 		return
@@ -62,7 +62,7 @@ func (a *notices) gateSwept(name string, got limiter.SweepReply, err error) {
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
-func (a *notices) newPolicy(name string, v *visit) *limiter.InForce {
+func (a *notices) newPolicy(name string, v *visit) *limit.InForce {
 	if !v.known {
 		return nil
 	}
@@ -70,13 +70,13 @@ func (a *notices) newPolicy(name string, v *visit) *limiter.InForce {
 }
 
 // swept acts on what a visit has found.
-func (a *notices) swept(name string, v *visit, got limiter.SweepReply) {
+func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
 	a.notices.count(name, v, got)
-	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
-	var timedOut, cleared []limiter.Member
+	a.notices.notify(name, got.Granted, limit.Admitted, got.Now)
+	var timedOut, cleared []limit.Member
 	for _, away := range got.Rejected {
 		if away.Cleared {
 			cleared = append(cleared, away.Member)
@@ -84,8 +84,8 @@ func (a *notices) swept(name string, v *visit, got limiter.SweepReply) {
 			timedOut = append(timedOut, away.Member)
 		}
 	}
-	a.notices.notify(name, timedOut, limiter.TimedOut, got.Now)
-	a.notices.notify(name, cleared, limiter.Cleared, got.Now)
+	a.notices.notify(name, timedOut, limit.TimedOut, got.Now)
+	a.notices.notify(name, cleared, limit.Cleared, got.Now)
 	if len(got.Stale) > 0 {
 		a.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
 	}
@@ -107,13 +107,13 @@ func (a *notices) unwantedFound(name string, found *UnwantedMembers, err error) 
 		a.storeFailed("holders of gate "+name, err)
 		return
 	}
-	a.met.GrantsAgain.Add(float64(len(found.Members)))
-	a.notices.notify(name, found.Members, limiter.Admitted, found.At)
+	a.met[CountGrantsAgain] += float64(len(found.Members))
+	a.notices.notify(name, found.Members, limit.Admitted, found.At)
 }
 
-// count keeps the gauges, and says when a gate is deadlocked, or no longer is.
-func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
-	action := limiter.Action(name)
+// count keeps the gauges, and logs that a gate is deadlocked.
+func (a *notices) count(name string, v *visit, got limit.SweepReply) {
+	action := limit.Action(name)
 	a.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
 	a.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
 	v.waiting, v.holding = got.Waiting, got.Holding
@@ -129,12 +129,12 @@ func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
 func (a *notices) forgetGates() {
 	for _, name := range sorted(a.notices.visits) {
 		v := a.notices.visits[name]
-		a.notices.count(name, v, limiter.SweepReply{})
+		a.notices.count(name, v, limit.SweepReply{})
 	}
 	clear(a.notices.visits)
 }
 
-// visitGates visits all gates that the actor knows: their policy may have changed.
+// visitGates visits all gates that the owner has a visit of: their policy may have changed.
 func (a *notices) visitGates() {
 	for _, name := range sorted(a.notices.visits) {
 		a.notices.visitGate(name)

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Time and inputs.
@@ -21,34 +21,42 @@ import (
 //	                     ──▶ L has been ingested, and the inboxes that it concerns are known ──▶ horizon = T
 //
 // So a busy partition asks nothing, and an idle one asks once for all that is due at the same moment. What is due and
-// behind the horizon waits (held), its instance with it if nothing older is unread, and goes on when the horizon has passed it.
+// behind the horizon waits (held), its instance with it if nothing older is unread, and goes on when the horizon has passed it. The
+// poll that has found it has put its wakeup off by FirstPause, so until then nothing is written for it if it waits for nothing else.
 //
-// A stream that cannot be read, for whatever reason, stops time for the partition: nothing that was accepted before the fault can
-// be told from nothing. There is no time after which an owner goes on without it. A member that is cut off by itself
+// A stream that cannot be read, for whatever reason, stops time for the partition: whether anything was accepted before the fault
+// cannot be determined. There is no time after which an owner goes on without it. A member that is cut off by itself
 // hands over; while all of them are cut off no task could be sent either.
 //
 // Within the inbox the order is that of the inputs' own times against due times: a timer is applied before an input if no
-// input from there on is older. A completion may be in the inbox without its doorbell having been heard, so a commit names
+// input from there on is older. A completion may be in the inbox before its doorbell has been received, so a commit names
 // the time up to which it has decided, and the store refuses it if something older is unread. It names the position, too: a
-// store that has forgotten inputs, while this owner still believes in its horizon, refuses as well.
+// store that has forgotten inputs since the owner reached its horizon refuses as well.
 //
 // Crash points: there are none. The horizon is memory, and a new owner begins without one.
 
 const (
-	horizonGap   = 5 * time.Millisecond // between two of them, if the first was not enough
-	horizonStale = time.Second          // after that the last input of an answer may have been removed, and is asked for again
+	horizonGap   = 5 * time.Millisecond   // between two of them, if the first was not enough
+	askAgain     = 250 * time.Millisecond // after a question that failed
+	horizonStale = time.Second            // after that the last input of an answer may have been removed, and is asked for again
 )
 
-// horizon is up to when, by the stream's clock, the owner knows all inputs of its partition.
+// horizon is the time, by the stream's clock, up to which the owner has received all inputs of its partition.
 type horizon struct {
-	applied history.Position // up to which inputs have been ingested, as the actor has seen
-	reached int64            // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
-	began   int64            // the first that was reached by asking: what was accepted before the tenure is known; 0: not yet
-	asking  bool             // a question is under way
-	asked   time.Time        // when the pending answer came
-	pending *queue.Accepted  // an answer whose last input has not been ingested yet
-	held    map[string]int64 // instances that wait, and until when
+	applied history.Position  // up to which inputs have been ingested, as the actor has seen
+	end     history.Position  // of the stream, at the last answer that was reached: the partition has nothing from applied to there
+	reached int64             // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
+	began   int64             // the first that was reached by asking: what was accepted before the tenure is known; 0: not yet
+	asking  bool              // a question is under way, or is asked after a pause
+	failed  bool              // the last question
+	asked   time.Time         // when the last answer came
+	leader  time.Time         // the time of the stream's leader then
+	pending *message.Accepted // an answer whose last input has not been ingested yet
+	held    map[string]hold   // instances that wait
 }
+
+// hold is the wait of an instance for the horizon.
+type hold struct{ until, since int64 } // Unix ms
 
 // isDue reports whether the time has come, and everything that was accepted before is known. If only the latter is missing, the
 // instance goes on when it is.
@@ -59,14 +67,26 @@ func (a *schedule) isDue(id string, at int64) bool {
 	case at <= a.schedule.horizon.reached:
 		return true
 	}
-	if was, ok := a.schedule.horizon.held[id]; !ok || at < was {
-		if !ok {
-			a.met.Held.Inc()
-		}
-		a.schedule.horizon.held[id] = at
+	h, ok := a.schedule.horizon.held[id]
+	if !ok {
+		a.met[CountHeld]++
+		h = hold{until: at, since: a.clock.now()}
 	}
+	h.until = min(h.until, at)
+	a.schedule.horizon.held[id] = h
 	a.schedule.askHorizon(0)
 	return false
+}
+
+// justHeld reports whether the instance waits for nothing but the horizon, and the poll that has found it has put its wakeup off.
+func (a *schedule) justHeld(in *instance) bool {
+	h, ok := a.schedule.horizon.held[in.id]
+	return ok && a.clock.now() < h.since+FirstPause.Milliseconds() && !awaits(in)
+}
+
+// awaits reports whether a reconciliation has something to repeat.
+func awaits(in *instance) bool {
+	return len(in.outbox) > 0 || in.state != nil && in.state.AdmittedLen()+in.state.TicketLen()+in.state.ChildLen() > 0
 }
 
 // notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
@@ -85,25 +105,31 @@ func (a *schedule) askHorizon(after time.Duration) {
 	if h.asking || h.pending != nil && a.clock.wall.Sub(h.asked) < horizonStale {
 		return
 	}
-	h.asking = true
-	a.emit(Effect{Kind: ReadHorizon, After: after})
+	if h.asking = true; h.failed { // at once, while NATS is away
+		after = max(after, askAgain)
+	}
+	known := h.applied
+	if h.end.Time > known.Time { // of a stream that was made again the sequences say nothing
+		known = h.end
+	}
+	a.emit(Effect{Kind: ReadHorizon, After: after, Body: known})
 }
 
-func (a *schedule) answeredHorizon(got queue.Accepted, err error) {
+func (a *schedule) answeredHorizon(got message.Accepted, err error) {
 	h := &a.schedule.horizon
-	h.asking = false
-	if err != nil { // the next poll asks again; that inputs cannot be read says who reads them
+	h.asking, h.failed = false, err != nil
+	if err != nil { // the next poll asks again; that inputs cannot be read is reported by their reader
 		a.log.Debug("the inputs stream does not say how far it is; what is due waits", "held", len(h.held), "error", err)
 		return
 	}
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another
 		h.pending = &got
 	}
-	h.asked = a.clock.wall
+	h.asked, h.leader = a.clock.wall, got.At
 	a.schedule.reachHorizon()
 }
 
-// checkHorizon asks again for those who wait, if the stream did not answer, or its answer cannot be reached.
+// checkHorizon asks again for the instances that are held, if the stream did not answer, or its answer cannot be reached.
 func (a *schedule) checkHorizon() {
 	if len(a.schedule.horizon.held) > 0 || a.schedule.horizon.began == 0 {
 		a.schedule.askHorizon(0)
@@ -123,7 +149,7 @@ func (a *schedule) reachHorizon() {
 	if h.pending == nil || !follows(h.applied, h.pending.Last) {
 		return
 	}
-	h.reached = max(h.reached, h.pending.At.UnixMilli())
+	h.reached, h.end = max(h.reached, h.pending.At.UnixMilli()), h.pending.End
 	h.pending = nil
 	if h.began == 0 {
 		h.began = h.reached
@@ -131,13 +157,13 @@ func (a *schedule) reachHorizon() {
 	}
 	next := int64(math.MaxInt64)
 	for _, id := range sorted(h.held) {
-		at := h.held[id]
+		at := h.held[id].until
 		if at > h.reached {
 			next = min(next, at)
 			continue
 		}
 		delete(h.held, id)
-		a.met.Held.Add(-1)
+		a.met[CountHeld] += -1
 		in := a.instance(id)
 		if in.phase == Absent && a.busy >= maxNoticeLoads {
 			a.schedule.todo = append(a.schedule.todo, id)
@@ -146,7 +172,8 @@ func (a *schedule) reachHorizon() {
 		a.advance(in)
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
-		a.schedule.askHorizon(max(time.Duration(next-h.reached)*time.Millisecond, horizonGap))
+		leader := h.leader.Add(a.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old
+		a.schedule.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
 	}
 }
 

@@ -5,36 +5,44 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Arrival is an input on its way into an inbox.
+// Arrival is an input in transit to an inbox.
 type Arrival struct {
 	Instance string
-	Kind     queue.InputKind
+	Kind     message.InputKind
 	Reply    string
 	Force    bool
 	Pos      history.Position
-	Msg      store.Message
+	Msg      record.Message
 	Ev       Unread
 }
 
-// Arrivals makes of an input of the stream what goes into the inbox of its instance: one element, or two for a start that brings an event.
-func Arrivals(out []Arrival, in queue.Input, seal string) ([]Arrival, error) {
+// Arrivals makes of an input of the stream what goes into the inbox of its instance: one element, or two for a start that brings an event or an update.
+func Arrivals(out []Arrival, in message.Input, seal string) ([]Arrival, error) {
 	ev, kind, err := event(in)
 	if err != nil {
 		return out, err
 	}
-	if out, err = arrive(out, in, ev, kind, seal); err != nil || in.Event == nil {
+	first := in
+	if in.Event != nil && in.Event.Update {
+		first.Reply = "" // the reply is for the answer to the update
+	}
+	if out, err = arrive(out, first, ev, kind, seal); err != nil || in.Event == nil {
 		return out, err
 	}
-	in.Kind, in.Reply = queue.KindEvent, ""
-	return arrive(out, in, &history.EventReceived{Name: in.Event.Name, Payload: in.Event.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, seal)
+	if in.Event.Update {
+		in.Kind = message.KindUpdate
+		return arrive(out, in, updateReceived(in, in.Event.Name, in.Event.Payload), record.UpdateMessage, seal)
+	}
+	in.Kind, in.Reply = message.KindEvent, ""
+	return arrive(out, in, &history.EventReceived{Name: in.Event.Name, Payload: in.Event.Payload, MsgID: in.ID, By: in.By, Headers: in.Headers}, record.OtherMessage, seal)
 }
 
-func arrive(out []Arrival, in queue.Input, ev history.Event, kind store.MessageKind, seal string) ([]Arrival, error) {
+func arrive(out []Arrival, in message.Input, ev history.Event, kind record.MessageKind, seal string) ([]Arrival, error) {
 	at := in.Pos.Time / int64(time.Millisecond)
 	ev.Meta().At = at
 	body, err := history.Encode(ev)
@@ -43,15 +51,15 @@ func arrive(out []Arrival, in queue.Input, ev history.Event, kind store.MessageK
 	}
 	id := elementID(in) + seal
 	return append(out, Arrival{
-		Instance: in.Instance, Kind: in.Kind, Reply: in.Reply, Force: in.Force, Pos: in.Pos, Ev: Unread{ID: id, Ev: ev},
-		Msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
+		Instance: in.Instance, Kind: in.Kind, Reply: in.Reply, Force: in.Force || overtakes(in), Pos: in.Pos, Ev: Unread{ID: id, Ev: ev},
+		Msg: record.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
 	}), nil
 }
 
 // elementID names an input by its place in the stream. The mark of a start is read by ingest.lua.
-func elementID(in queue.Input) string {
+func elementID(in message.Input) string {
 	b := make([]byte, 0, 48)
-	if in.Kind == queue.KindStart {
+	if in.Kind == message.KindStart {
 		b = append(b, '!')
 	}
 	b = append(b, 's')
@@ -65,47 +73,71 @@ func elementID(in queue.Input) string {
 // under its id. Two messages of one subject have one id only if they are one message: By is not a part, for a repeat may come
 // from another process.
 //
-// Only what anybody sends needs one. A second start of
-// the same instance has no effect anyway, and to remember it would cost a key per instance; and what
-// instances tell each other about a child is recognised by its effect id, and may be asked for again.
-func seenID(in queue.Input) string {
-	if in.ID == "" || in.Kind == queue.KindStart || in.Kind == queue.KindDone || in.Of != "" {
+// Only messages that any client may send need one. A second start of
+// the same instance has no effect anyway, unless it may replace the instance, and to remember it would cost a key per instance; and
+// messages between instances about a child are recognized by its effect id, and may be asked for again. A termination of a child may not: it may have been retried since.
+func seenID(in message.Input) string {
+	if in.ID == "" || in.Kind == message.KindStart && in.Reuse == history.ReuseIgnore || in.Kind == message.KindDone || in.Of != "" && in.Kind != message.KindOperate {
 		return ""
 	}
 	name := in.Name
-	if in.Event != nil { // it came with a start, and may come again by itself
+	if in.Event != nil && in.Kind != message.KindStart { // it came with a start, and may come again by itself
 		name = in.Event.Name
+	}
+	if in.Kind == message.KindUpdate {
+		return history.UpdateKey(name, in.ID)
 	}
 	return in.Sender.String() + "." + in.Kind.String() + "." + name + " " + in.ID
 }
 
-func event(in queue.Input) (history.Event, store.MessageKind, error) {
+func event(in message.Input) (history.Event, record.MessageKind, error) {
 	if in.Problem != nil {
 		return nil, "", in.Problem
 	}
 	switch in.Kind {
-	case queue.KindStart:
-		return &history.Started{
-			Name: in.Name, Version: in.Version, Payload: in.Payload, Origin: in.Pos, Execution: 1, By: in.By, Parent: in.Parent,
-		}, store.StartMessage, nil
-	case queue.KindEvent:
-		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, nil
-	case queue.KindCancel:
-		kind := store.CancelMessage
-		if in.Of != "" { // it names the start that it takes back, and may have overtaken it
-			kind = store.OtherMessage
+	case message.KindStart:
+		s := &history.Started{
+			Name: in.Name, Version: in.Version, Payload: in.Payload, Origin: in.Pos, Execution: 1, By: in.By, Parent: in.Parent, Headers: in.Headers,
+			Attributes: in.Attrs, StartAt: in.StartAt, Timeout: in.Timeout.Milliseconds(), Reuse: in.Reuse,
 		}
-		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, kind, nil
-	case queue.KindPurge:
-		return &history.PurgeRequested{By: in.By, Text: in.Text, Force: in.Force, Reply: in.Reply}, store.CancelMessage, nil
-	case queue.KindDone:
-		return childEnded(in.Done), store.CancelMessage, nil
+		if s.Reuse != history.ReuseIgnore {
+			s.MsgID = in.ID
+		}
+		if s.Timeout > 0 {
+			s.Deadline = max(in.Pos.Time/int64(time.Millisecond), s.StartAt) + s.Timeout
+		}
+		if s.Reuse == history.ReuseIgnore && s.Parent == nil {
+			return s, record.PlainStart, nil
+		}
+		return s, record.StartMessage, nil
+	case message.KindEvent:
+		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By, Headers: in.Headers}, record.OtherMessage, nil
+	case message.KindUpdate:
+		return updateReceived(in, in.Name, in.Payload), record.UpdateMessage, nil
+	case message.KindCancel:
+		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, endingKind(in), nil
+	case message.KindPurge:
+		return &history.PurgeRequested{By: in.By, Text: in.Text, Force: in.Force, Reply: in.Reply, Of: in.Of}, record.CancelMessage, nil
+	case message.KindOperate:
+		v, _ := history.ParseVerb(in.Name)
+		r := &history.OperatorRequested{Verb: v, By: in.By, Text: in.Text, Reply: in.Reply, Stop: in.Operate.Stop, Start: in.Operate.Start, To: in.Operate.To, Of: in.Of}
+		return r, endingKind(in), nil
+	case message.KindDone:
+		return childEnded(in.Done), record.CancelMessage, nil
 	default:
-		return nil, "", fmt.Errorf("%w: %d", queue.ErrUnknownKind, in.Kind)
+		return nil, "", fmt.Errorf("%w: %d", message.ErrUnknownKind, in.Kind)
 	}
 }
 
-func childEnded(d *queue.Done) history.Event {
+// endingKind is the kind of what ends an instance. What names the start that it is for may have overtaken it, and is kept.
+func endingKind(in message.Input) record.MessageKind {
+	if in.Of != "" {
+		return record.OtherMessage
+	}
+	return record.CancelMessage
+}
+
+func childEnded(d *message.Done) history.Event {
 	if d.Failure != nil {
 		return &history.ChildFailed{Scheduled: d.Scheduled, Effect: d.Effect, Failure: *d.Failure}
 	}

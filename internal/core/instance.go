@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // instance is what the owner has in memory of one instance.
@@ -22,21 +22,26 @@ type instance struct {
 	pending     pending // what has arrived in a busy phase
 
 	wakeupDue             bool          // it is to be reconciled
-	retryScheduled        bool          // a reconciliation after a failed publish is on its way
+	retryScheduled        bool          // a reconciliation after a failed publish is outstanding
 	gateRequests          int           // gates that have not answered yet
 	repeatPause           time.Duration // between two requests for outstanding children
 	startsInFlight        int           // starts of children that were sent, and not answered
 	turned                uint64        // greatest stream sequence of an input that has been turned
 	batch                 uint64        // the last of the ingested batches that had an input for it
-	notifiedStatusVersion uint64        // version of the custom status that has been told to who waits for it
-	paced                 time.Time     // when the executions so far would have begun at the highest rate
-	pacing                bool          // it waits for that
+	notifiedStatusVersion uint64        // version of the custom status that its watchers have been sent
+	pace                  pace
+}
+
+// pace bounds how often an instance continues as new; see boundary.go.
+type pace struct {
+	next    time.Time // when the executions so far would have begun at the highest rate
+	waiting bool      // for that
 }
 
 // memory is what memory assumes of the store. All of it goes when that may be wrong.
 type memory struct {
-	rec             *store.Record         // nil: there is no record
-	sent            store.Watermark       // of the last message that the stream has, as far as this tenure knows
+	rec             *record.Record        // nil: there is no record
+	sent            record.Watermark      // of the last message that the stream is known to this tenure to have
 	unread          []Unread              // the head of the inbox, in order
 	cut             bool                  // there may be more behind that
 	needsInboxRead  bool                  // the inbox has to be read
@@ -48,6 +53,8 @@ type memory struct {
 	cancelled  *history.CancelRequested // found by that
 	rejectedAt int64                    // when the gate has turned the start away, Unix ms, if time has decided it
 	gateAt     int64                    // when tickets are asked for again, Unix ms; 0: when the instance is reconciled
+	control    history.Position         // of the request of an operator that takes effect
+	answerTo   string                   // reply subject for it
 	current
 }
 
@@ -55,21 +62,23 @@ type memory struct {
 type current struct {
 	state           *history.State      // what the store has
 	resident        bool                // its code is in memory, as far as the state; otherwise it replays events
+	heavy           bool                // its code is taken out of memory between turns
 	events          []history.Event     // loaded, and not yet replayed
 	localInputs     []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that cannot be started
 	overdue         []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
 	repeatStartsAt  int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is reconciled
 	lastRepeated    uint64              // the last child that this round has asked for
-	startedChildren map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
-	startAdmitted   bool                // the start has been at its gate, which
-	startGate       *history.Limit      // said so; nil: there is none
-	rejection       limiter.Verdict     // with which the gate has turned the instance away
+	startedChildren map[string]struct{} // effects of the outstanding children whose start the stream is known to this tenure to have
+	startAdmitted   bool                // the start has been at its gate
+	startGate       *history.Limit      // with the gate's verdict on it; nil: there is none
+	rejection       limit.Verdict       // with which the gate has rejected the instance
 }
 
 // pending is what has arrived for an instance while a request or a turn of it was outstanding.
 type pending struct {
 	inputs []Unread // each was the head of an empty inbox when it came
 	stale  bool     // an input came that no reading of the inbox sent since is known to show
+	seq    uint64   // the greatest stream sequence of such inputs, as far as they have one
 }
 
 // goal is what an instance is loaded, or its inbox searched, for.
@@ -80,6 +89,7 @@ const (
 	toFail                 // by op.failure
 	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled by op.kind and op.why
 	toRelease              // tickets that it does not use, for it is stalled
+	toOperate              // for what ends its pause
 )
 
 // operation is what the outstanding request of an instance is made for.
@@ -91,6 +101,8 @@ type operation struct {
 	stall   *Stall
 	notices map[string]GateNotice
 	from    Phase // of findingWipe
+	place   int   // of the request that is carried out, in the inbox
+	rewind  *rewind
 }
 
 // unread0 is the event at the head of the inbox; nil: there is none, or it does not decode.
@@ -108,7 +120,12 @@ func (in *instance) head() string {
 	return in.rec.Head
 }
 
-// execution is the generation that its keys are named by: the first, until a record says otherwise.
+// lacksCode reports an execution that has begun, and of which memory has neither the code nor the history that it replays.
+func (in *instance) lacksCode() bool {
+	return !in.resident && len(in.events) == 0 && in.state != nil && in.state.Len > 0
+}
+
+// execution is the generation that its keys are named by: the first, unless a record has another.
 func (in *instance) execution() uint64 {
 	if in.rec == nil {
 		return 1
@@ -116,25 +133,30 @@ func (in *instance) execution() uint64 {
 	return in.rec.Execution
 }
 
-func (in *instance) status() store.Status {
+func (in *instance) status() record.Status {
 	if in.rec == nil {
 		return ""
 	}
 	return in.rec.Status
 }
 
-// noteUnread notes that the inbox may have an input of which memory knows neither content nor place. While something is under
-// way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its answer shows the input.
-func (in *instance) noteUnread() {
+// noteUnread notes that the inbox may have an input of which memory has neither content nor place, but the stream sequence; 0: not
+// that either. While something is under way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its
+// answer shows the input.
+func (in *instance) noteUnread(seq uint64) {
 	if in.phase.busy() {
-		in.pending.stale = true
+		in.pending.stale, in.pending.seq = true, max(in.pending.seq, seq)
 		return
 	}
 	in.needsInboxRead = in.phase == idle
 }
 
-// previousHasPending reports whether an execution before the current one has not told everything. Until it has,
-// the current one does not turn: no more than one execution owes.
+// missed reports an input of the stream that came while a reading of the inbox was under way, and that this does not show: it was
+// carried out before. A poll must see it, so the inbox is read once more before a turn. Inputs behind the head are expected anyway.
+func (in *instance) missed() bool { return !in.cut && in.lacks(in.pending.seq) }
+
+// previousHasPending reports whether an execution before the current one has messages that are not published. Until they are,
+// the current one does not turn: at most one execution has messages pending.
 func (in *instance) previousHasPending() bool {
 	return len(in.outbox) > 0 && in.outbox[0].mark.Execution < in.execution()
 }
@@ -159,20 +181,22 @@ type Unread struct {
 // overflown reports the mark that ingest.lua leaves where it had to drop an input.
 func (u Unread) overflown() bool { return !u.forged && strings.HasPrefix(u.ID, "full.") }
 
-// Before reports an input that came before the instance was born. Events that did are kept for it; a cancellation or a
-// purge was meant for who had the id then, and has stayed behind a purge of that one.
+// Before reports an input that came before the origin of the instance. Events that did are kept for it; a cancellation or a
+// purge was meant for the previous incarnation, and has stayed behind the purge of that one.
 func (u Unread) Before(born history.Position) bool {
 	s := u.seq()
-	return s != 0 && s < born.Seq && u.Ev.Meta().At <= born.Time/int64(time.Millisecond)
+	return s != 0 && history.Position{Seq: s, Time: u.Ev.Meta().At * int64(time.Millisecond)}.Before(born)
 }
 
 // forgotten reports an input that no start to come can want: it is for an instance that is no more.
 func (u Unread) forgotten() bool {
 	switch ev := u.Ev.(type) {
-	case *history.Started, *history.EventReceived:
+	case *history.Started, *history.EventReceived, *history.UpdateReceived:
 		return false
 	case *history.CancelRequested:
 		return ev.Of == "" // a parent's may have overtaken the start that it takes back
+	case *history.OperatorRequested:
+		return ev.Of == ""
 	default:
 		return true
 	}
@@ -236,12 +260,14 @@ type Stall struct {
 type stallKind string
 
 const (
-	stallUnregistered stallKind = "unregistered"    // no orchestration of that name in this process
-	stallDiverged     stallKind = "non-determinism" // the code does not do what the history says
+	stallUnregistered stallKind = "unregistered"    // no process that answers has the orchestration
+	stallDiverged     stallKind = "non-determinism" // the code does not do what the history has
 	stallUnreadable   stallKind = "unreadable"      // record, history or inbox do not decode
+	stallSealed       stallKind = "sealed"          // a payload is encrypted with a key that this process does not have
+	stallObject       stallKind = "object-store"    // an object cannot be read or written; all processes have the same store
 	stallBlocked      stallKind = "blocked"         // the code did not come back
 	stallEarly        stallKind = "not-started"     // inputs wait for a start
-	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; it is not stored, and its instance is turned as ever
+	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; it is not stored, and its instance is turned as always
 )
 
 // The pause before a stalled instance is tried again doubles from the first to the last.
@@ -257,6 +283,10 @@ const (
 func (s *Stall) pause() time.Duration {
 	return min(FirstPause<<min(s.Tries, 6), lastPause)
 }
+
+// Lacks reports whether another owner may have what the instance waits for: code that fits its history, or a key. Of code that this process
+// does not have at all the turns are decided elsewhere.
+func (s *Stall) Lacks() bool { return s.Kind == stallDiverged || s.Kind == stallSealed }
 
 // Encode returns the form in which the store keeps it.
 func (s *Stall) Encode() string {

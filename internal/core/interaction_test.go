@@ -1,12 +1,9 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,70 +11,55 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-	"github.com/pawlrun/pawl/internal/limiter"
-	"github.com/pawlrun/pawl/internal/turn"
-
-	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/scenario"
+	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
-
-var update = flag.Bool("update", false, "write what the interactions produce into their files")
 
 // TestInteractions plays testdata/interactions: the actor without servers. A file is a sequence of commands, each with the effects that
 // it leads to. The commands:
 //
-//	start ID ORCHESTRATION     a start is ingested
+//	start ID ORCHESTRATION     a start is ingested; at=DURATION: a delayed one; within=DURATION: with a timeout of the run;
+//	                           of=EFFECT: by a parent; restart: one that terminates the instance with its id, if there is one
 //	event ID NAME [unseen]     an event is ingested; unseen: the reply of its ingest was lost
-//	complete ID EVENT [silent] a worker pushes a completion; silent: its doorbell is lost
+//	events ID NAME N           the inbox of the instance has N events more, of which the owner does not know
+//	update ID NAME UPDATE      an update is ingested
+//	complete ID EVENT [silent] a worker pushes a completion; silent: its doorbell is lost; failed: a failure; retryable: one that is retried
 //	due ID                     the schedule names the instance
 //	ok ID                      the outstanding request of the instance is carried out, and answered
+//	carried ID                 it is carried out; ok answers
 //	lost ID                    it is carried out, and the reply is lost
 //	fail ID                    it is not carried out
 //	conflict ID                it is not carried out, because the store has another history than the actor assumes
 //	purge ID                   a forced purge is ingested
 //	cancel ID                  a cancellation by a client is ingested
+//	pause ID [stop]            a request of an operator is ingested, as are resume, terminate, retry, and rewind ID EVENT;
+//	                           terminate ID of=EFFECT: by the parent, for the start of that effect
 //	block ID                   the turn of the instance does not come back
 //	leases ID STATUS           its reconciliation is carried out, and finds all leases so: unclaimed, expired, exhausted, missing
 //	unpublished ID EVENT       the task of an activity was not accepted by the stream; published: it was
-//	sent ID                    the stream acknowledges the messages of the instance
+//	sent ID [TO]               the stream acknowledges the messages of the instance, or that to an instance
 //	unsent ID                  it does not
 //	limit OUTCOME              the oldest call of a limit is answered: admitted, waiting, limited, or silent
 //	granted ID EVENT           the limit reports that the activity was admitted
 //	queue empty                the oldest question to a task queue is answered: it is empty
-//	horizon                    the stream has nothing more of the partition
+//	horizon [more]             the stream has nothing more of the partition; more: it has one more input, which is ingested with the next command that does so
 //	tasks-lost                 the TASKS stream has lost its content
 //	tenure clean|unclean ID…   the tenure begins, and finds instances that are due
 //	crash                      the owner dies, with all that it knows
 //	hand-over                  the tenure is to end
 //	unfinished                 what the next owner has to repair
 //	after DURATION             time passes
+//	elsewhere                  another process has code that this one lacks; an owner begins that knows that
+//	missing ID                 the outstanding request of the instance for that code, or for a turn of it, is not answered
+//	joined                     a process with further code has joined
 //	show ID                    phase, inputs in memory, and what is pending
 func TestInteractions(t *testing.T) {
-	files, err := filepath.Glob("testdata/interactions/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no interactions", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := newInteraction(t).play(string(text))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got != string(text) && !*update {
-				t.Errorf("%s is out of date; the actor does this:\n%s", file, got)
-			}
-		})
-	}
+	scenario.Run(t, "testdata/interactions/*.txt", 1, func(t *testing.T, text string) string { return newInteraction(t).play(text) })
 }
 
 const seal = ".seal" // of the elements that the owner makes
@@ -90,44 +72,37 @@ type interaction struct {
 	now         time.Time
 	seq         uint64
 	number      int64
+	tenures     int
 	stored      map[string]*stored
 	outstanding map[string]core.Effect
 	publishing  []core.Effect
-	code        map[string]turn.Code
-	leases      store.LeaseStatus // that reconciliations find
-	members     map[string]limiter.Member
-	queued      []core.Effect // calls of limits and questions, in order
+	leases      record.LeaseStatus // that reconciliations find
+	limits
+	resident
+	carried  map[string]core.Message // answers that have not come yet
+	accepted int64                   // when the next input was accepted by the stream, Unix ns; 0: when it is ingested
 }
 
-type stored struct {
-	rec    *store.Record
-	events []history.Event
-	inbox  [][]byte
+// resident is what processes have in memory.
+type resident struct {
+	code   map[string]turn.Code
+	guests map[string]*history.State // of instances whose code is elsewhere
+}
+
+// limits are those that the owner has asked.
+type limits struct {
+	members map[string]limit.Member
+	queued  []core.Effect // calls of limits and questions, in order
 }
 
 func newInteraction(t *testing.T) *interaction {
-	reserve, shipped := pawl.NewActivity[string, string]("reserve"), pawl.NewEvent[string]("shipped")
-	handle := pawl.NewOrchestration[string, string]("fulfil")
-	parent := pawl.NewOrchestration[string, string]("parent").Do(func(ctx *pawl.Context, in string) (string, error) {
-		return handle.Call(ctx, in, pawl.ID("child"))
-	})
-	fulfil := handle.Do(func(ctx *pawl.Context, in string) (string, error) { return reserve.Call(ctx, in) })
-	await := pawl.NewOrchestration[string, string]("await").Do(func(ctx *pawl.Context, _ string) (string, error) {
-		if _, err := shipped.Receive(ctx); err != nil {
-			return "", err
-		}
-		return shipped.Receive(ctx)
-	})
-	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	bounded := pawl.NewOrchestration[string, string]("bounded").Do(func(ctx *pawl.Context, in string) (string, error) { return limited.Call(ctx, in) })
-	nap := pawl.NewOrchestration[string, string]("nap").Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Minute) })
-	programs, err := author.NewRegistry(fulfil, await, parent, bounded, nap)
+	programs, err := interactionPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &interaction{
-		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]core.Effect), code: make(map[string]turn.Code),
-		leases: store.LeaseClaimed, members: make(map[string]limiter.Member),
+		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*history.State)},
+		leases: record.LeaseClaimed, limits: limits{members: make(map[string]limit.Member)}, carried: make(map[string]core.Message),
 	}
 	x.cfg = core.Config{Look: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
 	x.crash()
@@ -141,9 +116,13 @@ func (x *interaction) crash() {
 		_ = code.Exec.Evict()
 	}
 	clear(x.code)
+	clear(x.guests)
 	clear(x.outstanding)
+	clear(x.carried)
 	x.queued, x.publishing = nil, nil
-	x.actor = core.New(x.cfg, core.Beginning{Seal: seal, Heads: "h", Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
+	heads := string(rune('h' + x.tenures))
+	x.tenures++
+	x.actor = core.New(x.cfg, core.Beginning{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
 }
 
 // play gives the text with the effects that its commands lead to.
@@ -179,16 +158,36 @@ func (x *interaction) command(args []string) []string {
 	}
 	switch args[0] {
 	case "start":
-		return x.ingest(queue.Input{Instance: id, Kind: queue.KindStart, Name: args[2], Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}, how)
+		return x.start(id, args[2], how)
+	case "import":
+		if args[2] == "newer" {
+			return x.ingest(x.importOfNewer(id), how)
+		}
+		return x.ingest(x.importOf(id, args[2] == "completed"), how)
 	case "event":
-		return x.ingest(queue.Input{Instance: id, Kind: queue.KindEvent, Name: args[2], Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}, how)
+		return x.ingest(message.Input{Instance: id, Kind: message.KindEvent, Name: args[2], Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}, how)
+	case "events":
+		return x.fill(id, args[2], how)
 	case "complete":
-		return x.complete(id, args[2], how == "silent")
+		return x.complete(id, args[2], how)
 	case "due":
-		return x.step(core.Message{Kind: core.DueRead, Body: store.DueSet{Now: x.now.UnixMilli(), Instances: []string{id}}})
+		return x.step(core.Message{Kind: core.DueRead, Body: record.DueSet{Now: x.now.UnixMilli(), Instances: []string{id}}})
+	case "update":
+		return x.ingest(message.Input{Instance: id, Kind: message.KindUpdate, Name: args[2], ID: how, Reply: "reply", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}, "")
+	case "requeue":
+		return x.step(core.Message{Kind: core.RetryRequested, ID: id})
 	case "purge":
-		return x.ingest(queue.Input{Instance: id, Kind: queue.KindPurge, Force: true}, how)
-	case "ok", "lost", "fail", "conflict":
+		return x.ingest(message.Input{Instance: id, Kind: message.KindPurge, Force: true}, how)
+	case "elsewhere":
+		x.cfg.Elsewhere = true
+		x.crash()
+		return nil
+	case "joined":
+		return x.step(core.Message{Kind: core.CodeJoined})
+	case "carried":
+		x.carried[id] = x.carryOut(id, "ok")
+		return nil
+	case "ok", "lost", "fail", "conflict", "missing":
 		return x.answer(id, args[0])
 	case "after":
 		d, err := time.ParseDuration(id)
@@ -198,14 +197,16 @@ func (x *interaction) command(args []string) []string {
 		x.now = x.now.Add(d)
 		return x.elapsed(d)
 	case "cancel":
-		return x.ingest(queue.Input{Instance: id, Kind: queue.KindCancel, By: "ops"}, how)
+		return x.ingest(message.Input{Instance: id, Kind: message.KindCancel, By: "ops"}, how)
+	case "pause", "resume", "terminate", "retry", "rewind":
+		return x.operate(args)
 	case "block":
 		delete(x.outstanding, id)
 		delete(x.code, id)
 		return x.step(core.Message{Kind: core.TurnBlocked, ID: id})
 	case "leases":
 		x.leases = leaseStatuses[args[2]]
-		defer func() { x.leases = store.LeaseClaimed }()
+		defer func() { x.leases = record.LeaseClaimed }()
 		return x.answer(id, "ok")
 	case "published", "unpublished":
 		m := core.Message{Kind: core.TaskPublished, ID: id, Event: x.eventID(args[2])}
@@ -214,11 +215,11 @@ func (x *interaction) command(args []string) []string {
 		}
 		return x.step(m)
 	case "sent":
-		return x.published(id, nil)
+		return x.published(id, nil, args[2:]...)
 	case "unsent":
-		return x.published(id, queue.ErrNoStream)
+		return x.published(id, message.ErrNoStream)
 	case "horizon":
-		return x.step(core.Message{Kind: core.HorizonAnswered, Body: queue.Accepted{At: x.now}})
+		return x.horizon(id == "more")
 	case "limit", "queue":
 		return x.dequeue(args[0], id)
 	case "granted":
@@ -228,7 +229,7 @@ func (x *interaction) command(args []string) []string {
 	case "scheduled":
 		return x.step(core.Message{Kind: core.ScheduleRead, Body: args[1:]})
 	case "tenure":
-		found := &core.Takeover{Now: x.now.UnixMilli(), Clean: args[1] == "clean", Due: args[2:], Policies: &limiter.Overrides{}}
+		found := &core.Takeover{Now: x.now.UnixMilli(), Clean: args[1] == "clean", Due: args[2:], Policies: &limit.Overrides{}}
 		return x.step(core.Message{Kind: core.TenureBegan, Body: found})
 	case "crash":
 		x.crash()
@@ -245,6 +246,42 @@ func (x *interaction) command(args []string) []string {
 	}
 }
 
+// start ingests a start: how may be at=DURATION or within=DURATION, too.
+func (x *interaction) start(id, name, how string) []string {
+	in := message.Input{Instance: id, Kind: message.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}}
+	if effect, ok := strings.CutPrefix(how, "of="); ok {
+		in.Parent, how = &history.Parent{Instance: "p", Event: 2, Effect: effect}, ""
+	}
+	if how == "restart" {
+		in.Reuse, how = history.ReuseTerminate, ""
+	}
+	if option, value, ok := strings.Cut(how, "="); ok {
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if how = ""; option == "at" {
+			in.StartAt = x.now.Add(d).UnixMilli()
+		} else {
+			in.Timeout = d
+		}
+	}
+	return x.ingest(in, how)
+}
+
+// operate ingests a request of an operator.
+func (x *interaction) operate(args []string) []string {
+	in := message.Input{Instance: args[1], Kind: message.KindOperate, Name: args[0], By: "ops", Reply: "reply"}
+	if len(args) > 2 && args[0] == "rewind" {
+		in.Operate.To = x.eventID(args[2])
+	}
+	if len(args) > 2 && args[0] == "terminate" {
+		in.Of = strings.TrimPrefix(args[2], "of=")
+	}
+	in.Operate.Stop = len(args) > 2 && args[0] == "pause"
+	return x.ingest(in, "")
+}
+
 // step gives the actor a message, and gives the effects.
 func (x *interaction) step(m core.Message) (out []string) {
 	effects := x.actor.Step(x.now, &m)
@@ -258,8 +295,14 @@ func (x *interaction) step(m core.Message) (out []string) {
 				_ = code.Exec.Evict()
 			}
 			delete(x.code, e.ID)
+			delete(x.guests, e.ID)
 			continue
-		case core.ReadHorizon, core.CountLimit:
+		case core.ReadHorizon:
+			if e.After > 0 {
+				out = append(out, fmt.Sprintf("%s in %v", &e, e.After))
+			}
+			continue
+		case core.CountLimit:
 			continue
 		case core.PublishMessage:
 			x.publishing = append(x.publishing, e)
@@ -269,16 +312,32 @@ func (x *interaction) step(m core.Message) (out []string) {
 			x.outstanding["later"] = e
 		default:
 		}
-		if e.Kind <= core.WipeInstance || e.Kind == core.RunTurn {
+		if e.Kind <= core.RewindInstance || e.Kind == core.RunTurn || e.Kind == core.FindCode {
 			x.outstanding[e.ID] = e
 		}
 		text := e.String()
 		if e.Kind == core.ReconcileWith {
-			text += fmt.Sprintf(", next in %v", time.UnixMilli(e.Recon.Wakeup).Sub(x.now))
+			text += ", next " + x.wakeup(e.Recon.Wakeup)
+		}
+		if e.Kind == core.CommitTurn && len(e.Commit.Delete) > 0 {
+			text += fmt.Sprintf(", %d leases deleted", len(e.Commit.Delete))
+		}
+		if w, ok := e.Body.(*record.Rewind); ok && len(w.Release) > 0 {
+			text += fmt.Sprintf(", %d slots released, %d retained", len(w.Release), len(w.Retain))
+		}
+		if e.Kind == core.CommitTurn && len(e.Commit.Answers) > 0 {
+			text += fmt.Sprintf(", %d answers", len(e.Commit.Answers))
 		}
 		out = append(out, text)
 	}
 	return out
+}
+
+func (x *interaction) wakeup(at int64) string {
+	if at == 0 {
+		return "never"
+	}
+	return fmt.Sprintf("in %v", time.UnixMilli(at).Sub(x.now))
 }
 
 // elapsed posts what was to be posted by now.
@@ -297,25 +356,40 @@ func (x *interaction) of(id string) *stored {
 	return x.stored[id]
 }
 
-func (x *interaction) ingest(in queue.Input, how string) []string {
+func (x *interaction) ingest(in message.Input, how string) []string {
 	x.seq++
-	in.Pos = history.Position{Seq: x.seq, Time: x.now.UnixNano()}
+	in.Pos, x.accepted = history.Position{Seq: x.seq, Time: cmp.Or(x.accepted, x.now.UnixNano())}, 0
 	arrivals, err := core.Arrivals(nil, in, seal)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	s := x.of(in.Instance)
-	if s.inbox = append(s.inbox, arrivals[0].Msg.Element); in.Kind == queue.KindStart { // which goes in front
+	begun := s.rec != nil || len(s.inbox) > 0 && s.inbox[0][0] == '!'
+	if s.inbox = append(s.inbox, arrivals[0].Msg.Element); in.Kind == message.KindStart && !begun { // which goes in front
 		s.inbox = append(s.inbox[len(s.inbox)-1:], s.inbox[:len(s.inbox)-1]...)
 	}
-	b := &core.Ingested{Now: x.now.UnixMilli(), To: in.Pos, Arrivals: arrivals, Results: []store.Ingested{{Exists: s.rec != nil, Unread: len(s.inbox)}}}
+	b := &core.Ingested{Now: x.now.UnixMilli(), To: in.Pos, Arrivals: arrivals, Results: []record.Ingested{{Exists: s.rec != nil, Unread: len(s.inbox)}}}
 	if how == "unseen" {
 		b.Results = nil
 	}
 	return x.step(core.Message{Kind: core.InputsIngested, Body: b})
 }
 
-func (x *interaction) complete(id, number string, silent bool) []string {
+// fill puts events into an inbox that an owner before has ingested.
+func (x *interaction) fill(id, name, count string) []string {
+	for range x.eventID(count) {
+		x.seq++
+		in := message.Input{Instance: id, Kind: message.KindEvent, Name: name, Pos: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}
+		arrivals, err := core.Arrivals(nil, in, seal)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		x.of(id).inbox = append(x.of(id).inbox, arrivals[0].Msg.Element)
+	}
+	return nil
+}
+
+func (x *interaction) complete(id, number, how string) []string {
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		x.t.Fatal(err)
@@ -327,20 +401,42 @@ func (x *interaction) complete(id, number string, silent bool) []string {
 			effect = a.Effect
 		}
 	}
-	body, err := history.Encode(&history.ActivityCompleted{Scheduled: n, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"y"`)}})
+	var end history.Event = &history.ActivityCompleted{Scheduled: n, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"y"`)}}
+	if how == "failed" || how == "retryable" {
+		end = &history.ActivityFailed{Scheduled: n, Failure: history.Failure{Message: "broken", Permanent: how == "failed"}}
+	}
+	body, err := history.Encode(end)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	el := history.Element{ID: "a" + effect + ".1", At: x.now.UnixMilli(), Body: body}.Encode()
 	s.inbox = append(s.inbox, el)
-	if silent {
+	if how == "silent" {
 		return nil
 	}
-	return x.step(core.Message{Kind: core.DoorbellsReceived, Bells: []queue.Doorbell{{Instance: id, Effect: effect, Element: el}}})
+	return x.step(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{{Instance: id, Effect: effect, Element: el}}})
 }
 
-// answer carries out the outstanding request of an instance, unless it fails, and posts the answer, unless that is lost.
+// horizon says how far the stream is.
+func (x *interaction) horizon(more bool) []string {
+	got := message.Accepted{At: x.now}
+	if more {
+		x.accepted = cmp.Or(x.accepted, x.now.UnixNano())
+		got.Last = history.Position{Seq: x.seq + 1, Time: x.accepted}
+	}
+	return x.step(core.Message{Kind: core.HorizonAnswered, Body: got})
+}
+
+// answer carries out the outstanding request of an instance, unless it fails or has been, and posts the answer, unless that is lost.
 func (x *interaction) answer(id, how string) []string {
+	m, ok := x.carried[id]
+	if delete(x.carried, id); !ok {
+		m = x.carryOut(id, how)
+	}
+	return x.step(m)
+}
+
+func (x *interaction) carryOut(id, how string) core.Message {
 	e, ok := x.outstanding[id]
 	if !ok {
 		x.t.Fatalf("nothing is outstanding for %s", id)
@@ -353,10 +449,16 @@ func (x *interaction) answer(id, how string) []string {
 		s = &stored{}
 	}
 	switch e.Kind {
+	case core.FindCode:
+		m.Kind, m.Body = core.CodeFound, x.findCode(e.Body.(core.CodeName), how)
 	case core.RunTurn:
-		m.Kind, m.Decided = core.TurnDone, x.turn(id, e.Given)
+		if m.Kind = core.TurnDone; e.Given.Program != nil {
+			m.Decided = x.turn(id, e.Given)
+		} else {
+			m.Decided = x.turnElsewhere(id, e.Given, how)
+		}
 	case core.LoadInstance:
-		l := store.Loaded{Events: s.events, Unread: s.inbox}
+		l := record.Loaded{Events: s.events, Unread: s.inbox}
 		if s.rec != nil {
 			rec := *s.rec
 			l.Record = &rec
@@ -366,15 +468,25 @@ func (x *interaction) answer(id, how string) []string {
 		m.Kind, m.Body = core.InboxRead, s.inbox
 	case core.FetchHead:
 		m.Kind, m.Body = core.HeadRead, s.head()
+	case core.ReadHistory:
+		m.Kind, m.Body = core.HistoryRead, s.source(x.t)
+	case core.RewindInstance:
+		m.Kind = core.RewindAnswered
+		if written {
+			m.Committed, m.Err = x.rewind(s, e.Body.(*record.Rewind))
+		}
 	case core.CommitTurn:
 		m.Kind = core.CommitAnswered
 		if written {
 			m.Committed, m.Err = x.commit(s, e.Commit)
 		}
 	case core.ReconcileWith:
-		m.Kind, m.Looked = core.Reconciled, store.Reconciled{Now: x.now.UnixMilli(), Unread: len(s.inbox)}
+		m.Kind, m.Looked = core.Reconciled, record.Reconciled{Now: x.now.UnixMilli(), Unread: len(s.inbox)}
 		for _, l := range e.Recon.Leases {
-			m.Looked.Leases = append(m.Looked.Leases, store.LeaseState{Lease: l, Status: x.leases, Until: x.now.UnixMilli() + 10_000})
+			m.Looked.Leases = append(m.Looked.Leases, record.LeaseState{Lease: l, Status: x.leases, Until: x.now.UnixMilli() + 10_000})
+		}
+		if written && s.rec != nil && s.rec.Published.Before(e.Recon.Published) {
+			s.rec.Published = e.Recon.Published
 		}
 	case core.RemoveInstance:
 		delete(x.stored, id)
@@ -388,17 +500,17 @@ func (x *interaction) answer(id, how string) []string {
 	case "lost", "fail":
 		m.Err = context.DeadlineExceeded
 	case "conflict":
-		m.Err = store.ErrConflict
+		m.Err = record.ErrConflict
 	}
-	return x.step(m)
+	return m
 }
 
 // published answers the publishes of an instance.
-func (x *interaction) published(id string, err error) (out []string) {
+func (x *interaction) published(id string, err error, to ...string) (out []string) {
 	all := x.publishing
 	x.publishing = nil
 	for _, e := range all {
-		if e.ID != id {
+		if e.ID != id || len(to) > 0 && e.Input.Instance != to[0] {
 			x.publishing = append(x.publishing, e)
 			continue
 		}
@@ -407,8 +519,8 @@ func (x *interaction) published(id string, err error) (out []string) {
 	return out
 }
 
-var leaseStatuses = map[string]store.LeaseStatus{
-	"unclaimed": store.LeaseUnclaimed, "expired": store.ClaimExpired, "exhausted": store.ClaimsExhausted, "missing": store.LeaseMissing,
+var leaseStatuses = map[string]record.LeaseStatus{
+	"unclaimed": record.LeaseUnclaimed, "expired": record.ClaimExpired, "exhausted": record.ClaimsExhausted, "missing": record.LeaseMissing,
 }
 
 func (x *interaction) eventID(number string) uint64 {
@@ -437,9 +549,9 @@ func (x *interaction) dequeue(what, how string) []string {
 		m.Kind, m.Body = core.QueueAgeRead, core.QueueAge{}
 	default:
 		m.Kind, m.Admitted.Now = core.GateAnswered, x.now.UnixMilli()
-		outcome := map[string]limiter.Kind{"admitted": limiter.Admitted, "waiting": limiter.Waiting, "limited": limiter.Limited}[how]
+		outcome := map[string]limit.Kind{"admitted": limit.Admitted, "waiting": limit.Waiting, "limited": limit.Limited}[how]
 		for range e.Call.Enter {
-			m.Admitted.Verdicts = append(m.Admitted.Verdicts, limiter.Verdict{Kind: outcome})
+			m.Admitted.Verdicts = append(m.Admitted.Verdicts, limit.Verdict{Kind: outcome})
 		}
 		for _, entry := range e.Call.Enter {
 			x.members[entry.Member.Instance] = entry.Member
@@ -450,13 +562,16 @@ func (x *interaction) dequeue(what, how string) []string {
 
 // granted reports a grant to an instance, as the owner of the limit does.
 func (x *interaction) granted(id string, _ uint64) []string {
-	n := core.GateNotice{Gate: "limited", Member: x.members[id], Kind: limiter.Admitted, At: x.now.UnixMilli()}
+	n := core.GateNotice{Gate: "limited", Member: x.members[id], Kind: limit.Admitted, At: x.now.UnixMilli()}
 	return x.step(core.Message{Kind: core.NoticesPassed, Body: []core.GateNotice{n}})
 }
 
 // turn has the code decide.
 func (x *interaction) turn(id string, g *core.Given) *core.Decided {
 	code := x.code[id]
+	if s := x.of(id); !g.Resident && len(g.Events) != len(s.events) {
+		x.t.Fatalf("a turn of %s replays %d of %d events", id, len(g.Events), len(s.events))
+	}
 	if !g.Resident {
 		var err error
 		if code, err = turn.Replay(g, replay.New(g.Identity, g.Program, replay.Options{})); err != nil {
@@ -465,40 +580,4 @@ func (x *interaction) turn(id string, g *core.Given) *core.Decided {
 	}
 	x.code[id] = code
 	return turn.Decide(g, code)
-}
-
-func (s *stored) head() string {
-	if s.rec == nil {
-		return ""
-	}
-	return s.rec.Head
-}
-
-func (x *interaction) commit(s *stored, c *store.Commit) (store.Committed, error) {
-	switch {
-	case c.NewHead != "" && s.head() == c.NewHead: // a repeat
-	case s.head() != c.Head:
-		return store.Committed{}, fmt.Errorf("head is %q: %w", s.head(), store.ErrConflict)
-	default:
-		for _, id := range c.Pop {
-			if el, err := history.ParseElement(s.inbox[0]); err != nil || el.ID != id {
-				x.t.Fatalf("the commit takes out %q, and the inbox begins with %q: %v", id, el.ID, errors.Join(err))
-			}
-			s.inbox = s.inbox[1:]
-		}
-		for _, b := range c.Events {
-			ev, err := history.Decode(uint64(len(s.events)+1), b)
-			if err != nil {
-				x.t.Fatal(err)
-			}
-			s.events = append(s.events, ev)
-		}
-		if c.NewHead != "" {
-			rec := *c.Record
-			s.rec = core.AdvanceRecord(s.rec, &store.Commit{Record: &rec, NewHead: c.NewHead})
-			s.rec.Events = uint64(len(s.events))
-		}
-		x.number++
-	}
-	return store.Committed{Now: x.now.UnixMilli(), Unread: s.inbox, Number: x.number}, nil
 }

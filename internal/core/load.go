@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// parseElement reads an element of an inbox. One that is not sealed can have been pushed by whoever has a worker's credentials: it is
-// believed as far as it is the end of an activity. Whether that is outstanding is for fits and stale.
+// parseElement reads an element of an inbox. Any process with a worker's credentials can push one that is not sealed, so that one is
+// accepted only as the end of an activity. Whether that activity is outstanding is for fits and stale.
 func (a *inboxes) parseElement(b []byte) (Unread, error) {
 	el, err := history.ParseElement(b)
 	if err != nil {
@@ -41,12 +41,12 @@ func (a *inboxes) parseElement(b []byte) (Unread, error) {
 	return u, nil
 }
 
-// clockSlack is how far the clock of Redis may be ahead of what the owner knows of it, ms.
+// clockSlack is how far the clock of Redis may be ahead of the owner's last reading of it, ms.
 const clockSlack = 5000
 
 func (a *inboxes) forged(u Unread) Unread {
 	u.Ev, u.forged = nil, true
-	a.met.ForgedInputs.Inc()
+	a.met[CountForgedInputs]++
 	a.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
 	return u
 }
@@ -59,8 +59,8 @@ func (a *inboxes) load(in *instance, op operation) {
 }
 
 // loaded goes on with what the instance was loaded for.
-func (a *inboxes) loaded(in *instance, l store.Loaded, err error) {
-	a.met.Loads.Inc()
+func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
+	a.met[CountLoads]++
 	if err == nil {
 		err = a.inbox.take(in, l)
 	}
@@ -77,7 +77,7 @@ func (a *inboxes) loaded(in *instance, l store.Loaded, err error) {
 		a.resume(in, sawHead)
 	case toFail:
 		a.turns.failByName(in, op.failure)
-	case toPurge, toRelease:
+	case toPurge, toRelease, toOperate:
 		a.inbox.search(in, op)
 	}
 }
@@ -90,7 +90,7 @@ func (a *inboxes) search(in *instance, op operation) {
 }
 
 // take makes memory of what the store has.
-func (a *inboxes) take(in *instance, l store.Loaded) error {
+func (a *inboxes) take(in *instance, l record.Loaded) error {
 	us, err := a.inbox.parseUnread(l.Unread)
 	if err != nil {
 		return err
@@ -106,12 +106,12 @@ func (a *inboxes) take(in *instance, l store.Loaded) error {
 	}
 	state.TakeReleased() // those of the turns before have left, or their gates ask after them
 	in.needsInboxRead = false
-	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Truncated(l.Unread)
+	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, record.Truncated(l.Unread)
 	return in.restoreOutbox(l)
 }
 
-// restoreOutbox finds what the instance has to tell others, or had, the last time that somebody wrote it down.
-func (in *instance) restoreOutbox(l store.Loaded) error {
+// restoreOutbox restores the messages that the record does not have as published.
+func (in *instance) restoreOutbox(l record.Loaded) error {
 	if in.outbox = nil; in.rec == nil {
 		return nil
 	}
@@ -155,9 +155,12 @@ func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
 	case err != nil:
 		a.inbox.unreadable(in, err)
 	case !whole:
-		a.met.Reads.Inc()
-		in.unread, in.cut = inbox, store.Truncated(raw)
+		a.met[CountReads]++
+		in.unread, in.cut = inbox, record.Truncated(raw)
 		a.resume(in, sawHead)
+	case op.goal == toOperate:
+		in.unread, in.cut = inbox, false
+		a.resume(in, sawNothing)
 	case op.goal == toPurge:
 		in.unread = inbox
 		a.removals.purgeFound(in, op)
@@ -187,7 +190,7 @@ func (a *inboxes) takePending(in *instance) {
 // unreadable sorts the errors of reading an instance: what is there and cannot be
 // understood stalls it; anything else passes, and the schedule has the instance still.
 func (a *inboxes) unreadable(in *instance, err error) {
-	if store.Unreadable(err) {
+	if record.Unreadable(err) {
 		a.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
@@ -196,7 +199,7 @@ func (a *inboxes) unreadable(in *instance, err error) {
 }
 
 // PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.
-func PendingCount(id string, l store.Loaded, state *history.State) uint64 {
+func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
 	in := &instance{id: id}
 	in.rec, in.state = l.Record, state
 	if in.restoreOutbox(l) != nil {

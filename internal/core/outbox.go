@@ -1,42 +1,43 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// What an instance tells others travels as their input. Two kinds of debt, see
+// What an instance sends to others reaches them as their input. Two kinds of it are pending, see
 // docs/decisions/0013:
 //
 //   - a message (event, detached start, cancellation of a child, the end that a parent
-//     waits for) is owed until the stream has it. in.outbox has those that memory knows of,
-//     in order; rec.Out and rec.Published say the same in the store, later;
-//   - the start of a child is owed as long as the child is outstanding.
+//     waits for) is pending until the stream has it. in.outbox has those in memory,
+//     in order; rec.Produced and rec.Published record the same in the store, later;
+//   - the start of a child is pending as long as the child is outstanding.
 //
 // Crash points: between commit and publish, between publish and its acknowledgement,
 // between that and the mark in the store. In all of them the schedule has the instance
 // within one reconcile interval, and what is not known to have arrived is sent again.
 
 const (
-	firstRepeats = 3                // looks, before a child's start is repeated, if this tenure has sent it
+	firstRepeats = 3                // reconcile intervals, before a child's start is repeated, if this tenure has sent it
 	lastRepeat   = 10 * time.Minute // the pause doubles up to this
-	repeatBytes  = 4 << 20          // of starts that one look repeats
+	repeatBytes  = 4 << 20          // of starts that one reconciliation repeats
 	publishRetry = time.Second / 2  // after a message or a task could not be published
 
-	shortMessage = 4 << 10 // bytes of a failure that is told in short
+	shortMessage = 4 << 10 // bytes of a failure that is shortened
 )
 
 // pendingMessage is a message that the stream is not known to have.
 type pendingMessage struct {
-	mark   store.Watermark
-	in     queue.OutInput
-	before *queue.OutInput // the start that in takes back; nil: the stream has it
+	mark   record.Watermark
+	in     message.OutInput
+	before *message.OutInput // the start that in takes back; nil: the stream has it
 	// cancels is the mark of the child that in cancels: see descendants.go.
 	cancelMark string
 	inFlight   bool // sent, and not answered
@@ -52,7 +53,7 @@ func newMessages(id string, execution uint64, s *history.State) []*pendingMessag
 	}
 	out := make([]*pendingMessage, len(ms))
 	for i, m := range ms {
-		out[i] = &pendingMessage{mark: store.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
+		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
 		if m.Cancel != nil {
 			depth, _ := s.Started.Parent.Lineage(m.Cancel)
 			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
@@ -63,9 +64,9 @@ func newMessages(id string, execution uint64, s *history.State) []*pendingMessag
 }
 
 // takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
-// in the stream: nobody owes it any more, and a cancellation without it would wait for it in vain. (That
+// in the stream: it is no longer pending then, and a cancellation without it would wait for a start that never comes. (That
 // of an abandoned child is a message of its own.)
-func takenBackStart(id string, s *history.State, m history.Message) *queue.OutInput {
+func takenBackStart(id string, s *history.State, m history.Message) *message.OutInput {
 	if m.Cancel == nil || m.Cancel.Abandon {
 		return nil
 	}
@@ -73,11 +74,13 @@ func takenBackStart(id string, s *history.State, m history.Message) *queue.OutIn
 	return &start
 }
 
-// asInput is what another instance is told.
-func asInput(id string, s *history.State, m history.Message) queue.OutInput {
+// asInput is a message as the input of its receiver.
+func asInput(id string, s *history.State, m history.Message) message.OutInput {
 	switch e := m.Event.(type) {
 	case *history.EventSent:
-		return sent(id, e)
+		return sent(id, s.Started, e)
+	case *history.Broadcast:
+		return broadcast(id, s.Started, e, m.To)
 	case *history.ChildScheduled:
 		return childStart(id, s.Started, e)
 	case *history.ChildCancelRequested:
@@ -85,33 +88,55 @@ func asInput(id string, s *history.State, m history.Message) queue.OutInput {
 		if by == "" {
 			by = id
 		}
-		return queue.OutInput{Instance: m.Cancel.Instance, Kind: queue.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
+		return message.OutInput{Instance: m.Cancel.Instance, Kind: message.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
 	default:
 		return done(s.Started.Parent, m.Event)
 	}
 }
 
 // sent is an event from the instance id, alone or with the start of its receiver.
-func sent(id string, e *history.EventSent) queue.OutInput {
+func sent(id string, from *history.Started, e *history.EventSent) message.OutInput {
+	var headers history.Headers
+	if from.Headers != "" {
+		headers = from.Headers.Outgoing(history.EventSpan(history.Identity{Instance: id, Origin: from.Origin, Execution: from.Execution}, e.ID))
+	}
 	if s := e.Start; s != nil {
-		return queue.OutInput{
-			Instance: e.Instance, Kind: queue.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id,
-			Event: &queue.OutEvent{Name: e.Name, Payload: e.Payload},
+		return message.OutInput{
+			Instance: e.Instance, Kind: message.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id, Headers: headers,
+			Event: &message.OutEvent{Name: e.Name, Payload: e.Payload},
 		}
 	}
-	return queue.OutInput{Instance: e.Instance, Kind: queue.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id}
+	return message.OutInput{Instance: e.Instance, Kind: message.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id, Headers: headers}
 }
 
-// done tells a parent how its child has ended.
-func done(p *history.Parent, end history.Event) queue.OutInput {
-	d := &queue.Done{Scheduled: p.Event, Effect: p.Effect}
+// broadcast is the message of a broadcast to one of its instances, on behalf of the client that has started the sender. One
+// for a child has its effect for an id: the instance that has the name later may get another.
+func broadcast(id string, from *history.Started, e *history.Broadcast, to string) message.OutInput {
+	out := message.OutInput{
+		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, history.BroadcastID(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
+		Operate: message.Operate{Stop: e.Stop, Start: e.Start, To: e.To},
+	}
+	switch e.Verb {
+	case history.BroadcastEvent:
+		out.Kind, out.Name, out.Payload = message.KindEvent, e.Name, e.Payload
+	case history.BroadcastCancel:
+		out.Kind, out.Name = message.KindCancel, ""
+	case history.BroadcastPurge:
+		out.Kind, out.Name, out.Force = message.KindPurge, "", e.Force
+	}
+	return out
+}
+
+// done is the message to a parent about the end of its child.
+func done(p *history.Parent, end history.Event) message.OutInput {
+	d := &message.Done{Scheduled: p.Event, Effect: p.Effect}
 	d.Result, d.Failure, _ = outcome(end)
-	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: d}
+	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: d}
 }
 
-// childStart is the start of a child, or of somebody detached, by the execution that has begun as s.
-func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
-	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
+// childStart is the start of a child, or of a detached instance, by the execution that has begun as s.
+func childStart(id string, s *history.Started, e *history.ChildScheduled) message.OutInput {
+	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: s.Headers.Outgoing([8]byte{})}
 	if !e.Detached {
 		depth, above := s.Parent.Lineage(e)
 		out.Parent = &history.Parent{
@@ -121,7 +146,7 @@ func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.
 	return out
 }
 
-// enqueue sends what a turn has decided to tell others.
+// enqueue adds the messages that a turn has decided to the outbox, and sends them.
 func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
 	in.outbox = append(in.outbox, ds...)
 	in.trimAcked()
@@ -131,20 +156,22 @@ func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
 // trimAcked takes out what the stream has, up to the first that it may lack.
 func (in *instance) trimAcked() {
 	for len(in.outbox) > 0 && in.outbox[0].acked {
-		in.sent = in.outbox[0].mark
+		if mark := in.outbox[0].mark; len(in.outbox) == 1 || in.outbox[1].mark != mark { // the last of a broadcast
+			in.sent = mark
+		}
 		in.outbox[0] = nil
 		in.outbox = in.outbox[1:]
 	}
 }
 
-// outgoing is an input on its way to another instance.
+// outgoing is an input in transit to another instance.
 type outgoing struct {
 	why     sendReason
 	from    *instance // as it was: it may have been parked or forgotten since
-	in      queue.OutInput
+	in      message.OutInput
 	message *pendingMessage         // of sendPending and sendStartBefore
 	start   *history.ChildScheduled // of sendStart
-	short   bool                    // it is told in short, because all of it did not fit into a message
+	short   bool                    // it is shortened, because all of it did not fit into a message
 }
 
 // sendReason is what an input is published for.
@@ -152,9 +179,10 @@ type sendReason uint8
 
 const (
 	sendPending     sendReason = iota + 1
-	sendStartBefore            // the start that an owed cancellation takes back
+	sendStartBefore            // the start that a pending cancellation takes back
 	sendStart                  // of a child
 	sendReply                  // to the parent behind a start
+	sendUndo                   // to a child whose start a rewind does not keep
 )
 
 // outbox has what instances send to others.
@@ -164,7 +192,7 @@ type outbox struct {
 	underway map[uint64]*outgoing // what the stream has not answered
 }
 
-// repeatStartsNow asks at once for the children of whom this tenure knows nothing: it had to wait until it had
+// repeatStartsNow asks at once for the children that this tenure has not asked for yet: it had to wait until it had
 // read what has been answered already.
 func (a *outbox) repeatStartsNow() {
 	a.turns.turnObservers()
@@ -176,7 +204,7 @@ func (a *outbox) repeatStartsNow() {
 	}
 }
 
-// flushOutbox sends what is owed and not under way.
+// flushOutbox sends the messages that are neither in flight nor acknowledged.
 func (a *outbox) flushOutbox(in *instance) {
 	for _, o := range in.outbox {
 		if !o.inFlight && !o.acked {
@@ -195,7 +223,7 @@ func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
 }
 
 // inShort is the end of a child in a few words.
-func inShort(child string, d *queue.Done, why error) *queue.Done {
+func inShort(child string, d *message.Done, why error) *message.Done {
 	f := &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,
 		Message: fmt.Sprintf("child %s has completed, and its result can not be told: %v; let it give less, or keep it elsewhere", child, why),
@@ -204,29 +232,29 @@ func inShort(child string, d *queue.Done, why error) *queue.Done {
 		f.Code, f.Permanent = is.Code, is.Permanent
 		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", text.Shorten(is.Message, shortMessage), child, why)
 	}
-	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
+	return &message.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }
 
 // publish publishes an input.
 func (a *outbox) publish(out *outgoing) {
-	out.in.Sender = queue.SenderOrchestrator
+	out.in.Sender = message.SenderOrchestrator
 	a.publishing++
-	a.met.Told.Inc()
+	a.met[CountTold]++
 	n := a.nextNumber()
 	a.outbox.underway[n] = out
 	a.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
 }
 
-// messagePublished takes the stream's answer. An end that does not fit into a message is told in short: without any its parent would
+// messagePublished takes the stream's answer. An end that does not fit into a message is shortened: without any its parent would
 // wait forever.
 func (a *outbox) messagePublished(number uint64, err error) {
 	out := a.outbox.underway[number]
 	delete(a.outbox.underway, number)
 	a.publishing--
 	if err != nil {
-		a.met.PublishErrors.Inc()
+		a.met[CountPublishErrors]++
 	}
-	if out.in.Kind == queue.KindDone && unsendable(err) && !out.short {
+	if out.in.Kind == message.KindDone && unsendable(err) && !out.short {
 		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
 		a.outbox.publish(out)
@@ -236,7 +264,7 @@ func (a *outbox) messagePublished(number uint64, err error) {
 	case sendPending:
 		a.outbox.acknowledged(out.from, out.message, err)
 	case sendStartBefore:
-		if err != nil { // if it can never be sent, there is nobody to be told
+		if err != nil { // if it can never be sent, there is no child to cancel
 			a.outbox.acknowledged(out.from, out.message, err)
 			return
 		}
@@ -244,6 +272,8 @@ func (a *outbox) messagePublished(number uint64, err error) {
 		a.outbox.sendMessage(out.from, out.message)
 	case sendStart:
 		a.outbox.childStarted(out.from, out.start, err)
+	case sendUndo:
+		a.operators.undone(out.from, err)
 	case sendReply:
 		if err != nil {
 			a.log.Debug("a parent could not be answered; it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
@@ -281,10 +311,10 @@ func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
 	}
 }
 
-// unsendable reports an error that no further attempt mends: what is to be said does not fit into a message of this
-// server, or is none.
+// unsendable reports an error that no further attempt mends: the message is larger than this
+// server allows, or it is malformed.
 func unsendable(err error) bool {
-	return errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrMalformed) || errors.Is(err, queue.ErrBadInstance) || errors.Is(err, queue.ErrBadName)
+	return errors.Is(err, message.ErrTooLarge) || errors.Is(err, message.ErrMalformed) || errors.Is(err, message.ErrBadInstance) || errors.Is(err, message.ErrBadName)
 }
 
 // retrySoon has what could not be published, or asked, tried again, unless the instance has been parked or forgotten by then.
@@ -334,8 +364,8 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 	a.outbox.retrySoon(in, publishRetry)
 }
 
-// repeatChildStarts repeats the starts of the children whose end has not been told, if it is time.
-// Nobody is asked before what has been answered already has been read.
+// repeatChildStarts repeats the starts of the children whose end has not been received, if it is time.
+// No start is repeated before what has been answered already has been read.
 func (a *outbox) repeatChildStarts(in *instance) {
 	a.outbox.flushOutbox(in)
 	now := a.clock.now()
@@ -354,7 +384,7 @@ func (a *outbox) repeatChildStarts(in *instance) {
 		e := in.state.Child(id)
 		size += len(e.Payload.Data) + 512
 		in.lastRepeated = id
-		a.met.Asked.Inc()
+		a.met[CountAsked]++
 		a.outbox.startChild(in, in.state.Started, e)
 	}
 	in.lastRepeated = 0
@@ -409,15 +439,15 @@ func (in *instance) forgetSettled(t *turn) {
 
 func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.Look }
 
-// reply tells the parent behind a start that this instance is not its child, or how it has ended. It
+// reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
-func (a *outbox) reply(in *instance, msg queue.OutInput) {
+func (a *outbox) reply(in *instance, msg message.OutInput) {
 	a.outbox.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
 
 // notePublished notes what a reconciliation has written.
-func (in *instance) notePublished(m store.Watermark) {
-	if m != (store.Watermark{}) && in.rec != nil {
+func (in *instance) notePublished(m record.Watermark) {
+	if m != (record.Watermark{}) && in.rec != nil {
 		in.rec.Published = m
 	}
 }

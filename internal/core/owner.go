@@ -2,19 +2,18 @@ package core
 
 import (
 	"cmp"
+	"container/list"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Config are those of all owners of a process.
@@ -26,6 +25,7 @@ type Config struct {
 	FailDiverged bool             // rather than to suspend them
 	Programs     *author.Registry `json:"-"` // which is immutable
 	Global       *history.Policy  // of every action without one; nil: none
+	Elsewhere    bool             // other processes may have code that Programs lacks: see elsewhere.go
 }
 
 // Owner decides for one tenure of one partition. It does no I/O: it handles messages, one at a time, and collects effects. See the
@@ -39,7 +39,7 @@ type Owner struct {
 	number  uint64 // of the last effect that has one
 
 	instances map[string]*instance
-	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
+	parked    parked
 
 	clock      clock
 	busy       int // instances with a request or a turn outstanding
@@ -60,6 +60,7 @@ type parts struct {
 	leases    leases    // what has been dispatched, and does not end
 	notices   notices   // what limits report, and those of the partition
 	removals  removals  // what is stalled, or purged
+	operators operators // what operators request
 }
 
 // Beginning is what an owner begins with.
@@ -76,23 +77,23 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	a.log = logger{a}
 	a.clock.tick(now)
 	a.clock.set(a.clock.wall.UnixMilli())
-	// NewLRU refuses only sizes below one.
-	a.parked, _ = simplelru.NewLRU(max(cfg.Parked, 1), a.evicted)
+	a.parked = parked{limit: max(cfg.Parked, 1), at: make(map[string]*list.Element)}
 	a.parts = parts{
-		schedule:  schedule{Owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]int64)}},
+		schedule:  schedule{Owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{Owner: a},
 		turns:     turns{Owner: a, observers: make(map[string]bool)},
-		admission: admission{Owner: a, policies: Policies{Set: &limiter.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+		admission: admission{Owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
-			Owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(),
+			Owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
 		outbox: outbox{Owner: a, underway: make(map[uint64]*outgoing)},
 		leases: leases{
 			Owner: a, unserved: make(map[string]bool), ages: make(map[uint64]*unsureTasks), fleet: make(map[uint64]*unclaimed),
 		},
-		notices:  notices{Owner: a, visits: make(map[string]*visit)},
-		removals: removals{Owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
+		notices:   notices{Owner: a, visits: make(map[string]*visit)},
+		removals:  removals{Owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
+		operators: operators{Owner: a, held: make(map[string]heldInbox)},
 	}
 	return a
 }
@@ -115,7 +116,8 @@ func (a *Owner) Step(now time.Time, m *Message) []Effect {
 	a.effects = a.effects[:0]
 	a.clock.tick(now)
 	switch m.Kind {
-	case InstanceLoaded, InboxRead, HeadRead, TurnDone, TurnBlocked, CommitAnswered, commitRetryDue, Reconciled, PurgeAnswered, WipeFound, Wiped:
+	case InstanceLoaded, InboxRead, HeadRead, TurnDone, TurnBlocked, CommitAnswered, commitRetryDue, Reconciled, PurgeAnswered, WipeFound, Wiped,
+		HistoryRead, RewindAnswered, CodeFound:
 		if in := a.instances[m.ID]; in != nil && in.phase.busy() {
 			a.answered(in, m)
 		} else {
@@ -135,20 +137,26 @@ func (a *Owner) Step(now time.Time, m *Message) []Effect {
 		a.commits.waiters.add(m.ID, m.Body.(string), a.clock.now())
 	case StatusAwaited:
 		a.commits.watchers.add(m.ID, m.Body.(string), a.clock.now())
+	case UpdateAwaited:
+		a.commits.updaters.add(m.ID, m.Body.(string), a.clock.now())
 	case WatchExtended:
 		a.commits.watched = m.Body.(time.Time)
+	case CodeJoined:
+		a.removals.codeJoined()
+	case RetryRequested:
+		a.removals.tryAgain(m.ID)
 	case WakeupsDue:
 		a.schedule.pollAt = now.Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
 		a.schedule.poll()
 	case DueRead:
-		a.schedule.dueRead(m.Body.(store.DueSet), m.Err)
+		a.schedule.dueRead(m.Body.(record.DueSet), m.Err)
 	case TasksLost:
 		a.leases.lost = m.Body.(time.Time)
 		a.leases.reconcile()
 	case ScheduleRead:
 		a.leases.scheduleRead(m.Body.([]string), m.Err)
 	case HorizonAnswered:
-		a.schedule.answeredHorizon(m.Body.(queue.Accepted), m.Err)
+		a.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err)
 	}
 	a.schedule.startDeferred()
 	return a.effects
@@ -166,7 +174,7 @@ func (a *Owner) NextPoll() time.Time { return a.schedule.pollAt }
 // Underway returns how many instances have a request or a turn outstanding, and how many publishes are not acknowledged.
 func (a *Owner) Underway() (instances, publishes int) { return a.busy, a.publishing }
 
-// Unfinished tells what the next owner has to repair; nil: there is nothing.
+// Unfinished reports what the next owner has to repair; nil: there is nothing.
 func (a *Owner) Unfinished() error { return a.schedule.unfinished() }
 
 // sorted returns the keys of a map in order: what an owner does follows from its messages alone.
@@ -212,7 +220,7 @@ func (a *Owner) answered(in *instance, m *Message) {
 	o := in.outstanding
 	switch m.Kind {
 	case InstanceLoaded:
-		a.inbox.loaded(in, m.Body.(store.Loaded), m.Err)
+		a.inbox.loaded(in, m.Body.(record.Loaded), m.Err)
 	case InboxRead:
 		a.inbox.inboxRead(in, m.Body.([][]byte), m.Err)
 	case HeadRead:
@@ -230,6 +238,12 @@ func (a *Owner) answered(in *instance, m *Message) {
 		a.leases.reconciled(in, &o, m.Looked, m.Err)
 	case PurgeAnswered:
 		a.removals.purgeAnswered(in, o.removal, m.Body.(int64), m.Err)
+	case CodeFound:
+		a.admission.codeFound(in, m.Body.(*FoundCode))
+	case HistoryRead:
+		a.operators.historyRead(in, m.Body.(record.RewindSource), m.Err)
+	case RewindAnswered:
+		a.operators.rewound(in, m.Committed, m.Err)
 	case WipeFound:
 		a.removals.wipeFound(in, m.Body.(*Wipe), m.Err)
 	default: // wiped
@@ -250,7 +264,7 @@ func (a *Owner) published(m *Message) {
 		a.commits.resend(m.Body.(bool))
 	case paceDue:
 		if in := a.instances[m.ID]; in != nil {
-			in.pacing = false
+			in.pace.waiting = false
 			a.advance(in)
 		}
 	case QueueAgeRead:
@@ -269,7 +283,7 @@ func (a *Owner) nextNumber() uint64 {
 	return a.number
 }
 
-// fail ends the tenure: what memory believes is not what the store has.
+// fail ends the tenure: what memory assumes is not what the store has.
 func (a *Owner) fail(err error) {
 	if a.err == nil {
 		a.err = err
@@ -279,10 +293,10 @@ func (a *Owner) fail(err error) {
 // storeFailed sorts an error of the store: what ends the tenure, and what will pass.
 func (a *Owner) storeFailed(what string, err error) {
 	switch {
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
+	case errors.Is(err, record.ErrFenced), errors.Is(err, record.ErrRolledBack):
 		a.fail(fmt.Errorf("%s: %w", what, err))
 	default:
-		a.met.StoreErrors.Inc()
+		a.met[CountStoreErrors]++
 		reportFailure(a.log, "redis request failed, retrying", err, "operation", what)
 	}
 }
@@ -298,15 +312,17 @@ func (a *Owner) instance(id string) *instance {
 }
 
 // park puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
-// its messages says so first: it would send them again at every look, for longer than their receivers remember.
+// its messages records that first: it would send them again at every reconciliation, for longer than their receivers remember.
 func (a *Owner) park(in *instance) {
 	switch {
 	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
-	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory knows it; it waits for inputs
-	case in.resident && !in.status().Ended():
+	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory has it; it waits for inputs
+	case in.resident && !in.heavy && !in.status().Ended():
 		in.wakeupDue = false
-		a.parked.Add(in.id, in)
-	case len(in.outbox) > 0: // on its way; the stream's answer puts it away
+		if last := a.parked.add(in); last != nil {
+			a.forget(last)
+		}
+	case len(in.outbox) > 0: // in flight; the stream's answer puts it away
 	case in.rec != nil && in.rec.Published.Before(in.sent):
 		in.wakeupDue = true
 		a.advance(in)
@@ -315,21 +331,14 @@ func (a *Owner) park(in *instance) {
 	}
 }
 
-// evicted is called by the LRU when an instance has left it: because it is used (then it is
-// busy), or because there are too many.
-func (a *Owner) evicted(_ string, in *instance) {
-	if !in.phase.busy() {
-		a.forget(in)
-	}
-}
-
 // forget takes an instance out of memory.
 func (a *Owner) forget(in *instance) {
 	delete(a.instances, in.id)
+	a.parked.remove(in.id)
 	a.unload(in)
 }
 
-// unload forgets what memory believes of an instance and ends its coroutines. The next step loads it.
+// unload forgets what memory assumes of an instance and ends its coroutines. The next step loads it.
 func (a *Owner) unload(in *instance) {
 	a.unloadCode(in)
 	in.memory, in.pending.inputs = memory{}, nil
@@ -357,7 +366,7 @@ func (a *Owner) end() {
 	}
 	clear(a.instances)
 	a.notices.forgetGates()
-	a.met.Held.Add(-float64(len(a.schedule.horizon.held)))
+	a.met[CountHeld] += -float64(len(a.schedule.horizon.held))
 	a.leaving = true
 }
 
@@ -371,13 +380,13 @@ func (a *Owner) to(in *instance, p Phase) {
 	switch {
 	case p.busy() && !was:
 		a.busy++
-		a.parked.Remove(in.id)
+		a.parked.remove(in.id)
 	case was && !p.busy():
 		a.busy--
 		in.outstanding = outstanding{}
 	}
 	if p.showsInbox() {
-		in.pending.stale = false
+		in.pending.stale, in.pending.seq = false, 0
 	}
 }
 
@@ -389,7 +398,7 @@ func (a *Owner) resume(in *instance, saw sight) {
 	}
 	switch {
 	case saw == sawHead:
-		in.needsInboxRead = in.pending.stale && len(in.unread) == 0
+		in.needsInboxRead = in.pending.stale && (len(in.unread) == 0 || in.missed())
 	case saw >= 0:
 		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)
 	}
@@ -424,7 +433,9 @@ func (a *Owner) advance(in *instance) {
 		in.needsInboxRead = false
 		a.emit(Effect{Kind: ReadInbox, ID: in.id})
 	default:
-		a.notices.applyNotices(in)
+		if !in.rewinding() {
+			a.notices.applyNotices(in)
+		}
 		a.next(in)
 	}
 }
@@ -436,6 +447,8 @@ func (a *Owner) next(in *instance) {
 		a.notices.confirmOrphans(in)
 	case in.purgeNext() != nil:
 		a.removals.purgeRequested(in, in.purgeNext())
+	case a.operators.requestNext(in):
+		a.operators.requested(in, 0)
 	case in.status().Ended():
 		a.commits.discard(in)
 	case in.previousHasPending():
@@ -450,8 +463,16 @@ func (a *Owner) next(in *instance) {
 		a.turns.failByName(in, &history.Failure{
 			Code: history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs or %d MiB of them (%d MiB before its start); inputs come faster than the orchestration reads them",
-				in.id, store.InboxBound, store.InboxBytes>>20, store.EarlyBytes>>20),
+				in.id, record.InboxBound, record.InboxBytes>>20, record.EarlyBytes>>20),
 		})
+	case in.importing() != nil:
+		a.turns.importInstance(in, in.importing())
+	case in.paused():
+		a.operators.whilePaused(in)
+	case a.operators.terminatedEarly(in):
+	case a.turns.beforeStart(in): // it waits, or has been ended
+	case a.turns.runTimedOut(in):
+		a.turns.endTimedOut(in)
 	case in.rejection.Kind != 0 && a.admission.rejectionDue(in):
 		a.admission.rejectStart(in)
 	case in.continues() && a.turns.atBoundary(in): // it waits, or has been ended
@@ -461,6 +482,7 @@ func (a *Owner) next(in *instance) {
 		a.turns.turn(in)
 	case len(in.notices) > 0 && len(in.unread) == 0: // else they wait with what is unread
 		a.notices.confirmOrphans(in)
+	case in.wakeupDue && a.schedule.justHeld(in): // until reachHorizon
 	case in.wakeupDue:
 		a.leases.reconcileLeases(in)
 	default:

@@ -12,10 +12,10 @@ type Phase uint8
 // Phases.
 const (
 	Absent         Phase = iota // memory has nothing of what the store has
-	loading                     // all of it; op.goal says what for
+	loading                     // all of it; op.goal is the purpose
 	idle                        // memory has what the store has
 	reading                     // the head of the inbox
-	searching                   // the whole inbox; op.goal says what for
+	searching                   // the whole inbox; op.goal is the purpose
 	turning                     // the turner has it
 	admittingStart              // its start is at a limit
 	admitting                   // what its turn has scheduled is at limits
@@ -27,15 +27,20 @@ const (
 	keepingEarly                // inputs wait for its start
 	releasing                   // tickets that it may not want
 	purging                     // all of it is being removed
+	readingHistory              // for a rewind
+	undoing                     // children whose starts a rewind does not keep
+	rewinding                   // its next execution begins with kept events
 	findingWipe                 // a forced purge in front of an instance that cannot be read
 	wiping                      // which is being removed
+	findingCode                 // of a start whose orchestration this process does not have
 )
 
 var phases = [...]string{
 	Absent: "absent", loading: "loading", idle: "idle", reading: "reading", searching: "searching", turning: "turning",
 	admittingStart: "admitting start", admitting: "admitting", committing: "committing", reconciling: "reconciling", settling: "settling",
 	fetchingHead: "fetching head", suspending: "suspending", keepingEarly: "keeping early inputs", releasing: "releasing tickets",
-	purging: "purging", findingWipe: "finding wipe", wiping: "wiping",
+	purging: "purging", readingHistory: "reading history", undoing: "undoing children", rewinding: "rewinding", findingWipe: "finding wipe", wiping: "wiping",
+	findingCode: "finding code",
 }
 
 func (p Phase) String() string { return phases[p] }
@@ -46,12 +51,12 @@ func (p Phase) busy() bool { return p != Absent && p != idle }
 // showsInbox reports that the answer to the request of the phase has the head of the inbox.
 func (p Phase) showsInbox() bool { return p == loading || p == reading || p == committing }
 
-// transitions are the legal ones. Every request ends in idle, or in absent if its answer leaves nothing that may be believed; the next
+// transitions are the legal ones. Every request ends in idle, or in absent if its answer leaves nothing that may be assumed; the next
 // step of the instance begins from there, so an answer cannot begin two.
 var transitions = [...][]Phase{
 	Absent:         {idle, loading, fetchingHead, findingWipe, wiping},
 	loading:        {idle, Absent},
-	idle:           {Absent, reading, searching, turning, admittingStart, committing, reconciling, settling, suspending, keepingEarly, releasing, purging, findingWipe, wiping},
+	idle:           {Absent, reading, searching, turning, admittingStart, committing, reconciling, settling, suspending, keepingEarly, releasing, purging, readingHistory, undoing, rewinding, findingWipe, wiping, findingCode},
 	reading:        {idle, Absent},
 	searching:      {idle, Absent},
 	turning:        {idle, admitting, committing},
@@ -65,8 +70,12 @@ var transitions = [...][]Phase{
 	keepingEarly:   {idle, Absent},
 	releasing:      {idle, Absent},
 	purging:        {idle},
+	readingHistory: {idle},
+	undoing:        {idle},
+	rewinding:      {idle},
 	findingWipe:    {idle, Absent},
 	wiping:         {idle},
+	findingCode:    {idle},
 }
 
 // transition moves the instance to a phase.

@@ -1,26 +1,26 @@
 package core
 
 import (
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Policies are those that are set at run time, and the one of every action without one.
 type Policies struct {
-	Set    *limiter.Overrides
+	Set    *limit.Overrides
 	Global *history.Policy // nil: none
 }
 
 // inForce finds the policy for an action; false: it has none. Only what enters anew brings one; all others leave the gate's own.
-func (p Policies) inForce(action string, d history.Declared) (limiter.InForce, bool) {
+func (p Policies) inForce(action string, d history.Declared) (limit.InForce, bool) {
 	if len(p.Set.Policies) == 0 && p.Global == nil && d == (history.Declared{}) { // as most
-		return limiter.InForce{}, false
+		return limit.InForce{}, false
 	}
 	return p.resolve(action, d)
 }
 
 // resolve gives the policy that is in force now; one that limits nothing, if there is none.
-func (p Policies) resolve(action string, d history.Declared) (limiter.InForce, bool) {
+func (p Policies) resolve(action string, d history.Declared) (limit.InForce, bool) {
 	o := p.Set
 	f, ok := o.Resolve(action, d, p.Global)
 	f.Version, f.Declared = o.Version+1, d // 0 is for what has none
@@ -31,10 +31,10 @@ func (p Policies) resolve(action string, d history.Declared) (limiter.InForce, b
 }
 
 // Newer is the policy in force for a gate, if it is newer than that version of it.
-func (p Policies) Newer(gate string, version uint64, d history.Declared) *limiter.InForce {
+func (p Policies) Newer(gate string, version uint64, d history.Declared) *limit.InForce {
 	if version > p.Set.Version {
 		return nil
 	}
-	f, _ := p.resolve(limiter.Action(gate), d) // none: nothing is limited any more
+	f, _ := p.resolve(limit.Action(gate), d) // none: nothing is limited any more
 	return &f
 }

@@ -6,23 +6,22 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Removing an instance.
 //
-//	running ──purge, forced──▶ cancelled, by name ──▶ ended ──everything told──▶ purged: one script
+//	running ──purge, forced──▶ cancelled, by name ──▶ ended ──everything sent──▶ purged: one script
 //	   └──purge──▶ refused, and answered             ended ──purge, or its retention is over──┘
 //
 // A purge is an input like others: it takes effect when what came before it has, and it
 // stays at the head of the inbox until the script has removed the instance, and
 // takes it out. A crash anywhere before that finds it there again; after it nothing is
 // there that could bring the instance back, for what was ingested is behind the position.
-// What came behind the purge is for whoever has the id next.
+// What came behind the purge is for the next incarnation.
 //
 // An instance that is stalled does not come to its purge by itself. A forced one overtakes
 // what it cannot read; see wipe.go for the one of which record, history or inbox cannot be read.
@@ -36,15 +35,15 @@ const defaultRetention = 72 * time.Hour
 const childLooks = 6
 
 // of gives the time for a status; ok is false for one that is kept forever, or has not ended.
-func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
+func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
 	switch s {
-	case store.Completed:
+	case record.Completed:
 		d = r.Completed
-	case store.Failed:
+	case record.Failed:
 		d = r.Failed
-	case store.Cancelled:
+	case record.Cancelled:
 		d = r.Cancelled
-	case store.Pending, store.Running:
+	case record.Pending, record.Running, record.Paused:
 		return 0, false
 	}
 	if d == 0 {
@@ -61,7 +60,7 @@ type removals struct {
 }
 
 // keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
-func (a *removals) keptUntil(rec *store.Record) int64 {
+func (a *removals) keptUntil(rec *record.Record) int64 {
 	if rec == nil || !rec.Status.Ended() {
 		return 0
 	}
@@ -75,7 +74,7 @@ func (a *removals) keptUntil(rec *store.Record) int64 {
 	return rec.Ended + d.Milliseconds()
 }
 
-// retired reports whether nobody is to keep the instance any longer.
+// retired reports whether the instance need not be kept any longer.
 func (a *removals) retired(in *instance) bool {
 	return len(in.outbox) == 0 && a.schedule.isDue(in.id, a.removals.keptUntil(in.rec))
 }
@@ -92,16 +91,16 @@ func (in *instance) purgeNext() *history.PurgeRequested {
 // purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
 func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
-	case in.rec == nil, in.unread[0].Before(in.rec.Origin): // for who had the id before; or the start was forgotten, and comes again
+	case in.rec == nil, in.unread[0].Before(in.rec.Origin), !in.purgedBy(p): // of an earlier incarnation; or the start was forgotten, and comes again
 		a.commits.takeOut(in, 1)
 	case in.status().Ended() && len(in.outbox) > 0:
-		a.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be told
+		a.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
 	case in.status().Ended():
 		a.removals.purge(in, p, in.unread[0].ID)
 	case !p.Force:
-		a.met.Dropped.Inc()
-		a.commits.answer(p.Reply, request.Answer{Instance: in.id, Problem: &request.Problem{
-			Code: request.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
+		a.met[CountDropped]++
+		a.commits.answer(p.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{
+			Code: message.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
 		}})
 		a.commits.takeOut(in, 1)
 	default:
@@ -112,11 +111,16 @@ func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 // forcedPurge finds the first forced purge among what is unread.
 func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	for i, u := range in.unread {
-		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.Before(in.rec.Origin)) {
+		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.Before(in.rec.Origin)) && in.purgedBy(p) {
 			return i, p
 		}
 	}
 	return 0, nil
+}
+
+// purgedBy reports a purge that is for this instance: one of a parent is for the start that it names.
+func (in *instance) purgedBy(p *history.PurgeRequested) bool {
+	return p.Of == "" || in.rec != nil && in.rec.Parent != nil && in.rec.Parent.Effect == p.Of
 }
 
 // purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory has
@@ -129,9 +133,14 @@ func (a *removals) purgeStalled(in *instance, op operation) {
 
 func (a *removals) purgeFound(in *instance, op operation) {
 	n, p := in.forcedPurge()
+	if at, r := in.urgent(); p == nil && r != nil {
+		delete(a.removals.stalls, in.id)
+		a.operators.requested(in, at)
+		return
+	}
 	if p == nil {
-		in.cut = len(in.unread) > store.UnreadBatch
-		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
+		in.cut = len(in.unread) > record.UnreadBatch
+		in.unread = in.unread[:min(len(in.unread), record.UnreadBatch)]
 		a.removals.deferInstance(in, op.kind, op.why)
 		return
 	}
@@ -164,7 +173,7 @@ func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *hi
 	return why, &history.Cancelled{Failure: *author.ToFailure(why), By: p.By, Text: p.Text}
 }
 
-// notBegun tells the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
+// notBegun notifies the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
 // child again.
 func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
 	for _, u := range inputs {
@@ -179,7 +188,7 @@ func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Un
 func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
 	a.to(in, purging)
 	r := &removal{
-		purge: &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped},
+		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
 	}
 	if p == nil { // its time is over
@@ -194,20 +203,20 @@ func (a *removals) purgeAnswered(in *instance, r *removal, now int64, err error)
 	switch {
 	case err == nil:
 		a.sawClock(now)
-		a.met.Purged.Inc()
-		a.commits.publishChange(in, queue.Change{Status: request.StatusPurged, Was: string(in.status())}, now)
+		a.met[CountPurged]++
+		a.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
 		if p := r.asked; p != nil {
 			a.removals.notBegun(in, p, r.dropped)
-			a.commits.answer(p.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
+			a.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 		}
-	case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
-		a.met.Conflicts.Inc()
+	case errors.Is(err, record.ErrConflict): // perhaps the reply of an earlier try was lost
+		a.met[CountConflicts]++
 	default: // ErrRolledBack among them
 		a.storeFailed("purge of "+in.id, err)
 	}
 	late := len(in.pending.inputs) > 0 || in.pending.stale
 	delete(a.removals.forced, in.id)
-	a.removals.removed(in, errors.Is(err, store.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+	a.removals.removed(in, errors.Is(err, record.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
 }
 
 // removed forgets an instance that a script has removed, and looks at what came behind the purge.

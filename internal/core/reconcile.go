@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -44,30 +44,33 @@ func (a *leases) reconcileLeases(in *instance) {
 
 func (a *leases) reconcileChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), maxLeases)]
-	l := &store.Reconciliation{
+	l := &record.Reconciliation{
 		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.cfg.MaxClaims, Wakeup: a.commits.nextWakeup(in, in.state),
 		Published: in.sent,
-		Leases:    make([]store.Lease, len(now)),
+		Leases:    make([]record.Lease, len(now)),
+	}
+	if in.paused() || in.delayed() != nil {
+		l.InboxHold = record.HoldKnown(a.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
 	}
 	if a.removals.stalls[in.id] != nil {
-		l.Stalled = store.NotStalled // it has come as far as a reconciliation
+		l.Stalled = record.NotStalled // it has come as far as a reconciliation
 	}
 	for i, id := range now {
-		l.Leases[i] = store.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
+		l.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
 	in.outstanding.rest = ids[len(now):]
 	a.leases.sendReconciliation(in, l)
 }
 
-// sendReconciliation sends a reconciliation, for what the phase of the instance says.
-func (a *leases) sendReconciliation(in *instance, r *store.Reconciliation) {
-	a.met.Looks.Inc()
+// sendReconciliation sends a reconciliation for the purpose that the phase of the instance stands for.
+func (a *leases) sendReconciliation(in *instance, r *record.Reconciliation) {
+	a.met[CountLooks]++
 	in.outstanding.recon = r
 	a.emit(Effect{Kind: ReconcileWith, ID: in.id, phase: in.phase, Recon: r})
 }
 
 // reconciled takes the answer of a reconciliation.
-func (a *leases) reconciled(in *instance, r *outstanding, got store.Reconciled, err error) {
+func (a *leases) reconciled(in *instance, r *outstanding, got record.Reconciled, err error) {
 	if err != nil {
 		a.leases.notReconciled(in, err)
 		return
@@ -83,6 +86,10 @@ func (a *leases) reconciled(in *instance, r *outstanding, got store.Reconciled, 
 		a.leases.found(in, got)
 		if len(r.rest) > 0 {
 			a.leases.reconcileChunk(in, r.rest)
+			return
+		}
+		if a.operators.seenHeld(in, got.Unread) {
+			a.resume(in, sawNothing)
 			return
 		}
 	case settling:
@@ -108,8 +115,8 @@ func (a *leases) reconciled(in *instance, r *outstanding, got store.Reconciled, 
 func (a *leases) notReconciled(in *instance, err error) {
 	a.to(in, idle)
 	a.unload(in)
-	if errors.Is(err, store.ErrConflict) { // memory was wrong
-		a.met.Conflicts.Inc()
+	if errors.Is(err, record.ErrConflict) { // memory was wrong
+		a.met[CountConflicts]++
 		a.leases.doubt()
 		a.schedule.wake(in.id)
 		return
@@ -119,36 +126,36 @@ func (a *leases) notReconciled(in *instance, err error) {
 }
 
 // found acts on the state of the leases.
-func (a *leases) found(in *instance, got store.Reconciled) {
+func (a *leases) found(in *instance, got record.Reconciled) {
 	waiting := make(map[string][]*history.ActivityScheduled)
-	var doubts map[string][]queue.Hint
+	var doubts map[string][]message.Hint
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
 		switch l.Status {
-		case store.LeaseUnclaimed:
+		case record.LeaseUnclaimed:
 			switch {
-			case l.ReturnedAt > got.Now: // given back for later
-			case l.ReturnedAt > a.commits.sent[sending{in.id, e.ID}]: // given back since: its task is not in the queue
+			case l.ReturnedAt > got.Now: // returned for later
+			case l.ReturnedAt > a.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
 				a.commits.publish(in.id, in.rec, e)
 			default:
 				waiting[e.Queue] = append(waiting[e.Queue], e)
 			}
-		case store.LeaseClaimed:
+		case record.LeaseClaimed:
 			a.schedule.pollBy(a.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
 			if l.Until-l.Span < a.leases.doubted {
 				doubts = a.leases.doubtClaim(doubts, in, l)
 			}
-		case store.ClaimExpired:
-			a.met.Expired.Inc()
+		case record.ClaimExpired:
+			a.met[CountExpired]++
 			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
 			a.commits.publish(in.id, in.rec, e)
-		case store.LeaseRecreated:
-			a.met.Restored.Inc()
+		case record.LeaseRecreated:
+			a.met[CountRestored]++
 			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
 			a.commits.publish(in.id, in.rec, e)
-		case store.ClaimsExhausted:
+		case record.ClaimsExhausted:
 			a.leases.exhausted(in, e, l.Claims, got.Now)
-		case store.LeaseMissing:
+		case record.LeaseMissing:
 			in.needsInboxRead = true
 		}
 	}
@@ -169,7 +176,7 @@ func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 	}) {
 		return // it waits already
 	}
-	a.met.Poisoned.Inc()
+	a.met[CountPoisoned]++
 	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
 		Code: history.CodePoison, Permanent: true,
 		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
@@ -179,7 +186,7 @@ func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 	in.overdue = append(in.overdue, ev)
 }
 
-// resendIfLost finds the tasks that nobody has claimed and that cannot be in their queue
+// resendIfLost finds the tasks that no worker has claimed and that cannot be in their queue
 // any more: those sent before the stream has lost its content are not. Of the others: queues are first in, first out, and
 // as long as the oldest task in the queue is older than the last sending, ours may be behind it.
 //
@@ -194,7 +201,7 @@ func (a *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 			at = e.At // not sent before that; and a copy too many is dropped by its claim
 		}
 		if at < lost {
-			a.met.Resent.Inc()
+			a.met[CountResent]++
 			a.commits.publish(in.id, rec, e)
 			continue
 		}
@@ -211,7 +218,7 @@ func (a *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 // unsureTasks are tasks of an instance that their queue may have lost.
 type unsureTasks struct {
 	instance string
-	rec      *store.Record
+	rec      *record.Record
 	queue    string
 	tasks    []*history.ActivityScheduled
 	sent     []int64 // when, Unix ms
@@ -235,15 +242,15 @@ func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
 	}
 	in := a.instances[q.instance] // nil: parked or forgotten since
 	for i, e := range q.tasks {
-		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
+		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
 		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
-			a.met.Resent.Inc()
+			a.met[CountResent]++
 			a.commits.publish(q.instance, q.rec, e)
 		}
 	}
 }
 
-// settle says that nothing is due but what is still owed, and forgets the instance.
+// settle records that nothing is due but what is still in the outbox, and forgets the instance.
 func (a *leases) settle(in *instance) {
 	if !in.wakeupDue && a.removals.stalls[in.id] == nil {
 		a.park(in)
@@ -251,21 +258,23 @@ func (a *leases) settle(in *instance) {
 	}
 	in.wakeupDue = false
 	a.outbox.flushOutbox(in)
-	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
+	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
 	if a.removals.stalls[in.id] != nil {
-		l.Stalled = store.NotStalled
+		l.Stalled = record.NotStalled
 	}
 	a.to(in, settling)
 	a.leases.sendReconciliation(in, l)
 }
 
-// stall keeps an instance from being turned for a while, and says why.
+// stall keeps an instance from being turned for a while, and records why.
 func (a *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
 		a.removals.wipeOr(in, operation{kind: kind, why: why})
 		return
 	}
-	if _, purge := in.forcedPurge(); purge != nil || a.removals.forced[in.id] {
+	_, purge := in.forcedPurge()
+	_, urgent := in.urgent()
+	if purge != nil || urgent != nil || a.removals.forced[in.id] {
 		a.removals.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
 		return
 	}
@@ -277,13 +286,30 @@ func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
 	if s == nil || s.Kind != kind {
 		s = &Stall{Kind: kind, Since: a.clock.now()}
 		a.removals.stalls[in.id] = s
-		a.met.Stalls.Inc()
+		a.met[CountStalls]++
 		a.log.Warn("the instance is stalled", "instance", in.id, "kind", kind, "why", why)
-		a.commits.publishChange(in, queue.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
+		a.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
 	}
 	pause := s.pause()
 	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()
 	a.removals.suspend(in, s, nil)
+}
+
+// tryAgain ends the pause of a stalled instance, which an owner before may have recorded. Early inputs wait for a start: trying them
+// again would change nothing.
+func (a *removals) tryAgain(id string) {
+	switch s := a.removals.stalls[id]; {
+	case s == nil:
+		a.schedule.wake(id)
+		return
+	case s.Kind == stallEarly:
+		return
+	default:
+		s.until = 0
+	}
+	in := a.instance(id)
+	in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
+	a.advance(in)
 }
 
 // suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
@@ -300,7 +326,7 @@ func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice)
 
 func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
 	a.to(in, suspending)
-	l := &store.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: store.HoldAll, Stalled: s.Encode(), Published: in.sent}
+	l := &record.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode(), Published: in.sent}
 	in.outstanding.stall, in.outstanding.notices = s, unused
 	a.leases.sendReconciliation(in, l)
 }
@@ -315,9 +341,9 @@ func (a *removals) headRead(in *instance, head string, err error) {
 	a.removals.suspendAt(in, head, in.op.stall, in.op.notices)
 }
 
-// suspended puts a stalled instance away. Only what it owes stays, until the stream has it and the store knows that: each try
-// would send it again.
-func (a *removals) suspended(in *instance, s *Stall, said store.Watermark) {
+// suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
+// would send it again otherwise.
+func (a *removals) suspended(in *instance, s *Stall, said record.Watermark) {
 	owed, sent := in.outbox, in.sent
 	a.unload(in)
 	in.outbox, in.sent = owed, sent
@@ -349,10 +375,10 @@ func (a *leases) early(in *instance) {
 	oldest := in.unread[0].Ev.Meta().At
 	drop := oldest + earlyKept.Milliseconds()
 	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
-	words := in.notices // about somebody who had the id before, or will enter anew
+	words := in.notices // about an earlier incarnation, or of a ticket that will enter anew
 	in.notices = nil
 	a.to(in, keepingEarly)
-	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.schedule.notBefore(drop), InboxHold: store.HoldEarly, Stalled: s.Encode()}
+	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
 	in.outstanding.notices = words
 	a.leases.sendReconciliation(in, l)
 }

@@ -1,52 +1,78 @@
 package core
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// record says what the turn changes of the record.
-func record(in *instance, t *turn) *store.Record {
+// changes returns what the turn changes of the record.
+func changes(in *instance, t *turn) *record.Record {
 	if t.successor != nil { // of an orphan's id
 		r := birth(t.successor)
-		r.NewIncarnation = true
+		if r.NewIncarnation = true; t.successor.StartAt != 0 {
+			r.Status = record.Pending
+		}
 		return r
 	}
-	r := &store.Record{}
-	if end, more := t.Fold.End.(*history.ContinuedAsNew); more {
+	r := &record.Record{}
+	end, more := t.Fold.End.(*history.ContinuedAsNew)
+	switch {
+	case more:
 		r = birth(t.Fold.Started)
-		r.Version, r.Execution = end.Version, r.Execution+1
-	} else if t.Begins() {
+		r.Version, r.Execution = end.Version, in.execution()+1
+	case t.Begins():
 		r = birth(t.Fold.Started)
-	} else if in.status() == store.Pending && !t.Fold.Waiting(1) {
-		r.Status = store.Running
+		r.Execution = t.execution // of an imported history, the last
+	case t.noted && in.rec == nil: // a start that is not due
+		r = birth(in.unread[0].Ev.(*history.Started)) //nolint:forcetypeassert // notBegun looks
+		r.Status = t.note
+	case t.noted:
+		r.Status = t.note
+	case in.paused() && t.Fold.Waiting(1):
+		r.Status = record.Pending
+	case in.paused(), in.status() == record.Pending && !t.Fold.Waiting(1):
+		r.Status = record.Running
 	}
 	if in.rec != nil && r.Name != "" {
 		r.Created = in.rec.Created // of the first execution
 	}
 	t.noteStatus(in.rec, r)
+	r.Attributes = cmp.Or(t.Attributes, r.Attributes)
+	if in.rec != nil && r.Attributes == in.rec.Attributes {
+		r.Attributes = "" // stays as it is
+	}
+	t.noteUnanswered(in.rec, r)
+	r.Control = in.control
 	if n := len(t.messages); n > 0 {
 		r.Produced = t.messages[n-1].mark
 	}
-	r.Published = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
+	if t.imported {
+		r.Produced = in.sent
+	}
+	r.Published = in.sent // also what the store has recorded before: it may have forgotten it, and nothing else would restore it
 	t.noteEnd(in, r)
 	return r
 }
 
-// birth is the record of an execution that begins so.
-func birth(s *history.Started) *store.Record {
-	r := &store.Record{
-		Name: s.Name, Version: s.Version, Origin: s.Origin, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
+// `birth` is the record of an execution that begins so.
+func birth(s *history.Started) *record.Record {
+	r := &record.Record{
+		Name: s.Name, Version: s.Version, Origin: s.Origin, Execution: s.Execution, Created: s.At, Status: record.Running, Parent: s.Parent,
+		Attributes: s.Attributes,
 	}
 	if s.Limit != nil && s.Limit.Waiting {
-		r.Status = store.Pending
+		r.Status = record.Pending
 	}
 	return r
 }
 
 // noteStatus writes the custom status if the turn has set it. How often it was set before is in no history: code that has been
 // changed since counts otherwise, so the record goes on from what it has.
-func (t *turn) noteStatus(rec, r *store.Record) {
+func (t *turn) noteStatus(rec, r *record.Record) {
 	if t.Status == nil {
 		return
 	}
@@ -56,18 +82,27 @@ func (t *turn) noteStatus(rec, r *store.Record) {
 	}
 }
 
-func (t *turn) noteEnd(in *instance, r *store.Record) {
+// noteUnanswered writes whether the code has received updates and not answered them, if that has changed.
+func (t *turn) noteUnanswered(was, r *record.Record) {
+	_, more := t.Fold.End.(*history.ContinuedAsNew) // which puts them in front of the next execution
+	open, had := !more && t.Fold.UpdateLen() > 0, was != nil && was.Unanswered == "true"
+	if open != had && (t.Fold.End == nil || more) {
+		r.Unanswered = strconv.FormatBool(open)
+	}
+}
+
+func (t *turn) noteEnd(in *instance, r *record.Record) {
 	end := t.Fold.End
 	if _, more := end.(*history.ContinuedAsNew); end == nil || more {
 		return
 	}
 	switch end.(type) {
 	case *history.Completed:
-		r.Status = store.Completed
+		r.Status = record.Completed
 	case *history.Cancelled:
-		r.Status = store.Cancelled
+		r.Status = record.Cancelled
 	default:
-		r.Status = store.Failed
+		r.Status = record.Failed
 	}
 	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.Fold.Len, t.Encoded[len(t.Encoded)-1]
 	r.Unread = history.CountUnread(t.unreadBy(in))
@@ -86,11 +121,12 @@ func (t *turn) unreadBy(in *instance) []string {
 }
 
 // AdvanceRecord completes the record of a commit to what the store then has; was is the one before it, nil for none.
-func AdvanceRecord(was *store.Record, c *store.Commit) *store.Record {
+func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
 	r := c.Record
 	if was == nil || r.NewIncarnation {
-		was = &store.Record{}
+		was = &record.Record{Replaced: r.NewIncarnation}
 	}
+	r.Replaced = was.Replaced
 	if r.Name == "" {
 		r.Name, r.Version, r.Origin, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Origin, was.Execution, was.Created, was.Parent
 	}
@@ -100,12 +136,30 @@ func AdvanceRecord(was *store.Record, c *store.Commit) *store.Record {
 	if r.CustomVersion == 0 {
 		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
 	}
-	if r.Produced == (store.Watermark{}) {
+	if r.Attributes == "" {
+		r.Attributes = was.Attributes
+	}
+	if r.Unanswered == "" {
+		r.Unanswered = was.Unanswered
+	}
+	if r.Control == (history.Position{}) {
+		r.Control = was.Control
+	}
+	if r.Produced == (record.Watermark{}) {
 		r.Produced = was.Produced
 	}
-	if r.Published == (store.Watermark{}) {
+	if r.Published == (record.Watermark{}) {
 		r.Published = was.Published
 	}
+	r.Retained = AdvanceRetained(was.Retained, c.Release, c.Retain)
 	r.Head = c.NewHead
 	return r
+}
+
+// AdvanceRetained are the retained tickets of a record behind a script that first releases some and then retains others, in order.
+func AdvanceRetained(was, release, retain []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(was), func(ticket string) bool { return slices.Contains(release, ticket) })
+	kept = append(kept, retain...)
+	slices.Sort(kept)
+	return slices.Compact(kept)
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // A recording has everything that an owner was given, so that it can be played again: what an owner does follows from its messages alone.
@@ -51,21 +51,21 @@ type recordedTurn struct {
 // recordedReply is a reply to the parent of a start.
 type recordedReply struct {
 	Instance string
-	Done     *queue.Done
+	Done     *message.Done
 }
 
 // recordedLoad is an instance that was loaded.
 type recordedLoad struct {
-	Record           *store.Record
+	Record           *record.Record
 	Events, Previous [][]byte
 	Unread           [][]byte
 }
 
 func sentinels() map[string]error {
 	return map[string]error{
-		"conflict": store.ErrConflict, "fenced": store.ErrFenced, "rolled back": store.ErrRolledBack, "refused": ErrRefused,
-		"newer": history.ErrNewerVersion, "corrupt": history.ErrCorrupt, "too large": queue.ErrTooLarge, "malformed": queue.ErrMalformed,
-		"bad instance": queue.ErrBadInstance, "bad name": queue.ErrBadName,
+		"conflict": record.ErrConflict, "fenced": record.ErrFenced, "rolled back": record.ErrRolledBack, "refused": record.ErrRefused,
+		"newer": history.ErrNewerVersion, "corrupt": history.ErrCorrupt, "too large": message.ErrTooLarge, "malformed": message.ErrMalformed,
+		"bad instance": message.ErrBadInstance, "bad name": message.ErrBadName,
 	}
 }
 
@@ -79,7 +79,7 @@ func (r Recorder) Message(now time.Time, m *Message) string {
 	out := &recording{Now: now, Err: recordError(m.Err)}
 	plain := *m
 	plain.Err, out.Message = nil, &plain
-	if l, ok := m.Body.(store.Loaded); ok {
+	if l, ok := m.Body.(record.Loaded); ok {
 		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: encodeAll(l.Events), Previous: encodeAll(l.Previous), Unread: l.Unread}
 	}
 	if d := m.Decided; d != nil {
@@ -118,7 +118,7 @@ func recordError(err error) *recordedError {
 			out.Is = append(out.Is, name)
 		}
 	}
-	if store.Unreadable(err) && len(out.Is) == 0 {
+	if record.Unreadable(err) && len(out.Is) == 0 {
 		out.Is = append(out.Is, "corrupt")
 	}
 	return out
@@ -141,7 +141,7 @@ func encodeAll(events []history.Event) [][]byte {
 	for _, ev := range events {
 		b, err := history.Encode(ev)
 		if err != nil {
-			return nil // it cannot be played again, and says so
+			return nil // it cannot be played again: its events are missing
 		}
 		out = append(out, b)
 	}
@@ -193,21 +193,23 @@ func (k MessageKind) body(b []byte) (any, error) {
 	case TenureBegan:
 		return decodeAs[*Takeover](b)
 	case NoticesReceived:
-		return decodeAs[[]queue.LimitNotice](b)
+		return decodeAs[[]message.LimitNotice](b)
 	case NoticesPassed:
 		return decodeAs[[]GateNotice](b)
-	case EndAwaited, StatusAwaited, HeadRead:
+	case EndAwaited, StatusAwaited, UpdateAwaited, HeadRead:
 		return decodeAs[string](b)
 	case TasksLost, WatchExtended:
 		return decodeAs[time.Time](b)
 	case GateRelisted:
 		return decodeAs[time.Duration](b)
 	case DueRead:
-		return decodeAs[store.DueSet](b)
+		return decodeAs[record.DueSet](b)
 	case ScheduleRead:
 		return decodeAs[[]string](b)
 	case InboxRead:
 		return decodeAs[[][]byte](b)
+	case HistoryRead:
+		return decodeAs[record.RewindSource](b)
 	case PurgeAnswered, Wiped:
 		return decodeAs[int64](b)
 	case WipeFound:
@@ -215,11 +217,13 @@ func (k MessageKind) body(b []byte) (any, error) {
 	case ResendDue:
 		return decodeAs[bool](b)
 	case HorizonAnswered:
-		return decodeAs[queue.Accepted](b)
+		return decodeAs[message.Accepted](b)
 	case UnwantedFound:
 		return decodeAs[*UnwantedMembers](b)
 	case QueueAgeRead:
 		return decodeAs[QueueAge](b)
+	case CodeFound:
+		return decodeAs[*FoundCode](b)
 	case FleetRead:
 		return decodeAs[*Served](b)
 	default:
@@ -318,7 +322,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
 	m.Err, m.Body = r.Err.error(), nil
 	if l := r.Loaded; l != nil {
-		out := store.Loaded{Record: l.Record, Unread: l.Unread}
+		out := record.Loaded{Record: l.Record, Unread: l.Unread}
 		var bad error
 		out.Events, err = decodeAll(1, l.Events)
 		out.Previous, bad = decodeAll(1, l.Previous)
@@ -332,7 +336,7 @@ func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
 			d.Overdue, err = decodeAll(0, r.Turn.Overdue)
 		}
 		for _, to := range r.Turn.Replies {
-			d.Replies = append(d.Replies, queue.OutInput{Instance: to.Instance, Kind: queue.KindDone, Done: to.Done})
+			d.Replies = append(d.Replies, message.OutInput{Instance: to.Instance, Kind: message.KindDone, Done: to.Done})
 		}
 		if r.Turn.Err != "" {
 			d.Err = errors.New(r.Turn.Err)
@@ -386,9 +390,9 @@ func FoldOf(events []history.Event) (*history.State, error) {
 func (k MessageKind) limitBody(b []byte) (any, error) {
 	switch k {
 	case GateSwept:
-		return decodeAs[limiter.SweepReply](b)
+		return decodeAs[limit.SweepReply](b)
 	case PoliciesChanged:
-		return decodeAs[*limiter.Overrides](b)
+		return decodeAs[*limit.Overrides](b)
 	default:
 		return nil, nil //nolint:nilnil // it has none
 	}

@@ -1,13 +1,6 @@
 package core
 
-import (
-	"errors"
-)
-
 // What an owner reports: log lines and counts of limits are effects, all other counts are added up.
-
-// ErrRefused is the error of a write that the store has refused as a whole, and would refuse again.
-var ErrRefused = errors.New("refused by the store")
 
 // logLevel is the level of a log line.
 type logLevel uint8
@@ -63,25 +56,45 @@ func reportFailure(l logger, text string, err error, attrs ...any) {
 	l.add(&LogLine{Level: LevelWarn, Text: text, Attrs: attrs, Failure: err})
 }
 
-// Count is a number that grows, or the change of a gauge.
-type Count float64
+// Counter names what an owner counts.
+type Counter uint8
 
-// Inc adds one.
-func (c *Count) Inc() { *c++ }
-
-// Add adds n.
-func (c *Count) Add(n float64) { *c += Count(n) }
+// Counters.
+const (
+	CountDropped Counter = iota
+	CountOverBound
+	CountForgedInputs
+	CountTurns
+	CountCommits
+	CountConflicts
+	CountLoads
+	CountReads
+	CountPublished
+	CountPublishErrors
+	CountResent
+	CountHints
+	CountTold
+	CountAsked
+	CountTaken
+	CountPurged
+	CountChildRefused
+	CountLooks
+	CountExpired
+	CountRestored
+	CountPoisoned
+	CountStalls
+	CountDiverged
+	CountStoreErrors
+	CountPaced
+	CountHeld // a gauge
+	CountGateAsks
+	CountGrantsAgain
+	CountOrphans
+	Counters // how many there are
+)
 
 // Counts are what an owner has counted since the shell has taken them.
-type Counts struct {
-	Dropped, OverBound, ForgedInputs         Count
-	Turns, Commits, Conflicts, Loads, Reads  Count
-	Published, PublishErrors, Resent, Hints  Count
-	Told, Asked, Taken, Purged, ChildRefused Count
-	Looks, Expired, Restored, Poisoned       Count
-	Stalls, Diverged, StoreErrors, Paced     Count
-	Held, GateAsks, GrantsAgain, Orphans     Count
-}
+type Counts [Counters]float64
 
 // LimitCount is a count of a limit, by action.
 type LimitCount struct {

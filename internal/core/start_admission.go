@@ -5,31 +5,31 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// rejectedActivity is the failure of an activity that a gate did not let in.
-func (a *admission) rejectedActivity(event uint64, name string, why limiter.Kind, until int64) *history.ActivityFailed {
+// rejectedActivity is the failure of an activity that a gate has rejected.
+func (a *admission) rejectedActivity(event uint64, name string, why limit.Kind, until int64) *history.ActivityFailed {
 	failed := &history.ActivityFailed{Scheduled: event, Failure: a.admission.rejectionFailure(name, why, until)}
 	failed.At = a.clock.now()
 	return failed
 }
 
-// rejectionFailure is why a gate has turned somebody away, counted.
-func (a *admission) rejectionFailure(name string, why limiter.Kind, until int64) history.Failure {
-	what := "action " + limiter.Action(name)
-	if key := limiter.Key(name); key != "" {
+// rejectionFailure is the failure of a ticket that a gate has rejected, counted.
+func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) history.Failure {
+	what := "action " + limit.Action(name)
+	if key := limit.Key(name); key != "" {
 		what += " (key " + key + ")"
 	}
 	f := history.Failure{}
 	switch why {
-	case limiter.QueueFull:
+	case limit.QueueFull:
 		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
-	case limiter.TimedOut:
+	case limit.TimedOut:
 		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
-	case limiter.Cleared:
+	case limit.Cleared:
 		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
 	default:
 		f.Code, f.Message = history.CodeLimited, what+": its limit is reached, and its policy is to refuse"
@@ -37,7 +37,7 @@ func (a *admission) rejectionFailure(name string, why limiter.Kind, until int64)
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
-	a.countLimit(limiter.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
+	a.countLimit(limit.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
 	return f
 }
 
@@ -47,51 +47,60 @@ func (a *admission) startNeedsAdmission(in *instance) bool {
 		return false
 	}
 	s, ok := in.unread[0].Ev.(*history.Started)
-	return ok && s.Limit == nil && (in.rec == nil || strings.HasPrefix(in.unread[0].ID, successorMark))
+	return ok && s.Limit == nil && (in.rec == nil || s.StartAt != 0 || strings.HasPrefix(in.unread[0].ID, successorMark))
 }
 
 // admitStart takes a start to its gate, before its code has run.
 func (a *admission) admitStart(in *instance) {
 	b, ok := a.turns.binding(in)
-	if !ok {
+	switch {
+	case ok:
+		a.admission.enterStart(in, b.Declared)
+	case a.cfg.Elsewhere:
+		a.admission.findCode(in)
+	default:
 		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
-		return
 	}
+}
+
+// enterStart takes a start to its gate, if its orchestration has one, by what its handle declares.
+func (a *admission) enterStart(in *instance, declared history.Declared) {
 	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission looks
-	f, ok := a.admission.policies.inForce(s.Name, b.Declared)
+	f, ok := a.admission.policies.inForce(s.Name, declared)
 	if !ok {
 		in.startAdmitted = true
 		a.advance(in)
 		return
 	}
-	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Origin), f, s)
+	g := newGate(s.Name, s.Payload, limit.StartTicket(in.id, s.Origin), f, s)
 	a.to(in, admittingStart)
 	a.admission.admit(&gateCall{
 		why: EnterStart, in: in, entries: []entry{{event: 1, gate: g}},
-		call: limiter.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limiter.Entry{{Member: Member(in.id, 1, s, g)}}},
+		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &history.State{Started: s}, g)}}},
 	})
 }
 
-// startEntered takes what the gate says to a start.
-func (a *admission) startEntered(in *instance, g *history.Limit, got limiter.AdmitReply, err error) {
+// startEntered applies the verdict of the gate on a start.
+func (a *admission) startEntered(in *instance, g *history.Limit, got limit.AdmitReply, err error) {
 	in.startAdmitted, in.startGate = true, g
 	if v := verdict(got, 0, err); a.admission.applyVerdict(in, g, got.Now, v) {
 		in.rejection = v
 	}
-	a.resume(in, sawNothing)
+	a.resume(in, sawHead) // as it was before; what came meanwhile is read before the turn
 }
 
-// passGate writes into a start that is about to be turned what its gate has said.
+// passGate writes the verdict of its gate into a start that is about to be turned, and the time at which it begins.
 func (in *instance) passGate() {
-	if len(in.unread) == 0 || in.startGate == nil {
+	s, ok := in.unread0().(*history.Started)
+	if !ok {
 		return
 	}
-	if s, ok := in.unread[0].Ev.(*history.Started); ok {
+	if s.At = max(s.At, s.StartAt); in.startGate != nil {
 		s.Limit = in.startGate
 	}
 }
 
-// rejectionDue reports whether a start that its gate has turned away can be ended. If its time in the queue was over, what was accepted before comes first.
+// rejectionDue reports whether a start that its gate has rejected can be ended. If its time in the queue was over, what was accepted before comes first.
 func (a *admission) rejectionDue(in *instance) bool {
 	if in.rejectedAt == 0 {
 		return true
@@ -99,7 +108,7 @@ func (a *admission) rejectionDue(in *instance) bool {
 	return (len(in.unread) == 0 || Bounds(in.unread, in.partial())[0] >= in.rejectedAt) && a.schedule.isDue(in.id, in.rejectedAt)
 }
 
-// rejectStart ends an instance that its gate has turned away; its code has not run.
+// rejectStart ends an instance that its gate has rejected; its code has not run.
 func (a *admission) rejectStart(in *instance) {
 	g, why := in.startGate, in.rejection
 	if g == nil {
@@ -107,12 +116,12 @@ func (a *admission) rejectStart(in *instance) {
 	} else {
 		in.passGate()
 	}
-	in.rejection = limiter.Verdict{}
+	in.rejection = limit.Verdict{}
 	defer func() { in.rejectedAt = 0 }()
 	a.unloadCode(in)
 	f := a.admission.rejectionFailure(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
-	if why.Kind != limiter.Cleared {
+	if why.Kind != limit.Cleared {
 		a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
 		return
 	}

@@ -1,6 +1,8 @@
 package core
 
-import "time"
+import (
+	"time"
+)
 
 // resends has the tasks published again that could not be published: without it they would wait for the reconciliation
 // of their instance, up to Config.Look.

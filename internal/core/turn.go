@@ -1,17 +1,17 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // turn is one turn of an instance, from its beginning until the fate of its commit is known. The state of the instance stays what the
@@ -20,6 +20,9 @@ type turn struct {
 	in        *instance
 	now       int64
 	successor *history.Started // of an orphan's id
+	noted     bool             // only what an operator has requested is recorded, and the status:
+	note      record.Status    // empty: as it is
+	imported  bool             // its history is that of an exported instance: see import.go
 	Decided
 	admitted
 	attempt
@@ -28,9 +31,9 @@ type turn struct {
 // Given is what the code of an instance is given for a turn.
 type Given struct {
 	Identity history.Identity
-	Program  replay.Program
-	Parent   *history.Parent // of an instance that has not begun
-	Seal     string          // of the elements that the turn makes
+	Source
+	Parent *history.Parent // of an instance that has not begun
+	Seal   string          // of the elements that the turn makes
 
 	Resident bool            // its code is in memory
 	Events   []history.Event // otherwise: its history
@@ -40,7 +43,7 @@ type Given struct {
 
 	Now    int64 // Unix ms
 	Until  int64 // time has passed up to here, and every input that was accepted before is known
-	Part   bool  // the inbox may have more than memory knows of
+	Part   bool  // the inbox may have more than memory has
 	More   bool  // it has inputs behind those of the turn, for sure
 	Behind bool  // the owner had not caught up when the turn began
 }
@@ -49,15 +52,20 @@ type Given struct {
 type Decided struct {
 	Made
 	Taken
-	Late    []lease.Reported // completions of activities that had been cancelled
-	Replies []queue.OutInput // to the parents of starts that found the instance there
-	Front   [][]byte         // what the next execution begins with
-	Status  *StatusChange    // nil: it has not been set
-	Unread  []string         // names of the events that the code has received and not read
+	Late    []message.Reported // completions of activities that had been cancelled
+	Replies []message.OutInput // to the parents of starts that found the instance there
+	Front   [][]byte           // what the next execution begins with
+	Status  *StatusChange      // nil: it has not been set
+	Unread  []string           // names of the events that the code has received and not read
+	Answers []AnsweredUpdate
+	// Attributes is the text of history.Attributes behind the turn; empty: its code has not run, or the instance has had none.
+	Attributes string
 
-	Early     bool // its code polls, and the owner has not caught up: it is to be decided again
-	Forbidden bool // an ancestor was cancelled before it began, and its code has not run
-	Diverged  bool // Err is a divergence
+	Heavy     bool   // its code has large payloads, and does not stay in memory
+	Early     bool   // its code polls, and the owner has not caught up: it is to be decided again
+	Forbidden bool   // an ancestor was cancelled before it began, and its code has not run
+	Diverged  bool   // Err is a divergence
+	Missing   string // why no process has decided it: none has the code, or none has answered; nothing else is set
 	Err       error
 }
 
@@ -68,6 +76,9 @@ type Made struct {
 	Encoded   [][]byte
 	Size      int               // of what is encoded
 	Cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
+	// Settled has what the events of the turn end (schedules of activities and children), for the spans of a sampled instance; nil for others.
+	Settled map[uint64]history.Event `json:"-"`
+	Firings *replay.Firings          `json:"-"` // of a schedule, for its metrics; nil: none
 }
 
 // Taken is what a turn has taken of what it was given.
@@ -107,18 +118,27 @@ type turns struct {
 	observers map[string]bool // instances whose code polls, and whose turn waits until the owner has caught up: see polls.go
 }
 
-// turn hands the inputs of an instance to its code.
+// turn hands the inputs of an instance to its code. One whose code was evicted, and that goes on nevertheless because what had it
+// evicted was refused, is loaded again: its code must replay all of its history.
 func (a *turns) turn(in *instance) {
+	if in.lacksCode() {
+		a.unload(in)
+		a.advance(in)
+		return
+	}
 	b, ok := a.turns.binding(in)
-	if !ok {
+	if !ok && !a.cfg.Elsewhere {
 		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
 		return
 	}
 	in.passGate()
 	a.to(in, turning)
 	g := &Given{
-		Identity: in.identity(), Program: b.Program, Seal: a.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
+		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: a.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
 		Now: a.clock.now(), Behind: a.schedule.horizon.began == 0, Part: in.partial(),
+	}
+	if !ok {
+		g.Name, g.Place = a.turns.place(in)
 	}
 	g.Until = min(g.Now, a.schedule.horizon.reached)
 	g.takeInputs(in)
@@ -144,7 +164,7 @@ func (a *turns) binding(in *instance) (author.Orchestration, bool) {
 	return b, ok
 }
 
-// lack says what code the instance waits for.
+// lack describes the code that the instance waits for.
 func (a *turns) lack(in *instance) string {
 	name, version, _ := in.orchestration()
 	has := a.cfg.Programs.Versions(name)
@@ -155,8 +175,8 @@ func (a *turns) lack(in *instance) string {
 		name, version, has)
 }
 
-// orchestration names the code of the instance; begins says that its execution has not, and then the
-// version may be left to us.
+// orchestration names the code of the instance; begins reports that its execution has not begun, and then the
+// version may be left to the owner.
 func (in *instance) orchestration() (name, version string, begins bool) {
 	if in.state != nil && in.state.Len > 0 {
 		return in.rec.Name, in.rec.Version, false
@@ -179,20 +199,32 @@ func (in *instance) identity() history.Identity {
 // Record adds events to what the turn has decided, and to its state. It reports false if that failed.
 func (t *Decided) Record(events []history.Event) bool {
 	for _, e := range events {
-		t.noteCancelled(e)
-		if err := t.Fold.Apply(e); err != nil {
-			t.Err = fmt.Errorf("the turn breaks its history: %w", err)
+		if !t.RecordEncoded(e, nil) {
 			return false
 		}
-		b, err := history.Encode(e)
-		if err != nil {
+	}
+	return true
+}
+
+// RecordEncoded is Record for one event with its encoding; nil: it is encoded here.
+func (t *Decided) RecordEncoded(e history.Event, b []byte) bool {
+	t.noteCancelled(e)
+	t.noteSettled(e)
+	t.noteAnswered(e)
+	if err := t.Fold.Apply(e); err != nil {
+		t.Err = fmt.Errorf("the turn breaks its history: %w", err)
+		return false
+	}
+	if b == nil {
+		var err error
+		if b, err = history.Encode(e); err != nil {
 			t.Err = err
 			return false
 		}
-		t.Events = append(t.Events, e)
-		t.Encoded = append(t.Encoded, b)
-		t.Size += len(b)
 	}
+	t.Events = append(t.Events, e)
+	t.Encoded = append(t.Encoded, b)
+	t.Size += len(b)
 	return true
 }
 
@@ -210,23 +242,54 @@ func (t *Decided) noteCancelled(e history.Event) {
 	}
 }
 
+// noteSettled keeps the schedule that an event ends, if the instance is sampled.
+func (t *Decided) noteSettled(e history.Event) {
+	if s := t.Fold.Started; s == nil || s.Headers == "" {
+		return
+	}
+	id, ok := history.Settles(e)
+	if !ok {
+		return
+	}
+	if _, _, sampled := t.Fold.Started.Headers.Trace(); !sampled {
+		return
+	}
+	if t.Settled == nil {
+		t.Settled = make(map[uint64]history.Event)
+	}
+	if s := t.Fold.Activity(id); s != nil {
+		t.Settled[id] = s
+	} else if c := t.Fold.Child(id); c != nil {
+		t.Settled[id] = c
+	}
+}
+
 // turned takes a turn back from the turner.
 func (a *turns) turned(in *instance, t *turn) {
-	in.resident = !t.Forbidden
-	a.met.Turns.Inc()
-	a.met.Dropped.Add(float64(t.Dropped))
+	in.resident, in.heavy = !t.Forbidden, t.Heavy
+	a.met[CountTurns]++
+	a.met[CountDropped] += float64(t.Dropped)
 	switch {
 	case t.Forbidden:
 		a.to(in, idle)
 		a.turns.refuseBelow(in)
+	case t.Missing != "":
+		a.to(in, idle)
+		a.removals.stall(in, stallUnregistered, t.Missing)
 	case t.Diverged:
 		a.to(in, idle)
-		a.met.Diverged.Inc()
+		a.met[CountDiverged]++
 		a.turns.divergedFrom(in, t.Err.Error())
+	case errors.Is(t.Err, replay.ErrSealed):
+		a.to(in, idle)
+		a.removals.stall(in, stallSealed, t.Err.Error())
+	case errors.Is(t.Err, replay.ErrObject):
+		a.to(in, idle)
+		a.removals.stall(in, stallObject, t.Err.Error())
 	case t.Err != nil:
 		a.to(in, idle)
 		a.removals.stall(in, stallUnreadable, t.Err.Error())
-	case t.Size > store.CommitBytes:
+	case t.Size > record.CommitBytes:
 		a.to(in, idle)
 		a.turns.tooLarge(in, t)
 	case t.Early:
@@ -252,12 +315,12 @@ func (a *turns) divergedFrom(in *instance, why string) {
 
 // tooLarge fails an instance whose turn does not fit into a commit.
 func (a *turns) tooLarge(in *instance, t *turn) {
-	message := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, t.Size, store.CommitBytes)
+	why := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, t.Size, record.CommitBytes)
 	if n := len(t.Front); n > 0 {
-		message = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
-			in.id, t.Size, n-1, store.CommitBytes)
+		why = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
+			in.id, t.Size, n-1, record.CommitBytes)
 	}
-	a.turns.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: message})
+	a.turns.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
 }
 
 // takenBack cancels what an instance that is ended by name has outstanding.
@@ -302,24 +365,28 @@ func (a *turns) failByName(in *instance, f *history.Failure) {
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
 // first so many inputs are dropped.
 func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
-	if in.state == nil {
-		in.state = &history.State{}
-	}
-	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Made: Made{Fold: in.state}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
-	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
+	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Made: Made{Fold: in.state.Clone()}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
+	if t.Fold.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].Ev.Meta().ID = 1
 		t.Record([]history.Event{in.unread[0].Ev})
 		drop = max(drop, 1)
 	}
 	for _, u := range in.unread[:drop] {
 		t.Pop = append(t.Pop, u.ID)
+		t.leave(u)
 	}
-	at := max(in.state.Now, t.now)
-	for _, ev := range takenBack(in.state, why) {
-		*ev.Meta() = history.Head{ID: in.state.Len + 1, At: at}
+	at := max(t.Fold.Now, t.now)
+	for _, ev := range takenBack(t.Fold, why) {
+		*ev.Meta() = history.Head{ID: t.Fold.Len + 1, At: at}
 		t.Record([]history.Event{ev})
 	}
-	*end.Meta() = history.Head{ID: in.state.Len + 1, At: at}
+	switch e := end.(type) {
+	case *history.Failed:
+		e.Forced = true
+	case *history.Cancelled:
+		e.Forced = true
+	}
+	*end.Meta() = history.Head{ID: t.Fold.Len + 1, At: at}
 	if !t.Record([]history.Event{end}) {
 		a.removals.stall(in, stallUnreadable, t.Err.Error())
 		return

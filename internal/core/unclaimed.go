@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // Served is what the workers have: nil is not known.
@@ -14,7 +14,7 @@ type Served struct {
 	Activities, Queues map[string]bool
 }
 
-// lacks says what is missing for an activity, empty for nothing.
+// lacks describes what is missing for an activity, empty for nothing.
 func (s *Served) lacks(e *history.ActivityScheduled) string {
 	switch {
 	case !s.Queues[e.Queue]:
@@ -27,11 +27,11 @@ func (s *Served) lacks(e *history.ActivityScheduled) string {
 }
 
 // findUnserved looks among the leases of an instance for activities that no worker can take.
-func (a *leases) findUnserved(in *instance, got store.Reconciled) {
+func (a *leases) findUnserved(in *instance, got record.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
-		if l.Status == store.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.Look.Milliseconds() {
+		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.Look.Milliseconds() {
 			waiting = append(waiting, e)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// waiters are the clients that want to be told how an instance ends. They ask again every five
-// seconds, so one that has not been heard of for longer is dropped.
+// waiters are the clients that wait for the end of an instance. They ask again every five
+// seconds, so one that has not asked for longer is dropped.
 type waiters struct {
 	byID map[string][]waiter
 	n    int // of them all

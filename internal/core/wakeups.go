@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/limiter"
-	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/record"
 )
 
 // How often the schedule is read, and how much of it.
 const (
-	pollEvery = time.Second            // the schedule is read at least so often
-	pollGap   = 250 * time.Millisecond // and, for what memory does not know, at most so often
-	pollFull  = 10 * time.Millisecond  // but sooner if there were more than one poll takes
+	pollEvery = time.Second           // the schedule is read at least so often
+	pollGap   = 20 * time.Millisecond // and, for what memory does not know, at most so often
+	pollFull  = 10 * time.Millisecond // but sooner if there were more than one poll takes
 	DueBatch  = 256
 
 	startsAtOnce = 32 // instances that a takeover or a loss of tasks has reconciled at a time
 )
 
-// schedule has what is due: it reads the wake-ups of the partition, and knows up to when all inputs are known.
+// schedule has what is due: it reads the wake-ups of the partition, and keeps the horizon of its inputs.
 type schedule struct {
 	*Owner
 	polling   bool
@@ -39,7 +39,7 @@ func (a *schedule) poll() {
 	a.emit(Effect{Kind: ReadDue})
 }
 
-func (a *schedule) dueRead(d store.DueSet, err error) {
+func (a *schedule) dueRead(d record.DueSet, err error) {
 	a.schedule.polling = false
 	if a.schedule.pollAgain {
 		a.schedule.pollAgain = false
@@ -106,10 +106,10 @@ type Takeover struct {
 	Stalls   map[string]string // encoded, by instance
 	Due      []string
 	Now      int64
-	Clean    bool               // the owner before has handed over
-	Lost     time.Time          // tasks that were published before it are gone; zero: none are known to be
-	Watched  time.Time          // changes are watched until then
-	Policies *limiter.Overrides // that are set
+	Clean    bool             // the owner before has handed over
+	Lost     time.Time        // tasks that were published before it are gone; zero: none are known to be
+	Watched  time.Time        // changes are watched until then
+	Policies *limit.Overrides // that are set
 }
 
 // takeOver begins the tenure.
@@ -129,7 +129,7 @@ func (a *schedule) takeOver(found *Takeover) {
 	a.schedule.askHorizon(0)
 }
 
-// unfinished tells what the next owner has to repair; nil if there is nothing.
+// unfinished reports what the next owner has to repair; nil if there is nothing.
 func (a *schedule) unfinished() error {
 	switch {
 	case a.outbox.unsent > 0 || len(a.commits.resends.failed) > 0:

@@ -3,9 +3,9 @@ package core
 import (
 	"errors"
 
-	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 // Removing an instance that cannot be read.
@@ -16,15 +16,15 @@ import (
 //
 // The purge stays where it is until the step behind it is done: in the stream until its inbox takes it, and in the inbox until the
 // script removes it together with the instance. So a crash at any point repeats the step. What the record still names is done:
-// the parent is told. Activities end at the next renewal of their leases, and gates find slots that nobody wants. Only the children of
+// the parent is notified. Activities end at the next renewal of their leases, and gates find slots that no instance uses. Only the children of
 // an unreadable history are unknown; they run on.
 
 // Wipe is a forced purge that was found in front of an instance that cannot be read.
 type Wipe struct {
-	Request store.Wipe
+	Request record.Wipe
 	Purge   *history.PurgeRequested
-	Ahead   []Unread      // inputs in front of it that can be read
-	Rec     *store.Record // nil: there is none that can be read
+	Ahead   []Unread       // inputs in front of it that can be read
+	Rec     *record.Record // nil: there is none that can be read
 }
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
@@ -55,24 +55,24 @@ func (a *removals) wipeFound(in *instance, w *Wipe, err error) {
 	}
 }
 
-// wiped tells those who can be told that the instance is removed.
+// wiped notifies the parents and the client of the removal of the instance.
 func (a *removals) wiped(in *instance, w *Wipe, now int64, err error) {
 	a.to(in, idle)
 	switch {
 	case err == nil:
 		a.sawClock(now)
-		a.met.Purged.Inc()
+		a.met[CountPurged]++
 		a.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
 		a.removals.notBegun(in, w.Purge, w.Ahead)
 		if w.Rec != nil && w.Rec.Parent != nil && !w.Rec.Status.Ended() {
 			_, end := purged(w.Purge, a.clock.now())
 			a.outbox.reply(in, done(w.Rec.Parent, end))
 		}
-		a.commits.answer(w.Purge.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
-	case errors.Is(err, store.ErrConflict): // something came in front, or the reply of an earlier try was lost
-		a.met.Conflicts.Inc()
+		a.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
+	case errors.Is(err, record.ErrConflict): // something came in front, or the reply of an earlier try was lost
+		a.met[CountConflicts]++
 	default:
 		a.storeFailed("purge of "+in.id, err)
 	}
-	a.removals.removed(in, err == nil || errors.Is(err, store.ErrConflict))
+	a.removals.removed(in, err == nil || errors.Is(err, record.ErrConflict))
 }

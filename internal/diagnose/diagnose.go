@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,14 +89,14 @@ func WaitsFor(d client.Description) string {
 	case 1:
 		all = append(all, "activity "+d.Activities[0].Name+" "+heldBy(d.Activities[0], d.LimitWaits))
 	default:
-		all = append(all, fmt.Sprintf("%d activities", n))
+		all = append(all, outstanding(n)+" activities")
 	}
 	switch n := len(d.Children); n {
 	case 0:
 	case 1:
 		all = append(all, "child "+d.Children[0].Instance)
 	default:
-		all = append(all, fmt.Sprintf("%d children", n))
+		all = append(all, outstanding(n)+" children")
 	}
 	switch n := len(d.AwaitedEvents); n {
 	case 0:
@@ -120,6 +121,14 @@ func WaitsFor(d client.Description) string {
 	default:
 		return strings.Join(all, ", ")
 	}
+}
+
+// outstanding is a number of activities or children: a description lists at most 100.
+func outstanding(n int) string {
+	if n < 100 {
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(n) + " or more"
 }
 
 // heldBy describes where an activity is.

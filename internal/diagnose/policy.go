@@ -18,6 +18,9 @@ func Policy(p client.Policy) string {
 		return NotLimited
 	}
 	var all []string
+	if p.Paused {
+		all = append(all, "paused")
+	}
 	if p.Concurrency > 0 {
 		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
 	}

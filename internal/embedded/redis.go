@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/pawlrun/pawl/internal/aof"
 )
 
 // RedisKind is the kind of Redis to run.
@@ -42,7 +44,7 @@ type Redis struct {
 	done   chan struct{} // of the server in memory
 }
 
-// StartRedis starts a server and returns when it answers a PING and has loaded what it
+// StartRedis repairs what a kill has left in the AOF, starts a server, and returns when it answers a PING and has loaded what it
 // kept. Redis writes its AOF once a second to the disk (appendfsync everysec) and never
 // evicts keys.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
@@ -66,6 +68,11 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	}
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("embedded: make the directory for Redis: %w", err)
+	}
+	if err := aof.Repair(ctx, program, o.Dir); errors.Is(err, aof.ErrNoTool) {
+		o.Logger.Warn("the AOF of Redis is not checked before its start", "error", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("embedded: repair the AOF of Redis: %w", err)
 	}
 	return startServer(ctx, program, o)
 }

@@ -6,12 +6,14 @@
 //	term   = field ( "=" | "!=" | "starts" ) value
 //	       | field "in" "(" value { "," value } ")"
 //	       | time ( "<" | "<=" | ">" | ">=" ) moment
-//	field  = "id" | "status" | "orchestration" | "version" | "parent" | "code"
+//	       | attribute ( "<" | "<=" | ">" | ">=" ) ( whole number | moment )
+//	field  = "id" | "status" | "orchestration" | "version" | "parent" | "code" | attribute
 //	time   = "started" | "updated" | "ended"
 //	value  = word | text in single or double quotes, in which a backslash takes the next character as it is
 //	moment = RFC 3339 time | date | duration before now, such as -24h or -7d
 //
-// All terms must match. Where nothing is set, as the end of a running instance, no term of time matches, and a value is "".
+// All terms must match. Where nothing is set, as the end of a running instance, no comparison matches, and a value is "". An attribute
+// has the name that instances have given it: see AttributeName, which leaves out what is like a field.
 //
 // The package is pure. Parse bounds what it accepts, because any client may send a text; its errors name the column.
 package filter

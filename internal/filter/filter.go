@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,20 +18,39 @@ const (
 	Status        Field = "status"
 	Orchestration Field = "orchestration"
 	Version       Field = "version"
-	Parent        Field = "parent" // instance
-	Code          Field = "code"   // of the failure that ended it
+	Parent        Field = "parent"     // instance
+	Code          Field = "code"       // of the failure that ended it
+	Unanswered    Field = "unanswered" // true: its code has received updates and not answered them
 	Started       Field = "started"
 	Updated       Field = "updated"
 	Ended         Field = "ended"
 )
 
+// builtIn reports that the field is not an attribute.
+func (f Field) builtIn() bool { return slices.Contains(Fields(), f) }
+
+// Attribute reports that the field is an attribute of the instances.
+func (f Field) Attribute() bool { return !f.builtIn() }
+
 // Fields lists the fields in the order in which they are offered.
 func Fields() []Field {
-	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent}
+	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent, Unanswered}
 }
 
 // Timed reports that the field is a time.
 func (f Field) Timed() bool { return f == Started || f == Updated || f == Ended }
+
+// Grouping reads the name of a field or an attribute by whose values instances can be counted; "" is the status. The error is an *Error.
+func Grouping(name string) (Field, error) {
+	f := Field(name)
+	switch {
+	case name == "":
+		return Status, nil
+	case f == ID || f == Unanswered || f.Timed(), f.Attribute() && !AttributeName(name):
+		return "", &Error{Column: 1, Message: fmt.Sprintf("instances are counted by status, orchestration, version, parent, code or an attribute, not by %.40q", name)}
+	}
+	return f, nil
+}
 
 // Op is how a term compares.
 type Op string
@@ -58,8 +79,8 @@ const (
 type Term struct {
 	Field Field
 	Op    Op
-	Texts []string // of a text; one, or those of In
-	At    int64    // of a time, Unix ms
+	Texts []string // of a text or a number; one, or those of In
+	At    int64    // of a time, Unix ms; of an attribute that is compared, also the number
 	Ago   string   // the duration before now that At was read from, such as 24h; empty: none
 }
 
@@ -69,10 +90,20 @@ type Where []Term
 // Row is what terms are compared with. Times are Unix ms, 0 if there is none.
 type Row struct {
 	ID, Status, Orchestration, Version, Parent, Code string
+	Unanswered                                       string // true, or nothing
 	Started, Updated, Ended                          int64
+	Attributes                                       map[string]Value
 }
 
-func (r *Row) text(f Field) string {
+// Value is that of an attribute.
+type Value struct {
+	Text    string
+	Number  int64 // of a number, and of a time in Unix ms
+	Numeric bool
+}
+
+// Value is the text of a field or an attribute; "" without one.
+func (r *Row) Value(f Field) string {
 	switch f {
 	case ID:
 		return r.ID
@@ -86,8 +117,10 @@ func (r *Row) text(f Field) string {
 		return r.Parent
 	case Code:
 		return r.Code
+	case Unanswered:
+		return r.Unanswered
 	default:
-		return ""
+		return r.Attributes[string(f)].Text
 	}
 }
 
@@ -113,6 +146,9 @@ func (w Where) Match(r *Row) bool {
 }
 
 func (t *Term) match(r *Row) bool {
+	if v := r.Attributes[string(t.Field)]; t.Field.Attribute() && (t.ordered() || v.Numeric) {
+		return t.matchNumber(v)
+	}
 	if t.Field.Timed() {
 		at := r.time(t.Field)
 		switch t.Op {
@@ -126,7 +162,63 @@ func (t *Term) match(r *Row) bool {
 			return at >= t.At && at != 0
 		}
 	}
-	return t.matchText(r.text(t.Field))
+	return t.matchText(r.Value(t.Field))
+}
+
+// ordered reports that the term compares by size.
+func (t *Term) ordered() bool {
+	return t.Op == Before || t.Op == BeforeOrAt || t.Op == After || t.Op == AfterOrAt
+}
+
+func (t *Term) matchNumber(v Value) bool {
+	switch t.Op {
+	case Before:
+		return v.Numeric && v.Number < t.At
+	case BeforeOrAt:
+		return v.Numeric && v.Number <= t.At
+	case After:
+		return v.Numeric && v.Number > t.At
+	case AfterOrAt:
+		return v.Numeric && v.Number >= t.At
+	case NotEqual:
+		return !t.has(v)
+	case Starts:
+		return strings.HasPrefix(v.Text, t.Texts[0])
+	default:
+		return t.has(v)
+	}
+}
+
+// has reports whether a number or a time is one of the texts.
+func (t *Term) has(v Value) bool {
+	return slices.ContainsFunc(t.Texts, func(text string) bool {
+		n, ok := Number(text)
+		return ok && n == v.Number
+	})
+}
+
+// Number reads a whole number, or a time as Unix ms.
+func Number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		return n, true
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return at.UnixMilli(), err == nil
+}
+
+// Range returns the numbers between which an attribute is that passes a comparison; ok is false for a term that is none.
+func (t *Term) Range() (from, until int64, ok bool) {
+	from, until = math.MinInt64, math.MaxInt64
+	switch {
+	case !t.Field.Attribute() || !t.ordered():
+		return 0, 0, false
+	case t.Op == Before || t.Op == BeforeOrAt:
+		until = t.At
+	default:
+		from = t.At
+	}
+	return from, until, true
 }
 
 func (t *Term) matchText(v string) bool {
@@ -195,6 +287,9 @@ type Span struct{ From, Until int64 }
 func (w Where) StatusSince(final bool) Span {
 	s := Span{Until: maxTime}
 	for _, t := range w {
+		if t.Field.Attribute() {
+			continue
+		}
 		if t.Op == Before || t.Op == BeforeOrAt {
 			if t.Field != Started {
 				s.Until = min(s.Until, t.At)
@@ -231,7 +326,7 @@ func (w Where) String() string {
 		switch {
 		case t.Ago != "":
 			b.WriteString(quote("-" + t.Ago))
-		case t.Field.Timed():
+		case len(t.Texts) == 0:
 			b.WriteString(time.UnixMilli(t.At).UTC().Format(timeLayout))
 		case t.Op == In:
 			b.WriteString("(")

@@ -13,25 +13,39 @@ var now = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 // A filter selects the rows that pass all of its terms.
 func TestWhereSelectsRows(t *testing.T) {
 	row := Row{
+		Attributes: map[string]Value{
+			"tenant": {Text: "acme"}, "items": {Text: "5", Number: 5, Numeric: true}, "paid": {Text: "true"},
+			"due": {Text: "2026-11-22T09:00:00.000Z", Number: now.UnixMilli(), Numeric: true},
+		},
 		ID: "order-1", Status: "failed", Orchestration: "fulfil", Code: "shop.declined", Parent: `a "b" \c`,
 		Started: now.Add(-time.Hour).UnixMilli(), Updated: now.UnixMilli(), Ended: now.UnixMilli(),
 	}
 	for text, want := range map[string]bool{
 		"": true, " \t": true,
 		`orchestration = "fulfil" and status = failed and started > -24h and id starts "order-"`: true,
-		`status in (completed, "failed")`:            true,
-		`STATUS In (completed) AND id = order-1`:     false,
-		`status != failed`:                           false,
-		`code = shop.declined and version = ""`:      true,
-		`code != ""`:                                 true,
-		`parent = 'a "b" \\c'`:                       true,
-		`parent starts 'a "'`:                        true,
-		`started > -30m`:                             false,
-		`started >= 2026-11-22T08:00:00Z`:            true,
-		`started > "2026-11-22T08:00:00Z"`:           false,
-		`started <= 2026-11-22T09:00:00+01:00`:       true,
-		`ended < -0s`:                                false,
-		`updated > -7d and updated >= 2026-11-22`:    true,
+		`status in (completed, "failed")`:                             true,
+		`STATUS In (completed) AND id = order-1`:                      false,
+		`status != failed`:                                            false,
+		`code = shop.declined and version = ""`:                       true,
+		`code != ""`:                                                  true,
+		`parent = 'a "b" \\c'`:                                        true,
+		`parent starts 'a "'`:                                         true,
+		`started > -30m`:                                              false,
+		`started >= 2026-11-22T08:00:00Z`:                             true,
+		`started > "2026-11-22T08:00:00Z"`:                            false,
+		`started <= 2026-11-22T09:00:00+01:00`:                        true,
+		`ended < -0s`:                                                 false,
+		`updated > -7d and updated >= 2026-11-22`:                     true,
+		`tenant in (acme, b) and items = 5 and paid = true`:           true,
+		`items > 4 and items <= 5 and items != 6 and items in (5, 7)`: true,
+		`items > 5`:                                  false,
+		`items < "-3" and tenant = acme`:             false,
+		`due = 2026-11-22T10:00:00+01:00`:            true,
+		`due > -1h and due <= 2026-11-23`:            true,
+		`Tenant = acme`:                              false,
+		`tenant > 3`:                                 false,
+		`other < 3`:                                  false,
+		`other = "" and other != x`:                  true,
 		"id starts order-and\nand orchestration = x": false,
 	} {
 		w, err := Parse(text, now)
@@ -57,6 +71,8 @@ func TestWhereSelectsRows(t *testing.T) {
 func TestErrorsNameTheColumn(t *testing.T) {
 	for text, want := range map[string]string{
 		`stat = failed`:                         `column 1: expected a field, got "stat"; the fields are status,`,
+		`Statuss = failed`:                      `column 1: expected a field`,
+		`tenant > b`:                            `column 10: "b" is not a time`,
 		`status failed`:                         `column 8: expected =, !=, in or starts behind status, got "failed"`,
 		`status = faild`:                        `column 10: "faild" is not a status; they are pending,`,
 		`id = "é" or id = b`:                    `column 10: expected and or the end, got "or"; values of one field are listed with in (…)`,
@@ -91,11 +107,11 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 		statuses    string
 		final, open Span
 	}{
-		"":                           {"pending running completed failed cancelled", Span{0, maxTime}, Span{0, maxTime}},
+		"":                           {"pending running paused completed failed cancelled", Span{0, maxTime}, Span{0, maxTime}},
 		"code = x and updated > -1h": {"failed", Span{at(-time.Hour), maxTime}, Span{0, maxTime}},
-		"code != x and status != running and updated <= -1h": {"pending completed failed cancelled", Span{0, at(-time.Hour)}, Span{0, at(-time.Hour)}},
+		"code != x and status != running and updated <= -1h": {"pending paused completed failed cancelled", Span{0, at(-time.Hour)}, Span{0, at(-time.Hour)}},
 		"status in (failed, running) and ended > -2h":        {"failed", Span{at(-2 * time.Hour), maxTime}, Span{0, maxTime}},
-		"started > -1h and started < -30m":                   {"pending running completed failed cancelled", Span{at(-2 * time.Hour), maxTime}, Span{at(-2 * time.Hour), maxTime}},
+		"started > -1h and started < -30m":                   {"pending running paused completed failed cancelled", Span{at(-2 * time.Hour), maxTime}, Span{at(-2 * time.Hour), maxTime}},
 	} {
 		w, err := Parse(text, now)
 		if err != nil {
@@ -119,7 +135,7 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 
 // Whatever is parsed is written so that it is parsed to the same; and a row that passes is in the plan.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `id="`} {
+	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `id="`} {
 		f.Add(text, "order-1", int64(1_795_000_000_000))
 	}
 	f.Fuzz(func(t *testing.T, text, value string, ms int64) {

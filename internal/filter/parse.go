@@ -18,7 +18,9 @@ const (
 )
 
 // Statuses are the values of the field status.
-func Statuses() []string { return []string{"pending", "running", "completed", failed, "cancelled"} }
+func Statuses() []string {
+	return []string{"pending", "running", "paused", "completed", failed, "cancelled"}
+}
 
 // Parse reads a filter; durations are before now. The error is an *Error.
 func Parse(text string, now time.Time) (w Where, err error) {
@@ -152,12 +154,17 @@ func (p *parser) quoted(mark byte) {
 
 func (p *parser) term() Term {
 	t := Term{Field: Field(strings.ToLower(p.token))}
-	if p.kind != word || !slices.Contains(Fields(), t.Field) {
+	if p.kind == word && t.Field.Attribute() && AttributeName(p.token) {
+		t.Field = Field(p.token)
+	} else if p.kind != word || t.Field.Attribute() {
 		p.failf(p.start, "expected a field, got %s; the fields are %s", p.got(), fieldNames())
 	}
 	p.next()
 	t.Op = Op(strings.ToLower(p.token))
 	allowed := []Op{Equal, NotEqual, In, Starts}
+	if t.Field.Attribute() {
+		allowed = append(allowed, Before, BeforeOrAt, After, AfterOrAt)
+	}
 	if t.Field.Timed() {
 		allowed = []Op{Before, BeforeOrAt, After, AfterOrAt}
 	}
@@ -166,6 +173,8 @@ func (p *parser) term() Term {
 	}
 	p.next()
 	switch {
+	case t.Field.Attribute() && t.ordered():
+		p.size(&t)
 	case t.Field.Timed():
 		t.At, t.Ago = p.moment()
 	case t.Op == In:
@@ -206,6 +215,16 @@ func (p *parser) value(f Field, op Op) string {
 	}
 	p.next()
 	return v
+}
+
+// size reads a whole number or a time.
+func (p *parser) size(t *Term) {
+	if n, err := strconv.ParseInt(p.token, 10, 64); err == nil && (p.kind == word || p.kind == quoted) {
+		t.At, t.Texts = n, []string{p.token}
+		p.next()
+		return
+	}
+	t.At, t.Ago = p.moment()
 }
 
 // moment reads a time.

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +16,9 @@ import (
 	"github.com/pawlrun/pawl/internal/external"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/telemetry"
 	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pawlotel"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -26,6 +29,8 @@ type Orchestrator struct {
 	settings.Orchestrator
 
 	TraceCore string `name:"trace-core" env:"PAWL_TRACE_CORE" placeholder:"FILE" help:"Write every message of a partition and its effects to a file; for development."`
+
+	Replay []string `name:"replay" type:"existingfile" sep:"none" placeholder:"FILE" help:"Check that the code fits the history in a file that \"pawl export\" wrote, and exit with 0 or 1. Repeatable."`
 
 	UI bool `name:"ui" env:"PAWL_UI" help:"Serve the console; at 127.0.0.1:7295 unless --http has another address."`
 }
@@ -38,8 +43,12 @@ const HTTPFlag = "--http (PAWL_HTTP)"
 
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
+	settings.RelaxGC()
 	if o.Examples {
 		opts = append(opts, pawlfx.Orchestrations(examples.Orchestrations))
+	}
+	if len(o.Replay) > 0 {
+		return o.replay(errw, opts)
 	}
 	if o.UI && o.HTTP == "" {
 		o.HTTP = DefaultUI
@@ -54,8 +63,24 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 		defer func() { _ = f.Close() }()
 		cfg.Trace = f
 	}
-	return pawlfx.Run(o.Log.Open(errw),
+	log := o.Log.Open(errw)
+	codec, err := o.Codec(log)
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
+	}
+	traces, err := telemetry.Open(context.Background(), "pawl-orchestrator", log)
+	if err == nil {
+		cfg.Tracer, err = pawlotel.NewTracer(traces)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
+	}
+	defer traces.Close()
+	return pawlfx.Run(log,
 		connections(o.Fleet),
+		pawlfx.Payloads(codec),
 		pawlfx.Orchestrator(cfg),
 		HTTP(o.HTTP, o.HTTPAccess),
 		pawlfx.Profiles(o.Pprof),
@@ -63,10 +88,20 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	)
 }
 
+// replay checks the code against exported histories.
+func (o Orchestrator) replay(errw io.Writer, opts []fx.Option) int {
+	codec, err := o.Codec(o.Log.Open(errw))
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
+	}
+	return pawlfx.Replay(errw, o.Replay, append(opts, pawlfx.Payloads(codec))...)
+}
+
 // Config is what the settings say, without connections.
 func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
-		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), Look: o.Reconcile,
+		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), ObjectsMaxBytes: int64(o.ObjectsMax), Look: o.Reconcile,
 		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged, ReplyPrefixes: o.Replies,
 		Limits: replay.Limits{Depth: o.MaxDepth},
 	}
@@ -120,6 +155,7 @@ type Worker struct {
 
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
+	settings.RelaxGC()
 	c, err := w.External.Read()
 	if err != nil {
 		_, _ = fmt.Fprintln(errw, err)
@@ -136,8 +172,24 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 	}
 	cfg := w.Config()
 	cfg.QueueConcurrency = c.Concurrency()
+	codec, err := w.Codec(log)
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
+	}
+	traces, err := telemetry.Open(context.Background(), "pawl-worker", log)
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
+	}
+	defer traces.Close()
+	if traces.Enabled() {
+		cfg.Interceptors = []worker.Interceptor{pawlotel.WorkerInterceptor(traces)}
+		log = slog.New(pawlotel.LogHandler(log.Handler()))
+	}
 	return pawlfx.Run(log,
 		connections(w.Fleet),
+		pawlfx.Payloads(codec),
 		pawlfx.Activities(c.Bindings),
 		pawlfx.Worker(cfg),
 		HTTP(w.HTTP, w.HTTPAccess),

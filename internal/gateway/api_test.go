@@ -167,6 +167,19 @@ func TestAnInstanceIsStartedAndMovedOverHTTP(t *testing.T) {
 		t.Error(got)
 	}
 
+	exported := h.do(200, "GET", "/instances/"+id+"/export", "")
+	h.want(exported, "pawl_export", "1")
+	if executions, _ := exported["executions"].([]any); len(executions) != 1 {
+		t.Errorf("the export has %d executions", len(executions))
+	}
+	body, err := json.Marshal(map[string]any{"export": exported, "continue": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.want(h.do(200, "POST", "/instances/p-imported/import", string(body)), "status", "completed")
+	h.do(409, "POST", "/instances/p-imported/import", string(body))
+	h.do(400, "POST", "/instances/p-imported/import", `{"export":{}}`)
+
 	// Started, sent an event and waited for in one request.
 	out = h.do(200, "POST", "/instances", `{"orchestration":"pay","id":"p-2","input":{"amount":1},"event":{"name":"approved","data":"ops"},"wait":"30s"}`)
 	h.want(out, "result", "receipt-1 approved by ops")
@@ -257,7 +270,18 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 			t.Errorf("%s: %v", query, ids)
 		}
 	}
-	h.want(h.do(200, "GET", "/counts", ""), "running", n+1)
+	h.want(h.do(200, "GET", "/counts", ""), "count", n+1)
+	for query, want := range map[string]string{
+		"": fmt.Sprintf("[map[count:%d value:running]]", n+1), "by=orchestration": fmt.Sprintf("[map[count:%d value:nap] map[count:1 value:pay]]", n),
+		"where=orchestration+%3D+pay": "[map[count:1 value:running]]", "where=id+starts+nap-1&by=orchestration": "[map[count:10 value:nap]]",
+		"where=started+>+-1h+and+orchestration+!%3D+nap&by=version": "[map[count:1 value:]]", "where=status+%3D+failed&by=code": "[]",
+	} {
+		if got := h.do(200, "GET", "/counts?"+query, ""); fmt.Sprint(got["groups"]) != want {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+	h.do(400, "GET", "/counts?by=started", "")
+	h.do(400, "GET", "/counts?where=statsu", "")
 	for query, detail := range map[string]string{
 		"status=running": "status", "where=statsu": "where: column 1", "where=status+%3D+nope": "column 10: ", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "where=started+>+yesterday": "column 11: ",
 		"stalled=perhaps": "stalled", "stalled=true&where=id+starts+a": "stalled",

@@ -2,12 +2,15 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -31,7 +34,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 		return n, nil
 	}))
 	end := make(chan struct{})
-	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Concurrency: 1}, work.Do(func(ctx context.Context, n int) (int, error) {
+	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Concurrency: 1, Name: "w-heavy"}, work.Do(func(ctx context.Context, n int) (int, error) {
 		select {
 		case <-end:
 		case <-ctx.Done():
@@ -60,4 +63,41 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	close(end)
 	h.want(h.do(200, "GET", "/instances/a-1/result?wait=30s", ""), "result", 3)
 	h.until("nothing is left", func() bool { return h.do(200, "GET", "/queues/heavy/demand", "")["demand"] == 0.0 })
+	h.storesAreHealthy()
+	h.stalledIsRequeued()
+
+	h.do(404, "POST", "/workers/nobody/drain", "")
+	h.do(204, "POST", "/workers/w-heavy/drain", "")
+	h.do(204, "POST", "/workers/w-heavy/drain", "")
+	h.do(202, "POST", "/instances", `{"orchestration":"all","id":"a-2","input":1}`)
+	h.until("its task stays in the queue", func() bool { return h.do(200, "GET", "/queues/heavy/demand", "")["unclaimed"] == 1.0 })
+	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "drained") || len(w.Running()) != 0 {
+		t.Errorf("the drained worker: %v, %v", err, w.Running())
+	}
+}
+
+func (h *harness) storesAreHealthy() {
+	h.t.Helper()
+	var got api.Health
+	body, err := json.Marshal(h.do(200, "GET", "/health", ""))
+	check(h.t, err)
+	check(h.t, json.Unmarshal(body, &got))
+	if len(got.Redis.Nodes) != 1 || got.Redis.Error != "" || len(got.NATS.Streams) != 2 || got.NATS.Error != "" {
+		h.t.Fatalf("%+v", got)
+	}
+	if n, s := got.Redis.Nodes[0], got.NATS.Streams[0]; n.Role != "master" || n.LatencyMS <= 0 || n.MemoryBytes == 0 || n.Error != "" || s.Name != "PAWL-default-INPUTS" || s.Error != "" {
+		h.t.Errorf("%+v", got)
+	}
+}
+
+func (h *harness) stalledIsRequeued() {
+	h.t.Helper()
+	h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-1"}`)
+	h.until("it is stalled", func() bool { return h.do(200, "GET", "/counts", "")["stalled"] == 1.0 })
+	h.do(204, "POST", "/instances/n-1/requeue", "")
+	h.do(409, "POST", "/instances/a-1/requeue", "")
+	if got := h.do(200, "GET", "/refused", ""); len(got["refused"].([]any)) != 0 {
+		h.t.Errorf("%v", got)
+	}
+	h.do(404, "DELETE", "/refused/a-1", "")
 }

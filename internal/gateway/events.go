@@ -65,14 +65,18 @@ func (c *call) apply(h happening) (answer, error) {
 	}
 	sum := sha256.Sum256([]byte(h.source + "\x00" + h.id))
 	message := "event-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
-	by, unique := client.By(c.user.Name), client.MessageID(message)
+	by, unique, headers := client.By(c.user.Name), client.MessageID(message), c.headers()
 	switch {
+	case r.Update != "" && r.Start == "":
+		_, err = c.client.SendUpdateRaw(c.Context(), r.Update, id, payload(h.data), by, unique, headers)
+	case r.Update != "":
+		_, err = c.client.UpdateWithStartRaw(c.Context(), r.Start, id, payload(nil), r.Update, payload(h.data), by, unique, headers)
 	case r.Start == "":
-		err = c.client.SendRaw(c.Context(), r.Event, id, payload(h.data), by, unique)
+		err = c.client.SendRaw(c.Context(), r.Event, id, payload(h.data), by, unique, headers)
 	case r.Event == "":
-		_, err = c.client.StartRaw(c.Context(), r.Start, id, payload(h.data), by, unique)
+		_, err = c.client.StartRaw(c.Context(), r.Start, id, payload(h.data), by, unique, headers)
 	default:
-		_, err = c.client.SendOrStartRaw(c.Context(), r.Start, id, payload(nil), r.Event, payload(h.data), by, unique)
+		_, err = c.client.SendOrStartRaw(c.Context(), r.Start, id, payload(nil), r.Event, payload(h.data), by, unique, headers)
 	}
 	if err != nil {
 		return answer{}, err

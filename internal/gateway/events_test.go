@@ -25,6 +25,8 @@ import (
 const triggerFile = `{
   "rules": [
     {"type": "com.shop.order.*", "start": "fulfil-order", "id": "order-{data.order.id}"},
+    {"type": "com.shop.offered", "update": "offer", "id": "order-{subject}"},
+    {"type": "com.shop.bid", "start": "fulfil-order", "update": "offer", "id": "order-{subject}"},
     {"type": "com.shop.approved", "source": "/finance/*", "event": "approved", "id": "order-{subject}"},
     {"type": "com.shop.paid", "start": "tenant", "event": "paid", "id": "{data.lines.0.tenant}"},
     {"type": "github.push", "start": "build", "id": "build-{data.after}"},
@@ -134,6 +136,11 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 	in.post(202, path, `{"lines":[{"tenant":12}]}`, binary("com.shop.paid", "/shop", "e-3")...)
 	want("12.start.tenant", `{"lines":[{"tenant":12}]}`)
 
+	in.post(202, path, `"30"`, binary("com.shop.offered", "/shop", "e-6", "Ce-Subject", "7")...)
+	want("order-7.update.offer", `"30"`)
+	in.post(202, path, `"40"`, binary("com.shop.bid", "/shop", "e-7", "Ce-Subject", "8")...)
+	want("order-8.start.fulfil-order", `"40"`)
+
 	in.post(200, path, order, binary("com.other", "/shop", "e-4")...)
 	in.post(200, path, `"ok"`, binary("com.shop.approved", "/shop", "e-4")...) // of another source
 	for body, x := range map[string]struct {
@@ -229,7 +236,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 
 func TestTriggersThatAreWrongAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"rules":[{"type":"a"}]}`: "rule 1: type, id, and start or event", `{"rulez":[]}`: "rulez",
+		`{"rules":[{"type":"a"}]}`: "rule 1: type, id, and start, event or update", `{"rules":[{"type":"a","event":"a","update":"b","id":"x"}]}`: "exclude", `{"rulez":[]}`: "rulez",
 		`{"rules":[{"type":"[","start":"a","id":"x"}]}`:                    "pattern",
 		`{"rules":[{"type":"a","start":"a b","id":"x"}]}`:                  "a b",
 		`{"rules":[{"type":"a","start":"a","id":"{data.x"}]}`:              "not closed",

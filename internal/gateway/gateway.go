@@ -211,6 +211,9 @@ func (a *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	}
+	if p.Do == "" {
+		p.Do = whatToDo(p.Status)
+	}
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: the status is the type
 	a.write(w, p.Status, "application/problem+json", p)
 }

@@ -6,8 +6,10 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +18,11 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func listInstances(c *call) (answer, error) {
@@ -64,9 +68,16 @@ func listInstances(c *call) (answer, error) {
 }
 
 func countInstances(c *call) (answer, error) {
-	n, err := c.client.Count(c.Context())
-	out := api.CountsOf(n)
-	if err != nil && out == (api.Counts{}) {
+	if _, err := c.where(); err != nil {
+		return answer{}, err
+	}
+	o := client.CountOptions{Where: c.query.Get("where"), By: c.query.Get("by")}
+	if _, err := filter.Grouping(o.By); err != nil {
+		return answer{}, badRequest("by: %v", err)
+	}
+	n, err := c.client.Count(c.Context(), o)
+	out := api.CountsOf(n, o.By)
+	if err != nil && out.Count == 0 {
 		return answer{}, err
 	}
 	if err != nil {
@@ -127,8 +138,11 @@ func startInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if s.Orchestration == message.BatchName { // some verbs need another role
+		return answer{}, badRequest("a batch is started by POST %s/batches", root)
+	}
 	bad := []error{pawl.ValidateName(s.Orchestration)}
-	opts := []client.StartOption{client.By(c.user.Name)}
+	opts := []client.StartOption{client.By(c.user.Name), c.headers()}
 	if key != "" {
 		opts = append(opts, client.MessageID(key))
 	}
@@ -136,6 +150,13 @@ func startInstance(c *call) (answer, error) {
 		bad = append(bad, pawl.ValidateName(s.Version))
 		opts = append(opts, client.Version(s.Version))
 	}
+	if len(s.Attributes) > 0 {
+		_, err := history.ParseAttributes(string(s.Attributes))
+		bad = append(bad, err)
+		opts = append(opts, client.Attributes(string(s.Attributes)))
+	}
+	more, err := startOptions(&s)
+	opts, bad = append(opts, more...), append(bad, err)
 	if s.ID == "" {
 		s.ID = s.Orchestration + "-" + suffix(key)
 	}
@@ -151,7 +172,47 @@ func startInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if s.IDReuse != "" {
+		if decided, err := c.started(run, max(timeout, requestTime)); !decided || err != nil {
+			return answer{status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true}}, err
+		}
+	}
 	return c.await(run, timeout)
+}
+
+// started waits until a start has taken effect, or has not. It reports false if that is not decided in time: the instance that has its
+// id is paused or stalled.
+func (c *call) started(run *client.RawInstance, within time.Duration) (decided bool, err error) {
+	ctx, cancel := context.WithTimeout(c.Context(), within)
+	defer cancel()
+	err = run.WaitStarted(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
+		return false, nil
+	}
+	return true, err
+}
+
+// startOptions reads when and for how long an instance runs, and what happens to one that has its id.
+func startOptions(s *api.Start) (opts []client.StartOption, err error) {
+	if s.StartAt != "" {
+		at, bad := time.Parse(time.RFC3339, s.StartAt)
+		if d, ok := time.ParseDuration(s.StartAt); ok == nil && d > 0 {
+			opts = append(opts, client.After(d))
+		} else if opts = append(opts, client.StartAt(at)); bad != nil {
+			err = badRequest("start_at: %.40q is neither a duration nor a time as of RFC 3339", s.StartAt)
+		}
+	}
+	if s.RunTimeout != "" {
+		d, bad := time.ParseDuration(s.RunTimeout)
+		if opts = append(opts, client.RunTimeout(d)); bad != nil || d < time.Millisecond {
+			err = errors.Join(err, badRequest("run_timeout: %.40q is no duration of at least 1ms", s.RunTimeout))
+		}
+	}
+	reuse, bad := client.ParseIDReuse(s.IDReuse)
+	if bad != nil {
+		err = errors.Join(err, badRequest("id_reuse: want ignore, reject, after-failure or terminate-existing"))
+	}
+	return append(opts, reuse), err
 }
 
 // suffix makes the end of an id: the same for the same key.
@@ -270,12 +331,29 @@ func sendEvent(c *call) (answer, error) {
 // options are those of a message from the user, with the Idempotency-Key as its id.
 func (c *call) options() ([]client.Option, error) {
 	key, err := c.key()
-	opts := []client.Option{client.By(c.user.Name)}
+	opts := []client.Option{client.By(c.user.Name), c.headers()}
 	if key != "" {
 		opts = append(opts, client.MessageID(key))
 	}
 	return opts, err
 }
+
+// headers passes the trace context and the declared headers of the request on.
+func (c *call) headers() client.Option {
+	var all history.Headers
+	for _, key := range slices.Sorted(maps.Keys(c.Header)) {
+		name, value := strings.ToLower(key), c.Header.Get(key)
+		if declared, ok := strings.CutPrefix(name, declaredHeader); ok && history.IsDeclared(declared) {
+			all = all.With(declared, value)
+		} else if !history.IsDeclared(name) {
+			all = all.With(name, value)
+		}
+	}
+	return client.Headers(all)
+}
+
+// declaredHeader begins the name of a header that travels with an instance, in lower case.
+var declaredHeader = strings.ToLower(queue.HeaderDeclared)
 
 func accepted(id string) answer {
 	return answer{status: http.StatusAccepted, location: instancePath(id), body: api.Accepted{Instance: id, Accepted: true}}
@@ -311,6 +389,14 @@ func purgeInstance(c *call) (answer, error) {
 	return answer{body: purged{Instance: id, Purged: true}}, nil
 }
 
+// statusHandle is the custom status of a name, or without one.
+func statusHandle(name string) pawl.Status[json.RawMessage] {
+	if name == "" {
+		return pawl.NewStatus[json.RawMessage]()
+	}
+	return pawl.NewNamedStatus[json.RawMessage](name)
+}
+
 // getStatus answers with the custom status; with after and wait when there is a newer version.
 func getStatus(c *call) (answer, error) {
 	after, err := c.number("after")
@@ -322,7 +408,7 @@ func getStatus(c *call) (answer, error) {
 		return answer{}, err
 	}
 	id := c.PathValue("id")
-	s := pawl.NewStatus[json.RawMessage]()
+	s := statusHandle(c.query.Get("name"))
 	at, err := client.CustomStatus(c.Context(), c.client, s, id)
 	if timeout > 0 && (err == nil && at.Version <= after || errors.Is(err, client.ErrNoStatus) || errors.Is(err, client.ErrNotFound)) {
 		ctx, cancel := context.WithTimeout(c.Context(), timeout)
@@ -379,6 +465,11 @@ func getHistory(c *call) (answer, error) {
 		out.Events = append(out.Events, line)
 	}
 	return answer{body: out}, nil
+}
+
+func exportInstance(c *call) (answer, error) {
+	out, err := api.ExportInstance(c.Context(), c.client, c.PathValue("id"))
+	return answer{body: out}, err
 }
 
 // Bounds of a tree.

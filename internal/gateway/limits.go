@@ -125,6 +125,15 @@ func queueDemand(c *call) (answer, error) {
 	return answer{body: api.DemandOf(c.PathValue("queue"), d)}, nil
 }
 
+// listVersions counts instances by version.
+func listVersions(c *call) (answer, error) {
+	v, err := c.client.Versions(c.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: api.VersionsOf(v)}, nil
+}
+
 // listWorkers lists the workers that answer within half a second.
 func listWorkers(c *call) (answer, error) {
 	all, err := c.client.Workers(c.Context())
@@ -134,6 +143,32 @@ func listWorkers(c *call) (answer, error) {
 	out := api.Workers{Workers: []api.Worker{}}
 	for _, w := range all {
 		out.Workers = append(out.Workers, api.WorkerOf(w))
+	}
+	return answer{body: out}, nil
+}
+
+// drainWorker makes a worker take no more tasks.
+func drainWorker(c *call) (answer, error) {
+	return answer{status: http.StatusNoContent}, c.client.DrainWorker(c.Context(), c.PathValue("name"))
+}
+
+// getHealth describes the state of the stores.
+func getHealth(c *call) (answer, error) {
+	h, err := c.client.Health(c.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: api.HealthOf(h)}, nil
+}
+
+func listPartitions(c *call) (answer, error) {
+	all, err := c.client.Partitions(c.Context())
+	out := api.Partitions{Partitions: make([]api.Partition, len(all))}
+	for i, p := range all {
+		out.Partitions[i] = api.PartitionOf(p)
+	}
+	if err != nil {
+		out.Incomplete = userText(err)
 	}
 	return answer{body: out}, nil
 }

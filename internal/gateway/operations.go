@@ -22,7 +22,7 @@ var (
 
 // operations are what the API can do.
 func operations() []operation {
-	return slices.Concat(instanceOperations(), messageOperations(), scheduleOperations(), limitOperations())
+	return slices.Concat(instanceOperations(), messageOperations(), updateOperations(), operateOperations(), scheduleOperations(), batchOperations(), limitOperations())
 }
 
 const root = "/api/v1"
@@ -48,7 +48,9 @@ func instanceOperations() []operation {
 		},
 		{
 			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,
-			summary: "Count the instances by status, without reading them.", replies: map[int]any{200: api.Counts{}},
+			summary: "Count the instances that pass a filter, by status or another field.", query: []parameter{
+				whereParam, {name: "by", description: "status (default), orchestration, version, parent, code, or the name of an attribute."},
+			}, replies: map[int]any{200: api.Counts{}},
 		},
 	}
 }
@@ -82,6 +84,10 @@ func messageOperations() []operation {
 			},
 		},
 		{
+			method: http.MethodGet, path: instance + "/export", id: "exportInstance", role: access.Viewer, serve: exportInstance,
+			summary: "Read an instance with its histories, to be replayed.", replies: map[int]any{200: api.Export{}},
+		},
+		{
 			method: http.MethodGet, path: instance + "/tree", id: "getTree", role: access.Viewer, serve: getTree,
 			summary: "Describe an instance and its outstanding descendants.", replies: map[int]any{200: node{}},
 		},
@@ -93,7 +99,7 @@ func messageOperations() []operation {
 		{
 			method: http.MethodGet, path: instance + "/status", id: "getStatus", role: access.Viewer, serve: getStatus,
 			summary: "Read the custom status, or wait for a newer version; 204 if there is none newer.",
-			query:   []parameter{{name: "after", description: "The version that the caller has.", kind: "integer"}, waitParam},
+			query:   []parameter{{name: "name", description: "Of a named status."}, {name: "after", description: "The version that the caller has.", kind: "integer"}, waitParam},
 			replies: map[int]any{200: api.CustomStatus{}, 204: nil},
 		},
 		{
@@ -106,7 +112,7 @@ func messageOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: root + "/events", id: "postCloudEvent", role: access.Operator, serve: postEvent,
-			summary: "Start an instance or send an event, as the first rule for a CloudEvent says.", request: any(anyJSON{}),
+			summary: "Start an instance, or send an event or an update, as the first rule for a CloudEvent says.", request: any(anyJSON{}),
 			replies: map[int]any{200: triggered{}, 202: triggered{}},
 		},
 	}
@@ -149,8 +155,28 @@ func limitOperations() []operation {
 			summary: "Count the slots that a task queue can use now, for an autoscaler of its workers.", replies: map[int]any{200: api.Demand{}},
 		},
 		{
+			method: http.MethodGet, path: root + "/partitions", id: "listPartitions", role: access.Viewer, serve: listPartitions,
+			summary: "List the partitions with the orchestrators that own them.", replies: map[int]any{200: api.Partitions{}},
+		},
+		{
+			method: http.MethodGet, path: root + "/registered", id: "listRegistered", role: access.Viewer, serve: registered,
+			summary: "List the orchestrations and activities that the fleet has code for.", replies: map[int]any{200: api.Registered{}},
+		},
+		{
+			method: http.MethodGet, path: root + "/versions", id: "listVersions", role: access.Viewer, serve: listVersions,
+			summary: "Count the instances that have not ended by version, with the orchestrators that have its code.", replies: map[int]any{200: api.Versions{}},
+		},
+		{
 			method: http.MethodGet, path: root + "/workers", id: "listWorkers", role: access.Viewer, serve: listWorkers,
 			summary: "List the workers that answer within half a second.", replies: map[int]any{200: api.Workers{}},
+		},
+		{
+			method: http.MethodPost, path: root + "/workers/{name}/drain", id: "drainWorker", role: access.Admin, serve: drainWorker,
+			summary: "Have a worker take no more tasks, until its process is started again.", replies: map[int]any{204: nil},
+		},
+		{
+			method: http.MethodGet, path: root + "/health", id: "getHealth", role: access.Viewer, serve: getHealth,
+			summary: "Describe the state of Redis and NATS, as an orchestrator sees it.", replies: map[int]any{200: api.Health{}},
 		},
 	}
 }

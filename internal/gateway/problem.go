@@ -43,13 +43,14 @@ func problemOf(err error) *problem {
 	p := &problem{Status: http.StatusInternalServerError, Detail: userText(err)}
 	_, badPolicy := errors.AsType[*history.PolicyError](err)
 	switch {
-	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus), errors.Is(err, client.ErrNoSchedule):
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus), errors.Is(err, client.ErrNoSchedule),
+		errors.Is(err, client.ErrNoBatch):
 		p.Status = http.StatusNotFound
-	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), badPolicy:
+	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy:
 		p.Status = http.StatusBadRequest
 	case errors.Is(err, client.ErrRunning):
 		p.Status, p.Do = http.StatusConflict, "cancel it first, or purge it with force=true"
-	case errors.Is(err, client.ErrRefused), errors.Is(err, client.ErrEnded):
+	case errors.Is(err, client.ErrRefused), errors.Is(err, client.ErrEnded), errors.Is(err, client.ErrIDTaken):
 		p.Status = http.StatusConflict
 	case errors.Is(err, pawl.ErrTooLarge), errors.Is(err, queue.ErrTooLarge):
 		p.Status, p.Do = http.StatusRequestEntityTooLarge, otherInput
@@ -65,6 +66,28 @@ func problemOf(err error) *problem {
 		p.Status, p.Do = http.StatusGatewayTimeout, repeat
 	}
 	return p
+}
+
+// whatToDo is what a caller can do about a status, where nothing better is known.
+func whatToDo(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "change the request; GET /api/v1/openapi.json describes the operations"
+	case http.StatusUnauthorized:
+		return "send a token that is valid, or sign with the secret of the hook"
+	case http.StatusNotFound:
+		return "check the name; what was purged, or ended longer ago than it is kept, is gone"
+	case http.StatusMethodNotAllowed:
+		return "use a method of the header Allow"
+	case http.StatusConflict:
+		return "read the instance, and decide by its status"
+	case http.StatusRequestEntityTooLarge:
+		return otherInput
+	case http.StatusUnsupportedMediaType:
+		return "send application/json"
+	default:
+		return "repeat the request; the log of the process has the cause"
+	}
 }
 
 // userText is an error without the names of the packages that it came through.

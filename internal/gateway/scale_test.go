@@ -106,7 +106,18 @@ func fill(b *testing.B, rdb redis.UniversalClient, partitions, n int) {
 						fields = append(fields, "ended", at+50, "end", end)
 					}
 					pipe.HSet(b.Context(), p.Instance(id), fields...)
+					tenant := fmt.Sprintf("t-%03d", i%1000)
+					pipe.HSet(b.Context(), p.Instance(id), "attributes", fmt.Sprintf(`{"items":%d,"tenant":%q}`, i%5000, tenant))
+					sets := []string{p.Values("orchestration", fmt.Sprintf("fulfil-%d", i%8)), p.Values("tenant", tenant)}
+					if status == "failed" {
+						sets = append(sets, p.Values("code", "shop.declined"))
+					}
+					for _, key := range sets {
+						pipe.ZAdd(b.Context(), key, redis.Z{Member: id})
+					}
 					pipe.ZAdd(b.Context(), p.Index(status), redis.Z{Score: float64(at + 50), Member: id})
+					pipe.ZAdd(b.Context(), p.Orchestrations(), redis.Z{Member: fmt.Sprintf("fulfil-%d", i%8)})
+					pipe.ZAdd(b.Context(), p.Numbers("items"), redis.Z{Score: float64(i % 5000), Member: id})
 				}
 				if _, err := pipe.Exec(b.Context()); err != nil {
 					b.Error(err)
@@ -128,6 +139,7 @@ func BenchmarkMillionInstances(b *testing.B) {
 	for name, where := range map[string]string{
 		"all": "", "failed": "status = failed", "two terms": `status = failed and orchestration = fulfil-2`, "one orchestration": "orchestration = fulfil-2",
 		"code and time": "code = shop.declined and ended > -12h", "prefix": "id starts order-00001", "id": "id = order-0500000",
+		"tenant": "tenant = t-013", "three terms": "tenant in (t-010, t-020) and status = failed and orchestration = fulfil-2", "range": "items >= 4990",
 	} {
 		b.Run(name, func(b *testing.B) {
 			var first, later []time.Duration
@@ -234,7 +246,7 @@ func settle(b *testing.B, c *client.Client) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for before := uint64(0); ; {
-		n, err := c.Count(b.Context())
+		n, err := c.Count(b.Context(), client.CountOptions{})
 		must(b, err)
 		if now := n.Status[client.Completed]; n.Status[client.Running]+n.Status[client.Pending] == 0 && now == before {
 			return

@@ -2,8 +2,13 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
@@ -31,12 +36,27 @@ type command struct {
 	To   time.Time `json:"to,omitzero"`    // of backfill, inclusive
 }
 
+// schedules is the type of api.Schedules in the document, where the configuration is any JSON value.
+type schedules struct {
+	Schedules []anyJSON `json:"schedules"`
+	More      bool      `json:"more,omitempty"`
+}
+
 func scheduleOperations() []operation {
 	const schedule = root + "/schedules/{id}"
 	return []operation{
 		{
 			method: http.MethodPost, path: root + "/jobs", id: "runJob", role: access.Operator, serve: runJob, keyed: true,
 			summary: "Run an activity as a job, wait for its end.", request: job{}, replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
+		},
+		{
+			method: http.MethodGet, path: root + "/schedules", id: "listSchedules", role: access.Viewer, serve: listSchedules,
+			summary: "List the schedules that have not ended.", query: []parameter{limitParam}, replies: map[int]any{200: schedules{}},
+		},
+		{
+			method: http.MethodGet, path: schedule + "/next", id: "nextTimes", role: access.Viewer, serve: nextTimes,
+			summary: "List the next times of a schedule.", query: []parameter{{name: "count", description: "1 to 1000. Default 10.", kind: "integer"}},
+			replies: map[int]any{200: api.Times{}},
 		},
 		{
 			method: http.MethodGet, path: schedule, id: "getSchedule", role: access.Viewer, serve: getSchedule,
@@ -51,9 +71,34 @@ func scheduleOperations() []operation {
 			method: http.MethodDelete, path: schedule, id: "deleteSchedule", role: access.Operator, serve: deleteSchedule,
 			summary: "Delete a schedule; what it has started continues.", replies: map[int]any{202: api.Accepted{}},
 		},
-		{
-			method: http.MethodPost, path: schedule + "/{command}", id: "commandSchedule", role: access.Operator, serve: commandSchedule,
-			summary: "Pause, resume, trigger or backfill a schedule.", request: command{}, optional: true, replies: map[int]any{202: api.Accepted{}},
+		scheduleCommand("pause", "Pause a schedule: its times pass without effect.", func(c *call, id string, do command, by client.Option) error {
+			return c.client.PauseSchedule(c.Context(), id, do.Note, by)
+		}),
+		scheduleCommand("resume", "Resume a schedule.", func(c *call, id string, do command, by client.Option) error {
+			return c.client.ResumeSchedule(c.Context(), id, do.Note, by)
+		}),
+		scheduleCommand("trigger", "Do the action of a schedule now.", func(c *call, id string, _ command, by client.Option) error {
+			return c.client.TriggerSchedule(c.Context(), id, by)
+		}),
+		scheduleCommand("backfill", "Do the action of a schedule for times that have passed.", func(c *call, id string, do command, by client.Option) error {
+			if !do.From.Before(do.To) {
+				return badRequest("from must be before to")
+			}
+			return c.client.BackfillSchedule(c.Context(), id, do.From, do.To, by)
+		}),
+	}
+}
+
+func scheduleCommand(name, summary string, do func(*call, string, command, client.Option) error) operation {
+	return operation{
+		method: http.MethodPost, path: root + "/schedules/{id}/" + name, id: name + "Schedule", role: access.Operator, summary: summary,
+		request: command{}, optional: true, replies: map[int]any{202: api.Accepted{}},
+		serve: func(c *call) (answer, error) {
+			var body command
+			if err := c.decode(&body); err != nil {
+				return answer{}, err
+			}
+			return c.changed(do(c, c.PathValue("id"), body, client.By(c.user.Name)))
 		},
 	}
 }
@@ -72,7 +117,7 @@ func runJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	opts := []client.JobOption{client.By(c.user.Name)}
+	opts := []client.JobOption{client.By(c.user.Name), c.headers()}
 	if key != "" {
 		opts = append(opts, client.MessageID(key))
 	}
@@ -108,8 +153,81 @@ func duration(s string) (time.Duration, error) {
 }
 
 func getSchedule(c *call) (answer, error) {
+	id := c.PathValue("id")
+	s, err := c.client.DescribeSchedule(c.Context(), id)
+	return answer{body: api.Schedule{ID: id, ScheduleState: s}}, err
+}
+
+const scheduleParallel = 16 // schedules of a list that are read at a time
+
+func listSchedules(c *call) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.Schedules{Schedules: []api.Schedule{}}
+	for row, err := range c.client.Schedules(c.Context()) {
+		if err != nil {
+			return answer{}, err
+		}
+		if len(out.Schedules) == limit {
+			out.More = true
+			break
+		}
+		out.Schedules = append(out.Schedules, api.Schedule{ID: row.Instance})
+	}
+	var read errgroup.Group
+	read.SetLimit(scheduleParallel)
+	for i := range out.Schedules {
+		s := &out.Schedules[i]
+		read.Go(func() (err error) {
+			s.ScheduleState, err = c.client.DescribeSchedule(c.Context(), s.ID)
+			if errors.Is(err, client.ErrNoSchedule) || errors.Is(err, client.ErrNoStatus) { // just deleted, or just created
+				s.ID, err = "", nil
+			}
+			return err
+		})
+	}
+	err = read.Wait()
+	out.Schedules = slices.DeleteFunc(out.Schedules, func(s api.Schedule) bool { return s.ID == "" })
+	slices.SortFunc(out.Schedules, func(a, b api.Schedule) int { return strings.Compare(a.ID, b.ID) })
+	return answer{body: out}, err
+}
+
+// defaultTimes is how many next times are listed.
+const defaultTimes = 10
+
+func nextTimes(c *call) (answer, error) {
+	n, err := c.number("count")
+	if err != nil {
+		return answer{}, err
+	}
+	if n == 0 {
+		n = defaultTimes
+	}
+	if n > maxRows {
+		return answer{}, badRequest("count %d: must be 1 to %d", n, maxRows)
+	}
 	s, err := c.client.DescribeSchedule(c.Context(), c.PathValue("id"))
-	return answer{body: s}, err
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.Times{Times: []string{}}
+	times, err := s.Schedule.Next(time.Now(), int(n))
+	for _, t := range times {
+		out.Times = append(out.Times, api.Timestamp(t))
+	}
+	return answer{body: out}, err
+}
+
+// registered lists what the fleet has code for.
+func registered(c *call) (answer, error) {
+	names, err := c.client.Orchestrations(c.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	all, err := c.client.Workers(c.Context())
+	return answer{body: api.RegisteredOf(names, all)}, err
 }
 
 func putSchedule(c *call) (answer, error) {
@@ -125,29 +243,6 @@ func putSchedule(c *call) (answer, error) {
 
 func deleteSchedule(c *call) (answer, error) {
 	return c.changed(c.client.DeleteSchedule(c.Context(), c.PathValue("id")))
-}
-
-func commandSchedule(c *call) (answer, error) {
-	var do command
-	if err := c.decode(&do); err != nil {
-		return answer{}, err
-	}
-	id, by := c.PathValue("id"), client.By(c.user.Name)
-	switch name := c.PathValue("command"); name {
-	case "pause":
-		return c.changed(c.client.PauseSchedule(c.Context(), id, do.Note, by))
-	case "resume":
-		return c.changed(c.client.ResumeSchedule(c.Context(), id, do.Note, by))
-	case "trigger":
-		return c.changed(c.client.TriggerSchedule(c.Context(), id, by))
-	case "backfill":
-		if !do.From.Before(do.To) {
-			return answer{}, badRequest("from must be before to")
-		}
-		return c.changed(c.client.BackfillSchedule(c.Context(), id, do.From, do.To, by))
-	default:
-		return answer{}, badRequest("%q is none of pause, resume, trigger and backfill", name)
-	}
 }
 
 // changed answers that a change of the schedule was accepted.

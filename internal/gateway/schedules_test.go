@@ -1,6 +1,9 @@
 package gateway_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestJobsAndSchedulesOverHTTP(t *testing.T) {
 	h := newHarness(t)
@@ -19,7 +22,28 @@ func TestJobsAndSchedulesOverHTTP(t *testing.T) {
 	if c, _ := got["schedule"].(map[string]any); c["paused"] != true || c["note"] != "holiday" {
 		t.Errorf("%v", got)
 	}
-	h.do(400, "POST", "/schedules/daily/stop", "")
+	h.do(404, "POST", "/schedules/daily/stop", "")
+	if list, _ := h.do(200, "GET", "/schedules", "")["schedules"].([]any); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+	if times, _ := h.do(200, "GET", "/schedules/daily/next?count=3", "")["times"].([]any); len(times) != 3 {
+		t.Errorf("%v", times)
+	}
+	h.do(400, "GET", "/schedules/daily/next?count=1001", "")
+	h.do(404, "GET", "/schedules/weekly/next", "")
+	owners, _ := h.do(200, "GET", "/partitions", "")["partitions"].([]any)
+	for _, p := range owners {
+		if o, _ := p.(map[string]any); o["owner"] == nil || o["since"] == nil {
+			t.Errorf("%v", o)
+		}
+	}
+	if len(owners) == 0 {
+		t.Error("there are no partitions")
+	}
+	known := h.do(200, "GET", "/registered", "")
+	if all, _ := known["activities"].([]any); !slices.Contains(all, any("charge")) {
+		t.Errorf("%v", known)
+	}
 	h.do(400, "POST", "/schedules/daily/backfill", "{}")
 	h.do(404, "POST", "/schedules/weekly/resume", "")
 	h.do(202, "DELETE", "/schedules/daily", "")

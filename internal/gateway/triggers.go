@@ -34,12 +34,13 @@ type Triggers struct {
 	Hooks map[string]Hook `json:"hooks"`
 }
 
-// Rule starts an instance or sends an event to one, with the data of what has happened.
+// Rule starts an instance, or sends an event or an update to one, with the data of what has happened.
 type Rule struct {
 	Type   string `json:"type"`             // pattern: * stands for any text without a slash
 	Source string `json:"source,omitempty"` // pattern of the source; left out: any
 	Start  string `json:"start,omitempty"`  // orchestration
 	Event  string `json:"event,omitempty"`  // name of the event; beside start it is sent with the start
+	Update string `json:"update,omitempty"` // name of the update, in place of an event; its answer is not waited for
 	ID     string `json:"id"`               // of the instance: text with {id}, {source}, {subject}, {type} and {data.PATH}
 }
 
@@ -97,15 +98,18 @@ func readTriggers(file string) (*Triggers, error) {
 }
 
 func (r Rule) check() error {
-	if r.Type == "" || r.ID == "" || r.Start == "" && r.Event == "" {
-		return errors.New("type, id, and start or event are required")
+	if r.Type == "" || r.ID == "" || r.Start == "" && r.Event == "" && r.Update == "" {
+		return errors.New("type, id, and start, event or update are required")
+	}
+	if r.Event != "" && r.Update != "" {
+		return errors.New("event and update exclude each other")
 	}
 	for _, pattern := range []string{r.Type, r.Source} {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return fmt.Errorf("pattern %q: %w", pattern, err)
 		}
 	}
-	for _, name := range []string{r.Start, r.Event} {
+	for _, name := range []string{r.Start, r.Event, r.Update} {
 		if name != "" {
 			if err := pawl.ValidateName(name); err != nil {
 				return err

@@ -48,7 +48,7 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 	h := newHarness(t)
 	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"nap-1"}`)
 	h.until("it runs", func() bool {
-		return h.do(200, "GET", "/counts", "")["running"] != 0.0
+		return h.do(200, "GET", "/counts?where=status+%3D+running", "")["count"] != 0.0
 	})
 	one, others, every := h.stream("/instances/nap-1/watch", ""), h.stream("/watch?where=id+starts+other", ""), h.stream("/watch?where=status+%3D+cancelled", "")
 	id, _ := one("ready")

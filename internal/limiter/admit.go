@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -23,61 +24,6 @@ const (
 // ErrTimeout is the error of an Admit without a reply within two seconds. It may have taken effect nevertheless: repeat the same
 // request.
 var ErrTimeout = errors.New("no reply of the limit")
-
-// Entry requests admission.
-type Entry struct {
-	Member Member
-	Active bool // it was admitted before, according to its history
-}
-
-// AdmitRequest is a request of one caller to a limit. Leaves come before entries.
-type AdmitRequest struct {
-	Limit   string
-	InForce InForce // the zero value: the policy of the limit stands
-	Leave   []Member
-	Enter   []Entry
-}
-
-// Kind is the outcome of an entry.
-type Kind uint8
-
-// The kinds.
-const (
-	Admitted  Kind = 1 // it is a holder: now, or since before
-	Waiting   Kind = 2 // it is a waiter
-	QueueFull Kind = 3 // rejected: there are as many waiters as are allowed; not recorded
-	Limited   Kind = 4 // rejected: there is no room, and the policy rejects; not recorded
-	TimedOut  Kind = 5 // rejected after the maximum wait; recorded until it leaves
-	Cleared   Kind = 6 // rejected: the waiters were cleared; recorded until it leaves
-)
-
-var kindNames = [...]string{Admitted: "admitted", Waiting: "waiting", QueueFull: "queue full", Limited: "limited", TimedOut: "timed out", Cleared: "cleared"}
-
-// String returns the name of the kind.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) && kindNames[k] != "" {
-		return kindNames[k]
-	}
-	return "kind-" + strconv.Itoa(int(k))
-}
-
-// Verdict is the outcome of an entry.
-type Verdict struct {
-	Kind     Kind
-	Position int   // Waiting: from 1
-	Until    int64 // Waiting: when it times out; Limited: when rate and quota allow the next one. Unix ms; 0: never, or not because of them
-}
-
-// AdmitReply is the reply to an AdmitRequest.
-type AdmitReply struct {
-	Now      int64     // Redis TIME, Unix ms
-	Verdicts []Verdict // one for each of Enter
-	Granted  []Member  // waiters that this request admitted: their owners must be notified. Of requests in one script only one has them
-
-	Waiting, Holding int
-	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
-	SweepNow         bool  // the owner of the limit's partition must sweep it now, because its wakeup may be too late
-}
 
 // pipeline has the requests that wait for the outstanding script of a limit.
 type pipeline struct{ pending []*request }
@@ -232,10 +178,10 @@ func (a *request) share(b *batch, entered map[string]struct{}) share {
 	return s
 }
 
-// args returns the first arguments of admit and sweep.
-func (f InForce) args(gate string) ([]any, error) {
+// policyArgs returns the first arguments of admit and sweep.
+func policyArgs(f InForce, gate string) ([]any, error) {
 	keyed := "0"
-	if Key(gate) != "" {
+	if limit.Key(gate) != "" {
 		keyed = "1"
 	}
 	if f.Level == "" {
@@ -249,7 +195,7 @@ func (f InForce) args(gate string) ([]any, error) {
 }
 
 func (g *Limiter) send(b *batch) {
-	args, err := b.force.args(b.gate)
+	args, err := policyArgs(b.force, b.gate)
 	if err != nil {
 		g.fail(b, err)
 		return
@@ -284,7 +230,7 @@ func (g *Limiter) send(b *batch) {
 // register registers the own limit of an action with the first of its keys, once. If that fails, the action is only unknown while
 // its limits are idle.
 func (g *Limiter) register(b *batch) {
-	action := Action(b.gate)
+	action := limit.Action(b.gate)
 	if action == b.gate || b.force.Level == "" {
 		return
 	}
@@ -295,7 +241,7 @@ func (g *Limiter) register(b *batch) {
 	if done {
 		return
 	}
-	args, err := b.force.args(action)
+	args, err := policyArgs(b.force, action)
 	if err != nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -69,7 +70,7 @@ func (e *checker) field(name string) int64 {
 func (e *checker) places() {
 	where := make(map[string]string)
 	put := func(m, place string) {
-		if _, err := ParseMember(m); err != nil {
+		if _, err := limit.ParseMember(m); err != nil {
 			e.violationf("%s: %w", place, err)
 		}
 		if other, twice := where[m]; twice {

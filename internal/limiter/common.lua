@@ -33,6 +33,7 @@ local function open(version, policy, declared)
   local p = text and cjson.decode(text) or {}
   g.concurrency, g.rate, g.span = p.concurrency or 0, p.rate or 0, p.rate_window_ms or 0
   g.quota, g.period, g.reject = p.quota or 0, p.quota_window_ms or 0, p.reject
+  g.paused = p.paused
   g.limit, g.timeout = p.queue_limit or 0, p.queue_timeout_ms or 0
   if g.limit == 0 then g.limit = 10000 end
   if g.timeout == 0 then g.timeout = 3600000 end
@@ -72,6 +73,7 @@ end
 
 -- room returns how many more may be admitted now.
 local function room(g)
+  if g.paused then return 0 end
   local n = math.huge
   if g.concurrency > 0 then n = g.concurrency - g.holding end
   if g.rate > 0 then n = math.min(n, g.rate - g.rated - g.grants) end

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -155,7 +156,7 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 		for i := from; i < from+500; i++ {
 			id := fmt.Sprintf("order-%06d", 123_456+i)
 			es = append(es, limiter.Entry{Member: limiter.Member{
-				Ticket: limiter.StartTicket(id, history.Position{Seq: uint64(i)}), Instance: id, Place: limiter.ActivityPlace(1, 17),
+				Ticket: limit.StartTicket(id, history.Position{Seq: uint64(i)}), Instance: id, Place: limit.ActivityPlace(1, 17),
 			}})
 		}
 		b.admit(nil, es...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -128,7 +129,7 @@ func listedCases() map[string]func(b *bench) {
 			put(b, b.now()+1000) // as whoever visits it does, and finds nothing
 			b.unlist()
 			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.gates.Admit(limiter.AdmitRequest{Limit: limiter.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
+				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
 			})
 			b.must(err)
 			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
@@ -213,12 +214,12 @@ func wantedCases() map[string]func(b *bench) {
 			set(part("b").Instance("b"), "orig", "7.1790000000123456789", "status", "running", "r:kept", "1")
 			set(part("c").Instance("c"), "orig", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
 			wanted := []limiter.Member{
-				member("a", "effect", limiter.ActivityPlace(1, 5)), member("b", "t", limiter.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
+				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
 			}
 			not := []limiter.Member{
-				member("a", "other effect", limiter.ActivityPlace(1, 5)), member("a", "effect", limiter.ActivityPlace(2, 5)), member("nobody", "effect", limiter.ActivityPlace(1, 5)),
-				member("b", "t", limiter.StartPlace(history.Position{Seq: 8, Time: born.Time})), member("c", "t", limiter.StartPlace(born)),
-				member("nobody", "t", limiter.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
+				member("a", "other effect", limit.ActivityPlace(1, 5)), member("a", "effect", limit.ActivityPlace(2, 5)), member("nobody", "effect", limit.ActivityPlace(1, 5)),
+				member("b", "t", limit.StartPlace(history.Position{Seq: 8, Time: born.Time})), member("c", "t", limit.StartPlace(born)),
+				member("nobody", "t", limit.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
 			}
 			got, err := unwanted(b, append(append([]limiter.Member{}, wanted...), not...)...)
 			if err != nil || !slices.Equal(got, not) {
@@ -232,7 +233,7 @@ func wantedCases() map[string]func(b *bench) {
 			var ms, want []limiter.Member
 			for i := range 3_000 {
 				id := strings.Repeat("x", i%7) + string(rune('a'+i%26))
-				m := member(id, "effect", limiter.ActivityPlace(1, uint64(i)))
+				m := member(id, "effect", limit.ActivityPlace(1, uint64(i)))
 				ms = append(ms, m)
 				if i%3 == 0 {
 					want = append(want, m)
@@ -246,9 +247,9 @@ func wantedCases() map[string]func(b *bench) {
 			}
 		},
 		"a start whose instance is pending still: its grant was not taken up": func(b *bench) {
-			m := member("p", "start", limiter.StartPlace(born))
+			m := member("p", "start", limit.StartPlace(born))
 			key := b.space.Part(partition("p")).Instance("p")
-			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limiter.StartPlace(born), "o"), "status", "pending").Err())
+			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limit.StartPlace(born), "o"), "status", "pending").Err())
 			if got, err := unwanted(b, m); err != nil || len(got) != 1 {
 				b.Errorf("pending: %v, %v", got, err)
 			}
@@ -260,7 +261,7 @@ func wantedCases() map[string]func(b *bench) {
 		"and what can not be asked about is said, beside what is known": func(b *bench) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
 			kept := member("b", "t", limiter.RetainedPlace)
-			got, err := unwanted(b, member("a", "t", limiter.StartPlace(born)), kept)
+			got, err := unwanted(b, member("a", "t", limit.StartPlace(born)), kept)
 			if err == nil || !slices.Equal(got, []limiter.Member{kept}) {
 				b.Errorf("%v, %v", got, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -112,7 +113,7 @@ func (b *bench) policy(p history.Policy) {
 func concurrency(n uint32) history.Policy { return history.Policy{Concurrency: n, QueueTimeout: -1} }
 
 func who(name string) limiter.Member {
-	return limiter.Member{Ticket: "t-" + name, Instance: "i-" + name, Place: limiter.ActivityPlace(1, 2)}
+	return limiter.Member{Ticket: "t-" + name, Instance: "i-" + name, Place: limit.ActivityPlace(1, 2)}
 }
 
 func under(name, ancestor string) limiter.Member {

@@ -87,16 +87,10 @@ func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok
 }
 
-// Orphan is a member that its instance does not require, according to the owner that got a notice about it.
-type Orphan struct {
-	Member Member
-	At     int64 // of the notice, by the limit's clock, Unix ms
-}
-
 // ReleaseOrphans removes members that were not active since the notice about them; waiters, and members that have entered again,
 // stay. So a late call removes nothing that is required. Granted are the waiters admitted instead.
 func (g *Limiter) ReleaseOrphans(gate string, ds []Orphan, then func(AdmitReply, error)) {
-	args, err := InForce{}.args(gate)
+	args, err := policyArgs(InForce{}, gate)
 	if err != nil {
 		then(AdmitReply{}, err)
 		return

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,66 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The levels of policies. Those of actions and groups are followed by the name.
-const (
-	GlobalLevel = "global"
-	ActionLevel = "action:"
-	GroupLevel  = "group:"
-)
-
 // ErrLevel is an unknown level.
 var ErrLevel = errors.New("no such level of policies")
-
-// InForce is the policy that limits an action, and its source. The zero value changes nothing: the policy of the limit stands.
-type InForce struct {
-	Policy   history.Policy
-	Level    string           // "action", "group" or "global"
-	Version  uint64           // of the Overrides that it was resolved with: the limit accepts no older one
-	Declared history.Declared // declaration of the code, for resolving the policy again later
-}
-
-// Overrides are the policies that were set at run time. Nil has none. It is immutable.
-type Overrides struct {
-	Version  uint64                    // 0: none was ever set
-	Policies map[string]history.Policy // by level: "action:charge-card", "group:payments", "global"
-}
-
-// Resolve finds the policy of the most specific level that has one: the action, its group, all. At each level, one that was set
-// at run time takes precedence over that of the code. A policy that limits nothing counts, too. It reports false if no level has
-// any.
-func (o *Overrides) Resolve(action string, d history.Declared, global *history.Policy) (InForce, bool) {
-	f := InForce{Declared: d}
-	set := func(string) *history.Policy { return nil }
-	if o != nil {
-		f.Version = o.Version
-		set = func(level string) *history.Policy {
-			if p, ok := o.Policies[level]; ok {
-				return &p
-			}
-			return nil
-		}
-	}
-	type step struct {
-		level  string
-		policy *history.Policy
-	}
-	steps := []step{{"action", set(ActionLevel + action)}, {"action", d.Action}}
-	if d.Group != "" {
-		steps = append(steps, step{"group", set(GroupLevel + d.Group)}, step{"group", d.GroupPolicy})
-	}
-	steps = append(steps, step{GlobalLevel, set(GlobalLevel)}, step{GlobalLevel, global})
-	for _, s := range steps {
-		if s.policy != nil {
-			f.Level, f.Policy = s.level, *s.policy
-			return f, true
-		}
-	}
-	return InForce{}, false
-}
 
 const versionField = "version" // no level has this name
 
@@ -102,7 +50,7 @@ func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy)
 	if err := checkLevel(level); err != nil {
 		return 0, err
 	}
-	if err := p.Validate(); err != nil {
+	if err := cmp.Or(limit.CheckPolicy(level, p), p.Validate()); err != nil {
 		return 0, err
 	}
 	text, err := json.Marshal(p)
@@ -140,7 +88,7 @@ func (g *Limiter) BumpPolicyVersion(ctx context.Context, known uint64) error {
 }
 
 func checkLevel(level string) error {
-	for _, prefix := range []string{ActionLevel, GroupLevel} {
+	for _, prefix := range []string{ActionLevel, GroupLevel, limit.PauseLevel} {
 		if name, ok := strings.CutPrefix(level, prefix); ok && name != "" {
 			return nil
 		}
@@ -148,5 +96,5 @@ func checkLevel(level string) error {
 	if level == GlobalLevel {
 		return nil
 	}
-	return fmt.Errorf(`%w: %q; there are "action:<name>", "group:<name>" and "global"`, ErrLevel, level)
+	return fmt.Errorf(`%w: %q; there are "action:<name>", "group:<name>", "pause:<name>" and "global"`, ErrLevel, level)
 }

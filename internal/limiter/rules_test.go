@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -30,6 +31,19 @@ func letInCases() map[string]func(b *bench) {
 			if a := b.enter("e"); said(a) != "3" || a.SweepNow {
 				b.Errorf("%s, %+v", said(a), a)
 			}
+		},
+		"not while it is paused: waiters keep their places, holders go on, and the resumption admits them in order": func(b *bench) {
+			b.policy(concurrency(2))
+			b.want("entering", said(b.enter("a", "b", "c")), "admitted, admitted, 1")
+			paused := concurrency(2)
+			paused.Paused = true
+			b.policy(paused)
+			b.want("entering", said(b.enter("d")), "2")
+			b.want("woken", shorts(b.leave("a").Granted), "")
+			b.want("queue", b.waiters(), "c d")
+			b.want("a holder asks again", said(b.enter("b")), "admitted")
+			b.policy(concurrency(2))
+			b.want("woken", shorts(b.leave("b").Granted), "c d")
 		},
 		"a leave wakes exactly the next, and a completion of three wakes three in order": func(b *bench) {
 			b.policy(concurrency(3))
@@ -421,7 +435,7 @@ func TestStatsAndPlaces(t *testing.T) { each(t, seenCases()) }
 func seenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
 		"of a gate with a key": func(b *bench) {
-			b.gate = limiter.Name("charge-card", "acme")
+			b.gate = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
 			a := b.enter("a", "b", "c", "d")
 			s := b.stats()
@@ -453,7 +467,7 @@ func seenCases() map[string]func(b *bench) {
 		},
 		"actions and keys share nothing": func(b *bench) {
 			b.policy(concurrency(1))
-			for _, name := range []string{"charge-card", limiter.Name("charge-card", "acme"), limiter.Name("charge-card", "other"), "refund"} {
+			for _, name := range []string{"charge-card", limit.Name("charge-card", "acme"), limit.Name("charge-card", "other"), "refund"} {
 				b.gate = name
 				b.want(name, said(b.enter("a", "b")), "admitted, 1")
 			}
@@ -466,7 +480,7 @@ func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, forgottenCas
 func forgottenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
 		"and its action is known still, as one that nobody has come to without a key": func(b *bench) {
-			b.gate = limiter.Name("charge-card", "acme")
+			b.gate = limit.Name("charge-card", "acme")
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
 			b.enter("a")
@@ -485,7 +499,7 @@ func forgottenCases() map[string]func(b *bench) {
 			}
 		},
 		"and one that is in use is not": func(b *bench) {
-			b.gate = limiter.Name("charge-card", "acme")
+			b.gate = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
 			k := b.space.Limit(b.gate)
 			ttl := func(key string) time.Duration {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -62,7 +63,7 @@ func (g *Limiter) stats(ctx context.Context, gate string, f InForce) (s Stats, h
 		return Stats{}, has, false, fmt.Errorf("limit %s: %w", gate, err)
 	}
 	s = Stats{
-		Action: Action(gate), Key: Key(gate), QueueLength: int(r.Int(2)), Active: int(r.Int(3)), MaxConcurrent: int(p.Concurrency),
+		Action: limit.Action(gate), Key: limit.Key(gate), QueueLength: int(r.Int(2)), Active: int(r.Int(3)), MaxConcurrent: int(p.Concurrency),
 		OldestEnqueuedAt: r.Int(4) / 1000, LimitedUntil: r.Int(5), Deadlocked: r.Str(6) == "1", Policy: p,
 	}
 	for i, n := range []*uint64{&s.TotalEnqueued, &s.TotalCompleted, &s.Rejected, &s.TimedOut, &s.Withdrawn, &s.Cleared} {
@@ -95,7 +96,7 @@ func (g *Limiter) Place(ctx context.Context, gate string, m Member) (Place, bool
 
 func (g *Limiter) read(ctx context.Context, gate, member string, f InForce) (*redisx.Reply, history.Policy, error) {
 	var p history.Policy
-	args, err := f.args(gate)
+	args, err := policyArgs(f, gate)
 	if err != nil {
 		return nil, p, err
 	}
@@ -133,7 +134,7 @@ func (g *Limiter) Waiters(ctx context.Context, gate string, from, n int) ([]Wait
 	var out []Waiter
 	for i := 0; i+1 < r.Len(); i += 2 {
 		w := Waiter{Position: from + i/2 + 1}
-		if w.Member, err = ParseMember(r.Str(i)); err != nil {
+		if w.Member, err = limit.ParseMember(r.Str(i)); err != nil {
 			return nil, fmt.Errorf("limit %s: %w", gate, err)
 		}
 		number, err := score(r.Str(i + 1))

@@ -7,32 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// Rejection is a waiter that was rejected.
-type Rejection struct {
-	Member
-	Cleared bool // the waiters were cleared; otherwise it has timed out
-}
-
-// SweepReply is the reply to a sweep.
-type SweepReply struct {
-	Now      int64       // Redis TIME, Unix ms
-	Granted  []Member    // admitted by this sweep: their owners must be notified
-	Rejected []Rejection // rejected, by this sweep or before, without a notice in the last two seconds: their owners must be notified
-	Stale    []Member    // holders not known to be required for two seconds: see FindOrphans
-
-	Waiting, Holding int
-	LimitedUntil     int64         // Unix ms; 0: rate and quota allow the next one
-	Next             int64         // the next sweep, Unix ms; 0: there are no members
-	Deadlocked       bool          // the concurrency is exhausted, and every holder has a waiter among its descendants
-	IdleFor          time.Duration // since the last use; 0 unless it is empty
-	Declared         history.Declared
-	Version          uint64 // of the policy in force
-	More             bool   // it has done as much as one sweep does: sweep again now
-}
 
 // Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects
 // waiters after the maximum wait, and admits waiters while there is room: at most a thousand each. It does not create a limit.
@@ -40,7 +18,7 @@ func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
 	if f == nil {
 		f = &InForce{}
 	}
-	args, err := f.args(gate)
+	args, err := policyArgs(*f, gate)
 	if err != nil {
 		then(SweepReply{}, err)
 		return
@@ -80,7 +58,7 @@ func readSwept(reply any) (s SweepReply, err error) {
 		return s, err
 	}
 	for _, text := range away {
-		m, err := ParseMember(text[min(1, len(text)):])
+		m, err := limit.ParseMember(text[min(1, len(text)):])
 		if err != nil {
 			return s, err
 		}

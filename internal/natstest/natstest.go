@@ -13,7 +13,7 @@ import (
 )
 
 // startTimeout bounds the start of a server on a loaded machine.
-const startTimeout = 20 * time.Second
+const startTimeout = 60 * time.Second
 
 // Start starts a server with JetStream on a free port, in a directory of the test's. It
 // is shut down when the test ends. change may set options before that.

@@ -5,8 +5,9 @@
 --! args  member_name own_span# span# own_reach
 --! reply OK living(member reach)* remaining
 --
--- members: member -> time of its last heartbeat, ms, and its reach. own_span: ms after which this member counts as gone if it is
--- silent; 0: it leaves. span: the same of the others. remaining: ms until the member with the oldest heartbeat is gone.
+-- members: member -> time of its last heartbeat, ms, and its reach, with the partitions that it declines. own_span: ms after which
+-- this member counts as gone if it is silent; 0: it leaves. span: the same of the others. remaining: ms until the member with the
+-- oldest heartbeat is gone.
 local t = now()
 if own_span == 0 then
   redis.call('HDEL', members, member_name)
@@ -17,7 +18,7 @@ end
 local living, oldest = {}, t
 local all = redis.call('HGETALL', members)
 for i = 1, #all, 2 do
-  local at, reach = string.match(all[i + 1], '^(%d+) (%a+)$')
+  local at, reach = string.match(all[i + 1], '^(%d+) (%S+)$')
   at = tonumber(at)
   if at and at > t - span and at < t + span then -- a time in the future is from before the clock stepped back
     living[#living + 1], living[#living + 2] = all[i], reach

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nuid"
@@ -55,10 +56,13 @@ type Keeper struct {
 	renewed time.Time // of the loop: when the last renewals were sent
 	cutOff  bool      // of the loop: this member is cut off, and others are reading
 
-	mu      sync.Mutex
-	tenures map[int]*Tenure
-	busy    map[int]bool // handing over, or being acquired
-	members []string     // that partitions are assigned to
+	nudges atomic.Uint64 // from outside
+
+	mu       sync.Mutex
+	tenures  map[int]*Tenure
+	busy     map[int]bool      // handing over, or being acquired
+	members  []Member          // that partitions are assigned to
+	declined map[int]time.Time // by this member, until then
 }
 
 // NewKeeper makes a keeper; it does nothing before Start.
@@ -83,7 +87,7 @@ func NewKeeper(cfg Config) *Keeper {
 // Start joins the members and begins to acquire. It waits, until ctx ends, while Redis is unavailable.
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.cfg.Outage.Await(ctx, outage.Redis, "join members", redisx.Unavailable, func(ctx context.Context) error {
-		_, _, err := k.scripts.heartbeat(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL)
+		_, _, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, false, k.cfg.TTL)
 		return err
 	})
 	if err != nil {
@@ -98,8 +102,14 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Nudge starts a round now. It never blocks.
+// Nudge starts a round now, because another member may have released a partition. It never blocks.
 func (k *Keeper) Nudge() {
+	k.nudges.Add(1)
+	k.hurry()
+}
+
+// hurry starts a round now.
+func (k *Keeper) hurry() {
 	select {
 	case k.nudge <- struct{}{}:
 	default:
@@ -118,12 +128,16 @@ func (k *Keeper) Owned() []int {
 	return out
 }
 
-// Members lists the members that partitions are assigned to, as last read: the live ones without those that are cut off from
-// their inputs.
-func (k *Keeper) Members() []string {
+// Assigned reports whether this process should own a partition, by the members as last read.
+func (k *Keeper) Assigned() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Clone(k.members)
+	for p := range k.cfg.Partitions {
+		if Owner(k.members, p) == k.cfg.Member {
+			return true
+		}
+	}
+	return false
 }
 
 // Stop leaves the members, hands every partition over, and joins. If ctx ends first, the remaining partitions are dropped: others
@@ -134,7 +148,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 	k.stop()
 	<-k.done
-	_, _, err := k.scripts.heartbeat(ctx, Member{k.cfg.Member, Unproven}, true, k.cfg.TTL)
+	_, _, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, true, k.cfg.TTL)
 	k.mu.Lock()
 	for _, t := range k.tenures {
 		t.end(ErrHandover)
@@ -193,7 +207,7 @@ func (k *Keeper) pause(ctx context.Context, d time.Duration) {
 // free then, and nothing else reports it.
 func (k *Keeper) nudgeIn(d time.Duration) {
 	if d < k.cfg.Renew {
-		time.AfterFunc(d+time.Millisecond, k.Nudge)
+		time.AfterFunc(d+time.Millisecond, k.hurry)
 	}
 }
 
@@ -206,8 +220,11 @@ func (k *Keeper) round(ctx context.Context) {
 	}
 	// Not cancelled by Stop: a heartbeat that overtakes the leave keeps the member's partitions from the others for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
-	own := k.Reach()
-	living, gone, err := k.scripts.heartbeat(beat, Member{k.cfg.Member, own}, false, k.cfg.TTL)
+	own := Member{Name: k.cfg.Member, Reach: k.Reach()}
+	k.mu.Lock()
+	own.Declined = k.declining()
+	k.mu.Unlock()
+	living, gone, err := k.scripts.heartbeat(beat, own, false, k.cfg.TTL)
 	stop()
 	k.expire()
 	members := Eligible(living)
@@ -217,7 +234,7 @@ func (k *Keeper) round(ctx context.Context) {
 		}
 		// Partitions of this member stay, and are acquired again if they were lost: their master may be another than that of the
 		// members.
-		members = k.Members()
+		members = k.members // which only this goroutine writes
 	} else {
 		k.nudgeIn(gone)
 		k.watchReach(living)
@@ -225,13 +242,13 @@ func (k *Keeper) round(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	cutOff := own == CutOff && !slices.Contains(members, k.cfg.Member)
+	cutOff := own.Reach == CutOff && !slices.ContainsFunc(members, func(m Member) bool { return m.Name == k.cfg.Member })
 	k.mu.Lock()
 	k.members = members
 	k.logReach(cutOff, len(k.tenures))
 	k.mu.Unlock()
 	for p := range k.cfg.Partitions {
-		mine := Rendezvous(members, p) == k.cfg.Member
+		mine := Owner(members, p) == k.cfg.Member
 		k.mu.Lock()
 		t, busy := k.tenures[p], k.busy[p]
 		switch {
@@ -301,7 +318,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 		delete(k.tenures, p)
 		k.mu.Unlock()
 	}
-	start := time.Since(k.began)
+	start, nudges := time.Since(k.began), k.nudges.Load()
 	token := nuid.Next()
 	// Not cancelled by Stop: an acquisition that takes effect without a reply costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
@@ -316,11 +333,14 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 		if err == nil {
 			k.nudgeIn(free)
 		}
+		if k.nudges.Load() != nudges { // the partition may have been released meanwhile, and the round of the notice has left it out
+			k.hurry()
+		}
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithoutCancel(loop))
 	defer end(nil)
-	t.end = end
+	t.end, t.decline = end, func() { k.decline(p) }
 	t.trust.Store(int64(start + k.trustWindow()))
 	k.mu.Lock()
 	if loop.Err() != nil { // Stop has begun, and does not have this tenure
@@ -342,7 +362,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 		}
 	}
 	forget()
-	k.Nudge()
+	k.hurry()
 }
 
 // endTenure ends a tenure. A partition whose actor finished is released as clean.

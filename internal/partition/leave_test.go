@@ -106,3 +106,63 @@ func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// late is a way to Redis on which the replies to the first acquisitions are late.
+type late struct {
+	release chan struct{}
+	held    atomic.Bool
+	beats   atomic.Int32
+}
+
+func (l *late) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (l *late) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		acquires := false
+		for _, cmd := range cmds {
+			switch a := cmd.Args(); {
+			case len(a) != 8 || a[0] != "EVALSHA":
+			case a[4] == "b": // script, number of keys, key; member, its span, that of others, its reach
+				l.beats.Add(1)
+			case a[5] == "b": // likewise; token, member, span, secret
+				acquires = true
+			}
+		}
+		if acquires && l.held.CompareAndSwap(false, true) {
+			<-l.release
+		}
+		return err
+	}
+}
+
+// A member asks for a partition, which has an owner; the notice of its release comes before the answer. The round of the notice leaves
+// the partition out, and the next round of its own is an hour away.
+func TestPartitionReleasedDuringAnAcquisitionIsAcquired(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	f.memberOf("a", f.rdb, 2*time.Hour, time.Hour)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	way := &late{release: make(chan struct{})}
+	behind := s.Client(t)
+	behind.AddHook(way)
+	f.memberOf("b", behind, 2*time.Hour, time.Hour)
+	f.until("a has released what is b's", func() bool {
+		for p := range parts {
+			if partition.Rendezvous([]string{"a", "b"}, p) == "b" && f.owners()[p] == "a" {
+				return false
+			}
+		}
+		return way.held.Load()
+	})
+	beats, since := way.beats.Load(), time.Now()
+	f.until("b has had the rounds of all notices", func() bool {
+		if now := way.beats.Load(); now != beats {
+			beats, since = now, time.Now()
+		}
+		return time.Since(since) > 300*time.Millisecond
+	})
+	close(way.release)
+	f.until("b owns its partitions", f.asRendezvousSays("a", "b"))
+}

@@ -26,6 +26,13 @@
 // released, and the others are notified, so that the move takes milliseconds. While the members cannot be read, every process
 // keeps its partitions.
 //
+// # Members that lack code
+//
+// During a rollout members of different builds share a namespace. A member whose partition has an instance that is stalled for code or
+// for a key (core.Stall.Lacks) declines the partition: its heartbeats name it for ten minutes, and another member that does not decline
+// it is assigned. If all decline it, none does: the partition stays where rendezvous hashing has it. So an instance of code that no
+// member has costs each member one hand-over in ten minutes.
+//
 // # Members that are cut off
 //
 // A member may be live for Redis and receive none of its inputs. Each heartbeat carries the member's reach:
@@ -111,12 +118,20 @@ type Tenure struct {
 	Epoch   int64            // number of acquisitions of the partition
 	Secret  string           // of the partition, made by its first owner: only orchestrators can read it
 
+	decline func() // nil: of a test
 	drop    chan struct{}
 	over    bool // ended by the keeper; under its mutex
 	acked   atomic.Pointer[history.Position]
 	commits atomic.Int64 // highest number that Redis has acknowledged
 	end     context.CancelCauseFunc
 	trust   atomic.Int64 // end of the trust, monotonic ns since the keeper's start
+}
+
+// Decline has another member own the partition, if one does not decline it: this one lacks what an instance of it needs.
+func (t *Tenure) Decline() {
+	if t.decline != nil {
+		t.decline()
+	}
 }
 
 // Acked records an applied position that Redis has acknowledged. Renewals compare it.
@@ -179,7 +194,7 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 		lives = 0
 	}
 	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{own.Name, lives, span.Milliseconds(), string(own.Reach)},
+		Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{own.Name, lives, span.Milliseconds(), own.state()},
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("partition: heartbeat: %w", err)
@@ -188,7 +203,7 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 	var all []Member
 	for pair := range slices.Chunk(r.Strs(1), 2) {
 		if len(pair) == 2 {
-			all = append(all, Member{Name: pair[0], Reach: Reach(pair[1])})
+			all = append(all, parseMember(pair[0], pair[1]))
 		}
 	}
 	return all, time.Duration(r.Int(2)) * time.Millisecond, r.Err()

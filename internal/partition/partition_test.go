@@ -168,7 +168,7 @@ func (f *fleet) until(what string, ok func() bool) {
 			f.t.Logf("owners %v", f.owners())
 		}
 	}()
-	poll.Until(f.t, 15*time.Second, what, ok)
+	poll.Until(f.t, 60*time.Second, what, ok)
 }
 
 func (f *fleet) asRendezvousSays(members ...string) func() bool {
@@ -325,4 +325,29 @@ func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	p.Heal()
+}
+
+func TestDeclinedPartitionMovesToAMemberThatDoesNotDeclineIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.Start(t).Client(t))
+	f.member("a", 5*time.Second)
+	f.member("b", 5*time.Second)
+	f.until("both have their shares", f.asRendezvousSays("a", "b"))
+	f.decline("a")
+	f.until("b has all that a declines", f.asRendezvousSays("b"))
+	f.decline("b")
+	f.until("a has all, of which it declines a part that b declines, too", f.asRendezvousSays("a"))
+	f.decline("a") // all of them: what all decline is assigned as if none did
+	f.until("both have their shares again", f.asRendezvousSays("a", "b"))
+}
+
+// decline has a member decline all partitions that it owns.
+func (f *fleet) decline(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, owners := range f.runs {
+		if t := owners[name]; t != nil {
+			t.Decline()
+		}
+	}
 }

@@ -1,7 +1,10 @@
 package partition
 
 import (
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,8 +23,33 @@ const (
 
 // Member is a living orchestrator, as its last heartbeat reports it.
 type Member struct {
-	Name  string
-	Reach Reach
+	Name     string
+	Reach    Reach
+	Declined []int // partitions with instances for which it lacks code or keys, ascending
+}
+
+// state encodes the reach and the declined partitions: reading:3,17.
+func (m Member) state() string {
+	b := append([]byte(m.Reach), ':')
+	for i, p := range m.Declined {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(p), 10)
+	}
+	return string(b)
+}
+
+// parseMember reads what state returned. What is not a partition is ignored.
+func parseMember(name, state string) Member {
+	reach, declined, _ := strings.Cut(state, ":")
+	m := Member{Name: name, Reach: Reach(reach)}
+	for text := range strings.SplitSeq(declined, ",") {
+		if p, err := strconv.Atoi(text); err == nil {
+			m.Declined = append(m.Declined, p)
+		}
+	}
+	return m
 }
 
 // reach classifies a member: nothing was received for silent, and before that it was for steady without a gap.
@@ -38,16 +66,45 @@ func reach(silent, steady, limit time.Duration) Reach {
 
 // Eligible returns the names of the members that partitions are assigned to, ascending: all but those that are cut off while
 // another one is reading. If none is reading, the fault may be that of the server, and all keep their partitions.
-func Eligible(members []Member) []string {
+func Eligible(members []Member) []Member {
 	reads := slices.ContainsFunc(members, func(m Member) bool { return m.Reach == Reading })
-	names := make([]string, 0, len(members))
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return reads && m.Reach == CutOff })
+}
+
+// Owner returns the member that should own partition p: by rendezvous, of those that have not declined it; of all, if all have.
+func Owner(members []Member, p int) string {
+	var all, willing []string
 	for _, m := range members {
-		if !reads || m.Reach != CutOff {
-			names = append(names, m.Name)
+		all = append(all, m.Name)
+		if _, declined := slices.BinarySearch(m.Declined, p); !declined {
+			willing = append(willing, m.Name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	if len(willing) == 0 {
+		willing = all
+	}
+	return Rendezvous(willing, p)
+}
+
+// declineFor is for how long a member declines a partition. Then it is assigned the partition again, and may decline it again.
+const declineFor = 10 * time.Minute
+
+func (k *Keeper) decline(p int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.declined == nil {
+		k.declined = make(map[int]time.Time)
+	}
+	known := k.declined[p].After(time.Now())
+	if k.declined[p] = time.Now().Add(declineFor); !known {
+		k.hurry()
+	}
+}
+
+// declining returns the partitions that this member declines now. The mutex is held.
+func (k *Keeper) declining() []int {
+	maps.DeleteFunc(k.declined, func(_ int, until time.Time) bool { return !until.After(time.Now()) })
+	return slices.Sorted(maps.Keys(k.declined))
 }
 
 // Reach returns the reach of this member.

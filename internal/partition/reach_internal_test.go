@@ -17,7 +17,7 @@ func TestServerOutageMovesNoPartition(t *testing.T) {
 				for at := 10_000; at < 60_000; at += 250 {
 					members := []Member{{Name: "a", Reach: a.beat(at, beat, probe, limit)}, {Name: "b", Reach: b.beat(at, beat, probe, limit)}}
 					if got := Eligible(members); len(got) != 2 {
-						t.Fatalf("away for %d ms, found again %d ms later: at %d only %q of %v", length, late, at-20_000, got, members)
+						t.Fatalf("away for %d ms, found again %d ms later: at %d only %v of %v", length, late, at-20_000, got, members)
 					}
 				}
 			}

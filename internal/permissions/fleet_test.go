@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -174,7 +175,7 @@ func (f *roleFleet) maintains() {
 	conn, err := queue.Open(f.ctx, f.as("default", queue.RoleOrchestrator), queue.Options{Partitions: 4, InputsMaxBytes: 128 << 20})
 	f.must(err)
 	defer conn.Close()
-	accepted, err := conn.Accepted(f.ctx, conn.PartitionOf("smith"))
+	accepted, err := conn.Accepted(f.ctx, conn.PartitionOf("smith"), history.Position{})
 	f.must(err)
 	if n, err := conn.Trim(f.ctx, accepted.Last, 0); n == 0 || err != nil {
 		f.t.Errorf("%d trimmed, %v", n, err)

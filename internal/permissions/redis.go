@@ -35,8 +35,8 @@ var redisKeyless = []string{"acl|dryrun", "acl|whoami", "client|setname", "clust
 // Commands of the orchestrator's scripts and requests, and those among them that write nothing.
 var (
 	redisReads = []string{
-		"exists", "hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "lindex", "llen", "lrange", "memory|usage", "zcard", "zcount", "zrange", "zrangebyscore",
-		"zrank", "zrevrange", "zrevrangebyscore", "zscore",
+		"exists", "hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hstrlen", "lindex", "llen", "lrange", "memory|usage", "zcard", "zcount", "zlexcount", "zmscore", "zrange",
+		"zrangebylex", "zrangebyscore", "zrank", "zrevrange", "zrevrangebyscore", "zscore",
 	}
 	redisWrites = []string{
 		"del", "hdel", "hincrby", "hset", "hsetnx", "lpush", "lrem", "ltrim", "persist", "pexpire", "pexpireat", "rpush", "unlink", "zadd", "zrem",
@@ -131,9 +131,9 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 
 // redisArguments are those behind the key, of the commands that need any.
 var redisArguments = map[string][]string{
-	"hdel": {"f"}, "hexists": {"f"}, "hget": {"f"}, "hincrby": {"f", "1"}, "hmget": {"f"}, "hscan": {"0"}, "hset": {"f", "v"}, "hsetnx": {"f", "v"},
+	"hdel": {"f"}, "hexists": {"f"}, "hget": {"f"}, "hincrby": {"f", "1"}, "hmget": {"f"}, "hscan": {"0"}, "hset": {"f", "v"}, "hsetnx": {"f", "v"}, "hstrlen": {"f"},
 	"lindex": {"0"}, "lpush": {"v"}, "lrange": {"0", "1"}, "lrem": {"1", "v"}, "ltrim": {"0", "1"}, "pexpire": {"1"}, "pexpireat": {"1"}, "rpush": {"v"},
-	"zadd": {"1", "m"}, "zcount": {"0", "1"}, "zrange": {"0", "1"}, "zrangebyscore": {"0", "1"}, "zrank": {"m"}, "zrem": {"m"}, "zremrangebyrank": {"0", "1"},
+	"zadd": {"1", "m"}, "zcount": {"0", "1"}, "zlexcount": {"-", "+"}, "zmscore": {"m"}, "zrangebylex": {"-", "+"}, "zrange": {"0", "1"}, "zrangebyscore": {"0", "1"}, "zrank": {"m"}, "zrem": {"m"}, "zremrangebyrank": {"0", "1"},
 	"zremrangebyscore": {"0", "1"}, "zrevrange": {"0", "1"}, "zrevrangebyscore": {"1", "0"}, "zscan": {"0"}, "zscore": {"m"},
 }
 

@@ -1,5 +1,5 @@
-// Package poll is how tests wait for what can only be seen from outside. Where there is a
-// signal, a test waits for that.
+// Package poll waits, in tests, for conditions that can only be observed from outside. Where there is a signal, a test waits for
+// that.
 package poll
 
 import (
@@ -7,20 +7,25 @@ import (
 	"time"
 )
 
-const every = 5 * time.Millisecond
+// The time between two checks grows with the wait, because a check may cost a request to a fleet, and many tests wait at a time.
+const (
+	minInterval = 5 * time.Millisecond
+	maxInterval = 40 * time.Millisecond
+)
 
-// Until asks until the answer is yes, and fails the test if it is not within the limit.
-// what names the condition.
-func Until(tb testing.TB, limit time.Duration, what string, yes func() bool) {
+// Until checks a condition until it holds, and fails the test unless that is within the limit. what names the condition.
+func Until(tb testing.TB, limit time.Duration, what string, holds func() bool) {
 	tb.Helper()
-	deadline, tick := time.NewTimer(limit), time.NewTicker(every)
-	defer deadline.Stop()
-	defer tick.Stop()
-	for !yes() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
+	begun := time.Now()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for checked := begun; !holds(); checked = time.Now() {
+		waited := time.Since(begun)
+		if waited > limit {
 			tb.Fatalf("not within %v: %s", limit, what)
 		}
+		cost := time.Since(checked) // an expensive check waits three times as long as it takes
+		next.Reset(min(max(waited/10, 3*cost, minInterval), maxInterval, limit-waited+time.Millisecond))
+		<-next.C
 	}
 }

@@ -2,6 +2,9 @@ package redistest_test
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -41,6 +44,37 @@ func TestAServerWithAnAOFKnowsItsKeysAfterAKill(t *testing.T) {
 	}
 	s.Restart(t)
 	if got, err := s.Client(t).Get(ctx, "k").Result(); err != nil || got != "v" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+// A kill in the middle of a write leaves the beginning of a script's block in the file. Without a repair, the second start executes it.
+func TestHalfOfAScriptIsNeverExecutedAfterAKill(t *testing.T) {
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	ctx := context.Background()
+	push := func(text string) {
+		t.Helper()
+		if err := s.Client(t).Eval(ctx, `redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('SET', KEYS[2], ARGV[1])`, []string{"{k}list", "{k}last"}, text).Err(); !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+	}
+	push("lost")
+	s.Kill()
+	logs, err := filepath.Glob(filepath.Join(s.Dir, "appendonlydir", "*.incr.aof"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	info, err := os.Stat(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(logs[0], info.Size()-int64(len("*1\r\n$4\r\nEXEC\r\n")+3)); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	push("kept")
+	s.Restart(t)
+	if got, err := s.Client(t).LRange(ctx, "{k}list", 0, -1).Result(); err != nil || len(got) != 1 || got[0] != "kept" {
 		t.Fatalf("got %q, %v", got, err)
 	}
 }

@@ -17,12 +17,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/aof"
 	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/netfault"
 )
 
 const (
-	pollTimeout = 20 * time.Second // for a server to begin to answer
+	pollTimeout = 60 * time.Second // for a server to begin to answer
 	interval    = 5 * time.Millisecond
 )
 
@@ -152,7 +153,7 @@ func (s *Server) Kill() {
 	s.proc = nil
 }
 
-// Restart kills the server, if it runs, and starts it again on its port and directory.
+// Restart kills the server, if it runs, and starts it again on its port and directory, with its AOF repaired.
 // Without an AOF its data is gone, scripts included.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
@@ -186,6 +187,9 @@ func (s *Server) signal(sig syscall.Signal) {
 func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := aof.Repair(context.Background(), "redis-server", s.dataDir()); err != nil {
+		return err
+	}
 	cmd := exec.Command("redis-server", s.args...)
 	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {
@@ -193,6 +197,16 @@ func (s *Server) launch() error {
 	}
 	s.proc = cmd
 	return nil
+}
+
+// dataDir is the directory that the options give last.
+func (s *Server) dataDir() (dir string) {
+	for i, arg := range s.args[:len(s.args)-1] {
+		if arg == "--dir" {
+			dir = s.args[i+1]
+		}
+	}
+	return dir
 }
 
 func (s *Server) await(t testing.TB) {

@@ -78,11 +78,23 @@ func (p Part) Refused() string { return p.prefix + "refused" }
 // Index is the sorted set of the instances of a status, by the time of the status.
 func (p Part) Index(status string) string { return p.prefix + "x:" + status }
 
+// Values is the sorted set of the instances that have a value of a field, all with the score zero, so that it is ordered by id.
+func (p Part) Values(field, value string) string { return p.prefix + "v:" + field + ":" + value }
+
+// Numbers is the sorted set of the instances that have a number in a field, by the number.
+func (p Part) Numbers(field string) string { return p.prefix + "n:" + field }
+
+// Orchestrations is the sorted set of the orchestrations that have, or have had, instances in the partition, all with the score zero.
+func (p Part) Orchestrations() string { return p.prefix + "orchestrations" }
+
 // Instance is the record of an instance.
 func (p Part) Instance(id string) string { return p.prefix + "i:" + id }
 
 // Seen is the sorted set of the message ids that an instance has received.
 func (p Part) Seen(id string) string { return p.prefix + "d:" + id }
+
+// Updates is the ledger of the updates of an instance: name and id → open, or the answer.
+func (p Part) Updates(id string) string { return p.prefix + "u:" + id }
 
 // Inbox is the list of an instance's unread inputs.
 func (p Part) Inbox(id string) string { return p.prefix + "in:" + id }
@@ -104,8 +116,8 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // ParsedKey has the parts of a key of a partition.
 type ParsedKey struct {
-	Kind      string // "p", "wakeups", "limits", "early", "stalled", "refused", "x", "i", "d", "in", "h", "l", "r"
-	Instance  string // of i, d, in, h, l, r; the status of x
+	Kind      string // "p", "wakeups", "limits", "early", "stalled", "refused", "orchestrations", "x", "v", "n", "i", "d", "u", "in", "h", "l", "r"
+	Instance  string // of i, d, u, in, h, l, r; the status of x; what follows v and n
 	Execution uint64 // of h, l, r
 	Activity  uint64 // of l
 }
@@ -119,9 +131,11 @@ func (p Part) Parse(key string) (ParsedKey, bool) {
 	kind, rest, _ := strings.Cut(rest, ":")
 	n := ParsedKey{Kind: kind, Instance: rest}
 	switch kind {
-	case "p", "wakeups", "limits", "early", "stalled", "refused":
+	case "p", "wakeups", "limits", "early", "stalled", "refused", "orchestrations":
 		return n, rest == ""
-	case "x", "i", "d", "in":
+	case "v":
+		return n, strings.Contains(rest, ":") // field and value
+	case "x", "n", "i", "d", "u", "in":
 		return n, rest != ""
 	case "l":
 		if n.Instance, n.Activity, ok = cutNumber(n.Instance); !ok {
@@ -133,6 +147,11 @@ func (p Part) Parse(key string) (ParsedKey, bool) {
 	}
 	n.Instance, n.Execution, ok = cutNumber(n.Instance)
 	return n, ok
+}
+
+// Set is the key of an index that Parse has split.
+func (p Part) Set(n ParsedKey) string {
+	return p.prefix + n.Kind + ":" + n.Instance
 }
 
 // cutNumber splits at the last colon: an instance id may contain colons.

@@ -173,7 +173,8 @@ func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
 		check(redisx.NewRunner(rdb))
 		if info, err := rdb.Info(within(t), "commandstats").Result(); err == nil && strings.Contains(info, "cmdstat_evalsha") {
 			_, stats, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-			if text, _, _ := strings.Cut(stats, ","); len(text) > 2 {
+			text, _, _ := strings.Cut(stats, ",")
+			if n, err := strconv.Atoi(text); err != nil || n > calls/5 { // fewer than 50 on a machine that has time
 				t.Errorf("%d calls were %s scripts", calls, text)
 			}
 		}

@@ -16,7 +16,7 @@ type Outcome uint8
 const (
 	Applied         Outcome = iota + 1
 	DroppedLate             // its schedule is not outstanding (answered, cancelled, or never scheduled); or it revokes another start; or it grants without a waiter; or it observes before the program has begun
-	DroppedRepeated         // a second start or cancellation
+	DroppedRepeated         // a second start or cancellation, or an update that is open
 	DroppedEnded            // the execution had ended
 )
 
@@ -46,7 +46,7 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	if err := x.usable(); err != nil {
 		return 0, err
 	}
-	if _, purge := in.(*history.PurgeRequested); purge || !in.Input() {
+	if k := in.Kind(); k == history.KindPurgeRequested || k == history.KindOperatorRequested || !in.Input() {
 		return 0, fmt.Errorf("replay: %s: %s is no input of a turn", x.id.Instance, describe(in))
 	}
 	outcome, err := x.admit(in)
@@ -79,6 +79,9 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	}
 	if g, ok := in.(*history.Granted); ok && !x.waits(g.Scheduled) {
 		return DroppedLate, nil
+	}
+	if u, ok := in.(*history.UpdateReceived); ok && x.updates[u.Key()] != nil {
+		return DroppedRepeated, nil
 	}
 	if o, ok := in.(*history.Observed); ok {
 		if x.pending {
@@ -139,6 +142,7 @@ func (x *record) append(ev history.Event) {
 	head.ID = x.last
 	if !ev.Input() {
 		head.At = x.now
+		seal(x, ev)
 	}
 	x.fresh = append(x.fresh, ev)
 	if x.last >= x.opts.Limits.WarnEvents && !x.warned {
@@ -168,10 +172,15 @@ func (x *Execution) step(in history.Event) {
 		x.err = fmt.Errorf("%w (%s)", ErrGivenUp, x.id.Instance)
 	}
 	if x.ended || x.unwinding {
-		if err := x.unwind(); err != nil {
-			x.opts.Logger.Error("deferred orchestration code panicked",
-				"instance", x.id.Instance, "execution", x.id.Execution, "error", err)
-		}
+		x.unwindAndLog()
+	}
+}
+
+// unwindAndLog ends the code of an execution that goes on no more.
+func (x *Execution) unwindAndLog() {
+	if err := x.unwind(); err != nil {
+		x.opts.Logger.Error("deferred orchestration code panicked",
+			"instance", x.id.Instance, "execution", x.id.Execution, "error", err)
 	}
 }
 
@@ -180,6 +189,10 @@ func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
 		x.started = *in
+		x.started.Payload, x.started.CustomStatus = x.unseal(in.Payload), x.unseal(in.CustomStatus)
+		if in.Execution != 0 { // of a history that was rewound, that of the events which were kept
+			x.id = in.IdentityOf(x.own, in.Execution)
+		}
 		if x.pending = waitsAt(in.Limit); !x.pending {
 			x.begin()
 		}
@@ -190,8 +203,17 @@ func (x *Execution) deliver(in history.Event) {
 		x.grant(in)
 	case *history.EventReceived:
 		x.mailbox(in.Name).post(in)
+	case *history.UpdateReceived:
+		x.receiveUpdate(in)
 	case *history.Observed:
 		x.observe()
+	case *history.Resumed:
+		if in.Stopped {
+			x.reschedule(in, in.Answered)
+		}
+	case *history.Rewound:
+		x.id = x.started.IdentityOf(x.own, in.Execution)
+		x.reschedule(in, in.Answered)
 	case *history.CancelRequested:
 		x.requestEnd(history.CancelNote{At: in.At, Reason: in.Reason, By: in.By, Text: in.Text})
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
@@ -210,7 +232,7 @@ func (x *Execution) deliver(in history.Event) {
 
 // requestEnd cancels the instance: an execution that has begun, or one that is about to begin cancelled.
 func (x *Execution) requestEnd(c history.CancelNote) {
-	x.end(x.root, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: time.UnixMilli(c.At).UTC()})
+	x.root.end(&x.Code, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: time.UnixMilli(c.At).UTC()})
 	if x.pending { // the code never runs
 		x.finish(Ending{Failure: CancelledFailure(x.root.cause), Cancelled: true})
 	}

@@ -17,7 +17,7 @@ type Call struct {
 	Activity       string
 	Queue          string
 	Payload        history.Payload
-	Retry          Retry         // of an activity
+	Retry          Retry
 	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule by its owner's clock (see PutOff), or from its admission if it waited; 0: none
 	Within         time.Duration // of the whole call, pauses and waiting included; 0: none
 	Scope          *Scope        // whose end cancels it, unless it is a child to be abandoned
@@ -80,7 +80,7 @@ func (r *Retry) pause(attempt uint32) time.Duration {
 //	it is admitted ─▶ its timeout begins anew
 //	deadline fires ─▶ all is cancelled and the call has failed
 //
-// A child is one attempt, which only the deadline cancels.
+// An attempt of a child is an instance of its own, which only the deadline cancels.
 type call struct {
 	Future
 	spec     Call
@@ -103,7 +103,7 @@ func (x *Code) Call(spec Call) *Future {
 		return x.Refuse(over)
 	}
 	if spec.Child != nil {
-		spec.Retry, spec.AttemptTimeout = Retry{}, 0
+		spec.AttemptTimeout = 0
 	}
 	c := &call{Future: Future{x: x}, spec: spec, home: x.in(spec.Scope)}
 	c.source = c
@@ -125,7 +125,10 @@ func (c *call) what() string {
 
 // tooLarge returns the failure of a payload over the limit, or nil.
 func (x *record) tooLarge(p history.Payload, what string) *history.Failure {
-	limit := x.opts.Limits.Payload
+	return tooLarge(p, what, x.opts.Limits.Payload)
+}
+
+func tooLarge(p history.Payload, what string, limit int) *history.Failure {
 	if len(p.Data) <= limit {
 		return nil
 	}
@@ -139,9 +142,9 @@ func (x *record) tooLarge(p history.Payload, what string) *history.Failure {
 func (c *call) begin() {
 	var refused *history.Failure
 	if c.spec.Child != nil {
-		c.attempt, refused = c.x.scheduleChild(c)
+		c.attempt, refused = c.scheduleChild()
 	} else {
-		c.attempt, refused = c.x.scheduleActivity(c)
+		c.attempt, refused = c.scheduleActivity()
 	}
 	if refused != nil {
 		c.conclude(history.Payload{}, refused)
@@ -181,21 +184,25 @@ func (c *call) future() *Future { return &c.Future }
 func (c *call) answered(w *work, in history.Event) {
 	switch w {
 	case c.attempt:
-		if _, granted := in.(*history.Granted); granted {
+		switch in.(type) {
+		case *history.Granted:
 			c.admitted()
+			return
+		case *history.Resumed, *history.Rewound:
+			c.again()
 			return
 		}
 		c.attempt = nil
 		c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
 		switch e := in.(type) {
 		case *history.ActivityCompleted:
-			c.conclude(e.Result, nil)
+			c.conclude(c.x.unseal(e.Result), nil)
 		case *history.ActivityFailed:
-			c.failed(w, &e.Failure)
+			c.failed(w, c.x.unsealFailure(&e.Failure))
 		case *history.ChildCompleted:
-			c.conclude(e.Result, nil)
+			c.conclude(c.x.unseal(e.Result), nil)
 		case *history.ChildFailed:
-			c.failed(w, &e.Failure)
+			c.failed(w, c.x.unsealFailure(&e.Failure))
 		}
 	case c.limit:
 		c.limit = nil
@@ -234,7 +241,8 @@ func (c *call) admitted() {
 
 // failed continues after the failure of an attempt, or of a child.
 func (c *call) failed(attempt *work, f *history.Failure) {
-	if !c.spec.Retry.again(c.number, f) {
+	cancelled := c.spec.Child != nil && (f.Code == history.CodeCancelled || slices.Contains(f.Also, history.CodeCancelled)) // by another requester
+	if cancelled || !c.spec.Retry.again(c.number, f) {
 		c.conclude(history.Payload{}, f)
 		return
 	}
@@ -267,7 +275,7 @@ func (c *call) drop(why cancel.Cancelled, works ...**work) {
 	slices.SortFunc(works, func(a, b **work) int { return cmp.Compare((*a).order(), (*b).order()) })
 	for _, w := range works {
 		if *w != nil {
-			c.x.cancel(*w, why)
+			(*w).cancel(c.x, why)
 			*w = nil
 		}
 	}

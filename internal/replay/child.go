@@ -44,6 +44,15 @@ func ChildID(parent history.Identity, event uint64) string {
 	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + history.Digest(all)
 }
 
+// attemptID derives the id of a further attempt of a child with an explicit id: "<id>~<attempt>", or "" if that is longer than an id may
+// be; then the attempt has a ChildID.
+func attemptID(id string, attempt uint32) string {
+	if id = fmt.Sprintf("%s~%d", id, attempt); len(id) > maxInstance {
+		return ""
+	}
+	return id
+}
+
 // Launch starts another instance without a parent. Nothing is outstanding, and its end is not reported. The start is
 // recorded once; if the id is in use, nothing happens, and that is no error. The error is that of a scope that is over, or
 // a *history.Failure of a payload over the limit.
@@ -55,7 +64,7 @@ func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 		return over
 	}
 	child.Abandon = false
-	_, refused, _ := x.decideChild(child, payload, false, true, x.tooLarge(payload, "the input of orchestration "+child.Name))
+	_, refused, _ := child.decide(&x.record, payload, false, true, x.tooLarge(payload, "the input of orchestration "+child.Name))
 	x.exit()
 	return refusal(refused)
 }
@@ -69,25 +78,29 @@ func (x *record) depth() uint64 {
 }
 
 // scheduleChild decides the start of the call's child. An abandoned child, and the deadline of its call, are in no scope.
-func (x *Code) scheduleChild(c *call) (w *work, refused *history.Failure) {
-	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, c.home.detached(), false, c.limited())
+func (c *call) scheduleChild() (w *work, refused *history.Failure) {
+	child := *c.spec.Child
+	if c.number++; c.number > 1 && child.Instance != "" {
+		child.Instance = attemptID(child.Instance, c.number)
+	}
+	ev, refused, ok := child.decide(&c.x.record, c.spec.Payload, c.home.detached(), false, c.limited())
 	if !ok {
 		return nil, refused
 	}
 	if ev.Abandon {
 		c.home = nil
 	}
-	return x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home), nil
+	return c.x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home), nil
 }
 
-func (x *Code) decideChild(
-	child Child, payload history.Payload, apart, detached bool, limited *history.Failure,
+func (child Child) decide(
+	x *record, payload history.Payload, apart, detached bool, limited *history.Failure,
 ) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
 		x.collectCancels() // the event id of the start is behind them
 		child.Instance = ChildID(x.id, x.last+1)
 	}
-	return decide(&x.record, &history.ChildScheduled{
+	return decide(x, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
 		Abandon: child.Abandon, Detached: detached, InDetachedScope: apart,
 	}, limited)

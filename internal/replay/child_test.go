@@ -135,15 +135,23 @@ func TestAWideFanInOfChildrenReplaysInWhateverOrderTheyEnd(t *testing.T) {
 	d.CheckRecord()
 }
 
-func TestChildIsNotRetried(t *testing.T) {
+// Each attempt of a child is an instance of its own; one that was cancelled is the last.
+func TestChildIsRetriedUntilItIsCancelled(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c"}, Retry: replay.Retry{Attempts: 3}, AttemptTimeout: time.Second}))
+		return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "id"}, Retry: replay.Retry{Attempts: 3, Initial: time.Second, Factor: 1, Max: time.Second}, AttemptTimeout: time.Second}))
 	})
 	wantKinds(t, d.Start(text("")), history.KindChildScheduled)
-	d.FailChild(2, oops)
+	wantKinds(t, d.FailChild(2, oops), history.KindTimerScheduled)
+	d.Fire()
+	last := uint64(len(d.History))
+	if c := d.History[last-1].(*history.ChildScheduled); c.Instance != "id~2" {
+		t.Fatalf("the second attempt is %+v", c)
+	}
+	d.FailChild(last, history.Failure{Code: history.CodeCancelled, Message: "by an operator"})
 	if d.End().Kind() != history.KindFailed {
 		t.Fatalf("ended with %+v", d.End())
 	}
+	d.CheckReplay()
 }
 
 func TestTheReasonOfAParentIsTheReasonOfItsChild(t *testing.T) {
@@ -195,7 +203,7 @@ func TestDeferredCodeDecidesNothingWhileItIsUnwound(t *testing.T) {
 			func() { _ = x.Launch(replay.Child{Name: "c", Instance: "i"}, text(""), nil) },
 			func() { _ = x.Send("i", "e", text(""), nil) },
 			func() { _ = x.ContinueAsNew(text(""), "", nil) },
-			func() { _ = x.SetStatus(text("")) },
+			func() { _ = x.SetStatus("", text("")) },
 			func() { x.Patched("p") },
 		} {
 			defer func() {

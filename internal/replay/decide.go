@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -57,7 +58,9 @@ func (x *Execution) Replay(events []history.Event) error {
 			break
 		}
 		x.consume()
-		x.step(in)
+		if in.Kind() != history.KindPaused { // which is no step
+			x.step(in)
+		}
 	}
 	if x.err == nil {
 		return nil
@@ -93,7 +96,7 @@ func (x *record) meet(kind history.Kind, about string, made history.Event) histo
 		x.consume()
 		return ev
 	}
-	if isExcess(ev) {
+	if x.isExcess(ev) {
 		x.exceed()
 		return nil
 	}
@@ -185,23 +188,29 @@ func (x *record) sortedCancels() []history.Event {
 
 // scheduleActivity decides an attempt of the call. It returns nil if the decision was refused, exceeded the history, or is
 // not the one that the history has.
-func (x *Code) scheduleActivity(c *call) (w *work, refused *history.Failure) {
+func (c *call) scheduleActivity() (w *work, refused *history.Failure) {
 	c.number++
-	ev, refused, ok := decide(&x.record, &history.ActivityScheduled{
+	ev, refused, ok := decide(&c.x.record, &history.ActivityScheduled{
 		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Limit: c.declaredLimit(),
 	}, c.limited())
 	if !ok {
 		return nil, refused
 	}
 	c.first = ev.CallKey()
-	return x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home), nil
+	return c.x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home), nil
 }
 
 // samePayload compares the payload of the code with the recorded one. A difference is allowed unless the options are
 // strict: a field was added.
 func (x *record) samePayload(met history.Event, recorded, made history.Payload) bool {
-	if recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
+	if pawlcodec.Name(recorded) != "" && x.opts.Codec.SamePayload(x.place(eventPlace, met.Meta().ID), met, owners(x, met), recorded, made) {
 		return true
+	}
+	if recorded = x.unseal(recorded); recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
+		return true
+	}
+	if x.err != nil { // the key is missing: whether they differ is not known
+		return false
 	}
 	id := met.Meta().ID
 	if x.opts.PayloadChanged != nil {
@@ -241,7 +250,7 @@ func (x *Code) scheduleTimer(ev *history.TimerScheduled, d time.Duration, in *Sc
 
 // cancel decides that the work is no longer required. On replay, work whose cancellation the history does not have stays
 // open, withdrawn, until the history answers it or ends.
-func (x *Code) cancel(w *work, why cancel.Cancelled) {
+func (w *work) cancel(x *Code, why cancel.Cancelled) {
 	if x.past.active {
 		x.collectCancels()
 		if _, ok := x.past.cancels[w.id]; ok {
@@ -302,15 +311,15 @@ func (x *record) overdrawn() bool {
 	}
 	for i := x.past.at; i < len(x.past.events); i++ {
 		if _, ok := cancels(x.past.events[i]); !ok {
-			return isExcess(x.past.events[i])
+			return x.isExcess(x.past.events[i])
 		}
 	}
 	return false
 }
 
-func isExcess(ev history.Event) bool {
+func (x *record) isExcess(ev history.Event) bool {
 	f, ok := ev.(*history.Failed)
-	return ok && f.Failure.Code == history.CodeTooLarge && strings.HasPrefix(f.Failure.Message, excessText)
+	return ok && f.Failure.Code == history.CodeTooLarge && strings.HasPrefix(x.unsealFailure(&f.Failure).Message, excessText)
 }
 
 // exceed ends the execution as soon as the running strand has left.

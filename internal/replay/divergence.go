@@ -88,6 +88,10 @@ func subject(ev history.Event) string {
 			return ev.Name + " to " + ev.Instance + ", or to a new " + ev.Start.Name
 		}
 		return ev.Name + " to " + ev.Instance
+	case *history.UpdateAnswered:
+		return fmt.Sprintf("%d", ev.Update)
+	case *history.Broadcast:
+		return ev.String()
 	default:
 		return ""
 	}
@@ -101,6 +105,8 @@ func nameOf(ev history.Event) string {
 	case *history.ChildScheduled:
 		return ev.Name
 	case *history.EventSent:
+		return ev.Name
+	case *history.Broadcast:
 		return ev.Name
 	default:
 		return ""
@@ -116,7 +122,11 @@ func payloadOf(ev history.Event) history.Payload {
 		return ev.Payload
 	case *history.EventSent:
 		return ev.Payload
+	case *history.Broadcast:
+		return ev.Payload
 	case *history.Completed:
+		return ev.Result
+	case *history.UpdateAnswered:
 		return ev.Result
 	case *history.ContinuedAsNew:
 		return ev.Payload
@@ -171,7 +181,7 @@ func describe(ev history.Event) string {
 	case *history.Completed:
 		return "Completed"
 	case *history.Failed:
-		return "Failed (" + ev.Failure.Message + ")"
+		return describeFailed(ev.Failure.Code)
 	case *history.Cancelled:
 		return "Cancelled"
 	case *history.ContinuedAsNew:
@@ -181,14 +191,32 @@ func describe(ev history.Event) string {
 	}
 }
 
+// describeFailed does not have the message: divergences are stored and logged as they are, and a message may be sealed.
+func describeFailed(code string) string {
+	if code == "" {
+		return "Failed"
+	}
+	return "Failed (" + code + ")"
+}
+
 func describeMessage(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.PurgeRequested:
 		return "PurgeRequested"
+	case *history.Paused:
+		return "Paused"
+	case *history.Resumed:
+		return "Resumed"
+	case *history.Rewound:
+		return "Rewound"
 	case *history.Granted:
 		return ofEvent("Granted", ev.Scheduled)
 	case *history.Observed:
 		return "Observed"
+	case *history.UpdateReceived:
+		return "UpdateReceived of " + ev.Name
+	case *history.UpdateAnswered:
+		return ofEvent("UpdateAnswered", ev.Update)
 	case *history.ChildScheduled:
 		return "ChildScheduled of " + subject(ev)
 	case *history.ChildCompleted:
@@ -199,6 +227,8 @@ func describeMessage(ev history.Event) string {
 		return ofEvent("ChildCancelRequested", ev.Scheduled)
 	case *history.EventSent:
 		return "EventSent of " + subject(ev)
+	case *history.Broadcast:
+		return "Broadcast of " + subject(ev)
 	default:
 		return fmt.Sprintf("an event of the unknown kind %d", ev.Kind())
 	}

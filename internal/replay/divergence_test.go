@@ -86,7 +86,7 @@ func TestADifferenceNamesTheEventAndTheLine(t *testing.T) {
 		"another end": {
 			code:    func(*replay.Execution) (string, error) { return "", errors.New("sorry") },
 			history: numbered(started, &history.Completed{}),
-			event:   2, expected: "Completed", met: "Failed (sorry)", nowhere: true,
+			event:   2, expected: "Completed", met: "Failed", nowhere: true,
 		},
 		"something after the end": {
 			code:    func(*replay.Execution) (string, error) { return "", nil },

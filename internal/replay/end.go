@@ -55,10 +55,10 @@ func (x *Execution) Successor() *history.Started {
 		return nil
 	}
 	s := x.started
-	s.Head, s.Cancel = history.Head{At: x.now}, nil
+	s.Head, s.Cancel, s.StartAt, s.Reuse, s.Recorded = history.Head{At: x.now}, nil, 0, 0, nil
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
-	s.Execution, s.StatusVersion = s.Execution+1, x.started.StatusVersion+x.sets
-	s.CustomStatus = x.currentStatus()
+	s.Execution, s.StatusVersion = x.id.Execution+1, x.started.StatusVersion+x.sets
+	s.CustomStatus, s.Attributes = x.sealedStatus(x.currentStatus()), x.currentAttributes()
 	if s.Limit != nil { // the slot is handed on
 		g := *s.Limit
 		g.Waiting = false
@@ -72,7 +72,7 @@ func (x *Execution) finish(e Ending) {
 	end, why := x.endOf(e)
 	for _, w := range x.ascending() {
 		if w.kind != timerWork && !w.abandoned && w.withdrawn == nil {
-			x.cancel(w, why)
+			w.cancel(&x.Code, why)
 		}
 	}
 	if x.past.active {
@@ -87,6 +87,9 @@ func (x *Execution) finish(e Ending) {
 	}
 	x.continued, _ = end.(*history.ContinuedAsNew)
 	x.unread = x.unreadEvents()
+	if x.continued != nil {
+		x.carried = x.carry()
+	}
 	clear(x.open)
 	x.wanted, x.timers, x.boxes = 0, nil, nil
 	x.ended = true

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -34,12 +36,12 @@ type Limits struct {
 // DefaultDepth is the default limit of the depth of children.
 const DefaultDepth = 100
 
-// MaxPayload is the default limit of one payload, in bytes.
-const MaxPayload = 512 << 10
+// MaxPayload is the default limit of one payload without an object store, in bytes.
+const MaxPayload = pawlcodec.MaxInline
 
-func (l Limits) withDefaults() Limits {
+func (l Limits) withDefaults(c *pawlcodec.Codec) Limits {
 	if l.Payload == 0 {
-		l.Payload = MaxPayload
+		l.Payload = c.MaxPayload()
 	}
 	if l.Events == 0 {
 		l.Events = 100_000
@@ -61,6 +63,10 @@ func (l Limits) withDefaults() Limits {
 type Options struct {
 	Logger *slog.Logger
 	Limits Limits
+	// Codec opens the payloads that the code receives and seals those of its decisions; nil: they are not sealed.
+	Codec *pawlcodec.Codec
+	// Load reads the objects of payloads that are in the object store; nil: they cannot be opened.
+	Load pawlcodec.Load
 	// Strict makes a payload that encodes differently on replay a Divergence.
 	Strict bool
 	// PayloadChanged, if set, is called for every payload that encodes differently on
@@ -75,6 +81,8 @@ var (
 	ErrEvicted    = errors.New("replay: the execution was evicted")
 	ErrNotStarted = errors.New("replay: the first input of an execution must be Started")
 	ErrBusy       = errors.New("replay: the execution is in the middle of a step")
+	ErrSealed     = errors.New("replay: a payload cannot be opened")                       // by this process: it lacks the key, or the setting
+	ErrObject     = errors.New("replay: an object of a payload cannot be read or written") // by any process
 	ErrGivenUp    = errors.New("replay: the execution was given up in the middle of a step")
 )
 
@@ -92,6 +100,7 @@ type Execution struct {
 	// Of an execution that has ended.
 	continued *history.ContinuedAsNew // it has continued as new
 	unread    []*history.EventReceived
+	carried   []history.Event // of one that has continued as new
 }
 
 // Code is the part of an execution that its program uses. Only the program may call these methods, on the strand that it runs on;
@@ -122,15 +131,19 @@ type record struct {
 	patches map[string]bool // results of Patched
 	status  history.Payload
 	sets    uint64 // of the status, by this execution
+	attrs   string // the text of the attributes that this execution has set last; empty: none was set
+	firings *Firings
 	excess  *history.Failure
 	warned  bool
 	err     error // broken or evicted
+	stored  stored
 }
 
 // scheduler runs the strands, one at a time. current is atomic only so that a misuse from another goroutine is detected without
 // a data race.
 type scheduler struct {
 	id        history.Identity
+	own       history.Identity // that it was made with; id is another one while it replays what an import has recorded
 	opts      Options
 	logger    *slog.Logger
 	replaying atomic.Bool
@@ -152,33 +165,43 @@ type outstanding struct {
 	timers timerHeap
 }
 
-// mailboxes are the received events and the waits for events.
+// mailboxes are the received events and updates, and the waits for them.
 type mailboxes struct {
-	boxes  map[string]*mailbox
-	places uint64 // waits for events so far
+	boxes   map[string]*mailbox
+	places  uint64             // waits so far
+	updates map[string]*update // received and not answered, by key
+
+	validators map[string]Validator // of updates, by name
+	queries    map[string]Query     // by name
 }
 
 // New prepares an execution of program. Nothing runs before Replay or Apply.
 func New(id history.Identity, program Program, opts Options) *Execution {
-	opts.Limits = opts.Limits.withDefaults()
+	opts.Limits = opts.Limits.withDefaults(opts.Codec)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	x := &Execution{program: program}
-	x.id, x.opts, x.room = id, opts, MaxRoom
+	x.id, x.own, x.opts, x.room = id, id, opts, MaxRoom
 	x.open = make(map[uint64]*work)
-	x.root = x.newScope(nil)
+	x.root = newScope(&x.Code, nil)
 	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})
 	return x
 }
 
-// PutOff sets the time, Unix ms, at which the timeout of an attempt (a TimerScheduled with AttemptTimeoutOf) fires that the
-// last step has scheduled. The step counts from Now, which is old if its input is; the owner has a clock.
-func (x *outstanding) PutOff(limit uint64, fireAt int64) {
-	if w := x.open[limit]; w != nil && w.kind == timerWork {
-		w.fireAt = fireAt
-		x.timers.push(timerDue{fireAt: fireAt, id: limit})
+// PutOff gives a timer that the last step has decided all of its time from now, Unix ms, if it is the timeout of an attempt or the bound of
+// detached work. The step counts from its Now, which is old if its input is; the owner has a clock.
+func (x *outstanding) PutOff(timer *history.TimerScheduled, now int64) {
+	w := x.open[timer.ID]
+	if w == nil || timer.At >= now {
+		return
 	}
+	if _, ok := w.owner.(*bound); !ok && timer.AttemptTimeoutOf == 0 {
+		return
+	}
+	timer.FireAt += min(now-timer.At, math.MaxInt64-timer.FireAt)
+	w.fireAt = timer.FireAt
+	x.timers.push(timerDue{fireAt: w.fireAt, id: w.id})
 }
 
 // Take returns the events recorded since the last Take, inputs and decisions in order, with consecutive ids. The events of
@@ -200,6 +223,9 @@ func (x *outstanding) Outstanding() []uint64 { return x.wantedOf(activityWork) }
 
 // Children returns the ids of the children whose ends are required, ascending.
 func (x *outstanding) Children() []uint64 { return x.wantedOf(childWork) }
+
+// ChildEffect returns the effect id of one of Children.
+func (x *outstanding) ChildEffect(id uint64) string { return x.open[id].effect }
 
 func (x *outstanding) wantedOf(kind workKind) []uint64 {
 	ids := make([]uint64, 0, x.wanted)
@@ -266,6 +292,9 @@ func (x *record) Version() string { return x.started.Version }
 
 // Parent is the parent of the instance, from Started; nil if there is none.
 func (x *record) Parent() *history.Parent { return x.started.Parent }
+
+// Headers are those of the start.
+func (x *record) Headers() history.Headers { return x.started.Headers }
 
 // Input is the payload that the execution was started with.
 func (x *record) Input() history.Payload { return x.started.Payload }

@@ -46,6 +46,7 @@ func (f *Future) Value() (history.Payload, error) {
 	f.taken = f.settled
 	if p, ok := f.source.(*place); ok && f.settled {
 		p.used()
+		p.x.taken(p.event)
 	}
 	return f.value, f.err
 }
@@ -54,15 +55,16 @@ func (f *Future) Value() (history.Payload, error) {
 // the front of its buffer. Only the execution that made the future may call it.
 func (f *Future) Withdraw(reason cancel.Reason, text string) {
 	f.x.mustEnter()
-	f.x.withdraw(f, cancel.Cancelled{Reason: reason, Text: text})
+	f.discard(cancel.Cancelled{Reason: reason, Text: text})
 	f.x.exit()
 }
 
-func (x *Code) withdraw(f *Future, why cancel.Cancelled) {
+// discard withdraws the future, unless it has a value that stays.
+func (f *Future) discard(why cancel.Cancelled) {
 	if f.source == nil || !f.source.withdraw(why) {
 		return
 	}
-	why.At = x.Now()
+	why.At = f.x.Now()
 	if f.settled {
 		f.value, f.err = history.Payload{}, &why
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -97,3 +98,7 @@ func wantKinds(tb testing.TB, events []history.Event, want ...history.Kind) {
 		}
 	}
 }
+
+const lostSelect = cancel.LostSelect
+
+var errCancelled = &cancel.Cancelled{}

@@ -52,6 +52,7 @@ func (x *Execution) grant(in *history.Granted) {
 	case in.Scheduled == 1 && x.pending:
 		x.pending = false
 		x.begin()
+		x.watchUpdates()
 	case w.waits():
 		w.granted = true
 		if w.withdrawn == nil {
@@ -65,7 +66,7 @@ func (x *Execution) grant(in *history.Granted) {
 
 // begin runs the program.
 func (x *Execution) begin() {
-	x.main = x.spawn(func() { x.ending = x.program(x) })
+	x.main = newStrand(&x.Code, func() { x.ending = x.program(x) })
 }
 
 // endedBeforeStart accepts the end that the owner has recorded for an execution while it waited (it is cancelled if its limit was

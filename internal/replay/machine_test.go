@@ -188,7 +188,7 @@ func (s *strand) tell(words []string) error {
 	case "send":
 		return s.x.Send(words[1], words[2], text(s.last), s.in)
 	case "status":
-		return s.x.SetStatus(text(s.last))
+		return s.x.SetStatus("", text(s.last))
 	case "continue":
 		return s.x.ContinueAsNew(text(s.last), strings.Join(words[1:], ""), s.in)
 	default:

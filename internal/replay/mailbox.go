@@ -3,17 +3,18 @@ package replay
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// mailbox holds the events of one name. It has events or waits, never both: an event goes to the wait that began first, and
-// stays only if there is none.
+// mailbox holds the events, or the updates, of one name. It has events or waits, never both: an event goes to the wait that began
+// first, and stays only if there is none.
 type mailbox struct {
-	events []*history.EventReceived // in order of arrival
-	places list[*place]             // that wait
-	handed list[*place]             // that have an unread event
+	events []history.Event // in order of arrival: EventReceived, UpdateReceived
+	places list[*place]    // that wait
+	handed list[*place]    // that have an unread event
 }
 
 // place is a wait for one event of a name.
@@ -27,7 +28,7 @@ type place struct {
 	box    *mailbox
 	member node[*place] // in its scope, until it is consumed
 	seq    uint64       // order in which the waits began
-	event  *history.EventReceived
+	event  history.Event
 }
 
 func (x *mailboxes) mailbox(name string) *mailbox {
@@ -44,7 +45,9 @@ func (x *mailboxes) mailbox(name string) *mailbox {
 
 // Next returns a future for the next event of the name that no other wait has: one that has arrived already, or a future
 // one.
-func (x *Code) Next(name string, in *Scope) *Future {
+func (x *Code) Next(name string, in *Scope) *Future { return x.waitFor(name, in) }
+
+func (x *Code) waitFor(box string, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
 	}
@@ -52,14 +55,14 @@ func (x *Code) Next(name string, in *Scope) *Future {
 		return x.Refuse(over)
 	}
 	x.places++
-	box := x.mailbox(name)
-	p := &place{Future: Future{x: x}, box: box, seq: x.places}
+	from := x.mailbox(box)
+	p := &place{Future: Future{x: x}, box: from, seq: x.places}
 	p.self.value, p.member.value, p.source = p, p, p
 	x.in(in).places.push(&p.member)
-	if len(box.events) > 0 {
-		p.hand(box.shift())
+	if len(from.events) > 0 {
+		p.hand(from.shift())
 	} else {
-		box.places.push(&p.self)
+		from.places.push(&p.self)
 	}
 	return &p.Future
 }
@@ -73,13 +76,14 @@ func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool
 	if over := x.over(in); over != nil {
 		return history.Payload{}, false, over
 	}
-	if p, ok := x.takeEvent(name); ok {
-		return p, true, nil
+	if payload, ok = x.takeEvent(name); !ok {
+		if err := x.Poll(in); err != nil {
+			return history.Payload{}, false, err
+		}
+		payload, ok = x.takeEvent(name)
 	}
-	if err := x.Poll(in); err != nil {
-		return history.Payload{}, false, err
-	}
-	payload, ok = x.takeEvent(name)
+	payload = x.unseal(payload)
+	x.exit()
 	return payload, ok, nil
 }
 
@@ -89,10 +93,10 @@ func (x *mailboxes) takeEvent(name string) (payload history.Payload, ok bool) {
 	if box == nil || len(box.events) == 0 {
 		return history.Payload{}, false
 	}
-	return box.shift().Payload, true
+	return inputPayload(box.shift()), true
 }
 
-func (b *mailbox) shift() *history.EventReceived {
+func (b *mailbox) shift() history.Event {
 	first := b.events[0]
 	b.events[0] = nil
 	b.events = b.events[1:]
@@ -101,20 +105,21 @@ func (b *mailbox) shift() *history.EventReceived {
 
 // post passes an event to the place that has waited longest, or inserts it in the order of arrival: an event that was
 // returned is older than those that stayed.
-func (b *mailbox) post(l *history.EventReceived) {
+func (b *mailbox) post(l history.Event) {
 	if first := b.places.head; first != nil {
 		first.value.hand(l)
 		return
 	}
-	at, _ := slices.BinarySearchFunc(b.events, l.ID, func(l *history.EventReceived, id uint64) int { return cmp.Compare(l.ID, id) })
+	at, _ := slices.BinarySearchFunc(b.events, l.Meta().ID, func(l history.Event, id uint64) int { return cmp.Compare(l.Meta().ID, id) })
 	b.events = slices.Insert(b.events, at, l)
 }
 
-func (p *place) hand(l *history.EventReceived) {
+func (p *place) hand(l history.Event) {
 	p.self.unlink()
 	p.box.handed.push(&p.self)
 	p.event = l
-	p.settle(l.Payload, nil)
+	p.x.handed(l)
+	p.settle(p.x.unseal(inputPayload(l)), nil)
 }
 
 // used removes the place from its scope and its mailbox: nothing remains to be returned.
@@ -134,30 +139,59 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 	back := p.event
 	p.event = nil
 	p.box.post(back)
+	p.x.returned(back)
 	return true
 }
 
-// Awaited returns the names of the events that the code waits for, sorted.
-func (x *mailboxes) Awaited() []string {
-	var names []string
+// Awaited returns the names of the events that the code waits for, and of the updates, each sorted.
+func (x *mailboxes) Awaited() (events, updates []string) {
 	for name, box := range x.boxes {
-		if box.places.head != nil {
-			names = append(names, name)
+		if box.places.head == nil {
+			continue
+		}
+		if name, ok := strings.CutPrefix(name, updateBox); ok {
+			updates = append(updates, name)
+		} else {
+			events = append(events, name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(events)
+	slices.Sort(updates)
+	return events, updates
 }
 
 // unreadEvents returns the events that were received and not read, in the order of their arrival.
 func (x *mailboxes) unreadEvents() []*history.EventReceived {
 	var all []*history.EventReceived
+	for _, ev := range x.unreadInputs() {
+		if ev, ok := ev.(*history.EventReceived); ok {
+			all = append(all, ev)
+		}
+	}
+	return all
+}
+
+// unreadInputs returns the events and the updates that the code has not read, in the order of their arrival.
+func (x *mailboxes) unreadInputs() []history.Event {
+	var all []history.Event
 	for _, box := range x.boxes {
 		all = append(all, box.events...)
 		for n := box.handed.head; n != nil; n = n.next {
 			all = append(all, n.value.event)
 		}
 	}
-	slices.SortFunc(all, func(a, b *history.EventReceived) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
 	return all
+}
+
+// inputPayload is the payload of an event or an update.
+func inputPayload(ev history.Event) history.Payload {
+	switch ev := ev.(type) {
+	case *history.EventReceived:
+		return ev.Payload
+	case *history.UpdateReceived:
+		return ev.Payload
+	default:
+		return history.Payload{}
+	}
 }

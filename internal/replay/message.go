@@ -22,6 +22,19 @@ func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) e
 	return refusal(refused)
 }
 
+// Broadcast sends one message to many instances, as Send sends an event to one.
+func (x *Code) Broadcast(b *history.Broadcast, in *Scope) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	if over := x.over(in); over != nil {
+		return over
+	}
+	_, refused, _ := decide(&x.record, b, tooLargeInline(&x.record, b.Payload, "event "+b.Name))
+	x.exit()
+	return refusal(refused)
+}
+
 // refusal is the error of a refused decision, nil for none.
 func refusal(f *history.Failure) error {
 	if f == nil {

@@ -64,7 +64,7 @@ func TestAPayloadOverTheLimitIsRefusedByEveryWord(t *testing.T) {
 		},
 		"orchestration c": func(x *replay.Execution) error { return x.Launch(replay.Child{Name: "c"}, big, nil) },
 		"next execution":  func(x *replay.Execution) error { return x.ContinueAsNew(big, "", nil) },
-		"custom status":   func(x *replay.Execution) error { return x.SetStatus(big) },
+		"custom status":   func(x *replay.Execution) error { return x.SetStatus("", big) },
 		"the input of child ": func(x *replay.Execution) error {
 			_, err := get(x, x.Call(replay.Call{Child: &replay.Child{}, Payload: big}))
 			return err

@@ -26,7 +26,7 @@ func (x *Code) Patched(name string) bool {
 		return answer
 	}
 	switch {
-	case x.past.active && isExcess(x.peek()):
+	case x.past.active && x.isExcess(x.peek()):
 		x.exceed()
 	case x.past.active:
 		x.answer(name, false)

@@ -166,13 +166,13 @@ func TestAMarkerThatPassesTheLimitOfTheHistoryReplays(t *testing.T) {
 
 func TestTheStatusCountsOverAllExecutions(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		if err := x.SetStatus(text("one")); err != nil {
+		if err := x.SetStatus("", text("one")); err != nil {
 			return "", err
 		}
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}
-		return "", errors.Join(x.SetStatus(text("two")), x.ContinueAsNew(text(""), "", nil))
+		return "", errors.Join(x.SetStatus("", text("two")), x.ContinueAsNew(text(""), "", nil))
 	})
 	want := func(version uint64, status string) {
 		t.Helper()

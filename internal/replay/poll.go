@@ -13,7 +13,7 @@ type poll struct {
 	self node[*poll] // in Execution.polls, while it is neither settled nor withdrawn
 }
 
-func (x *Code) newPoll() *poll {
+func newPoll(x *Code) *poll {
 	p := &poll{Future: Future{x: x}}
 	if p.settled = x.observed; p.settled {
 		return p
@@ -53,7 +53,7 @@ func (x *Code) Poll(in *Scope) error {
 	if x.observed {
 		return nil
 	}
-	p := x.newPoll()
+	p := newPoll(x)
 	err := x.Wait(&p.Future, in)
 	p.self.unlink()
 	return err
@@ -68,7 +68,7 @@ func (f *Future) Ready() bool {
 	if _, err := f.x.enter(); err != nil {
 		return false
 	}
-	p := f.x.newPoll()
+	p := newPoll(f.x)
 	_ = f.x.Join(&p.Future) // fails only if enter does
 	return f.settled
 }

@@ -83,10 +83,10 @@ func (w *wanderer) tell() error {
 	p := text(fmt.Sprint(w.seen))
 	switch w.rng.IntN(7) {
 	case 5:
-		p, err := w.x.CurrentStatus()
+		p, err := w.x.CurrentStatus("")
 		return w.note(string(p.Data), err)
 	case 6:
-		return w.note("", w.x.SetStatus(history.Payload{}))
+		return w.note("", w.x.SetStatus("", history.Payload{}))
 	case 0:
 		return w.note("", w.x.Launch(replay.Child{Name: "l", Instance: w.x.NewID()}, p, w.scope()))
 	case 1:
@@ -96,7 +96,7 @@ func (w *wanderer) tell() error {
 	case 3:
 		return w.note("", w.x.ContinueAsNew(p, "", w.scope()))
 	default:
-		return w.note("", w.x.SetStatus(p))
+		return w.note("", w.x.SetStatus("", p))
 	}
 }
 
@@ -243,52 +243,57 @@ func grant(d *replaytest.Driver, event uint64) {
 func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
-		d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
-		if rng.IntN(2) == 0 {
-			d.Limit("test", rng.IntN(2) == 0)
-		}
-		d.Start(text("in"))
-		for i := range 60 {
-			if next, _ := d.X.Continued(); next != nil {
-				d.Continue()
-			}
-			if d.X.Ended() {
-				break
-			}
-			if rng.IntN(4) == 0 {
-				d.Limit("a", rng.IntN(3) == 0)
-			}
-			d.Now += rng.Int64N(1000)
-			if d.X.Polling() && rng.IntN(2) == 0 || rng.IntN(40) == 0 {
-				d.Offer(&history.Observed{}) // also where the code does not poll
-				continue
-			}
-			ids, children := d.X.Outstanding(), d.X.Children()
-			_, _, timers := d.X.NextTimer()
-			switch kind := rng.IntN(14); {
-			case kind > 11:
-				grant(d, 1+rng.Uint64N(uint64(len(d.History))))
-				if len(ids) > 0 {
-					grant(d, ids[rng.IntN(len(ids))])
-				}
-			case kind == 10 && len(children) > 0:
-				d.CompleteChild(children[rng.IntN(len(children))], text(fmt.Sprint(rng.Uint32())))
-			case kind == 11 && len(children) > 0:
-				d.FailChild(children[rng.IntN(len(children))], history.Failure{Message: fmt.Sprint(rng.Uint32())})
-			case kind < 5 && len(ids) > 0:
-				d.Complete(ids[rng.IntN(len(ids))], text(fmt.Sprint(rng.Uint32())))
-			case kind < 7 && len(ids) > 0:
-				d.Fail(ids[rng.IntN(len(ids))], history.Failure{Message: fmt.Sprint(rng.Uint32()), Permanent: rng.IntN(3) == 0})
-			case kind < 8 && timers:
-				d.Fire()
-			case kind == 8 && rng.IntN(15) == 0:
-				d.Offer(&history.CancelRequested{By: "rapid", Text: fmt.Sprint(i)})
-			default:
-				d.Send(fmt.Sprint("e", rng.IntN(2)), text(fmt.Sprint(rng.Uint32())))
-			}
-		}
+		wandered(rt, d)
 		d.CheckReplay()
 		d.CheckRecord()
 	})
+}
+
+// wandered drives random code by random inputs.
+func wandered(rt *rapid.T, d *replaytest.Driver) {
+	d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
+	if rng.IntN(2) == 0 {
+		d.Limit("test", rng.IntN(2) == 0)
+	}
+	d.Start(text("in"))
+	for i := range 60 {
+		if next, _ := d.X.Continued(); next != nil {
+			d.Continue()
+		}
+		if d.X.Ended() {
+			break
+		}
+		if rng.IntN(4) == 0 {
+			d.Limit("a", rng.IntN(3) == 0)
+		}
+		d.Now += rng.Int64N(1000)
+		if d.X.Polling() && rng.IntN(2) == 0 || rng.IntN(40) == 0 {
+			d.Offer(&history.Observed{}) // also where the code does not poll
+			continue
+		}
+		ids, children := d.X.Outstanding(), d.X.Children()
+		_, _, timers := d.X.NextTimer()
+		switch kind := rng.IntN(14); {
+		case kind > 11:
+			grant(d, 1+rng.Uint64N(uint64(len(d.History))))
+			if len(ids) > 0 {
+				grant(d, ids[rng.IntN(len(ids))])
+			}
+		case kind == 10 && len(children) > 0:
+			d.CompleteChild(children[rng.IntN(len(children))], text(fmt.Sprint(rng.Uint32())))
+		case kind == 11 && len(children) > 0:
+			d.FailChild(children[rng.IntN(len(children))], history.Failure{Message: fmt.Sprint(rng.Uint32())})
+		case kind < 5 && len(ids) > 0:
+			d.Complete(ids[rng.IntN(len(ids))], text(fmt.Sprint(rng.Uint32())))
+		case kind < 7 && len(ids) > 0:
+			d.Fail(ids[rng.IntN(len(ids))], history.Failure{Message: fmt.Sprint(rng.Uint32()), Permanent: rng.IntN(3) == 0})
+		case kind < 8 && timers:
+			d.Fire()
+		case kind == 8 && rng.IntN(15) == 0:
+			d.Offer(&history.CancelRequested{By: "rapid", Text: fmt.Sprint(i)})
+		default:
+			d.Send(fmt.Sprint("e", rng.IntN(2)), text(fmt.Sprint(rng.Uint32())))
+		}
+	}
 }

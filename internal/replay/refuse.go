@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -56,6 +57,9 @@ func (x *record) refuse(made history.Event, why *history.Failure) *history.Failu
 // noRoom returns the failure of a decision that does not fit into the step, or nil.
 func (x *record) noRoom(made history.Event) *history.Failure {
 	size := sizeOf(made)
+	if x.opts.Codec.Stores() && size > pawlcodec.StoreAbove { // the objects are in memory until the turn is over
+		size = (size + x.stored.bytes) / storedShare
+	}
 	if size <= x.room {
 		return nil
 	}
@@ -82,8 +86,18 @@ func sizeOf(ev history.Event) int {
 		if s := ev.Start; s != nil {
 			n += len(s.Name) + len(s.Payload.Data)
 		}
+	case *history.Broadcast:
+		n += len(ev.Name) + len(ev.Text)
+		for _, id := range ev.Instances {
+			n += len(id) + 3
+		}
 	case *history.SideEffectRecorded:
 		n += len(ev.Result.Data)
+	case *history.UpdateAnswered: // the ledger has it, too
+		n += len(ev.Result.Data)
+		if f := ev.Failure; f != nil {
+			n += len(f.Message) + len(f.Stack) + len(f.Data.Data)
+		}
 	}
 	return n
 }

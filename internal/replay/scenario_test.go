@@ -2,10 +2,7 @@ package replay_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,11 +10,10 @@ import (
 
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
+	"github.com/pawlrun/pawl/internal/scenario"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-var update = flag.Bool("update", false, "write the decisions of the scenarios anew")
 
 // A scenario file has a program, and then inputs, each with the decisions it leads to:
 //
@@ -40,36 +36,7 @@ var update = flag.Bool("update", false, "write the decisions of the scenarios an
 // so far is replayed with it, and it goes on. Every scenario is replayed from each of its
 // prefixes.
 // go test -run Scenario -update writes the decisions anew; look at the difference.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 27 {
-		t.Fatalf("%d scenarios, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(raw))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			was, is := strings.Split(string(raw), "\n"), strings.Split(got, "\n")
-			for i := range min(len(was), len(is)) {
-				if was[i] != is[i] {
-					t.Fatalf("%s:%d has\n%s\nand it happens\n%s\nin\n%s", file, i+1, was[i], is[i], got)
-				}
-			}
-			if len(was) != len(is) {
-				t.Fatalf("%s has %d lines, and it happens\n%s", file, len(was), got)
-			}
-		})
-	}
-}
+func TestScenarios(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
 
 // play returns the text with the decisions that were made.
 func play(t *testing.T, text string) string {

@@ -46,7 +46,7 @@ type Scope struct {
 	shelters []*Scope
 }
 
-func (x *Code) newScope(parent *Scope) *Scope {
+func newScope(x *Code, parent *Scope) *Scope {
 	x.scopes++
 	s := &Scope{number: x.scopes, parent: parent}
 	s.self.value = s
@@ -71,7 +71,7 @@ func (x *Code) Open(parent *Scope) *Scope {
 	if _, err := x.enter(); err != nil {
 		return parent
 	}
-	return x.newScope(x.in(parent))
+	return newScope(x, x.in(parent))
 }
 
 // Close ends the scope with ScopeEnded, returns the unread events that had arrived in it, and waits for the siblings that
@@ -80,10 +80,10 @@ func (x *Code) Close(s *Scope) {
 	if _, err := x.enter(); err != nil {
 		return
 	}
-	x.end(s, cancel.Cancelled{Reason: cancel.ScopeEnded, At: x.Now()})
+	s.end(x, cancel.Cancelled{Reason: cancel.ScopeEnded, At: x.Now()})
 	for n := s.places.head; n != nil; n = s.places.head {
 		n.unlink()
-		x.withdraw(&n.value.Future, *s.cause)
+		n.value.discard(*s.cause)
 	}
 	for n := s.children.head; n != nil; n = s.children.head {
 		if n.value.sibling == nil {
@@ -111,7 +111,7 @@ func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 			return d
 		}
 	}
-	d := x.newScope(nil)
+	d := newScope(x, nil)
 	d.home, d.bound = home, bound
 	home.shelters = append(home.shelters, d)
 	return d
@@ -149,7 +149,7 @@ func (x *Code) over(s *Scope) *cancel.Cancelled {
 			top = top.parent
 		}
 		if top.home != nil && top.home.cause != nil {
-			x.arm(top)
+			top.arm(x)
 			x.exit()
 		}
 	}
@@ -157,7 +157,7 @@ func (x *Code) over(s *Scope) *cancel.Cancelled {
 }
 
 // arm bounds a detached scope whose home is over.
-func (x *Code) arm(s *Scope) {
+func (s *Scope) arm(x *Code) {
 	if s.armed || s.bound == 0 || s.cause != nil || x.unwinding {
 		return
 	}
@@ -180,7 +180,7 @@ type bound struct {
 func (b *bound) future() *Future { return &b.Future }
 
 func (b *bound) answered(*work, history.Event) {
-	b.x.end(b.scope, cancel.Cancelled{
+	b.scope.end(b.x, cancel.Cancelled{
 		Reason: cancel.ScopeEnded, At: b.x.Now(),
 		Text: fmt.Sprintf("detached work went on for longer than %s", b.scope.bound),
 	})
@@ -195,7 +195,7 @@ type reach struct {
 }
 
 // end makes a scope over. Of a scope that is over it has no effect.
-func (x *Code) end(s *Scope, why cancel.Cancelled) {
+func (s *Scope) end(x *Code, why cancel.Cancelled) {
 	if s.cause != nil {
 		return
 	}
@@ -206,7 +206,7 @@ func (x *Code) end(s *Scope, why cancel.Cancelled) {
 	slices.SortFunc(r.waiting, func(a, b *strand) int { return cmp.Compare(a.number, b.number) })
 	slices.SortFunc(r.shelters, func(a, b *Scope) int { return cmp.Compare(a.number, b.number) })
 	for _, w := range r.works {
-		x.cancel(w, why)
+		w.cancel(x, why)
 	}
 	for _, w := range r.works {
 		w.owner.future().settle(history.Payload{}, &why)
@@ -220,7 +220,7 @@ func (x *Code) end(s *Scope, why cancel.Cancelled) {
 		x.wake(w)
 	}
 	for _, d := range r.shelters {
-		x.arm(d)
+		d.arm(x)
 	}
 }
 

@@ -3,7 +3,6 @@ package replay_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,32 +87,6 @@ func TestReadEventIsNotReturned(t *testing.T) {
 	d.Send("e", text("1"))
 	d.Observe()
 	wantResult(t, d, "1false")
-}
-
-func TestEventsAreBufferedInOrderFromBeforeTheWait(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
-		if _, err := call(x, "a", ""); err != nil {
-			return "", err
-		}
-		var got []string
-		for range 3 {
-			v, err := get(x, x.Next("e", nil))
-			if err != nil {
-				return "", err
-			}
-			got = append(got, v)
-		}
-		_, more, err := x.TryNext("e", nil)
-		return fmt.Sprint(strings.Join(got, ""), more), err
-	})
-	d.Start(text(""))
-	for i := range 3 {
-		d.Send("e", text(fmt.Sprint(i)))
-	}
-	d.Send("other", text(""))
-	d.Complete(d.Only("a"), text(""))
-	d.Observe()
-	wantResult(t, d, "012false")
 }
 
 func TestTheFirstInHistoryWinsASelect(t *testing.T) {

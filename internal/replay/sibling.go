@@ -18,9 +18,9 @@ func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
 	}
-	g := &sibling{Future: Future{x: x}, scope: x.newScope(x.in(in))}
+	g := &sibling{Future: Future{x: x}, scope: newScope(x, x.in(in))}
 	g.source, g.scope.sibling = g, g
-	x.spawn(func() {
+	newStrand(x, func() {
 		fn(g.scope)
 		x.Close(g.scope)
 	}).done = &g.Future
@@ -31,7 +31,7 @@ func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 func (g *sibling) withdraw(why cancel.Cancelled) bool {
 	if !g.settled {
 		why.At = g.x.Now()
-		g.x.end(g.scope, why)
+		g.scope.end(g.x, why)
 	}
 	return false
 }
@@ -95,25 +95,27 @@ func (x *Code) SideEffect(fn func() (history.Payload, *history.Failure), in *Sco
 	if over := x.over(in); over != nil {
 		return history.Payload{}, over
 	}
-	ev := &history.SideEffectRecorded{}
+	var result history.Payload
+	var failure *history.Failure
 	switch {
 	case x.past.active:
 		met, ok := x.meet(history.KindSideEffectRecorded, "", nil).(*history.SideEffectRecorded)
 		if ok {
-			ev = met
+			result, failure = x.unseal(met.Result), x.unsealFailure(met.Failure)
 		}
 	case x.overdrawn():
 		x.exceed()
 	default:
-		ev.Result, ev.Failure = s.effect(fn)
+		result, failure = s.effect(fn)
+		ev := &history.SideEffectRecorded{Result: result, Failure: failure}
 		x.append(ev)
 		x.room -= sizeOf(ev)
 	}
 	x.exit()
-	if ev.Failure != nil {
-		return history.Payload{}, ev.Failure
+	if failure != nil {
+		return history.Payload{}, failure
 	}
-	return ev.Result, nil
+	return result, nil
 }
 
 func (s *strand) effect(fn func() (history.Payload, *history.Failure)) (history.Payload, *history.Failure) {

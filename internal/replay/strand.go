@@ -40,8 +40,8 @@ type strand struct {
 	disposing bool // resumed by a goroutine that a Goexit may have
 }
 
-// spawn makes a strand that runs after those already woken.
-func (x *Code) spawn(fn func()) *strand {
+// newStrand makes a strand that runs after those already woken.
+func newStrand(x *Code, fn func()) *strand {
 	x.made++
 	s := &strand{x: x, fn: fn, number: x.made}
 	s.self.value, s.wait.value, s.within.value = s, s, s

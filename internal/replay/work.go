@@ -91,7 +91,7 @@ func (x *Code) Timer(d time.Duration, in *Scope) *Future {
 		return x.Refuse(over)
 	}
 	if d <= 0 {
-		return &x.newPoll().Future
+		return &newPoll(x).Future
 	}
 	t := &timer{Future: Future{x: x}}
 	t.source = t
@@ -107,7 +107,7 @@ func (t *timer) withdraw(why cancel.Cancelled) bool {
 	if t.settled {
 		return false
 	}
-	t.x.cancel(t.work, why)
+	t.work.cancel(t.x, why)
 	return true
 }
 

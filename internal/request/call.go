@@ -2,12 +2,10 @@ package request
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -55,7 +53,7 @@ func decodeRequest(b []byte, access queue.Access) (q Request, err error) {
 
 func encodeReply(r Reply, p *Problem) []byte {
 	return wire.Encode(func(c *wire.Codec) {
-		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.fields(c) })
+		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.WireFields(c) })
 		if p == nil {
 			c.Record(r.fields)
 		}
@@ -65,7 +63,7 @@ func encodeReply(r Reply, p *Problem) []byte {
 func decodeReply(b []byte, r Reply) error {
 	var p *Problem
 	err := decode("reply", b, func(c *wire.Codec) {
-		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.fields(c) })
+		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.WireFields(c) })
 		c.Record(r.fields)
 	})
 	if err == nil && p != nil {
@@ -87,6 +85,8 @@ func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (R
 		case *Await:
 			q.ReplyTo = allowed(conn, q.ReplyTo)
 		case *Status:
+			q.ReplyTo = allowed(conn, q.ReplyTo)
+		case *Update:
 			q.ReplyTo = allowed(conn, q.ReplyTo)
 		}
 		r, err := fn(ctx, q)
@@ -118,34 +118,17 @@ func problemOf(err error) *Problem {
 
 // Publish sends an answer to a reply subject. The error need not be handled: the client repeats its request.
 func Publish(conn *queue.Conn, to string, a Answer) error {
-	return conn.Answer(to, wire.Encode(a.fields))
+	return conn.Answer(to, wire.Encode(a.WireFields))
 }
 
 // OnAnswers opens an inbox and calls fn for every answer in it, in order, with the token of its subject.
 func OnAnswers(conn *queue.Conn, fn func(token string, a Answer)) (*queue.Inbox, error) {
 	return conn.OnAnswers(func(token string, b []byte) error {
-		var a Answer
-		if err := decode("answer", b, a.fields); err != nil {
+		a, err := decodeAnswer(b)
+		if err != nil {
 			return err
 		}
 		fn(token, a)
 		return nil
 	})
-}
-
-// Outcome is the answer in the form for other languages.
-func (a *Answer) Outcome() queue.Outcome {
-	o := queue.Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
-	switch {
-	case a.Problem != nil:
-		o.Status, o.Error, o.Code = a.Problem.Code, a.Problem.Message, a.Problem.Code
-	case a.Failure != nil:
-		o.Error, o.Code = a.Failure.Message, a.Failure.Code
-	case len(a.Result.Data) == 0:
-	case a.Result.Type == history.TypeJSON && json.Valid(a.Result.Data):
-		o.Result = a.Result.Data
-	default:
-		o.Result, _ = json.Marshal(a.Result.Data) //nolint:errchkjson // bytes always encode
-	}
-	return o
 }

@@ -15,78 +15,16 @@ const (
 	MaxLimitRows = 500
 )
 
-// Statuses of an instance beside those in its record.
-const (
-	StatusPending = "pending" // waits at a limit for its first turn, or is known by its inputs only
-	StatusPurged  = "purged"  // the purge that is answered has removed the instance
-)
-
-// Problem is why a request has failed.
-type Problem struct {
-	Code    string // one of the constants below
-	Message string
-}
-
-// Error is the message.
-func (p *Problem) Error() string { return p.Message }
-
-func (p *Problem) fields(c *wire.Codec) { c.String(&p.Code); c.String(&p.Message) }
-
-// Codes of problems.
-const (
-	ProblemNotFound   = "not-found"   // no such instance, limit or policy
-	ProblemNotOwner   = "not-owner"   // the partition is being handed over: repeat the request
-	ProblemBadRequest = "bad-request" // the request cannot be understood
-	ProblemRefused    = "refused"     // the input or the policy cannot take effect; the message reports why
-	ProblemInternal   = "internal"    // the owner failed; its log has more
-)
-
 // Done is the reply to a request that has nothing to report.
 type Done struct{}
 
 func (*Done) fields(*wire.Codec) {}
 
-// Answer reports the end of an instance, its custom status, or why they cannot be reported.
-type Answer struct {
-	Instance  string
-	Origin    history.Position
-	Execution uint64
-	Status    string           // completed, failed, cancelled; of a custom status also running; of a purge StatusPurged
-	Result    history.Payload  // of Await
-	Failure   *history.Failure // of Await
-	Problem   *Problem         // if set, nothing else is
-	Custom    *CustomStatus    // of Status: the latest; nil: none was ever set
-}
-
-func (a *Answer) fields(c *wire.Codec) {
-	c.String(&a.Instance)
-	a.Origin.WireFields(c)
-	c.Uint(&a.Execution)
-	c.String(&a.Status)
-	a.Result.WireFields(c)
-	wire.Optional(c, &a.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
-	wire.Optional(c, &a.Problem, func(c *wire.Codec, p *Problem) { p.fields(c) })
-	wire.Optional(c, &a.Custom, func(c *wire.Codec, s *CustomStatus) { s.fields(c) })
-}
-
 // Answered is the reply to Await and Status.
 type Answered struct{ Answer *Answer } // nil: not yet
 
 func (r *Answered) fields(c *wire.Codec) {
-	wire.Optional(c, &r.Answer, func(c *wire.Codec, a *Answer) { a.fields(c) })
-}
-
-// CustomStatus is the custom status of an instance.
-type CustomStatus struct {
-	Version uint64 // from 1, ascending over all executions
-	Payload history.Payload
-	Cleared bool // an empty Payload alone may be one that does not fit into the reply
-}
-
-func (s *CustomStatus) fields(c *wire.Codec) {
-	c.Uint(&s.Version)
-	s.Payload.WireFields(c)
-	c.Bool(&s.Cleared)
+	wire.Optional(c, &r.Answer, func(c *wire.Codec, a *Answer) { a.WireFields(c) })
 }
 
 // Summary is what a list contains of an instance. Times are Unix milliseconds, 0 if there is none.
@@ -101,6 +39,7 @@ type Summary struct {
 	Events                           uint64
 	Stalled                          string // why it cannot take a turn
 	Code                             string // of the failure that ended it; empty also for one without
+	Attributes                       string // the text of history.Attributes
 }
 
 func (s *Summary) fields(c *wire.Codec) {
@@ -118,6 +57,7 @@ func (s *Summary) fields(c *wire.Codec) {
 	c.Uint(&s.Events)
 	c.String(&s.Stalled)
 	c.String(&s.Code)
+	c.String(&s.Attributes)
 }
 
 // Description is the reply to Describe.
@@ -127,7 +67,7 @@ type Description struct {
 	Activities      []Activity // outstanding
 	Children        []Child    // outstanding
 	LimitWaits      []LimitWait
-	AwaitedEvents   []string // names; empty also for an instance that is not in the memory of its owner
+	AwaitedEvents   []string // names; empty also in a turn, and for an instance with a long history that is not in the memory of its owner
 	Timers          uint64   // pending
 	NextTimer       int64
 	UnreadInputs    uint64
@@ -135,7 +75,13 @@ type Description struct {
 	CustomStatus    *CustomStatus
 	Result          history.Payload
 	Failure         *history.Failure
+	OpenUpdates     []OpenUpdate           // not answered; at most 100
 	UnreadEvents    []history.UnreadEvents // at the end: received, and those of its inbox, of which an owner reads 256 at a time
+	Control         uint64                 // sequence in INPUTS of the last request of an operator that has taken effect
+	PausedBy        string                 // of a paused instance: the operator
+	PausedFor       string                 // and the reason
+	StartAt         int64                  // of a delayed start that is not due
+	Deadline        int64                  // of the run
 }
 
 func (d *Description) fields(c *wire.Codec) {
@@ -148,12 +94,18 @@ func (d *Description) fields(c *wire.Codec) {
 	c.Int(&d.NextTimer)
 	c.Uint(&d.UnreadInputs)
 	c.Uint(&d.PendingMessages)
-	wire.Optional(c, &d.CustomStatus, func(c *wire.Codec, s *CustomStatus) { s.fields(c) })
+	wire.Optional(c, &d.CustomStatus, func(c *wire.Codec, s *CustomStatus) { s.WireFields(c) })
 	d.Result.WireFields(c)
 	wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
 	wire.List(c, &d.UnreadEvents, func(c *wire.Codec, u *history.UnreadEvents) {
 		c.Record(func(c *wire.Codec) { c.String(&u.Event); c.Uint(&u.Count) })
 	})
+	wire.List(c, &d.OpenUpdates, func(c *wire.Codec, u *OpenUpdate) { c.Record(u.fields) })
+	c.Uint(&d.Control)
+	c.String(&d.PausedBy)
+	c.String(&d.PausedFor)
+	c.Int(&d.StartAt)
+	c.Int(&d.Deadline)
 }
 
 // Activity is an activity that was scheduled and has not ended.
@@ -251,26 +203,30 @@ func (r *InstancePage) fields(c *wire.Codec) {
 
 // Counts is the reply to Count.
 type Counts struct {
-	Status  []StatusCount
-	Stalled uint64
+	Groups  []Group
+	Other   uint64 // instances that pass, and are in none of the groups: their values were not read
+	More    bool   // others may pass: not all that the filter leaves were read
+	Stalled uint64 // of all instances; only without a filter
 }
 
 func (r *Counts) fields(c *wire.Codec) {
-	wire.List(c, &r.Status, func(c *wire.Codec, x *StatusCount) {
+	wire.List(c, &r.Groups, func(c *wire.Codec, x *Group) {
 		c.Record(func(c *wire.Codec) {
-			c.String(&x.Status)
+			c.String(&x.Value)
 			c.Uint(&x.Count)
 			wire.List(c, &x.Since, (*wire.Codec).Uint)
 		})
 	})
+	c.Uint(&r.Other)
+	c.Bool(&r.More)
 	c.Uint(&r.Stalled)
 }
 
-// StatusCount is the number of instances of a status.
-type StatusCount struct {
-	Status string
-	Count  uint64
-	Since  []uint64 // of an end: those that have ended since each of the times
+// Group is the number of instances with a value.
+type Group struct {
+	Value string // empty: without one
+	Count uint64
+	Since []uint64 // of an end: those that have ended since each of the times
 }
 
 // QueueDemand is the reply to Demand.
@@ -286,6 +242,45 @@ func (r *QueueDemand) fields(c *wire.Codec) {
 	c.Uint(&r.Claimed)
 	c.Uint(&r.Slots)
 	c.Count(&r.Workers)
+}
+
+// OwnerVersions is the reply to Versions.
+type OwnerVersions struct {
+	Member, Build string
+	Code          []Code
+	Instances     []VersionCount
+	More          bool // the partition has more instances than the owner counts
+}
+
+func (r *OwnerVersions) fields(c *wire.Codec) {
+	c.String(&r.Member)
+	c.String(&r.Build)
+	wire.List(c, &r.Code, func(c *wire.Codec, x *Code) {
+		c.Record(func(c *wire.Codec) {
+			c.String(&x.Orchestration)
+			wire.List(c, &x.Versions, (*wire.Codec).String)
+		})
+	})
+	wire.List(c, &r.Instances, func(c *wire.Codec, x *VersionCount) {
+		c.Record(func(c *wire.Codec) {
+			c.String(&x.Orchestration)
+			c.String(&x.Version)
+			c.Uint(&x.Count)
+		})
+	})
+	c.Bool(&r.More)
+}
+
+// Code is the versions of an orchestration that an orchestrator has, the newest first; of one without versions one that is empty.
+type Code struct {
+	Orchestration string
+	Versions      []string
+}
+
+// VersionCount is the number of instances of a version that have not ended.
+type VersionCount struct {
+	Orchestration, Version string
+	Count                  uint64
 }
 
 // LimitPage is the reply to Limits and Limit.
@@ -364,6 +359,7 @@ func (r *Cleared) fields(c *wire.Codec) { c.Count(&r.Count) }
 type PolicyList struct {
 	Policies       []LevelPolicy // by level
 	Orchestrations []string      // names that the owner registers
+	Example        string        // JSON: the zero value of the input; empty: not asked for, or not known
 }
 
 func (r *PolicyList) fields(c *wire.Codec) {
@@ -371,6 +367,7 @@ func (r *PolicyList) fields(c *wire.Codec) {
 		c.Record(func(c *wire.Codec) { c.String(&l.Level); c.Record(l.Policy.WireFields) })
 	})
 	wire.List(c, &r.Orchestrations, func(c *wire.Codec, name *string) { c.String(name) })
+	c.String(&r.Example)
 }
 
 // LevelPolicy is a policy that was set at run time.

@@ -36,6 +36,14 @@ const (
 	opCount        operation = 14
 	opHolders      operation = 15
 	opDemand       operation = 16
+	opVersions     operation = 17
+	opStart        operation = 18
+	opUpdate       operation = 30
+	opQuery        operation = 31
+	opOwner        operation = 40
+	opHealth       operation = 41
+	opRequeue      operation = 42
+	opDropRefused  operation = 43
 )
 
 // empty is a request of the operation; nil if the operation is unknown.
@@ -73,6 +81,22 @@ func (o operation) empty() Request {
 		return new(Count)
 	case opDemand:
 		return new(Demand)
+	case opVersions:
+		return new(Versions)
+	case opStart:
+		return new(Start)
+	case opUpdate:
+		return new(Update)
+	case opQuery:
+		return new(Query)
+	case opOwner:
+		return new(Owner)
+	case opHealth:
+		return new(Health)
+	case opRequeue:
+		return new(Requeue)
+	case opDropRefused:
+		return new(DropRefused)
 	default:
 		return nil
 	}
@@ -81,7 +105,7 @@ func (o operation) empty() Request {
 // AccessOf is the permission that a request requires.
 func AccessOf(q Request) queue.Access {
 	switch q.(type) {
-	case *Clear, *SetPolicy, *DeletePolicy:
+	case *Clear, *SetPolicy, *DeletePolicy, *Requeue, *DropRefused:
 		return queue.AccessAdmin
 	default:
 		return queue.AccessRead
@@ -158,22 +182,47 @@ type Stalled struct {
 func (*Stalled) operation() operation   { return opStalled }
 func (q *Stalled) fields(c *wire.Codec) { c.String(&q.Cursor); c.Count(&q.Limit) }
 
+// Requeue has a stalled instance tried again now. Reply: Done.
+type Requeue struct{ Instance string }
+
+func (*Requeue) operation() operation   { return opRequeue }
+func (q *Requeue) fields(c *wire.Codec) { c.String(&q.Instance) }
+
+// DropRefused removes the notes of the refused inputs of an id. Reply: Done.
+type DropRefused struct{ Instance string }
+
+func (*DropRefused) operation() operation   { return opDropRefused }
+func (q *DropRefused) fields(c *wire.Codec) { c.String(&q.Instance) }
+
 // MaxSince bounds the times of a Count.
 const MaxSince = 4
 
-// Count requests the number of instances of the partition by status. Reply: Counts.
+// Count requests the number of instances of the partition that pass a filter, by a field. Reply: Counts.
 type Count struct {
-	Since []int64 // Unix milliseconds: how many have ended since each of these times; at most 4
+	Where string  // a filter, see package filter; empty: all
+	By    string  // a field or an attribute; empty: the status
+	Since []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only without Where and By
 }
 
-func (*Count) operation() operation   { return opCount }
-func (q *Count) fields(c *wire.Codec) { wire.List(c, &q.Since, (*wire.Codec).Int) }
+func (*Count) operation() operation { return opCount }
+func (q *Count) fields(c *wire.Codec) {
+	c.String(&q.Where)
+	c.String(&q.By)
+	wire.List(c, &q.Since, (*wire.Codec).Int)
+}
 
 // Demand requests the work of a task queue. Any owner can answer it. Reply: QueueDemand.
 type Demand struct{ Queue string }
 
 func (*Demand) operation() operation   { return opDemand }
 func (q *Demand) fields(c *wire.Codec) { c.String(&q.Queue) }
+
+// Versions requests the code of the owner of the partition, and the versions of the instances of the partition that have not ended.
+// Reply: OwnerVersions.
+type Versions struct{}
+
+func (*Versions) operation() operation { return opVersions }
+func (*Versions) fields(*wire.Codec)   {}
 
 // Limits requests a page of the limits in use that belong to the partition. Reply: LimitPage.
 type Limits struct {
@@ -233,10 +282,12 @@ func (*Clear) operation() operation   { return opClear }
 func (q *Clear) fields(c *wire.Codec) { c.String(&q.Action); c.String(&q.Key) }
 
 // Policies requests the policies that were set at run time. Reply: PolicyList.
-type Policies struct{}
+type Policies struct {
+	Example string // orchestration whose input is described; empty: none
+}
 
-func (*Policies) operation() operation { return opPolicies }
-func (*Policies) fields(*wire.Codec)   {}
+func (*Policies) operation() operation   { return opPolicies }
+func (q *Policies) fields(c *wire.Codec) { c.String(&q.Example) }
 
 // SetPolicy sets the policy of a level. Reply: Done.
 type SetPolicy struct {

@@ -77,7 +77,7 @@ func requests() (all []Request) {
 
 func replies() []Reply {
 	return []Reply{
-		&Answered{}, &Answer{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &QueueDemand{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
+		&Answered{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &QueueDemand{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
 	}
 }
 
@@ -173,7 +173,7 @@ func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 
 func TestWorkersDescribeThemselves(t *testing.T) {
 	conn := open(t)
-	want := Worker{Name: "w", PID: 7, Queues: []string{"q"}, Abandoned: make([]Abandoned, maxAbandoned+1)}
+	want := Worker{Name: "w", PID: 7, Queues: []string{"q"}, Abandoned: make([]Task, maxAbandoned+1)}
 	s, err := ServeWorker(conn, func() Worker { return want })
 	ok(t, err)
 	defer s.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -19,7 +20,8 @@ type Worker struct {
 	Concurrency int // of each queue
 	Running     int // without the abandoned ones
 	Used        []Used
-	Abandoned   []Abandoned
+	Oldest      []Task // activities that run, the longest first
+	Abandoned   []Task
 	LastError   string // the latest since its start; it may be over
 	LastErrorAt int64
 	NotReady    string // why it takes no work at present; empty: it does
@@ -32,15 +34,25 @@ type Used struct {
 	Of    int // all
 }
 
-// Abandoned is an activity that runs although its grace period is over.
-type Abandoned struct {
+// Task is an activity that runs; in Worker.Abandoned its grace period is over.
+type Task struct {
 	Activity string // its name
 	Instance string
 	Since    int64
+	Stack    string // of an abandoned activity
 }
+
+// maxOldest is the maximum of running activities in a reply.
+const maxOldest = 50
 
 // maxAbandoned is the maximum of abandoned activities in a reply, so that it fits into a message.
 const maxAbandoned = 1000
+
+// Of so many abandoned activities the stacks are in a reply, cut to a length.
+const (
+	maxStacks = 20
+	maxStack  = 4 << 10
+)
 
 func (w *Worker) fields(c *wire.Codec) {
 	c.String(&w.Name)
@@ -58,16 +70,20 @@ func (w *Worker) fields(c *wire.Codec) {
 			c.Count(&u.Of)
 		})
 	})
-	wire.List(c, &w.Abandoned, func(c *wire.Codec, a *Abandoned) {
-		c.Record(func(c *wire.Codec) {
-			c.String(&a.Activity)
-			c.String(&a.Instance)
-			c.Int(&a.Since)
-		})
-	})
+	wire.List(c, &w.Abandoned, task)
 	c.String(&w.LastError)
 	c.Int(&w.LastErrorAt)
 	c.String(&w.NotReady)
+	wire.List(c, &w.Oldest, task)
+}
+
+func task(c *wire.Codec, t *Task) {
+	c.Record(func(c *wire.Codec) {
+		c.String(&t.Activity)
+		c.String(&t.Instance)
+		c.Int(&t.Since)
+		c.String(&t.Stack)
+	})
 }
 
 // ServeWorker answers requests for the workers of the namespace until Stop. fn must not block. Of more than 1,000 abandoned
@@ -75,7 +91,13 @@ func (w *Worker) fields(c *wire.Codec) {
 func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error) {
 	return conn.ServeWorkers(func() []byte {
 		w := fn()
+		w.Oldest = w.Oldest[:min(len(w.Oldest), maxOldest)]
 		w.Abandoned = w.Abandoned[:min(len(w.Abandoned), maxAbandoned)]
+		for i := range w.Abandoned {
+			if w.Abandoned[i].Stack = text.Cut(w.Abandoned[i].Stack, maxStack); i >= maxStacks {
+				w.Abandoned[i].Stack = ""
+			}
+		}
 		return wire.Encode(w.fields)
 	})
 }

@@ -1,6 +1,12 @@
 package settings
 
-import "time"
+import (
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/pawlrun/pawl/pawlcodec"
+)
 
 // NATS has the address of NATS and the credentials.
 type NATS struct {
@@ -36,12 +42,42 @@ type Namespace struct {
 	Namespace string `name:"namespace" env:"PAWL_NAMESPACE" default:"default" help:"Namespace: deployments with different namespaces can share servers."`
 }
 
+// Payloads has the codecs of payloads, which are the same for all processes and commands of a fleet.
+type Payloads struct {
+	PayloadKeys string `name:"payload-keys" env:"PAWL_PAYLOAD_KEYS_FILE" type:"path" placeholder:"FILE" help:"File of the keys that encrypt payloads: ID=BASE64 of 32 random bytes on each line, the current one first. Read again when it changes. $PAWL_PAYLOAD_KEYS has keys instead of a file. Default: payloads are not encrypted."`
+	Compress    bool   `name:"compress-payloads" env:"PAWL_COMPRESS_PAYLOADS" help:"Compress payloads."`
+	Store       bool   `name:"store-payloads" env:"PAWL_STORE_PAYLOADS" help:"Keep payloads of more than 64 KiB in the object store of the namespace (a JetStream stream), so that they may have 64 MiB instead of 512 KiB."`
+}
+
+// keysVariable has keys, for deployments whose secrets are variables.
+const keysVariable = "PAWL_PAYLOAD_KEYS"
+
+// Codec returns the codec of the settings; nil without any.
+func (p Payloads) Codec(log *slog.Logger) (*pawlcodec.Codec, error) {
+	o := pawlcodec.Options{Compress: p.Compress, Store: p.Store}
+	var err error
+	switch {
+	case p.PayloadKeys != "":
+		warnReadable(orDiscard(log), p.PayloadKeys)
+		o.Keys, err = pawlcodec.FileKeys(p.PayloadKeys)
+	case os.Getenv(keysVariable) != "":
+		o.Keys, err = pawlcodec.EnvKeys(keysVariable)
+	case !p.Compress && !p.Store:
+		return nil, nil //nolint:nilnil // a nil Codec seals nothing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pawlcodec.New(o)
+}
+
 // Fleet has the settings of every process of a fleet.
 type Fleet struct {
 	Namespace
 	NATS
 	Redis
 	Log
+	Payloads
 
 	Replies []string `name:"reply-prefixes" env:"PAWL_REPLY_PREFIXES" default:"_INBOX" placeholder:"PREFIX" help:"Prefixes of the subjects to which replies are sent, separated by commas."`
 
@@ -66,6 +102,7 @@ type HTTPAccess struct {
 type Orchestrator struct {
 	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024. Fixed from then on."`
 	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
+	ObjectsMax Size          `name:"objects-max-bytes" env:"PAWL_OBJECTS_MAX_BYTES" placeholder:"SIZE" help:"Maximum size of the object store, such as 64GiB; a full one rejects large payloads. NATS reserves the size. Default: no limit. Changed at the next start."`
 	InputsMax  Size          `name:"inputs-max-bytes" env:"PAWL_INPUTS_MAX_BYTES" default:"1GiB" placeholder:"SIZE" help:"Maximum size of the stream of inputs, such as 512MiB; a full stream rejects messages. NATS reserves the size. Changed at the next start."`
 	MaxDepth   uint64        `name:"max-child-depth" env:"PAWL_MAX_CHILD_DEPTH" default:"100" help:"Maximum depth of children below an instance. A call beyond fails with pawl.ErrTooDeep."`
 	Reconcile  time.Duration `name:"reconcile-interval" env:"PAWL_RECONCILE_INTERVAL" default:"10s" help:"Maximum time between two reconciliations of an instance with outstanding activities, which repair what was lost."`

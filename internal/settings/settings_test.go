@@ -74,7 +74,7 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--namespace", "--nats", "--nats-creds", "--nats-nkey", "--nats-ca", "--nats-inbox-prefix", "--reply-prefixes", "--redis", "--redis-ca", "--partitions", "--replicas",
-		"--inputs-max-bytes", "--max-child-depth", "--lease-ttl", "--reconcile-interval", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_RECONCILE_INTERVAL",
+		"--inputs-max-bytes", "--max-child-depth", "--lease-ttl", "--reconcile-interval", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "--payload-keys", "--compress-payloads", "PAWL_NATS", "PAWL_RECONCILE_INTERVAL",
 		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {

@@ -18,14 +18,14 @@ import (
 // third level on, and no instance begins that is below one of them:
 //
 //	commit of ChildCancelRequested ──▶ mark in Redis, notice ──▶ known to every orchestrator within a second
-//	start, first turn: a mark of its own line is known ──▶ ended by name as cancelled; its parent is told
+//	start, first turn: a mark of its own line is recorded ──▶ ended by name as cancelled; its parent receives the end
 //
-// The messages are sent as ever, and whoever is cancelled by one notes its own children in turn. So a mark that is lost (a crash behind the
-// commit), or too old, costs time: the next level makes new ones. One that is known can do no harm: its start was cancelled for good.
+// The messages are always sent, and an instance that is cancelled by one marks its own children in turn. So a mark that is lost (a crash behind the
+// commit), or too old, costs time: the next level makes new ones. One that is recorded does no harm: its start was cancelled for good.
 
 const cancelledEvery = time.Second // how often the marks are read, in case the notice was lost
 
-// descendants are the marks of cancelled children, as this process knows them. It is safe for concurrent use.
+// descendants are the marks of cancelled children that this process has read. It is safe for concurrent use.
 type descendants struct {
 	store   *store.Store
 	conn    *queue.Conn

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlrun/pawl/internal/core"
-
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -30,12 +30,12 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Action != "" && limiter.Action(name) != q.Action })
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Action != "" && limit.Action(name) != q.Action })
 	slices.Sort(names)
 	r := new(request.LimitPage)
-	if limit := pageOf(q.Limit); len(names) > limit {
-		names = names[:limit]
-		r.Cursor = names[limit-1]
+	if most := pageOf(q.Limit); len(names) > most {
+		names = names[:most]
+		r.Cursor = names[most-1]
 	}
 	all := make([]*request.LimitStats, len(names))
 	err = atOnce(len(names), func(i int) error {
@@ -61,11 +61,11 @@ func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats
 	})
 }
 
-func pageOf(limit int) int {
-	if limit <= 0 {
+func pageOf(most int) int {
+	if most <= 0 {
 		return gatePage
 	}
-	return min(limit, request.MaxLimitRows)
+	return min(most, request.MaxLimitRows)
 }
 
 // atOnce does n things, several at a time, and gives the first error.
@@ -90,7 +90,7 @@ func length(n int) uint64 { return uint64(max(n, 0)) }
 // isHashed reports whether a key is one as a gate's name has it when it could not stand there as it is.
 func isHashed(key string) bool {
 	head, sum, ok := strings.Cut(key, "~")
-	return ok && len(sum) == 22 && limiter.Name("", head+sum) == "/"+head+sum
+	return ok && len(sum) == 22 && limit.Name("", head+sum) == "/"+head+sum
 }
 
 // findLimit returns the name and the state of the limit that a request names. A key may be given as it is or, if the name of its limit
@@ -99,7 +99,7 @@ func (qs *queries) findLimit(ctx context.Context, action, key string) (name stri
 	if err := queue.CheckName(action); err != nil {
 		return "", s, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
-	names := []string{limiter.Name(action, key)}
+	names := []string{limit.Name(action, key)}
 	if isHashed(key) {
 		names = append(names, action+"/"+key)
 	}
@@ -190,13 +190,19 @@ func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Re
 	return &request.Cleared{Count: n}, err
 }
 
-// policiesSet reads them, for what this process knows may be a second old.
-func (qs *queries) policiesSet(ctx context.Context) (request.Reply, error) {
+// maxExample bounds the example of an input.
+const maxExample = 8 << 10
+
+// policiesSet reads the policies: those of the cache may be a second old.
+func (qs *queries) policiesSet(ctx context.Context, q *request.Policies) (request.Reply, error) {
 	o, err := qs.gates.Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := &request.PolicyList{Orchestrations: qs.cfg.Programs.Orchestrations()}
+	if example := qs.cfg.Programs.Example(q.Example); len(example) <= maxExample {
+		r.Example = string(example)
+	}
 	for level, p := range o.Policies {
 		r.Policies = append(r.Policies, request.LevelPolicy{Level: level, Policy: p})
 	}
@@ -255,8 +261,8 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 	err := atOnce(len(tickets), func(i int) error {
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
-		*w = request.LimitWait{Event: k.Event, Action: limiter.Action(name), Key: limiter.Key(name)}
-		p, ok, err := qs.gates.Place(ctx, name, core.Member(id, k.Event, s.Started, k.Limit))
+		*w = request.LimitWait{Event: k.Event, Action: limit.Action(name), Key: limit.Key(name)}
+		p, ok, err := qs.gates.Place(ctx, name, core.Member(id, k.Event, s, k.Limit))
 		if err != nil || !ok {
 			return err
 		}

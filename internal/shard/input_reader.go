@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
@@ -166,7 +165,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 			ir.post(core.Message{Kind: core.TenureFailed, Err: got.err})
 			return false
 		case errors.Is(got.err, store.ErrConflict):
-			ir.met.conflicts.Inc()
+			ir.met.owners[core.CountConflicts].Add(1)
 			ir.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", store.ErrRolledBack, got.err)})
 			return false
 		case ctx.Err() != nil:
@@ -174,7 +173,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 		case redisx.Refused(got.err) && len(batch) > 0:
 			return ir.ingestApart(ctx, batch, prev, next, got.err)
 		}
-		ir.met.storeErrors.Inc()
+		ir.met.owners[core.CountStoreErrors].Add(1)
 		logFailure(ir.log, "inputs not ingested, retrying", got.err, "pause", pause)
 	}
 }
@@ -204,6 +203,7 @@ func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core
 	defer func() { ir.listRefusals(ctx, refused) }()
 	for _, in := range batch {
 		var err error
+		ir.spans.received(&in)
 		if out, err = core.Arrivals(out, in, ir.seal); err != nil {
 			ir.met.refused.Inc()
 			ir.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/queue"
 )

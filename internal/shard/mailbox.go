@@ -10,6 +10,7 @@ import (
 type mail struct {
 	core.Message
 	turned  *turnRun        // whose code is taken back first
+	guest   *guestTurn      // likewise
 	awaited chan<- []string // of a request for the events that an instance waits for; has room
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -18,28 +20,70 @@ import (
 
 // Metrics are the metrics of an orchestrator. docs/metrics.md lists them.
 type Metrics struct {
-	ingested, refused, dropped, overBound, gaps      prometheus.Counter
-	turns, commits, conflicts, loads, reads, replays prometheus.Counter
-	published, publishErrors, resent, hints          prometheus.Counter
-	told, asked, taken, purged, childRefused         prometheus.Counter
-	looks, expired, restored, poisoned               prometheus.Counter
-	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
-	payloadsChanged, paced, tenuresLost              prometheus.Counter
-	partitions, held, inputsFill                     prometheus.Gauge
-	forgedBells, forgedInputs                        prometheus.Counter
+	owners [core.Counters]interface{ Add(n float64) } // what owners count
+	ownCounters
+	limitMetrics
+	scheduleMetrics
+	durations
 
-	// Of limits.
-	gateAsks, grantsAgain, orphans prometheus.Counter
-	waited, refusedAt, deadlocks   *prometheus.CounterVec // by action; why
-	gateWaiting, gateHolding       *prometheus.GaugeVec   // by action
-	actions                        *promx.Names
+	partitions, inputsFill          prometheus.Gauge
+	turnSize                        prometheus.Histogram
+	byOrchestration                 map[string]*orchestrationMetrics // and promx.Other
+	instances, queueTasks, queueAge *prometheus.GaugeVec
+	redis, nats                     *promx.RoundTrips
+	lags                            *lags
+}
 
-	turnSeconds, commitSeconds, ingestSeconds, timerLateness, limitWait prometheus.Histogram
-	turnSize                                                            prometheus.Histogram
-	byOrchestration                                                     map[string]*orchestrationMetrics // and promx.Other
-	instances, queueTasks, queueAge                                     *prometheus.GaugeVec
-	redis, nats                                                         *promx.RoundTrips
-	lags                                                                *lags
+// ownCounters are of what the shell counts itself.
+type ownCounters struct {
+	ingested, refused, gaps, replays, leftBehind, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedBells, spansDropped prometheus.Counter
+}
+
+type limitMetrics struct {
+	waited, refusedAt, deadlocks *prometheus.CounterVec // by action; why
+	gateWaiting, gateHolding     *prometheus.GaugeVec   // by action
+	actions                      *promx.Names
+	limitWait                    prometheus.Histogram
+}
+
+type scheduleMetrics struct {
+	scheduleLag    prometheus.Histogram
+	scheduleMissed [replay.MissCauses]prometheus.Counter
+}
+
+type durations struct{ turnSeconds, commitSeconds, ingestSeconds, timerLateness prometheus.Histogram }
+
+// ownerCounters are the names of what owners count, and the help.
+var ownerCounters = [core.Counters][2]string{ //nolint:gochecknoglobals // read only
+	core.CountDropped:       {"inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."},
+	core.CountOverBound:     {"inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."},
+	core.CountForgedInputs:  {"inputs_forged_total", "Elements of inboxes dropped because neither ingest nor the claim of a lease has made them."},
+	core.CountTurns:         {"turns_total", "Turns run."},
+	core.CountCommits:       {"commits_total", "Turns committed."},
+	core.CountConflicts:     {"conflicts_total", "Writes rejected because the store was not in the expected state."},
+	core.CountLoads:         {"loads_total", "Instances loaded from the store."},
+	core.CountReads:         {"inbox_reads_total", "Inboxes read separately."},
+	core.CountPublished:     {"tasks_published_total", "Tasks published, repeats included."},
+	core.CountPublishErrors: {"publish_errors_total", "Tasks and messages that the stream did not acknowledge."},
+	core.CountResent:        {"tasks_resent_total", "Tasks published again because they were lost."},
+	core.CountHints:         {"cancel_hints_total", "Cancel hints sent to workers."},
+	core.CountTold:          {"messages_published_total", "Inputs published for other instances, repeats included."},
+	core.CountAsked:         {"child_starts_repeated_total", "Starts of children that were repeated because their end had not arrived."},
+	core.CountTaken:         {"child_ids_taken_total", "Starts of children whose id belonged to another instance."},
+	core.CountPurged:        {"instances_purged_total", "Instances removed: by request, or because their retention was over."},
+	core.CountChildRefused:  {"children_refused_total", "Children that did not begin because an ancestor was cancelled."},
+	core.CountLooks:         {"reconciliations_total", "Reconciliations of instances."},
+	core.CountExpired:       {"claims_expired_total", "Claims that expired and were dispatched again."},
+	core.CountRestored:      {"leases_restored_total", "Leases created again because the store had lost them."},
+	core.CountPoisoned:      {"activities_poisoned_total", "Activities claimed as often as allowed without an end."},
+	core.CountStalls:        {"stalls_total", "Times that an instance became stalled."},
+	core.CountDiverged:      {"non_determinism_total", "Turns whose code did not match the history."},
+	core.CountStoreErrors:   {"store_errors_total", "Calls that Redis did not answer."},
+	core.CountPaced:         {"executions_paced_total", "Executions delayed because their instance continues as new too often."},
+	core.CountHeld:          {"due_held", "Instances for which something is due and waits until all inputs accepted before are ingested."},
+	core.CountGateAsks:      {"limit_requests_repeated_total", "Requests to limits that were repeated."},
+	core.CountGrantsAgain:   {"grants_repeated_total", "Grants of limits that were repeated because their holders showed no use of them."},
+	core.CountOrphans:       {"limit_orphans_total", "Tickets removed from limits because no instance required them."},
 }
 
 // orchestrationMetrics count the instances of one orchestration.
@@ -98,52 +142,36 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 		return r.counters("limit", name, help, append([]string{"action"}, more...)...)
 	}
 	m := &Metrics{
-		gateAsks:      counter("limit_requests_repeated_total", "Requests to limits that were repeated."),
-		grantsAgain:   counter("grants_repeated_total", "Grants of limits that were repeated because their holders showed no use of them."),
-		orphans:       counter("limit_orphans_total", "Tickets removed from limits because no instance required them."),
-		waited:        byAction("waited_total", "Activities and starts that had to wait at a limit."),
-		refusedAt:     byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
-		deadlocks:     byAction("deadlocks_total", "Times that a limit was found deadlocked."),
-		gateWaiting:   r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
-		gateHolding:   r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
-		actions:       promx.NewNames(maxActions, orchestrations...),
-		ingested:      counter("inputs_ingested_total", "Inputs pushed to inboxes."),
-		refused:       counter("inputs_refused_total", "Inputs that cannot be used."),
-		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),
-		overBound:     counter("inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."),
-		forgedBells:   counter("doorbells_forged_total", "Doorbells dropped because their proof is invalid."),
-		forgedInputs:  counter("inputs_forged_total", "Elements of inboxes dropped because neither ingest nor the claim of a lease has made them."),
-		gaps:          counter("input_gaps_total", "Times that inputs were missing from the stream."),
-		turns:         counter("turns_total", "Turns run."),
-		commits:       counter("commits_total", "Turns committed."),
-		conflicts:     counter("conflicts_total", "Writes rejected because the store was not in the expected state."),
-		loads:         counter("loads_total", "Instances loaded from the store."),
-		reads:         counter("inbox_reads_total", "Inboxes read separately."),
-		replays:       counter("replays_total", "Executions replayed from history."),
-		published:     counter("tasks_published_total", "Tasks published, repeats included."),
-		publishErrors: counter("publish_errors_total", "Tasks and messages that the stream did not acknowledge."),
-		resent:        counter("tasks_resent_total", "Tasks published again because they were lost."),
-		hints:         counter("cancel_hints_total", "Cancel hints sent to workers."),
-		told:          counter("messages_published_total", "Inputs published for other instances, repeats included."),
-		asked:         counter("child_starts_repeated_total", "Starts of children that were repeated because their end had not arrived."),
-		taken:         counter("child_ids_taken_total", "Starts of children whose id belonged to another instance."),
-		childRefused:  counter("children_refused_total", "Children that did not begin because an ancestor was cancelled."),
-		purged:        counter("instances_purged_total", "Instances removed: by request, or because their retention was over."),
-		looks:         counter("reconciliations_total", "Reconciliations of instances."),
-		expired:       counter("claims_expired_total", "Claims that expired and were dispatched again."),
-		restored:      counter("leases_restored_total", "Leases created again because the store had lost them."),
-		poisoned:      counter("activities_poisoned_total", "Activities claimed as often as allowed without an end."),
-		stalls:        counter("stalls_total", "Times that an instance became stalled."),
-		paced:         counter("executions_paced_total", "Executions delayed because their instance continues as new too often."),
-		diverged:      counter("non_determinism_total", "Turns whose code did not match the history."),
-		leftBehind:    counter("goroutines_abandoned_total", "Goroutines abandoned in orchestration code that blocks."),
-		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),
-		tenuresLost:   counter("partitions_lost_total", "Ownerships of partitions that ended without a hand-over."),
-		payloadsChanged: counter("payloads_changed_total",
-			"Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
+		ownCounters: ownCounters{
+			ingested:        counter("inputs_ingested_total", "Inputs pushed to inboxes."),
+			refused:         counter("inputs_refused_total", "Inputs that cannot be used."),
+			gaps:            counter("input_gaps_total", "Times that inputs were missing from the stream."),
+			replays:         counter("replays_total", "Executions replayed from history."),
+			leftBehind:      counter("goroutines_abandoned_total", "Goroutines abandoned in orchestration code that blocks."),
+			objectsMissing:  counter("objects_missing_total", "Reads of large payloads that the object store did not have."),
+			objectsRemoved:  counter("objects_removed_total", "Large payloads that were removed from the object store, because no instance had them any more."),
+			payloadsChanged: counter("payloads_changed_total", "Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
+			tenuresLost:     counter("partitions_lost_total", "Ownerships of partitions that ended without a hand-over."),
+			forgedBells:     counter("doorbells_forged_total", "Doorbells dropped because their proof is invalid."),
+			spansDropped:    counter("spans_dropped_total", "Turns whose spans were dropped because the tracer was too slow."),
+		},
+		limitMetrics: limitMetrics{
+			waited:      byAction("waited_total", "Activities and starts that had to wait at a limit."),
+			refusedAt:   byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
+			deadlocks:   byAction("deadlocks_total", "Times that a limit was found deadlocked."),
+			gateWaiting: r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
+			gateHolding: r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
+			actions:     promx.NewNames(maxActions, orchestrations...),
+		},
 		partitions: gauge("partitions", "Partitions owned."),
-		held:       gauge("due_held", "Instances for which something is due and waits until all inputs accepted before are ingested."),
 		inputsFill: gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
+	}
+	for n, c := range ownerCounters {
+		if n == int(core.CountHeld) {
+			m.owners[n] = gauge(c[0], c[1])
+		} else {
+			m.owners[n] = counter(c[0], c[1])
+		}
 	}
 	gauge("namespace_partitions", "Partitions of the namespace.").Set(float64(partitions))
 	m.measure(r, orchestrations)
@@ -164,6 +192,11 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 	m.instances = r.gauges("orchestrator", "instances", "Instances of the partitions that this process owns, by status: pending, running, and stalled, which the others include.", "status")
 	m.queueTasks = r.gauges("queue", "tasks", "Tasks in the stream that no worker has claimed; set by the owner of partition 0.", "queue")
 	m.queueAge = r.gauges("queue", "oldest_task_seconds", "Age of the oldest task in the stream; set by the owner of partition 0.", "queue")
+	m.scheduleLag = r.histogram("schedule", "lag_seconds", "Time from a time of a schedule, with its jitter, to the commit that does its action.", promx.Buckets())
+	missed := r.counters("schedule", "missed_total", "Times of schedules without an action, by reason: overlap (an instance runs), catch_up_window (too old), catch_up_max (too many to catch up), done (the instance exists).", "reason")
+	for why, name := range [replay.MissCauses]string{replay.MissedByOverlap: "overlap", replay.MissedByAge: "catch_up_window", replay.MissedByNumber: "catch_up_max", replay.MissedAsDone: "done"} {
+		m.scheduleMissed[why] = missed.WithLabelValues(name)
+	}
 	m.redis, m.nats = promx.NewRoundTrips("redis", "Redis", "orchestrator"), promx.NewRoundTrips("nats", "NATS", "orchestrator")
 	r.add(m.redis)
 	r.add(m.nats)
@@ -176,7 +209,7 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 	m.byOrchestration = make(map[string]*orchestrationMetrics, len(orchestrations)+1)
 	for _, name := range append([]string{promx.Other}, orchestrations...) {
 		o := &orchestrationMetrics{started: started.WithLabelValues(name), ended: make(map[store.Status]prometheus.Counter)}
-		for _, s := range store.Statuses() {
+		for _, s := range record.Statuses() {
 			if s.Ended() {
 				o.ended[s] = ended.WithLabelValues(name, string(s))
 			}
@@ -202,6 +235,7 @@ func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
 		return
 	}
 	m.turnSize.Observe(float64(t.Size))
+	m.fired(t.Firings, now)
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.Started:
@@ -219,6 +253,19 @@ func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
 				n.Inc()
 			}
 		}
+	}
+}
+
+// fired measures what a turn of a schedule has done with its times.
+func (m *Metrics) fired(f *replay.Firings, now int64) {
+	if f == nil {
+		return
+	}
+	for _, due := range f.Due {
+		m.scheduleLag.Observe(seconds(due, now))
+	}
+	for why, n := range f.Missed {
+		m.scheduleMissed[why].Add(float64(n))
 	}
 }
 
@@ -269,45 +316,12 @@ func (l *lags) Collect(ch chan<- prometheus.Metric) {
 
 // drain adds what an owner has counted.
 func (m *Metrics) drain(c *core.Counts) {
-	for _, x := range [...]struct {
-		n  *core.Count
-		to interface{ Add(float64) }
-	}{
-		{&c.Dropped, m.dropped},
-		{&c.OverBound, m.overBound},
-		{&c.ForgedInputs, m.forgedInputs},
-		{&c.Turns, m.turns},
-		{&c.Commits, m.commits},
-		{&c.Conflicts, m.conflicts},
-		{&c.Loads, m.loads},
-		{&c.Reads, m.reads},
-		{&c.Published, m.published},
-		{&c.PublishErrors, m.publishErrors},
-		{&c.Resent, m.resent},
-		{&c.Hints, m.hints},
-		{&c.Told, m.told},
-		{&c.Asked, m.asked},
-		{&c.Taken, m.taken},
-		{&c.Purged, m.purged},
-		{&c.ChildRefused, m.childRefused},
-		{&c.Looks, m.looks},
-		{&c.Expired, m.expired},
-		{&c.Restored, m.restored},
-		{&c.Poisoned, m.poisoned},
-		{&c.Stalls, m.stalls},
-		{&c.Diverged, m.diverged},
-		{&c.StoreErrors, m.storeErrors},
-		{&c.Paced, m.paced},
-		{&c.Held, m.held},
-		{&c.GateAsks, m.gateAsks},
-		{&c.GrantsAgain, m.grantsAgain},
-		{&c.Orphans, m.orphans},
-	} {
-		if *x.n != 0 {
-			x.to.Add(float64(*x.n))
-			*x.n = 0
+	for i, n := range c {
+		if n != 0 {
+			m.owners[i].Add(n)
 		}
 	}
+	clear(c[:])
 }
 
 // countLimit counts for the action of a limit.

@@ -1,12 +1,14 @@
 package shard
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -29,6 +31,43 @@ func TestCommitIsMeasuredWithoutAllocation(t *testing.T) {
 	turn, c := measuredTurn("fulfil")
 	if n := testing.AllocsPerRun(100, func() { m.committed(turn, c, 3500) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestFiringsOfACommittedTurnAreMeasured(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(reg, "shop", 64, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, c := measuredTurn("pawl.schedule")
+	turn.Firings = &replay.Firings{Due: []int64{1000, 3000}, Missed: [replay.MissCauses]uint64{replay.MissedByOverlap: 2, replay.MissedByAge: 3}}
+	m.committed(turn, c, 3500)
+	turn.Firings = nil
+	m.committed(turn, c, 9500)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed := make(map[string]float64)
+	for _, f := range families {
+		switch f.GetName() {
+		case "pawl_schedule_lag_seconds":
+			if h := f.GetMetric()[0].GetHistogram(); h.GetSampleCount() != 2 || h.GetSampleSum() != 3 {
+				t.Errorf("%v", h)
+			}
+		case "pawl_schedule_missed_total":
+			for _, one := range f.GetMetric() {
+				for _, l := range one.GetLabel() {
+					if l.GetName() == "reason" {
+						missed[l.GetValue()] = one.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+	}
+	if !maps.Equal(missed, map[string]float64{"overlap": 2, "catch_up_window": 3, "catch_up_max": 0, "done": 0}) {
+		t.Errorf("%v", missed)
 	}
 }
 

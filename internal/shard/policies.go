@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -17,7 +16,7 @@ import (
 // policyEvery is how often the policies that are set at run time are read, in case the notice of a change was lost.
 const policyEvery = time.Second
 
-// policyCache has the policies that were set at run time, as this process knows them. It is safe for concurrent use.
+// policyCache has the policies that were set at run time, as this process has read them last. It is safe for concurrent use.
 type policyCache struct {
 	gates   *limiter.Limiter
 	conn    *queue.Conn
@@ -26,7 +25,7 @@ type policyCache struct {
 	seen    atomic.Uint64 // the highest version that was read, or that a gate has
 	noticed chan struct{}
 	reading sync.Mutex      // so that an older answer does not stand above a newer one
-	shards  *shards         // are told of a change
+	shards  *shards         // receive a change
 	global  *history.Policy // of Config.Global; nil: none
 }
 
@@ -41,7 +40,7 @@ func (p *policyCache) now() core.Policies {
 	return core.Policies{Set: p.latest.Load(), Global: p.global}
 }
 
-// read reads them anew, and tells the shards if they have changed.
+// read reads the policies, and notifies the shards if they have changed.
 func (p *policyCache) read(ctx context.Context) error {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -71,7 +70,7 @@ func (p *policyCache) saw(version uint64) {
 	}
 }
 
-// changed reads them at once, and tells the other orchestrators to.
+// changed reads the policies at once, and notifies the other orchestrators.
 func (p *policyCache) changed(ctx context.Context) error {
 	if err := p.conn.Notify(queue.Notice{Kind: queue.PolicyChanged}); err != nil {
 		p.log.Debug("the others could not be told of a policy; they read it within a second", "error", err)
@@ -79,7 +78,7 @@ func (p *policyCache) changed(ctx context.Context) error {
 	return p.read(ctx)
 }
 
-// notice has them read soon: somebody has changed them.
+// notice schedules a read: another orchestrator has changed the policies.
 func (p *policyCache) notice() {
 	select {
 	case p.noticed <- struct{}{}:

@@ -8,16 +8,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/core"
-
+	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/tracing"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -36,12 +39,21 @@ type Config struct {
 	TurnLimit    time.Duration
 	OwnerTTL     time.Duration
 	FailDiverged bool
+	Codec        *pawlcodec.Codec
 	Retention    core.Retention
 	Limits       replay.Limits
 	Programs     *author.Registry
 	Global       *history.Policy // nil: none
 
-	Trace   io.Writer // nil: none
+	Observers
+}
+
+// Observers see what a process does, and decide nothing.
+type Observers struct {
+	Trace      io.Writer                                                   // nil: none
+	Tracer     tracing.Tracer                                              // nil: none
+	AroundTurn func(id history.Identity, orchestration string, run func()) // nil: the turn alone
+
 	Logger  *slog.Logger
 	Outage  *outage.Reporter
 	Metrics *Metrics
@@ -49,32 +61,50 @@ type Config struct {
 
 // Process has what all shards of a process use.
 type Process struct {
-	cfg       Config
-	outage    *outage.Reporter
-	log       *slog.Logger // repeated lines are limited; for what is not an author's
-	met       *Metrics
-	store     *store.Store
-	gates     *limiter.Limiter
-	policies  *policyCache
-	shards    *shards
-	leases    *lease.Leases // for reports only: the scripts of the owner create and delete them
-	conn      *queue.Conn
-	queueAges *queueAges
-	fleet     *fleet
-	lost      *tasksLoss
-	turners   *turners
-	watched   *watched
-	trace     *trace
+	cfg    Config
+	outage *outage.Reporter
+	log    *slog.Logger // repeated lines are limited; for what is not an author's
+	met    *Metrics
+	trace  *trace
+	spans  *spans // nil: none
+	backends
+	caches
 
+	shards  *shards
+	turners *turners
+	watched *watched
+}
+
+// backends are where the state and the messages are.
+type backends struct {
+	store  *store.Store
+	gates  *limiter.Limiter
+	leases *lease.Leases // for reports only: the scripts of the owner create and delete them
+	conn   *queue.Conn
+	caller *pool.Caller // asks the members that have code which this process lacks
+}
+
+// caches have what all shards read of the namespace.
+type caches struct {
+	missed      lastTime // when an object was missing
+	unanswered  lastTime // when the object store did not answer
+	replicas    replicas // of queries
+	stores      storeHealth
+	policies    *policyCache
+	queueAges   *queueAges
+	fleet       *fleet
+	lost        *tasksLoss
 	descendants *descendants
+	declines    declines
 }
 
 // New returns a process that owns nothing yet.
 func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *Process {
 	s := &Process{
-		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.Look), lost: &tasksLoss{}, turners: newTurners(cfg.TurnLimit),
-		watched: &watched{}, trace: newTrace(cfg.Trace),
+		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
+		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
+		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.Look), lost: &tasksLoss{}},
+		shards:   newShards(), turners: newTurners(cfg.TurnLimit), watched: &watched{},
 	}
 	s.met.lags.shards.Store(s.shards)
 	s.descendants = newDescendants(s.store, conn, s.log)
@@ -82,9 +112,9 @@ func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *
 	return s
 }
 
-func (s *Process) replayOptions(instance string) replay.Options {
+func (s *Process) replayOptions(instance string, g *core.Given) replay.Options {
 	return replay.Options{
-		Logger: s.cfg.Logger.With("instance", instance), Limits: s.cfg.Limits,
+		Logger: traceLogger(s.cfg.Logger.With("instance", instance), g), Limits: s.cfg.Limits, Codec: s.cfg.Codec,
 		PayloadChanged: func(uint64, string) { s.met.payloadsChanged.Inc() },
 	}
 }
@@ -100,6 +130,9 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()
 	keeper := s.newKeeper(space)
 	notices, err := s.conn.OnNotices(func(n queue.Notice) {
 		switch n.Kind {
+		case queue.MemberJoined:
+			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.CodeJoined}) })
+			keeper.Nudge()
 		case queue.PolicyChanged:
 			s.policies.notice()
 		case queue.ChildrenCancelled:
@@ -115,6 +148,9 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()
 	if err := s.serveLive(opened); err != nil {
 		return nil, err
 	}
+	if err := s.joinPool(opened); err != nil {
+		return nil, err
+	}
 	return keeper, keeper.Start(ctx)
 }
 
@@ -126,11 +162,36 @@ func (s *Process) Run(ctx context.Context, keeper *partition.Keeper, wg *sync.Wa
 	wg.Go(func() { s.met.nats.ProbeNATS(ctx, s.conn.NATS()) })
 	wg.Go(func() { s.policies.watch(ctx) })
 	wg.Go(func() { s.descendants.watch(ctx) })
+	wg.Go(func() { s.watchConnection(ctx) })
 	wg.Go(func() { s.watchTasks(ctx) })
 	wg.Go(func() { s.conn.ProbeInputs(ctx) })
+	if s.spans != nil {
+		wg.Go(func() { s.spans.run(ctx) })
+	}
+	if s.cfg.Codec.Stores() {
+		wg.Go(func() { s.collectObjects(ctx, keeper) })
+	}
 }
 
-// Leave tells the others that this process has gone.
+// watchConnection has instances tried again that lack their code when NATS is back: members could not be found meanwhile.
+func (s *Process) watchConnection(ctx context.Context) {
+	nc := s.conn.NATS()
+	connected := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(connected)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-connected:
+			if !ok { // it is closed
+				return
+			}
+			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.CodeJoined}) })
+		}
+	}
+}
+
+// Leave notifies the others that this process has gone.
 func (s *Process) Leave() {
 	_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: s.cfg.Member})
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -43,8 +41,22 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 		return qs.await(ctx, q)
 	case *request.Status:
 		return qs.customStatus(ctx, q)
+	case *request.Start:
+		return qs.startState(ctx, q)
+	case *request.Update:
+		return qs.updateAnswer(ctx, q)
+	case *request.Query:
+		return qs.query(ctx, q)
 	case *request.Demand:
 		return qs.demand(ctx, q.Queue)
+	case *request.Owner:
+		return qs.ownership(), nil
+	case *request.Health:
+		return qs.health(ctx), nil
+	case *request.Requeue:
+		return qs.requeue(ctx, q.Instance)
+	case *request.DropRefused:
+		return qs.dropRefused(ctx, q.Instance)
 	case *request.Describe:
 		return qs.describe(ctx, q.Instance)
 	case *request.History:
@@ -54,7 +66,9 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.Stalled:
 		return qs.stalled(ctx, q)
 	case *request.Count:
-		return qs.instanceCounts(ctx, q.Since)
+		return qs.count(ctx, q)
+	case *request.Versions:
+		return qs.versions(ctx)
 	case *request.Limits:
 		return qs.limitsListed(ctx, q)
 	case *request.Limit:
@@ -66,7 +80,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.Clear:
 		return qs.clearLimit(ctx, q)
 	case *request.Policies:
-		return qs.policiesSet(ctx)
+		return qs.policiesSet(ctx, q)
 	case *request.SetPolicy:
 		return qs.setPolicy(ctx, q)
 	case *request.DeletePolicy:
@@ -128,11 +142,16 @@ func (qs *queries) describe(ctx context.Context, id string) (request.Reply, erro
 		return d, err
 	}
 	state, _ := history.Check(l.Events)
+	if d.Control = l.Record.Control.Seq; state.PausedBy() != nil {
+		d.PausedBy, d.PausedFor = state.PausedBy().By, state.PausedBy().Text
+	}
 	for _, id := range state.Children() {
 		if e := state.Child(id); len(d.Children) < maxOutstanding {
 			d.Children = append(d.Children, request.Child{Event: id, Name: e.Name, Instance: e.Instance, Scheduled: e.At})
 		}
 	}
+	d.OpenUpdates = openUpdates(l, state)
+	startOptions(d, l, state)
 	d.PendingMessages = core.PendingCount(id, l, state)
 	if !l.Record.Status.Ended() {
 		d.Events = state.Len
@@ -144,17 +163,21 @@ func (qs *queries) describe(ctx context.Context, id string) (request.Reply, erro
 			return nil, err
 		}
 		d.LimitWaits = qs.limitWaits(ctx, id, state)
-		d.AwaitedEvents = qs.awaited(ctx, id)
+		d.AwaitedEvents = qs.awaited(ctx, id, l)
 	}
 	return d, nil
 }
 
-// awaited returns the names of the events that an instance waits for, if it is in memory and between two turns.
-func (qs *queries) awaited(ctx context.Context, id string) []string {
+// awaited returns the names of the events that an instance waits for: from its code, if that is in memory and between two turns,
+// otherwise from a replica.
+func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) []string {
 	names := make(chan []string, 1)
 	qs.box.post(mail{Message: core.Message{ID: id}, awaited: names})
 	select {
 	case n := <-names:
+		if n == nil {
+			n = qs.awaitedByReplica(id, l.Record.Execution, l.Events)
+		}
 		return n
 	case <-qs.ctx.Done():
 	case <-ctx.Done():
@@ -198,7 +221,8 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum.Orchestration, sum.Version, sum.Status = rec.Name, rec.Version, string(rec.Status)
 	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
 	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
-	sum.Code = failureCode(id, rec)
+	sum.Attributes = rec.Attributes
+	sum.Code = rec.FailureCode()
 	if rec.Parent != nil {
 		sum.Parent = rec.Parent.Instance
 	}
@@ -260,104 +284,17 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 	return r, err
 }
 
-func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
-	updated, instance, err := request.ParseListCursor(q.Cursor)
-	where, bad := filter.Parse(q.Where, time.Now())
-	if err = errors.Join(err, bad); err != nil {
-		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
-	}
-	query := store.ListQuery{
-		Updated: updated, Instance: instance, Limit: q.Limit,
-		Span: func(s store.Status) (from, until int64) {
-			span := where.StatusSince(s.Ended())
-			return span.From, span.Until
-		},
-	}
-	for _, s := range store.Statuses() {
-		if where.Has(string(s), s.Ended()) {
-			query.Statuses = append(query.Statuses, s)
-		}
-	}
-	query.IDs, _ = where.Exactly(filter.ID)
-	if ids := where.On(filter.ID); ids != nil {
-		query.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
-	}
-	if where.Without(filter.ID).Without(filter.Status) != nil {
-		query.Keep = func(id string, rec *store.Record) bool { return where.Match(filterRow(id, rec)) }
-	}
-	page, err := qs.store.List(ctx, qs.st.Part, query)
+// requeue has a stalled instance tried again without the rest of its pause.
+func (qs *queries) requeue(ctx context.Context, id string) (request.Reply, error) {
+	why, err := qs.store.StalledReason(ctx, qs.st.Part, id)
 	if err != nil {
 		return nil, err
 	}
-	r := new(request.InstancePage)
-	if page.More {
-		r.Cursor = request.ListCursor(page.Updated, page.Instance)
+	if why == "" {
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: "instance " + id + " is not stalled"}
 	}
-	for _, row := range page.Rows {
-		sum := summary(row.Instance, row.Record, "")
-		if row.Record == nil {
-			sum.Status, sum.Updated, sum.Stalled = string(row.Status), row.Updated, "unreadable: "+row.Problem
-		}
-		sum.StatusSince = row.Updated
-		r.Instances = append(r.Instances, sum)
-	}
-	return r, nil
-}
-
-// filterRow is what a filter compares of an instance.
-func filterRow(id string, rec *store.Record) *filter.Row {
-	r := &filter.Row{
-		ID: id, Status: string(rec.Status), Orchestration: rec.Name, Version: rec.Version, Code: failureCode(id, rec),
-		Started: rec.Created, Updated: rec.Updated, Ended: rec.Ended,
-	}
-	if rec.Parent != nil {
-		r.Parent = rec.Parent.Instance
-	}
-	return r
-}
-
-// failureCode is the code of the failure that ended an instance.
-func failureCode(id string, rec *store.Record) string {
-	if rec.Status == store.Failed {
-		if f := core.EndAnswer(id, rec).Failure; f != nil {
-			return f.Code
-		}
-	}
-	return ""
-}
-
-// instanceCounts answers how many instances of each status the partition has, how many of them have ended since some times, and
-// how many are stalled, without reading them.
-func (qs *queries) instanceCounts(ctx context.Context, since []int64) (request.Reply, error) {
-	if len(since) > request.MaxSince {
-		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d times to count from; at most %d", len(since), request.MaxSince)}
-	}
-	r := new(request.Counts)
-	for _, s := range store.Statuses() {
-		n, err := qs.store.Count(ctx, qs.st.Part, s)
-		if err != nil {
-			return nil, err
-		}
-		count := request.StatusCount{Status: string(s), Count: n}
-		for _, at := range since {
-			if !s.Ended() {
-				break
-			}
-			if n, err = qs.store.CountSince(ctx, qs.st.Part, s, at); err != nil {
-				return nil, err
-			}
-			count.Since = append(count.Since, n)
-		}
-		r.Status = append(r.Status, count)
-	}
-	var err error
-	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {
-		return nil, err
-	}
-	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
-	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
-	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
-	return r, err
+	qs.post(core.Message{Kind: core.RetryRequested, ID: id})
+	return new(request.Done), nil
 }
 
 // maxStalled bounds a page of stalled instances.

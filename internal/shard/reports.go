@@ -7,9 +7,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// How a cancelled activity ended stands beside history, not in it: see lease.Report. A worker says most of it. That
-// the completion was in the inbox before the turn that cancelled the activity only the owner can tell: it
-// drops it.
+// How a cancelled activity ended is stored beside its history: see lease.Report. A worker reports most of it. Only the owner can
+// detect that the completion was in the inbox before the turn that cancelled the activity, because it drops the completion.
 
 // reports reads how the activities ended whose cancellations are among the events.
 func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]request.Report, error) {
@@ -17,7 +16,7 @@ func (qs *queries) reports(ctx context.Context, id string, execution, after uint
 	for i, b := range raw {
 		e, err := history.Decode(after+uint64(i)+1, b)
 		if err != nil {
-			continue // who reads the history is told
+			continue // a reader of the history receives the error
 		}
 		if c, ok := e.(*history.ActivityCancelRequested); ok {
 			ids = append(ids, c.Scheduled)

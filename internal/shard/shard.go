@@ -8,14 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/core"
-	"github.com/pawlrun/pawl/internal/turn"
-
 	"github.com/nats-io/nuid"
 
+	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -35,11 +34,11 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
 	sh := &shell{
 		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx, began: time.Now(),
-		residents: make(map[string]turn.Code), running: make(map[string]*turnRun),
+		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), asked: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
 	}
 	cfg := core.Config{
 		Look: s.cfg.Look, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
-		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global,
+		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global, Elsewhere: true,
 	}
 	begin := core.Beginning{Seal: sh.seal, Heads: nuid.Next() + ".", Applied: t.Applied, Commits: t.Commits()}
 	now := sh.now()
@@ -58,6 +57,9 @@ func (s *shard) run() error {
 	s.shards.add(s)
 	if err == nil {
 		err = s.takeOver()
+	}
+	if err == nil && s.spans != nil && !s.tenure.Clean {
+		s.waits.Go(func() { s.emitAgain(s.life) })
 	}
 	read := make(chan struct{})
 	go func(began bool) {
@@ -83,11 +85,12 @@ func (s *shard) run() error {
 	s.box.close()
 	s.waits.Wait()
 	s.step(&core.Message{Kind: core.TenureEnded})
+	s.direct.close()
 	s.turns.close()
 	return asTenureError(err)
 }
 
-// asTenureError has an error that ends the tenure tell the keeper what to do.
+// asTenureError converts an error that ends the tenure to that of the keeper.
 func asTenureError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -131,6 +134,9 @@ func (s *shard) open(m *mail) {
 	if m.turned != nil {
 		s.turned(m.turned)
 	}
+	if m.guest != nil && !s.answered(m.guest) {
+		return
+	}
 	s.step(&m.Message)
 }
 
@@ -143,6 +149,9 @@ func (s *shard) step(m *core.Message) {
 		s.trace.effect(s.st.Part, &effects[i])
 		s.do(&effects[i])
 	}
+	if m.Kind == core.CommitAnswered {
+		s.direct.answered(m.ID, m.Err)
+	}
 	s.met.drain(s.actor.Counts())
 	if err := s.actor.Err(); errors.Is(err, core.ErrIllegal) {
 		failpoint.Illegal(err)
@@ -154,6 +163,7 @@ func (s *shard) step(m *core.Message) {
 func (s *shard) takeOver() error {
 	ctx, stop := context.WithTimeout(s.ctx, s.cfg.Look)
 	defer stop()
+	s.declines.forget(time.Now())
 	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.tenure.Clean, Lost: s.lost.time(), Watched: s.watched.time(), Policies: s.policies.latest.Load()}
 	ids, err := s.store.StalledIDs(ctx, s.st.Part)
 	if err != nil {
@@ -226,7 +236,7 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 }
 
 // proven drops the doorbells without proof, before they cost anything: the completion of one would be turned, and free a
-// place at a gate, before Redis is asked. One that was genuine all the same costs nothing but time: its instance is due two
+// slot of a limit, before Redis is read. One that was genuine nevertheless costs only time: its instance is due two
 // seconds after the push. It runs on the subscription's goroutine.
 func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
 	return slices.DeleteFunc(bells, func(b queue.Doorbell) bool {

@@ -1,6 +1,8 @@
 package shard
 
-import "sync"
+import (
+	"sync"
+)
 
 // shards are those of this process, by partition. It is safe for concurrent use.
 type shards struct {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/internal/turn"
-
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -37,9 +37,18 @@ type shell struct {
 	lag    lag
 	began  time.Time
 
-	unserved  unserved
-	residents map[string]turn.Code // code in memory, by instance
-	running   map[string]*turnRun  // turns that are not over
+	unserved unserved
+	resident
+	direct *direct
+}
+
+// resident is the code that is in memory, by instance.
+type resident struct {
+	residents map[string]turn.Code
+	running   map[string]*turnRun // turns that are not over
+	guests    map[string]guest    // of instances whose code other processes have
+	asked     map[string]*guestTurn
+	failed    map[string]bool // the latest turn was decided by another process, with an error
 }
 
 // now is the time of a message: by the monotonic clock alone, so that a recording has the same distances.
@@ -55,13 +64,15 @@ func (s *shell) do(e *core.Effect) {
 		s.runTurn(e.ID, e.Given)
 	case core.EvictCode:
 		s.evict(e.ID)
-	case core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.FindWipe, core.ReadSchedule:
-		s.read(e.Kind, e.ID, e.After)
-	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
+	case core.FindCode:
+		findCode(s, e.ID, e.Body.(core.CodeName))
+	case core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.FindWipe, core.ReadSchedule, core.ReadHistory:
+		s.read(e)
+	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.RewindInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
 		s.write(e)
 	case core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices, core.WakeGate:
 		s.doGate(e)
-	case core.PublishTask, core.PublishMessage, core.SendHints, core.AnswerClients, core.PublishOutcome, core.PublishChange, core.ReadHorizon, core.ReadQueueAge, core.ReadFleet:
+	case core.PublishTask, core.PublishMessage, core.SendHints, core.AnswerClients, core.PublishOutcome, core.PublishChange, core.ReadHorizon, core.ReadQueueAge, core.ReadFleet, core.AnswerUpdate, core.ReadUpdate:
 		s.doQueue(e)
 	case core.PostResend, core.PostLater:
 		s.postLater(e)
@@ -86,7 +97,8 @@ func (s *shell) postLater(e *core.Effect) {
 }
 
 // read sends off what waits for Redis on a goroutine of its own.
-func (s *shell) read(kind core.EffectKind, id string, span time.Duration) {
+func (s *shell) read(e *core.Effect) {
+	kind, id, span, execution := e.Kind, e.ID, e.After, e.Number
 	timeout := loadTimeout
 	if kind == core.FindWipe {
 		timeout = wipeTimeout
@@ -108,6 +120,9 @@ func (s *shell) read(kind core.EffectKind, id string, span time.Duration) {
 		case core.FetchHead:
 			m.Kind = core.HeadRead
 			m.Body, m.Err = s.store.Head(ctx, part, id)
+		case core.ReadHistory:
+			m.Kind = core.HistoryRead
+			m.Body, m.Err = s.store.RewindSource(ctx, part, id, execution)
 		case core.FindWipe:
 			m.Kind = core.WipeFound
 			m.Body, m.Err = s.findWipe(ctx, id)
@@ -115,8 +130,17 @@ func (s *shell) read(kind core.EffectKind, id string, span time.Duration) {
 			m.Kind = core.ScheduleRead
 			_, m.Body, m.Err = s.store.Wakeups(ctx, part, span)
 		}
+		m.Err = refused(m.Err)
 		s.post(m)
 	})
+}
+
+// refused marks the error of a request that Redis refuses as a whole, and would refuse again.
+func refused(err error) error {
+	if redisx.Refused(err) {
+		return fmt.Errorf("%w: %w", record.ErrRefused, err)
+	}
+	return err
 }
 
 // write carries out an effect that writes to the store, without waiting for it.
@@ -124,19 +148,20 @@ func (s *shell) write(e *core.Effect) {
 	id := e.ID
 	switch e.Kind {
 	case core.CommitTurn:
-		begin, t, c := time.Now(), e.Decided, e.Commit
+		begin, t, c := time.Now(), e.Decided, s.direct.claim(e)
+		noteLimits(s, id, t)
 		s.store.Commit(s.st, c, func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
 			s.met.commitSeconds.Observe(time.Since(begin).Seconds())
 			if err == nil {
 				s.tenure.Committed(done.Number)
 				s.met.committed(t, c, done.Now)
-			} else if redisx.Refused(err) {
-				err = fmt.Errorf("%w: %w", core.ErrRefused, err)
+				s.spans.committed(id, t)
 			}
-			s.post(core.Message{Kind: core.CommitAnswered, ID: id, Committed: done, Err: err})
+			s.post(core.Message{Kind: core.CommitAnswered, ID: id, Committed: done, Err: refused(err)})
 		})
 	case core.ReconcileWith:
+		s.declineFor(e.Recon)
 		s.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
 			s.post(core.Message{Kind: core.Reconciled, ID: id, Looked: got, Err: err})
 		})
@@ -144,6 +169,13 @@ func (s *shell) write(e *core.Effect) {
 		s.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
 			failpoint.Here("orchestrator.purged")
 			s.post(core.Message{Kind: core.PurgeAnswered, ID: id, Body: now, Err: err})
+		})
+	case core.RewindInstance:
+		s.store.Rewind(s.st, e.Body.(*store.Rewind), func(done store.Committed, err error) {
+			if err == nil {
+				s.tenure.Committed(done.Number)
+			}
+			s.post(core.Message{Kind: core.RewindAnswered, ID: id, Committed: done, Err: err})
 		})
 	case core.WipeInstance:
 		s.store.Wipe(s.st, &e.Body.(*core.Wipe).Request, func(now int64, err error) {
@@ -166,6 +198,18 @@ func (s *shell) write(e *core.Effect) {
 		s.unserved.drop(id)
 	default: // noteCancelled
 		s.descendants.add(e.Body.([]string))
+	}
+}
+
+// declineFor declines the partition if the instance lacks what another process may have. Where turns are decided elsewhere another owner is
+// no better.
+func (s *shell) declineFor(r *store.Reconciliation) {
+	if r.Stalled == "" || r.Stalled == record.NotStalled {
+		return
+	}
+	stall := core.ParseStall(r.Stalled)
+	if stall.Lacks() && !s.failed[r.Instance] && s.declines.allow(reason{r.Instance, string(stall.Kind)}, s.st.Token, time.Now()) {
+		s.tenure.Decline()
 	}
 }
 
@@ -205,6 +249,15 @@ func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
 		ans.Problem = core.NotFound(id)
 	}
 	s.answer(reply, ans)
+}
+
+// dropRefused removes the notes of the refused inputs of an id; its instance is not affected.
+func (s *shell) dropRefused(ctx context.Context, id string) (request.Reply, error) {
+	some, err := s.store.ForgetRefusals(ctx, s.st, id)
+	if err == nil && !some {
+		err = &request.Problem{Code: request.ProblemNotFound, Message: "no input of " + id + " is listed as refused"}
+	}
+	return new(request.Done), err
 }
 
 // doGate carries out an effect that concerns gates.

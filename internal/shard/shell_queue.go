@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -30,16 +30,23 @@ func (s *shell) doQueue(e *core.Effect) {
 	case core.AnswerClients:
 		s.answerClients(e.Body.(*core.ClientAnswer))
 	case core.PublishOutcome:
-		_ = s.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits asks
+		_ = s.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits requests it
 	case core.PublishChange:
-		_ = s.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers are told of gaps that they can know of
+		_ = s.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers receive a notice of the gaps that can be detected
 	case core.ReadHorizon:
-		s.readHorizon(e.After)
+		s.readHorizon(e.After, e.Body.(history.Position))
 	case core.ReadQueueAge:
 		number := e.Number
 		s.queueAges.ask(s.life, e.ID, func(at time.Time, some bool, err error) {
 			s.post(core.Message{Kind: core.QueueAgeRead, Number: number, Body: core.QueueAge{At: at, Some: some}, Err: err})
 		})
+	case core.AnswerUpdate:
+		r := e.Body.(*core.UpdateReply)
+		for _, to := range r.To {
+			s.answerUpdate(to, r.Answer)
+		}
+	case core.ReadUpdate:
+		s.repeatAnswer(e.ID, e.Body.(core.UpdateQuestion))
 	default: // readFleet
 		number := e.Number
 		s.fleet.ask(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
@@ -49,15 +56,21 @@ func (s *shell) doQueue(e *core.Effect) {
 // publishTask puts the task of an activity into its queue.
 func (s *shell) publishTask(e *core.Effect) {
 	instance, rec, act := e.ID, e.Rec, e.Activity
-	s.conn.PublishTask(queue.Task{
+	task := queue.Task{
 		Instance: instance, Origin: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
 		Name: act.Name, Queue: act.Queue, Attempt: act.Attempt, Payload: act.Payload, ScheduledAt: act.At,
 		MaxClaims: uint32(s.cfg.MaxClaims), //nolint:gosec // validated by New
-		CallKey:   act.First,
-	}, func(err error) {
+		CallKey:   act.First, Headers: e.Headers,
+	}
+	published := func(err error) {
 		failpoint.Here("orchestrator.published")
 		s.post(core.Message{Kind: core.TaskPublished, ID: instance, Event: act.ID, Err: err})
-	})
+	}
+	if s.direct.run(task) {
+		published(nil)
+		return
+	}
+	s.conn.PublishTask(task, published)
 }
 
 func (s *shell) answerClients(a *core.ClientAnswer) {
@@ -89,8 +102,8 @@ func (s *shell) announce() {
 
 const horizonTimeout = 2 * time.Second // of one question to the stream
 
-// readHorizon asks the stream how far it is.
-func (s *shell) readHorizon(after time.Duration) {
+// readHorizon asks the stream how far it is; all up to known is known.
+func (s *shell) readHorizon(after time.Duration, known history.Position) {
 	s.waits.Go(func() {
 		if after > 0 {
 			sleep(s.life, after)
@@ -100,7 +113,7 @@ func (s *shell) readHorizon(after time.Duration) {
 		if s.conn.Connected() {
 			ctx, stop := context.WithTimeout(s.life, horizonTimeout)
 			defer stop()
-			got, err = s.conn.Accepted(ctx, s.st.Part)
+			got, err = s.conn.Accepted(ctx, s.st.Part, known)
 		}
 		s.post(core.Message{Kind: core.HorizonAnswered, Body: got, Err: err})
 	})

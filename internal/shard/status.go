@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/request"
 )
 

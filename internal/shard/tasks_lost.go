@@ -34,7 +34,7 @@ func (l *tasksLoss) time() time.Time {
 	return time.Time{}
 }
 
-// watchTasks looks at the TASKS stream until ctx ends. The loss is recorded before the actors are told, so that one that
+// watchTasks looks at the TASKS stream until ctx ends. The loss is recorded before the shards are notified, so that one that
 // begins at this moment sees either.
 func (s *Process) watchTasks(ctx context.Context) {
 	watch := s.conn.WatchTasks(s.cfg.Look)

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // An activity that no worker has, or whose queue no worker reads, waits forever. Its instance is listed with the stalled ones, with
-// what is missing. That is found by the reconciliation: an activity that nobody has claimed for a reconciliation interval is compared with what the
-// workers report. The list is in memory; a new owner has it again after its first look.
+// what is missing. That is found by the reconciliation: an activity that no worker has claimed for a reconcile interval is compared with what the
+// workers report. The list is in memory; a new owner has it after its first reconciliation.
 
 // workersWait is how long the answers of the workers are collected.
 const workersWait = time.Second
@@ -59,7 +58,7 @@ func (f *fleet) ask(ctx context.Context, then func(*core.Served)) {
 func (f *fleet) read(ctx context.Context) *core.Served {
 	began := time.Now()
 	all, err := request.Workers(ctx, f.conn, workersWait)
-	// Without any worker the server says so at once. Silence may be a lack of permission.
+	// Without any worker the server reports that at once. Silence may be a lack of permission.
 	if err != nil || len(all) == 0 && time.Since(began) >= workersWait {
 		return nil
 	}

@@ -19,7 +19,7 @@ func TestTheStreamIsTrimmedUpToTheSlowestPartitionAndNotBeforeAllHaveBegun(t *te
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	space := redisx.NewSpace(redistest.Namespace())
-	s := &Process{cfg: Config{Partitions: 3}, store: store.New(run, space)}
+	s := &Process{cfg: Config{Partitions: 3}, backends: backends{store: store.New(run, space)}}
 	// The stream was made anew between the two: its sequences began again, its times did not.
 	for part, at := range map[int]history.Position{0: {Seq: 900, Time: 1_000}, 2: {Seq: 7, Time: 2_000}} {
 		if err := rdb.HSet(ctx, space.Part(part).Owner(), "seq", at.Seq, "time", at.Time).Err(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )

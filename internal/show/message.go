@@ -20,6 +20,8 @@ func message(e history.Event) string {
 		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
 	case *history.EventSent:
 		return called(noted(e.Name+" to "+e.Instance, starts(e.Start)), e.Payload)
+	case *history.Broadcast:
+		return by(called(e.String(), e.Payload), "", e.Text)
 	case *history.ContinuedAsNew:
 		return called(noted("", version(e.Version)), e.Payload)
 	case *history.Refused:
@@ -28,8 +30,26 @@ func message(e history.Event) string {
 		return e.Name
 	case *history.Granted:
 		return fmt.Sprintf("of %d", e.Scheduled)
+	case *history.UpdateReceived:
+		return by(called(e.Name+" "+e.UpdateID, e.Payload), e.By, "")
+	case *history.UpdateAnswered:
+		if e.Failure != nil {
+			return fmt.Sprintf("of %d: rejected: %s", e.Update, e.Failure.Message)
+		}
+		return called(fmt.Sprintf("of %d", e.Update), e.Result)
 	case *history.Observed:
 		return "every input that had arrived"
+	case *history.OperatorRequested: // stands in an inbox
+		return by(e.Verb.String(), e.By, e.Text)
+	case *history.Paused:
+		if e.Stop {
+			return by("activities stopped", e.By, e.Text)
+		}
+		return by("", e.By, e.Text)
+	case *history.Resumed:
+		return by("", e.By, e.Text)
+	case *history.Rewound:
+		return by(fmt.Sprintf("execution %d begins with these events of %d", e.Execution, e.From), e.By, e.Text)
 	case *history.PurgeRequested: // stands in an inbox
 		if e.Force {
 			return by("forced", e.By, e.Text)

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -96,10 +98,15 @@ func by(s, who, text string) string {
 	return strings.TrimSpace(s)
 }
 
-// Payload returns a payload as JSON: JSON as it is, or as a string if it is invalid, and other content types in base64.
+// Payload returns a payload as JSON: JSON as it is, or as a string if it is invalid, a text about one that is sealed, and other content types in
+// base64.
 func Payload(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
+	}
+	if sealed := pawlcodec.Describe(p); sealed != "" {
+		b, _ := json.Marshal(sealed) //nolint:errchkjson // strings always encode
+		return b
 	}
 	if p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json") {
 		if json.Valid(p.Data) {
@@ -232,6 +239,42 @@ type declared struct {
 	Action      *history.Policy `json:"action,omitempty"`
 	Group       string          `json:"group,omitempty"`
 	GroupPolicy *history.Policy `json:"groupPolicy,omitempty"`
+}
+
+// ExportVersion is the version of the format of exports that this build writes, and the newest that it reads.
+const ExportVersion = 1
+
+// ReadExport reads the histories of an instance: of an export (pawl export), which has those of its kept executions, in order, or of lines
+// that JSON has made (pawl history --json), which have one.
+func ReadExport(b []byte) (instance string, executions [][]history.Event, err error) {
+	var export struct {
+		Version    int `json:"pawl_export"`
+		Executions []struct {
+			Events []Line `json:"events"`
+		} `json:"executions"`
+	}
+	if json.Unmarshal(b, &export) != nil || export.Version == 0 {
+		instance, events, err := Read(bytes.NewReader(b))
+		return instance, [][]history.Event{events}, err
+	}
+	if export.Version > ExportVersion {
+		return "", nil, fmt.Errorf("the export has version %d, and this build reads up to %d: %w", export.Version, ExportVersion, history.ErrNewerVersion)
+	}
+	for _, x := range export.Executions {
+		var lines bytes.Buffer
+		enc := json.NewEncoder(&lines)
+		for _, l := range x.Events {
+			if err := enc.Encode(l); err != nil {
+				return "", nil, err
+			}
+		}
+		id, events, err := Read(&lines)
+		if err != nil {
+			return "", nil, err
+		}
+		instance, executions = id, append(executions, events)
+	}
+	return instance, executions, nil
 }
 
 // Read reads lines that JSON has made, of one execution of one instance. The error names the line. An event of a newer build is

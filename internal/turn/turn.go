@@ -3,20 +3,20 @@ package turn
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
-
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/lease"
 )
 
 const (
 	// turnBytes is the size of events at which a turn takes no further input.
 	turnBytes = 4 << 20
+	// turnObjects is the size of large payloads in its decisions at which it takes no further input.
+	turnObjects = 16 << 20
 	// commitReserve is what a commit keeps free for what nothing refuses at the call: the input of the last step, cancellations, the end.
 	commitReserve = 2 << 20
 	// turnTimers is how many timers one turn fires, so that code which sleeps for no time
@@ -48,14 +48,28 @@ func Replay(g *core.Given, exec *replay.Execution) (Code, error) {
 	return r, err
 }
 
+// Restore brings the code back from its history, in another execution, as another process would: its history is one that it has come to, so
+// the state is as it was.
+func (c Code) Restore(events []history.Event, exec *replay.Execution) (Code, error) {
+	return Code{Exec: exec, fold: c.fold}, exec.Replay(events)
+}
+
+// Settle forgets what the turns so far have released and sent: their owner has it.
+func (c Code) Settle() {
+	c.fold.TakeReleased()
+	c.fold.TrimAcked(c.fold.Len)
+}
+
 // Decide gives the code its inputs, and returns what it decides.
 func Decide(g *core.Given, code Code) *core.Decided {
 	r := &run{given: g, exec: code.Exec, until: g.Until}
 	r.Fold, r.Overdue = code.fold, g.Overdue
-	_, sets := r.exec.Status()
+	sets := r.exec.StatusVersion()
 	r.run(g.Inputs, g.Local)
 	r.continueAsNew()
 	r.noteStatus(sets)
+	r.Attributes, r.Firings = r.exec.Attributes(), replay.TakeFirings(r.exec)
+	r.Heavy = replay.Heavy(r.exec)
 	if r.Fold.End != nil {
 		for _, ev := range r.exec.Unread() {
 			r.Unread = append(r.Unread, ev.Name)
@@ -72,14 +86,21 @@ func (r *run) done() *core.Decided {
 
 // noteStatus notes the custom status if the turn has set it: its code had set it so often before.
 func (r *run) noteStatus(before uint64) {
-	p, sets := r.exec.Status()
 	if r.Begins() {
 		before = r.Fold.Started.StatusVersion
 	}
-	if sets != before {
-		r.Status = &core.StatusChange{Payload: p, Sets: sets - before}
+	sets := r.exec.StatusVersion() - before
+	if sets == 0 && r.exec.StatusVersion() > 0 && r.rewound() { // the one that was set last may be of a step that is undone
+		sets = 1
+	}
+	if sets != 0 {
+		p, _ := r.exec.Status()
+		r.Status = &core.StatusChange{Payload: p, Sets: sets}
 	}
 }
+
+// rewound reports whether the turn begins with a rewind.
+func (r *run) rewound() bool { return len(r.Events) > 0 && r.Events[0].Kind() == history.KindRewound }
 
 // run applies the inputs in the order in which they happened: a timer that was due
 // before an input fires before it, if no input behind that one is older. One that is due and has to wait ends the turn: what is
@@ -92,17 +113,19 @@ func (r *run) run(inputs []core.Unread, poison []history.Event) {
 	}
 	var by []int64
 	for i, u := range inputs {
-		if u.Purge() || r.Size > turnBytes || r.Fold.End != nil { // a purge is no affair of the code's
+		if u.ForOwner() || u.Restarts(r.Fold.Started) || r.full() || r.Fold.End != nil { // which is no affair of the code's
 			r.until = min(r.until, core.Bounds(inputs, r.given.Part)[i])
 			r.observe(inputs[i:])
 			return
 		}
-		if _, set := core.NextDue(r.Fold, r.Overdue); set && by == nil {
+		_, rewound := u.Ev.(*history.Rewound)
+		if _, set := core.NextDue(r.Fold, r.Overdue); set && by == nil && !rewound {
 			by = core.Bounds(inputs, r.given.Part)
 		}
 		switch {
 		case u.Ev == nil || r.stale(u):
 			r.Dropped++
+		case r.answered(u):
 		case by != nil && (!r.fire(by[i]) || r.waits(by[i])), !r.apply(u.Ev):
 			return
 		}
@@ -119,6 +142,9 @@ func (r *run) run(inputs []core.Unread, poison []history.Event) {
 	}
 }
 
+// full reports that the turn takes no further input.
+func (r *run) full() bool { return r.Size > turnBytes || replay.StoredBytes(r.exec) > turnObjects }
+
 // waits reports that time has to go on before an input of that bound, and cannot yet.
 func (r *run) waits(by int64) bool {
 	at, ok := core.NextDue(r.Fold, r.Overdue)
@@ -132,7 +158,7 @@ func (r *run) fire(by int64) bool {
 		if !ok || r.Fold.End != nil || at > min(by, r.until) {
 			return true
 		}
-		if n == turnTimers || r.Size > turnBytes || !r.pass() {
+		if n == turnTimers || r.full() || !r.pass() {
 			return false
 		}
 	}
@@ -173,6 +199,24 @@ func (r *run) stale(u core.Unread) bool {
 	return ok && r.Fold.Activity(id) != nil && !u.Fits(r.Fold.Activity(id))
 }
 
+// answered answers an update that is not recorded: its deadline has passed, or the code rejects it.
+func (r *run) answered(u core.Unread) bool {
+	up, ok := u.Ev.(*history.UpdateReceived)
+	if !ok {
+		return false
+	}
+	var f *history.Failure
+	if up.Deadline != 0 && up.Deadline < r.given.Now {
+		f = replay.Expired(up) // whether or not the code can be asked
+	} else {
+		f = r.exec.Validate(up)
+	}
+	if f != nil {
+		r.Answer(up, r.given.Now, f)
+	}
+	return f != nil
+}
+
 // apply gives one input to the code and takes what it decides.
 func (r *run) apply(ev history.Event) bool {
 	if r.Fold.End != nil {
@@ -188,7 +232,7 @@ func (r *run) apply(ev history.Event) bool {
 			r.Replies = append(r.Replies, core.IDConflictReply(r.given.Identity.Instance, s.Parent))
 		}
 	}
-	r.exec.SetRoom(store.CommitBytes - commitReserve - r.Size)
+	r.exec.SetRoom(record.CommitBytes - commitReserve - r.Size)
 	outcome, err := r.exec.Apply(ev)
 	if err != nil {
 		r.Err = err
@@ -200,24 +244,18 @@ func (r *run) apply(ev history.Event) bool {
 		return true
 	}
 	made := r.exec.Take()
-	r.beginAttempts(made)
-	return r.Record(made)
-}
-
-// beginAttempts gives the attempts that a step has decided all of their time: its input may be old, when orchestrators have been away.
-func (r *run) beginAttempts(made []history.Event) {
-	for _, ev := range made {
-		if e, ok := ev.(*history.TimerScheduled); ok && e.AttemptTimeoutOf != 0 && e.At < r.given.Now {
-			e.FireAt += min(r.given.Now-e.At, math.MaxInt64-e.FireAt)
-			r.exec.PutOff(e.ID, e.FireAt)
+	for _, ev := range made { // the input may be old, when orchestrators have been away
+		if timer, ok := ev.(*history.TimerScheduled); ok {
+			r.exec.PutOff(timer, r.given.Now)
 		}
 	}
+	return r.Record(made)
 }
 
 // observe completes the polls of the code, unless it has left inputs that they must see. What that leads to may be
 // further timers that are due, and further polls.
 func (r *run) observe(left []core.Unread) {
-	if r.given.More || slices.ContainsFunc(left, func(u core.Unread) bool { return !u.Purge() }) {
+	if r.given.More || slices.ContainsFunc(left, func(u core.Unread) bool { return !u.ForOwner() }) {
 		return
 	}
 	most := len(r.Events) + turnTimers
@@ -232,16 +270,16 @@ func (r *run) observe(left []core.Unread) {
 	}
 }
 
-// continueAsNew prepares the next execution: its start, and behind it the events that the
-// code has not read.
+// continueAsNew prepares the next execution: its start, and behind it the updates that the code has received and
+// not answered, and the events and updates that it has not read.
 func (r *run) continueAsNew() {
 	next := r.exec.Successor()
 	if next == nil {
 		return
 	}
-	_, carried := r.exec.Continued()
+	next.Deadline = r.Fold.Deadline()
 	r.put(core.StartID(next.Execution), next)
-	for i, ev := range carried {
+	for i, ev := range r.exec.Carried() {
 		r.put(core.CarriedID(next.Execution, i+1), ev)
 	}
 }
@@ -275,7 +313,7 @@ func (r *run) noteLate(ev history.Event) {
 		return
 	}
 	var id uint64
-	end := lease.Report{Ending: lease.FinishedFirst}
+	end := message.Report{Ending: message.FinishedFirst}
 	switch ev := ev.(type) {
 	case *history.ActivityCompleted:
 		id, end.Worker, end.At = ev.Scheduled, ev.Worker, ev.At
@@ -284,5 +322,5 @@ func (r *run) noteLate(ev history.Event) {
 	default:
 		return
 	}
-	r.Late = append(r.Late, lease.Reported{Activity: id, Report: end})
+	r.Late = append(r.Late, message.Reported{Activity: id, Report: end})
 }

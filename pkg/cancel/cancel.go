@@ -25,13 +25,16 @@ const (
 	LeaseLost              Reason = 8  // the worker could not renew within its trust window, or another worker holds the lease
 	WorkerStopping         Reason = 9  // the worker is shutting down and releases its leases
 	TimedOut               Reason = 10 // the attempt, or the whole call, exceeded its timeout
+	Terminated             Reason = 11 // an operator ended the instance without its code
+	Paused                 Reason = 12 // an operator paused the instance and stopped what ran; it runs again when the instance is resumed
+	Rewound                Reason = 13 // an operator rewound the instance
 )
 
 var reasonNames = [...]string{
 	Requested: "requested", LostSelect: "lost-select", OrchestrationFailed: "orchestration-failed",
 	OrchestrationCompleted: "orchestration-completed", ContinuedAsNew: "continued-as-new", Purged: "purged",
 	ScopeEnded: "scope-ended", LeaseLost: "lease-lost", WorkerStopping: "worker-stopping",
-	TimedOut: "timed-out",
+	TimedOut: "timed-out", Terminated: "terminated", Paused: "paused", Rewound: "rewound",
 }
 
 // String returns the reason as history and logs show it: lower case, with hyphens.

@@ -16,6 +16,7 @@ func TestReasonsKeepNumbersAndRoundTrip(t *testing.T) {
 	for i, word := range []string{
 		"requested", "lost-select", "orchestration-failed", "orchestration-completed", "continued-as-new", "purged",
 		"scope-ended", "lease-lost", "worker-stopping", "timed-out",
+		"terminated", "paused", "rewound",
 	} {
 		want := cancel.Reason(i + 1)
 		b, err := json.Marshal(want)

@@ -35,3 +35,6 @@ func (l *Ledger[T]) Len() int { return len(l.outstanding) }
 // Outstanding lists the ids of the outstanding activities in ascending order, so that decisions made from it are the same in
 // every replay.
 func (l *Ledger[T]) Outstanding() []uint64 { return slices.Sorted(maps.Keys(l.outstanding)) }
+
+// Clone returns a copy of the ledger, of the same schedules.
+func (l *Ledger[T]) Clone() Ledger[T] { return Ledger[T]{maps.Clone(l.outstanding)} }

@@ -32,7 +32,7 @@ type await struct {
 	unknown time.Duration   // for so long an unknown instance is one that is not known yet; negative: forever
 }
 
-// answer waits. The error is ctx's (with that of the last request), ErrClosed or ErrNotFound.
+// answer waits, and opens what the answer has. The error is ctx's (with that of the last request), ErrClosed or ErrNotFound.
 func (a *await) answer(ctx context.Context) (request.Answer, error) {
 	partition := a.c.conn.PartitionOf(a.id)
 	owner := a.owner
@@ -49,7 +49,7 @@ func (a *await) answer(ctx context.Context) (request.Answer, error) {
 	for {
 		select {
 		case <-a.waiter.settled:
-			return a.waiter.answer, nil
+			return a.c.open(ctx, a.id, a.waiter.answer)
 		case <-a.c.done:
 			return request.Answer{}, ErrClosed
 		case <-ctx.Done():

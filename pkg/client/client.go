@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -32,16 +34,24 @@ type Options struct {
 	// partition changes, it is repeated within 50 ms.
 	RepeatInterval time.Duration
 
+	// Interceptors are around every message that is published; the first is the outermost. See Interceptor.
+	Interceptors []Interceptor
+
+	// Codec seals the payloads that the client sends, and opens those that it reads: see package pawlcodec. Default: none.
+	Codec *pawlcodec.Codec
+
 	Logger *slog.Logger // default: discard
 }
 
 // Client is a client of one namespace. It is safe for concurrent use.
 type Client struct {
 	requester
+	parts
 
 	ownsConn bool
 	opts     Options
 	inbox    *queue.Inbox
+	send     Publish // the interceptors around the publish; nil: there are none
 
 	owners    owners
 	announced *queue.Subscription
@@ -53,6 +63,23 @@ type Client struct {
 	// removes its entry.
 	waiting map[string]weak.Pointer[waiter]
 }
+
+// parts are the operations of a Client, by what they concern; all others are its own.
+type parts struct {
+	schedules
+	policies
+	batches
+	operators
+	fleet
+}
+
+type (
+	schedules struct{ *Client }
+	policies  struct{ *Client } // of limits, and their queues
+	batches   struct{ *Client }
+	operators struct{ *Client } // what they do to one instance
+	fleet     struct{ *Client } // processes and partitions
+)
 
 // requester makes requests to the owners of partitions.
 type requester struct {
@@ -109,6 +136,8 @@ func FromConn(conn *queue.Conn, o Options) (*Client, error) {
 		requester: requester{conn: conn, ownerTimeout: ownerTimeout, done: make(chan struct{})},
 		opts:      o, waiting: make(map[string]weak.Pointer[waiter]),
 	}
+	c.parts = parts{schedules{c}, policies{c}, batches{c}, operators{c}, fleet{c}}
+	c.intercept(o.Interceptors)
 	inbox, err := request.OnAnswers(conn, c.answered)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -218,6 +247,7 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 		ownerless = t.C
 	}
 	backoff, timeout := minBackoff, firstAttempt
+	var last error // of the attempts that ctx did not cut short
 	for {
 		err := c.attempt(ctx, timeout, partition, q, r)
 		late := errors.Is(err, queue.ErrTimeout)
@@ -225,11 +255,12 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 		case !late && !errors.Is(err, ErrNoOwner):
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+			return fmt.Errorf("%w (last: %w)", ctx.Err(), cmp.Or(last, err))
 		case late:
-			timeout *= 2
+			timeout, last = 2*timeout, err
 			continue
 		}
+		last = err
 		select {
 		case <-time.After(backoff):
 			backoff = min(2*backoff, maxBackoff)

@@ -21,7 +21,7 @@ func (d Demand) Total() uint64 { return d.Unclaimed + d.Claimed }
 // Demand reads the work of a task queue. Callers that wait at a limit with room are admitted at once, and are unclaimed tasks then;
 // those that wait at a limit without room are not counted, because no further worker could run them. Workers that do not answer within
 // half a second are missing. Errors: ErrNoOwner, queue.ErrTimeout.
-func (c *Client) Demand(ctx context.Context, queue string) (Demand, error) {
+func (c fleet) Demand(ctx context.Context, queue string) (Demand, error) {
 	var r request.QueueDemand
 	if err := c.request(ctx, policyPartition, &request.Demand{Queue: queue}, &r); err != nil {
 		return Demand{}, err

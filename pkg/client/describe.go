@@ -16,6 +16,7 @@ type Status string
 const (
 	Pending   Status = request.StatusPending // waits at the limit of its orchestration, or for its start
 	Running   Status = "running"
+	Paused    Status = "paused"
 	Completed Status = "completed"
 	Failed    Status = "failed"
 	Cancelled Status = "cancelled"
@@ -39,6 +40,7 @@ type Summary struct {
 	Events        uint64 // of the history of the latest execution
 	Stalled       string // why the instance cannot take a turn; empty: it can
 	Code          string // of the failure that ended it; empty also for a plain error
+	Attributes    string // a JSON object, as Attributes takes it; empty: none
 }
 
 // Description describes one instance.
@@ -47,16 +49,29 @@ type Description struct {
 
 	Activities      []Activity // outstanding; at most 100
 	Children        []Child    // outstanding; at most 100
-	AwaitedEvents   []string   // names; empty also for an instance that its owner does not have in memory
+	AwaitedEvents   []string   // names; empty also in a turn, and for one with more than 1,000 events that its owner does not have in memory
 	LimitWaits      []LimitWait
 	Timers          uint64 // pending
 	NextTimer       time.Time
 	UnreadInputs    uint64
-	PendingMessages uint64 // in the outbox
-	CustomStatus    *StatusAt[history.Payload]
+	PendingMessages uint64                               // in the outbox
+	CustomStatus    *StatusAt[history.Payload]           // the one without a name
+	NamedStatuses   map[string]StatusAt[history.Payload] // by name
 	Result          history.Payload
 	Failure         *history.Failure
+	OpenUpdates     []OpenUpdate           // not answered; at most 100
 	UnreadEvents    []history.UnreadEvents // at the end
+	StartAt         time.Time              // of a delayed start that is not due; zero: none
+	Deadline        time.Time              // of the run, see RunTimeout; zero: none
+}
+
+// OpenUpdate is an update that the instance has not answered. AttachUpdate waits for its answer.
+type OpenUpdate struct {
+	Name, ID string
+	By       string
+	At       time.Time       // when INPUTS accepted it
+	Deadline time.Time       // zero: none
+	Input    history.Payload // empty if it is large
 }
 
 // Activity is an activity that was scheduled and has not ended.
@@ -103,13 +118,23 @@ func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
 
 func (c *Client) describe(ctx context.Context, id string) (*request.Description, error) {
 	d := new(request.Description)
-	return d, c.requestInstance(ctx, id, &request.Describe{Instance: id}, d)
+	err := c.requestInstance(ctx, id, &request.Describe{Instance: id}, d)
+	_ = c.openResult(c.small(ctx), id, &d.Result, &d.Failure) // what cannot be opened is shown as it is
+	if s := d.CustomStatus; s != nil {
+		s.Payload, _ = c.opts.Codec.Open(s.Payload)
+	}
+	for i := range d.OpenUpdates {
+		u := &d.OpenUpdates[i]
+		u.Input, _ = c.small(ctx)(u.Input)
+	}
+	return d, err
 }
 
 func summaryOf(s *request.Summary) Summary {
 	return Summary{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: Status(s.Status), Execution: s.Execution,
 		Started: timeOf(s.Started), StatusSince: timeOf(s.StatusSince), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled, Code: s.Code,
+		Attributes: s.Attributes,
 	}
 }
 
@@ -117,9 +142,11 @@ func descriptionOf(d *request.Description) Description {
 	out := Description{
 		Summary: summaryOf(&d.Summary), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.UnreadInputs,
 		PendingMessages: d.PendingMessages, Result: d.Result, Failure: d.Failure, UnreadEvents: d.UnreadEvents, AwaitedEvents: d.AwaitedEvents,
+		StartAt: timeOf(d.StartAt), Deadline: timeOf(d.Deadline),
 	}
-	if s := d.CustomStatus; s != nil {
-		out.CustomStatus = &StatusAt[history.Payload]{Value: s.Payload, Version: s.Version, Cleared: s.Cleared}
+	out.statuses(d.CustomStatus)
+	for _, u := range d.OpenUpdates {
+		out.OpenUpdates = append(out.OpenUpdates, OpenUpdate{Name: u.Name, ID: u.ID, By: u.By, At: timeOf(u.At), Deadline: timeOf(u.Deadline), Input: u.Input})
 	}
 	for _, a := range d.Activities {
 		out.Activities = append(out.Activities, Activity{
@@ -136,6 +163,28 @@ func descriptionOf(d *request.Description) Description {
 		})
 	}
 	return out
+}
+
+// statuses are those in a custom status. One that cannot be read, sealed or too large for the reply, is shown as the one without a name.
+func (d *Description) statuses(s *request.CustomStatus) {
+	if s == nil {
+		return
+	}
+	all, err := history.SplitStatus(s.Payload, s.Version)
+	if err != nil {
+		all = []history.NamedStatus{{Version: s.Version, Payload: s.Payload}}
+	}
+	for _, x := range all {
+		at := StatusAt[history.Payload]{Value: x.Payload, Version: x.Version, Cleared: x.Cleared() && (s.Cleared || x.Name != "" || len(all) > 1)}
+		if x.Name == "" {
+			d.CustomStatus = &at
+			continue
+		}
+		if d.NamedStatuses == nil {
+			d.NamedStatuses = make(map[string]StatusAt[history.Payload], len(all))
+		}
+		d.NamedStatuses[x.Name] = at
+	}
 }
 
 // timeOf is the time of Unix milliseconds, UTC; zero is zero.

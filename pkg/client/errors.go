@@ -13,12 +13,16 @@ import (
 var (
 	// ErrNotFound is returned if there is no such instance, limit or policy.
 	ErrNotFound = errors.New("client: not found")
+	// ErrIDTaken is returned for a start whose id is that of another instance, if its IDReuse has that reported.
+	ErrIDTaken = errors.New("client: another instance has the id")
 	// ErrRefused is returned for an input or a policy that cannot take effect.
 	ErrRefused = errors.New("client: refused")
 	// ErrRunning matches a *RunningError, which matches ErrRefused too.
 	ErrRunning = errors.New("client: instance is running")
 	// ErrPurgePending is returned if the wait for a purge has ended before the purge; it takes effect later.
 	ErrPurgePending = errors.New("client: purge pending")
+	// ErrPending is returned if the wait for the request of an operator has ended before its effect; it takes effect later.
+	ErrPending = errors.New("client: request pending")
 	// ErrStalled matches a *StalledError, which matches ErrPurgePending too.
 	ErrStalled = errors.New("client: instance is stalled")
 	// ErrNoStatus is returned for an instance that has not set a custom status.

@@ -18,7 +18,7 @@ type Entry struct {
 	ID        uint64        // from 1, ascending
 	Type      string        // such as ActivityScheduled: the name of a type of package history
 	At        time.Time     // of the turn, UTC
-	Event     history.Event // decoded: a pointer to the type of that name
+	Event     history.Event // decoded: a pointer to the type of that name, with what can be opened of its payloads
 	Raw       []byte        // as stored
 	Report    *Report       // of an ActivityCancelRequested; nil: not reported, or not yet
 }
@@ -70,8 +70,12 @@ func (c *Client) History(ctx context.Context, id string, execution uint64) iter.
 }
 
 // HistoryAfter is History for the events after an event id, of which there may be none. At most page events are read at a time; 0:
-// as many as the owner sends.
+// as many as the owner sends. With a page of more than one event, payloads of the object store that are larger than 512 KiB are not read.
 func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
+	open := c.whole(ctx)
+	if page > 1 { // a page is kept in memory as a whole
+		open = c.small(ctx)
+	}
 	return func(yield func(Entry, error) bool) {
 		for {
 			var r request.HistoryPage
@@ -84,7 +88,7 @@ func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after u
 				return
 			}
 			execution = r.Execution // the latest may change between pages
-			if !entries(id, after, &r, yield) {
+			if !c.entries(id, after, &r, open, yield) {
 				return
 			}
 			if after += uint64(len(r.Events)); !r.More || len(r.Events) == 0 {
@@ -95,7 +99,7 @@ func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after u
 }
 
 // entries yields the events of a page, and returns whether to read on.
-func entries(id string, after uint64, r *request.HistoryPage, yield func(Entry, error) bool) bool {
+func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open opener, yield func(Entry, error) bool) bool {
 	reports := make(map[uint64]*Report, len(r.Reports))
 	for _, report := range r.Reports {
 		reports[report.Activity] = readReport(report.Text)
@@ -107,9 +111,10 @@ func entries(id string, after uint64, r *request.HistoryPage, yield func(Entry, 
 			yield(entry, fmt.Errorf("client: history of %s: %w", id, err))
 			return false
 		}
-		if c, ok := e.(*history.ActivityCancelRequested); ok {
-			entry.Report = reports[c.Scheduled]
+		if cancelled, ok := e.(*history.ActivityCancelRequested); ok {
+			entry.Report = reports[cancelled.Scheduled]
 		}
+		_ = c.opts.Codec.OpenEvent(open, e) // what cannot be opened is shown as it is
 		entry.ID, entry.At = e.Meta().ID, timeOf(e.Meta().At)
 		entry.Type, entry.Event = reflect.TypeOf(e).Elem().Name(), e
 		if !yield(entry, nil) {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -25,6 +27,7 @@ type Policy struct {
 	QueueLimit   uint32        // waiters at one time; 0: history.DefaultQueueLimit
 	QueueTimeout time.Duration // maximum wait; 0: history.DefaultQueueTimeout; negative: unlimited
 	Reject       bool          // callers that cannot be admitted at once are rejected
+	Paused       bool          // no one is admitted, see PauseAction; it cannot be set with the rest
 }
 
 // Limits reports whether the policy limits anything.
@@ -39,7 +42,7 @@ func (p Policy) Validate() error {
 func (p Policy) stored() history.Policy {
 	out := history.Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: history.Millis(p.RateWindow), Quota: p.Quota, QuotaWindow: history.Millis(p.QuotaWindow),
-		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: history.Millis(p.QueueTimeout), Reject: p.Reject,
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: history.Millis(p.QueueTimeout), Reject: p.Reject, Paused: p.Paused,
 	}
 	if p.QueueTimeout < 0 {
 		out.QueueTimeout = -1
@@ -51,13 +54,13 @@ func policyOf(p history.Policy) Policy {
 	return Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: time.Duration(p.RateWindow) * time.Millisecond,
 		Quota: p.Quota, QuotaWindow: time.Duration(p.QuotaWindow) * time.Millisecond,
-		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: time.Duration(p.QueueTimeout) * time.Millisecond, Reject: p.Reject,
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: time.Duration(p.QueueTimeout) * time.Millisecond, Reject: p.Reject, Paused: p.Paused,
 	}
 }
 
 // LevelPolicy is a policy that was set at run time.
 type LevelPolicy struct {
-	Level  string // action:NAME, group:NAME or global
+	Level  string // action:NAME, group:NAME, global, or pause:NAME of a paused action
 	Policy Policy
 }
 
@@ -116,7 +119,7 @@ const policyPartition = 0
 
 // Policies returns the policies that were set at run time, by level, without those that the code declares: QueueStats returns the
 // policy in force. Errors: ErrNoOwner, queue.ErrTimeout.
-func (c *Client) Policies(ctx context.Context) ([]LevelPolicy, error) {
+func (c policies) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	var r request.PolicyList
 	err := c.request(ctx, policyPartition, new(request.Policies), &r)
 	return convert(r.Policies, func(l request.LevelPolicy) LevelPolicy {
@@ -124,11 +127,41 @@ func (c *Client) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	}), err
 }
 
-// Orchestrations returns the names of the orchestrations that an orchestrator registers, sorted. Errors: ErrNoOwner, queue.ErrTimeout.
-func (c *Client) Orchestrations(ctx context.Context) ([]string, error) {
-	var r request.PolicyList
-	err := c.request(ctx, policyPartition, new(request.Policies), &r)
-	return r.Orchestrations, err
+// Orchestrations returns the names of the orchestrations that the owners of partitions register, sorted. Errors: ErrNoOwner, queue.ErrTimeout;
+// if some partitions do not answer, the names of the others come with it.
+func (c policies) Orchestrations(ctx context.Context) ([]string, error) {
+	all, err := c.registered(ctx, "")
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Orchestrations...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// InputExample returns the zero value of the input of an orchestration, as JSON: what a form may begin with. It is empty if no owner of a
+// partition registers the orchestration. Errors: those of Orchestrations.
+func (c *Client) InputExample(ctx context.Context, orchestration string) (json.RawMessage, error) {
+	all, err := c.registered(ctx, orchestration)
+	for _, r := range all {
+		if r.Example != "" {
+			return json.RawMessage(r.Example), nil
+		}
+	}
+	return nil, err
+}
+
+// registered requests from every owner what its process registers: they may have different code.
+func (c policies) registered(ctx context.Context, example string) (all []request.PolicyList, err error) {
+	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.PolicyList, string, error) {
+		var r request.PolicyList
+		err := c.request(ctx, partition, &request.Policies{Example: example}, &r)
+		return []request.PolicyList{r}, "", err
+	}, 0)
+	for _, s := range sources {
+		all = append(all, s.rows...)
+	}
+	return all, missing(sources, c.partitions())
 }
 
 // SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the one that was set before, overrides
@@ -137,7 +170,7 @@ func (c *Client) Orchestrations(ctx context.Context) ([]string, error) {
 //
 // Errors: queue.ErrBadName for the level; a *history.PolicyError for limits that are not valid; ErrNoOwner; queue.ErrTimeout, after
 // which it may have been set, and may be set again.
-func (c *Client) SetPolicy(ctx context.Context, level string, p Policy) error {
+func (c policies) SetPolicy(ctx context.Context, level string, p Policy) error {
 	err := queue.CheckLevel(level)
 	if err == nil {
 		err = p.Validate()
@@ -148,9 +181,21 @@ func (c *Client) SetPolicy(ctx context.Context, level string, p Policy) error {
 	return c.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored()}, new(request.Done))
 }
 
+// PauseAction has no call of an activity, or start of an orchestration, admitted until ResumeAction; it is in force everywhere within a
+// second. What has been admitted goes on. Callers wait at the limit of the action, in their order: the maximum wait and number of waiters
+// of its policy apply, one hour and 10,000 without one, and with Reject they are rejected. Errors: those of SetPolicy.
+func (c policies) PauseAction(ctx context.Context, name string) error {
+	return c.SetPolicy(ctx, limit.PauseLevel+name, Policy{Paused: true})
+}
+
+// ResumeAction ends the pause of an action; its waiters are admitted as its policy allows. Errors: those of DeletePolicy.
+func (c policies) ResumeAction(ctx context.Context, name string) error {
+	return c.DeletePolicy(ctx, limit.PauseLevel+name)
+}
+
 // DeletePolicy deletes what SetPolicy has set: what the code declares, or a less specific level, is in force again. Errors: those of
 // SetPolicy, and ErrNotFound if there is none.
-func (c *Client) DeletePolicy(ctx context.Context, level string) error {
+func (c policies) DeletePolicy(ctx context.Context, level string) error {
 	if err := queue.CheckLevel(level); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
@@ -164,7 +209,7 @@ func (c *Client) DeletePolicy(ctx context.Context, level string) error {
 //
 // Errors: ErrNotFound if the limit was never used (with a key: in the last hour), for example because the action is not limited;
 // ErrNoOwner, queue.ErrTimeout.
-func (c *Client) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
+func (c policies) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
 	var r request.LimitPage
 	err := c.requestLimit(ctx, action, key, &request.Limit{Action: action, Key: key}, &r)
 	own := convert(r.Limits, queueOf)
@@ -234,7 +279,7 @@ func earlier(a, b time.Time) time.Time {
 // Queues iterates over the limits in use, those of one action or (action empty) all, in no order: those that have waiters or
 // holders, or had some a few seconds ago. All partitions are requested, and an incomplete list ends with an error, as with List. It
 // is not a snapshot.
-func (c *Client) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo, error] {
+func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo, error] {
 	return func(yield func(QueueInfo, error) bool) {
 		if err := checkAction(action); action != "" && err != nil {
 			yield(QueueInfo{}, err)
@@ -265,7 +310,7 @@ func (c *Client) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo,
 // Waiters iterates over the waiters of a limit, in order, and reads them page by page. It is not a snapshot: when a waiter is
 // admitted or leaves, the later ones move forward, so one may be missing. Errors, in the last pair: those of QueueStats;
 // ErrNotFound also for an action whose limits have keys, unless one is given.
-func (c *Client) Waiters(ctx context.Context, action, key string) iter.Seq2[Waiter, error] {
+func (c policies) Waiters(ctx context.Context, action, key string) iter.Seq2[Waiter, error] {
 	return func(yield func(Waiter, error) bool) {
 		q := &request.Waiters{Action: action, Key: key, Limit: 5 * pageSize}
 		for {
@@ -287,7 +332,7 @@ func (c *Client) Waiters(ctx context.Context, action, key string) iter.Seq2[Wait
 }
 
 // Holders returns holders of a limit, at most limit (0: as many as fit into a reply), in no order. Errors: those of Waiters.
-func (c *Client) Holders(ctx context.Context, action, key string, limit int) ([]Waiter, error) {
+func (c policies) Holders(ctx context.Context, action, key string, limit int) ([]Waiter, error) {
 	var r request.WaiterPage
 	err := c.requestLimit(ctx, action, key, &request.Holders{Action: action, Key: key, Limit: limit}, &r)
 	return convert(r.Waiters, waiterOf), err
@@ -296,7 +341,7 @@ func (c *Client) Holders(ctx context.Context, action, key string, limit int) ([]
 // ClearQueue rejects all waiters of a limit and returns their number. An activity that waited fails with pawl.ErrQueueCleared; an
 // instance that waited for its first turn is cancelled, with ErrQueueCleared as its failure. Holders are not affected. Errors:
 // those of Waiters; after queue.ErrTimeout the queue may have been cleared.
-func (c *Client) ClearQueue(ctx context.Context, action, key string) (int, error) {
+func (c policies) ClearQueue(ctx context.Context, action, key string) (int, error) {
 	var r request.Cleared
 	err := c.requestLimit(ctx, action, key, &request.Clear{Action: action, Key: key}, &r)
 	return r.Count, err

@@ -29,7 +29,7 @@ type ListOptions struct {
 	Limit  int    // maximum number of rows; 0: no limit
 
 	// MaxEmptyPages bounds the search for rows that pass Where: after so many pages of a partition without one, each of at most
-	// 2,000 instances, the list ends with a *PartialListError. 0: no bound.
+	// 4,000 instances, the list ends with a *PartialListError. 0: no bound.
 	MaxEmptyPages int
 }
 
@@ -57,8 +57,8 @@ func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSinc
 // are requested at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
 // the error: the list is incomplete. A Where that is not valid is the only pair, with an error that names the column.
 //
-// The orchestrators filter. Terms of id, status, code and ended, and in a list of ended instances those of updated, choose what is
-// read; of a row that another term skips, its orchestrator reads the record.
+// The orchestrators filter. Equalities of status, orchestration, version, parent and code, the beginning of an id, ended and, in a
+// list of ended instances, updated choose what is read; of a row that another term skips, its orchestrator reads the record.
 //
 // A listing is not a snapshot: an instance whose status changes meanwhile may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
@@ -95,42 +95,6 @@ func (c *Client) instances(ctx context.Context, partition int, q request.Request
 	var r request.InstancePage
 	err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
 	return r.Instances, r.Cursor, err
-}
-
-// Counts are the instances of a namespace by status, and the number of those that are stalled.
-type Counts struct {
-	Status  map[Status]uint64 // every status
-	Stalled uint64
-	Ended   []map[Status]uint64 // those that have ended since each of the times that were given, by how
-}
-
-// Count counts the instances of the namespace without a scan, and how many of them have ended since times, which are at most 4. A
-// purged instance is not counted. All partitions are requested at the same time. If some do not answer
-// (ErrNoOwner), the error reports it beside the counts of the others. It is not a snapshot.
-func (c *Client) Count(ctx context.Context, since ...time.Time) (Counts, error) {
-	sum := Counts{Status: map[Status]uint64{Pending: 0, Running: 0, Completed: 0, Failed: 0, Cancelled: 0}}
-	q := new(request.Count)
-	for _, t := range since {
-		q.Since = append(q.Since, unixMilli(t))
-		sum.Ended = append(sum.Ended, map[Status]uint64{Completed: 0, Failed: 0, Cancelled: 0})
-	}
-	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
-		var r request.Counts
-		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
-		return []request.Counts{r}, "", err
-	}, 0)
-	for _, s := range sources {
-		for _, r := range s.rows {
-			for _, n := range r.Status {
-				sum.Status[Status(n.Status)] += n.Count
-				for i := range min(len(n.Since), len(since)) {
-					sum.Ended[i][Status(n.Status)] += n.Since[i]
-				}
-			}
-			sum.Stalled += r.Stalled
-		}
-	}
-	return sum, missing(sources, c.partitions())
 }
 
 // unixMilli is the time in Unix milliseconds; zero is zero.

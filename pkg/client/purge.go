@@ -27,15 +27,15 @@ import (
 // end of ctx and of the Client end the wait only, and so does a stalled instance: the error matches ErrPurgePending, and ctx's error
 // (and that of the last request), ErrClosed or ErrStalled. Purging again is harmless unless another instance of the id has been
 // started.
-func (c *Client) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
+func (c operators) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
 	w := c.newWaiter()
 	defer c.forget(w.token)
 	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.inbox.Subject(w.token)}
-	seq, err := publish(ctx, c, &in, opts)
+	seq, err := publish(ctx, c.Client, &in, opts)
 	if err != nil {
 		return err
 	}
-	p := purge{c: c, id: id, seq: seq, force: in.Force}
+	p := purge{c: c.Client, id: id, seq: seq, force: in.Force}
 	repeat := time.NewTicker(c.opts.RepeatInterval)
 	defer repeat.Stop()
 	for {

@@ -47,6 +47,8 @@ const (
 	OverlapBufferAll   = builtin.BufferAll   // the actions of up to 1,000 times follow one another
 	OverlapCancelOther = builtin.CancelOther // the instance is cancelled, and the action does not wait for its end
 	OverlapAllowAll    = builtin.AllowAll    // instances run at the same time
+
+	OverlapTerminateOther = builtin.TerminateOther // as OverlapCancelOther, and the instance is ended without its code
 )
 
 // ErrNoSchedule is returned if the id is not that of a schedule that has not ended.
@@ -58,7 +60,7 @@ var ErrNoSchedule = errors.New("client: no such schedule")
 //
 // Errors: those of the configuration; ErrRefused if the id belongs to another instance, or to a schedule that has ended and was not
 // deleted; those of Start.
-func (c *Client) CreateSchedule(ctx context.Context, id string, s Schedule, opts ...StartOption) error {
+func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, opts ...StartOption) error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("client: schedule %s: %w", id, err)
 	}
@@ -72,7 +74,7 @@ func (c *Client) CreateSchedule(ctx context.Context, id string, s Schedule, opts
 	case d.Status.Ended():
 		return fmt.Errorf("%w: schedule %s has ended; delete it first", ErrRefused, id)
 	}
-	_, err = SendOrStart(ctx, c, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
+	_, err = SendOrStart(ctx, c.Client, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (c *Client) CreateSchedule(ctx context.Context, id string, s Schedule, opts
 }
 
 // DescribeSchedule returns the state of a schedule, also of one that has ended. Errors: ErrNoSchedule, and those of CustomStatus.
-func (c *Client) DescribeSchedule(ctx context.Context, id string) (ScheduleState, error) {
+func (c schedules) DescribeSchedule(ctx context.Context, id string) (ScheduleState, error) {
 	d, err := c.Describe(ctx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return ScheduleState{}, err
@@ -89,34 +91,34 @@ func (c *Client) DescribeSchedule(ctx context.Context, id string) (ScheduleState
 	if err != nil || d.Orchestration != builtin.Schedules.Name() {
 		return ScheduleState{}, fmt.Errorf("%w: %s", ErrNoSchedule, id)
 	}
-	at, err := CustomStatus(ctx, c, builtin.ScheduleStatus, id)
+	at, err := CustomStatus(ctx, c.Client, builtin.ScheduleStatus, id)
 	return at.Value, err
 }
 
 // PauseSchedule pauses a schedule: its times pass without effect, and are not made up for. The note is kept, cut at 1 KiB. Errors of this
 // and of the further operations: ErrNoSchedule, and those of Send.
-func (c *Client) PauseSchedule(ctx context.Context, id, note string, opts ...Option) error {
+func (c schedules) PauseSchedule(ctx context.Context, id, note string, opts ...Option) error {
 	return c.command(ctx, id, builtin.Command{Do: "pause", Note: note}, opts)
 }
 
 // ResumeSchedule resumes a schedule that is paused.
-func (c *Client) ResumeSchedule(ctx context.Context, id, note string, opts ...Option) error {
+func (c schedules) ResumeSchedule(ctx context.Context, id, note string, opts ...Option) error {
 	return c.command(ctx, id, builtin.Command{Do: "resume", Note: note}, opts)
 }
 
 // TriggerSchedule has a schedule do its action now, also if it is paused, subject to Overlap.
-func (c *Client) TriggerSchedule(ctx context.Context, id string, opts ...Option) error {
+func (c schedules) TriggerSchedule(ctx context.Context, id string, opts ...Option) error {
 	return c.command(ctx, id, builtin.Command{Do: "trigger"}, opts)
 }
 
 // BackfillSchedule has a schedule do its action for its times after from, up to and including to: one after the other, or all at once with
 // OverlapAllowAll. At most 1,000 times are; a time whose instance exists is skipped.
-func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.Time, opts ...Option) error {
+func (c schedules) BackfillSchedule(ctx context.Context, id string, from, to time.Time, opts ...Option) error {
 	return c.command(ctx, id, builtin.Command{Do: "backfill", From: from.UTC(), To: to.UTC()}, opts)
 }
 
 // DeleteSchedule removes a schedule. Instances that it has started continue. Errors: ErrNoSchedule, and those of Purge.
-func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
+func (c schedules) DeleteSchedule(ctx context.Context, id string) error {
 	d, err := c.Describe(ctx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && d.Orchestration != builtin.Schedules.Name() {
 		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
@@ -128,12 +130,12 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 }
 
 // Schedules iterates over the schedules that have not ended, as List does. DescribeSchedule returns the state of each.
-func (c *Client) Schedules(ctx context.Context) iter.Seq2[Summary, error] {
+func (c schedules) Schedules(ctx context.Context) iter.Seq2[Summary, error] {
 	return c.List(ctx, ListOptions{Status: Running, Where: fmt.Sprintf("orchestration = %q", builtin.Schedules.Name())})
 }
 
 // command sends a command to a schedule that exists: an event for an unknown id would be kept.
-func (c *Client) command(ctx context.Context, id string, command builtin.Command, opts []Option) error {
+func (c schedules) command(ctx context.Context, id string, command builtin.Command, opts []Option) error {
 	d, err := c.Describe(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && (d.Orchestration != builtin.Schedules.Name() || d.Status.Ended()):
@@ -141,7 +143,7 @@ func (c *Client) command(ctx context.Context, id string, command builtin.Command
 	case err != nil:
 		return err
 	}
-	if err := Send(ctx, c, builtin.Commands, id, command, opts...); err != nil {
+	if err := Send(ctx, c.Client, builtin.Commands, id, command, opts...); err != nil {
 		return err
 	}
 	c.inEffect(ctx, id, d)
@@ -149,12 +151,12 @@ func (c *Client) command(ctx context.Context, id string, command builtin.Command
 }
 
 // inEffect waits, for Options.OwnerTimeout, until the schedule that was described has a later state.
-func (c *Client) inEffect(ctx context.Context, id string, d Description) {
+func (c schedules) inEffect(ctx context.Context, id string, d Description) {
 	ctx, stop := context.WithTimeout(ctx, c.opts.OwnerTimeout)
 	defer stop()
 	var seen uint64
 	if d.CustomStatus != nil {
 		seen = d.CustomStatus.Version
 	}
-	_, _ = NextStatus(ctx, c, builtin.ScheduleStatus, id, seen) // the command is stored, and takes effect later
+	_, _ = NextStatus(ctx, c.Client, builtin.ScheduleStatus, id, seen) // the command is stored, and takes effect later
 }

@@ -100,10 +100,14 @@ func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before the start: an owner that takes over after it may not push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
-	if _, err := publish(ctx, c, &in, opts); err != nil {
+	seq, err := publish(ctx, c, &in, opts)
+	if err != nil {
 		return nil, err
 	}
-	return &RawInstance{c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner}, nil
+	return &RawInstance{
+		c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner, seq: seq, msgID: in.ID,
+		contested: in.Reuse != history.ReuseIgnore, restarts: in.Reuse == history.ReuseTerminate,
+	}, nil
 }
 
 // publish completes an input with its options and publishes it; seq is its position in the stream.
@@ -115,7 +119,7 @@ func publish[O setter](ctx context.Context, c *Client, in *queue.OutInput, opts 
 	if err := pawl.ValidateID(in.Instance); err != nil {
 		return 0, fmt.Errorf("client: %s: %w", in.Kind, err)
 	}
-	if seq, err = c.conn.PublishInput(ctx, *in); err != nil {
+	if seq, err = c.publish(ctx, in); err != nil {
 		return 0, fmt.Errorf("client: %s %s: %w", in.Kind, in.Instance, err)
 	}
 	return seq, nil

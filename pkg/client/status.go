@@ -9,16 +9,17 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// StatusAt is a version of the custom status (pawl.Status) of an instance.
+// StatusAt is a version of a custom status (pawl.Status) of an instance.
 type StatusAt[T any] struct {
 	Value   T
 	Version uint64 // from 1, ascending over all executions of the instance
 	Cleared bool   // the instance has removed the value: Value is zero
 }
 
-// CustomStatus returns the current custom status of an instance; one that has ended keeps its last. It does not wait.
+// CustomStatus returns the current value of a custom status of an instance; one that has ended keeps its last. It does not wait.
 //
 // Errors: ErrNoStatus if none was ever set, ErrNotFound, ErrNoOwner, queue.ErrTimeout; pawl.ErrUndecodable for one that does not
 // decode into T, with Version set.
@@ -31,7 +32,15 @@ func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id st
 	case r.Answer == nil || r.Answer.Custom == nil:
 		return StatusAt[T]{}, fmt.Errorf("%w: %s", ErrNoStatus, id)
 	}
-	return statusAt(s, id, r.Answer.Custom)
+	a, err := c.open(ctx, id, *r.Answer)
+	if err != nil {
+		return StatusAt[T]{}, err
+	}
+	at, found, err := statusAt(s, id, a.Custom)
+	if !found && err == nil {
+		err = fmt.Errorf("%w: %s", ErrNoStatus, id)
+	}
+	return at, err
 }
 
 // NextStatus waits for a custom status of a version greater than after (0: for the first), and returns the latest; versions in
@@ -42,11 +51,17 @@ func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id st
 // after Options.OwnerTimeout, because an instance that was just started may not be known yet; ctx's error, ErrClosed;
 // pawl.ErrUndecodable as CustomStatus.
 func NextStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string, after uint64) (StatusAt[T], error) {
-	custom, err := c.nextStatus(ctx, id, after)
-	if err != nil {
-		return StatusAt[T]{}, err
+	for seen := after; ; {
+		custom, err := c.nextStatus(ctx, id, seen)
+		if err != nil {
+			return StatusAt[T]{}, err
+		}
+		at, found, err := statusAt(s, id, custom)
+		if found && at.Version > after || err != nil {
+			return at, err
+		}
+		seen = custom.Version // another status was set
 	}
-	return statusAt(s, id, custom)
 }
 
 // WatchStatus iterates over the custom status of an instance, if it has one, and every later one as NextStatus does, until the
@@ -97,13 +112,24 @@ func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*requ
 	}
 }
 
-func statusAt[T any](s pawl.Status[T], id string, custom *request.CustomStatus) (StatusAt[T], error) {
-	if custom.Cleared {
-		return StatusAt[T]{Version: custom.Version, Cleared: true}, nil
-	}
-	v, err := author.Value(s).Decode(custom.Payload)
+// statusAt returns the status of the handle among those of an instance; found is false if that was never set.
+func statusAt[T any](s pawl.Status[T], id string, custom *request.CustomStatus) (at StatusAt[T], found bool, err error) {
+	all, err := history.SplitStatus(custom.Payload, custom.Version)
 	if err != nil {
-		err = fmt.Errorf("client: status %d of %s: %w", custom.Version, id, err)
+		return at, false, fmt.Errorf("client: status %d of %s: %w", custom.Version, id, err)
 	}
-	return StatusAt[T]{Value: v, Version: custom.Version}, err
+	for _, x := range all {
+		if x.Name != s.Name() {
+			continue
+		}
+		if at.Version = x.Version; x.Cleared() {
+			at.Cleared = true
+			return at, true, nil
+		}
+		if at.Value, err = author.Value(s).Decode(x.Payload); err != nil {
+			err = fmt.Errorf("client: status %d of %s: %w", x.Version, id, err)
+		}
+		return at, true, err
+	}
+	return at, false, nil
 }

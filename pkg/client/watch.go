@@ -34,7 +34,7 @@ type Watcher struct {
 // publish changes only while a watcher is there, so it costs the fleet a message of core NATS a commit.
 //
 // Changes are notices: after a failure of an orchestrator or of NATS some are missing, and Missed is called.
-func (c *Client) Watch(w Watcher) (stop func(), err error) {
+func (c fleet) Watch(w Watcher) (stop func(), err error) {
 	missed := make(chan struct{}, 1)
 	note := func() {
 		select {
@@ -64,7 +64,7 @@ func (c *Client) Watch(w Watcher) (stop func(), err error) {
 }
 
 // watchLoop repeats that there is a watcher, and finds out that changes were missed.
-func (c *Client) watchLoop(end, missed <-chan struct{}, changes *queue.Subscription, report func()) {
+func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscription, report func()) {
 	nc := c.conn.NATS()
 	reconnects, dropped := nc.Stats().Reconnects, 0
 	tick := time.NewTicker(watchEvery)

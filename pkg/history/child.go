@@ -163,6 +163,7 @@ type PurgeRequested struct {
 	Text  string
 	Force bool   // also a running instance: it is cancelled, with its children
 	Reply string // subject for the reply; empty: none
+	Of    string // effect id of the start of the only instance that a parent removes; empty: any
 }
 
 func (*PurgeRequested) Kind() Kind       { return KindPurgeRequested }

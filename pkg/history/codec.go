@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/pawlrun/pawl/internal/wire"
 )
 
 // Version is the newest encoding that this build reads. It writes the oldest one that can express the event: 1, but 2 where a limit
@@ -23,16 +25,16 @@ var (
 
 // Encode returns the bytes of an event.
 func Encode(e Event) ([]byte, error) {
-	c := newWriter()
-	defer c.free()
+	c := wire.NewWriter()
+	version, kind := encoding(e), uint64(e.Kind())
+	c.Uint(&version)
+	c.Uint(&kind)
+	c.Int(&e.Meta().At)
+	c.Required()
 	e.fields(c)
-	b := c.bytes(3, func() {
-		c.keep(c.enc.EncodeUint(encoding(e)))
-		c.keep(c.enc.EncodeUint(uint64(e.Kind())))
-		c.keep(c.enc.EncodeInt(e.Meta().At))
-	})
-	if c.err != nil {
-		return nil, fmt.Errorf("history: encode %T: %w", e, c.err)
+	b, err := c.Written()
+	if err != nil {
+		return nil, fmt.Errorf("history: encode %T: %w", e, err)
 	}
 	return b, nil
 }
@@ -56,32 +58,31 @@ var errHead = errors.New("no version or no kind")
 // Decode reads the event at place id. It never panics: what is not an event is ErrCorrupt, what a newer build wrote is
 // ErrNewerVersion.
 func Decode(id uint64, b []byte) (Event, error) {
-	c, err := newReader(b)
+	c, err := wire.NewReader(b)
 	if err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, err)
 	}
-	defer c.free()
 	var version, kind uint64
 	h := Head{ID: id}
-	c.uint(&version)
-	c.uint(&kind)
-	c.int(&h.At)
-	if c.err == nil && version > Version {
-		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
-	}
-	if c.err == nil && (version == 0 || kind == 0) {
-		c.keep(errHead)
+	c.Uint(&version)
+	c.Uint(&kind)
+	c.Int(&h.At)
+	newer := c.Err() == nil && version > Version
+	if version == 0 || kind == 0 {
+		c.Keep(errHead)
 	}
 	var e Event
-	if kind <= math.MaxUint8 && int(kind) < len(kinds) && kinds[kind] != nil {
+	if !newer && kind <= math.MaxUint8 && int(kind) < len(kinds) && kinds[kind] != nil {
 		e = kinds[kind]()
 		e.fields(c)
 	}
-	c.rest()
-	if c.err != nil {
-		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, c.err)
-	}
-	if e == nil {
+	err = c.Read()
+	switch {
+	case newer:
+		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
+	case err != nil:
+		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, err)
+	case e == nil:
 		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, kind, ErrNewerVersion)
 	}
 	*e.Meta() = h
@@ -115,9 +116,16 @@ var kinds = [...]func() Event{
 	KindGranted:                 func() Event { return &Granted{} },
 	KindObserved:                func() Event { return &Observed{} },
 	KindRefused:                 func() Event { return &Refused{} },
+	KindUpdateReceived:          func() Event { return &UpdateReceived{} },
+	KindUpdateAnswered:          func() Event { return &UpdateAnswered{} },
+	KindOperatorRequested:       func() Event { return &OperatorRequested{} },
+	KindPaused:                  func() Event { return &Paused{} },
+	KindResumed:                 func() Event { return &Resumed{} },
+	KindRewound:                 func() Event { return &Rewound{} },
+	KindBroadcast:               func() Event { return &Broadcast{} },
 }
 
-func (e *Started) fields(c *codec) {
+func (e *Started) fields(c *wire.Codec) {
 	p, n := Parent{}, CancelNote{}
 	if e.Parent != nil {
 		p = *e.Parent
@@ -125,194 +133,206 @@ func (e *Started) fields(c *codec) {
 	if e.Cancel != nil {
 		n = *e.Cancel
 	}
-	c.str(&e.Name)
-	c.str(&e.Version)
-	c.payload(&e.Payload)
-	c.position(&e.Origin)
-	c.uint(&e.Execution)
-	c.str(&e.By)
-	c.uint(&e.StatusVersion)
-	c.str(&p.Instance)
-	c.position(&p.Origin)
-	c.uint(&p.Execution)
-	c.uint(&p.Event)
-	c.str(&p.Effect)
-	c.str(&p.HeldLimits)
-	c.limit(&e.Limit)
-	c.payload(&e.CustomStatus)
-	c.uint(&p.Depth)
-	c.str(&p.AncestorMarks)
-	c.int(&n.At)
-	number(c, &n.Reason, math.MaxUint8)
-	c.str(&n.By)
-	c.str(&n.Text)
-	if c.dec != nil && p.Instance != "" {
+	c.String(&e.Name)
+	c.String(&e.Version)
+	payload(c, &e.Payload)
+	e.Origin.WireFields(c)
+	c.Uint(&e.Execution)
+	c.String(&e.By)
+	c.Uint(&e.StatusVersion)
+	c.String(&p.Instance)
+	p.Origin.WireFields(c)
+	c.Uint(&p.Execution)
+	c.Uint(&p.Event)
+	c.String(&p.Effect)
+	c.String(&p.HeldLimits)
+	limitField(c, &e.Limit)
+	payload(c, &e.CustomStatus)
+	c.Uint(&p.Depth)
+	c.String(&p.AncestorMarks)
+	c.Int(&n.At)
+	wire.Number(c, &n.Reason)
+	c.String(&n.By)
+	c.String(&n.Text)
+	c.String((*string)(&e.Headers))
+	c.String(&e.Attributes)
+	c.Int(&e.StartAt)
+	c.Int(&e.Timeout)
+	c.Int(&e.Deadline)
+	wire.Number(c, &e.Reuse)
+	c.String(&e.MsgID)
+	wire.ListOf(c, &e.Recorded, maxRecorded, func(c *wire.Codec, r *Recorded) { c.Record(r.fields) })
+	if c.Reading() && p.Instance != "" {
 		e.Parent = &p
 	}
-	if c.dec != nil && n.At != 0 {
+	if c.Reading() && n.At != 0 {
 		e.Cancel = &n
 	}
 }
 
-func (c *codec) position(p *Position) {
-	c.uint(&p.Seq)
-	c.int(&p.Time)
+func (e *EventReceived) fields(c *wire.Codec) {
+	c.String(&e.Name)
+	payload(c, &e.Payload)
+	c.String(&e.MsgID)
+	c.String(&e.By)
+	c.String((*string)(&e.Headers))
 }
 
-func (e *EventReceived) fields(c *codec) {
-	c.str(&e.Name)
-	c.payload(&e.Payload)
-	c.str(&e.MsgID)
-	c.str(&e.By)
+func (e *CancelRequested) fields(c *wire.Codec) {
+	c.String(&e.By)
+	c.String(&e.Text)
+	wire.Number(c, &e.Reason)
+	c.String(&e.Of)
 }
 
-func (e *CancelRequested) fields(c *codec) {
-	c.str(&e.By)
-	c.str(&e.Text)
-	number(c, &e.Reason, math.MaxUint8)
-	c.str(&e.Of)
+func (e *ActivityScheduled) fields(c *wire.Codec) {
+	c.String(&e.Name)
+	c.String(&e.Queue)
+	payload(c, &e.Payload)
+	c.String(&e.Effect)
+	wire.Number(c, &e.Attempt)
+	c.String(&e.First)
+	limitField(c, &e.Limit)
 }
 
-func (e *ActivityScheduled) fields(c *codec) {
-	c.str(&e.Name)
-	c.str(&e.Queue)
-	c.payload(&e.Payload)
-	c.str(&e.Effect)
-	c.uint32(&e.Attempt)
-	c.str(&e.First)
-	c.limit(&e.Limit)
+func (e *ActivityCompleted) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	payload(c, &e.Result)
+	c.String(&e.Worker)
+	wire.Number(c, &e.Claims)
+	wire.Number(c, &e.RanMS)
 }
 
-func (e *ActivityCompleted) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	c.payload(&e.Result)
-	c.str(&e.Worker)
-	c.uint32(&e.Claims)
+func (e *ActivityFailed) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	failure(c, &e.Failure)
+	c.String(&e.Worker)
+	wire.Number(c, &e.Claims)
+	wire.Number(c, &e.RanMS)
 }
 
-func (e *ActivityFailed) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	c.failure(&e.Failure)
-	c.str(&e.Worker)
-	c.uint32(&e.Claims)
+func (e *ActivityCancelRequested) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	wire.Number(c, &e.Reason)
+	c.String(&e.By)
+	c.String(&e.Text)
 }
 
-func (e *ActivityCancelRequested) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	number(c, &e.Reason, math.MaxUint8)
-	c.str(&e.By)
-	c.str(&e.Text)
+func (e *TimerScheduled) fields(c *wire.Codec) {
+	c.Int(&e.FireAt)
+	c.Uint(&e.RetainsSlotOf)
+	c.Uint(&e.AttemptTimeoutOf)
 }
 
-func (e *TimerScheduled) fields(c *codec) {
-	c.int(&e.FireAt)
-	c.uint(&e.RetainsSlotOf)
-	c.uint(&e.AttemptTimeoutOf)
+func (e *TimerFired) fields(c *wire.Codec)     { c.Uint(&e.Timer) }
+func (e *TimerCancelled) fields(c *wire.Codec) { c.Uint(&e.Timer) }
+func (e *Completed) fields(c *wire.Codec)      { payload(c, &e.Result) }
+func (e *Granted) fields(c *wire.Codec)        { c.Uint(&e.Scheduled) }
+func (e *PatchMarked) fields(c *wire.Codec)    { c.String(&e.Name) }
+func (*Observed) fields(*wire.Codec)           {}
+
+func (e *Failed) fields(c *wire.Codec) {
+	failure(c, &e.Failure)
+	c.Bool(&e.Forced)
 }
 
-func (e *TimerFired) fields(c *codec)     { c.uint(&e.Timer) }
-func (e *TimerCancelled) fields(c *codec) { c.uint(&e.Timer) }
-func (e *Completed) fields(c *codec)      { c.payload(&e.Result) }
-func (e *Failed) fields(c *codec)         { c.failure(&e.Failure) }
-func (e *Granted) fields(c *codec)        { c.uint(&e.Scheduled) }
-func (e *PatchMarked) fields(c *codec)    { c.str(&e.Name) }
-func (*Observed) fields(*codec)           {}
-
-func (e *Cancelled) fields(c *codec) {
-	c.failure(&e.Failure)
-	c.str(&e.By)
-	c.str(&e.Text)
+func (e *Cancelled) fields(c *wire.Codec) {
+	failure(c, &e.Failure)
+	c.String(&e.By)
+	c.String(&e.Text)
+	c.Bool(&e.Forced)
 }
 
-func (e *SideEffectRecorded) fields(c *codec) {
+func (e *SideEffectRecorded) fields(c *wire.Codec) {
 	var f Failure
 	failed := e.Failure != nil
 	if failed {
 		f = *e.Failure
 	}
-	c.payload(&e.Result)
-	c.bool(&failed)
-	c.failure(&f)
-	if c.dec != nil && failed {
+	payload(c, &e.Result)
+	c.Bool(&failed)
+	failure(c, &f)
+	if c.Reading() && failed {
 		e.Failure = &f
 	}
 }
 
-func (e *ContinuedAsNew) fields(c *codec) {
-	c.payload(&e.Payload)
-	c.str(&e.Version)
+func (e *ContinuedAsNew) fields(c *wire.Codec) {
+	payload(c, &e.Payload)
+	c.String(&e.Version)
 }
 
-func (e *ChildScheduled) fields(c *codec) {
-	c.str(&e.Name)
-	c.str(&e.Version)
-	c.str(&e.Instance)
-	c.payload(&e.Payload)
-	c.str(&e.Effect)
-	c.bool(&e.Abandon)
-	c.bool(&e.Detached)
-	c.bool(&e.InDetachedScope)
+func (e *ChildScheduled) fields(c *wire.Codec) {
+	c.String(&e.Name)
+	c.String(&e.Version)
+	c.String(&e.Instance)
+	payload(c, &e.Payload)
+	c.String(&e.Effect)
+	c.Bool(&e.Abandon)
+	c.Bool(&e.Detached)
+	c.Bool(&e.InDetachedScope)
 }
 
-func (e *ChildCompleted) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	c.str(&e.Effect)
-	c.payload(&e.Result)
+func (e *ChildCompleted) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	c.String(&e.Effect)
+	payload(c, &e.Result)
 }
 
-func (e *ChildFailed) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	c.str(&e.Effect)
-	c.failure(&e.Failure)
+func (e *ChildFailed) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	c.String(&e.Effect)
+	failure(c, &e.Failure)
 }
 
-func (e *ChildCancelRequested) fields(c *codec) {
-	c.uint(&e.Scheduled)
-	number(c, &e.Reason, math.MaxUint8)
-	c.str(&e.By)
-	c.str(&e.Text)
+func (e *ChildCancelRequested) fields(c *wire.Codec) {
+	c.Uint(&e.Scheduled)
+	wire.Number(c, &e.Reason)
+	c.String(&e.By)
+	c.String(&e.Text)
 }
 
-func (e *EventSent) fields(c *codec) {
+func (e *EventSent) fields(c *wire.Codec) {
 	var s SentStart
 	if e.Start != nil {
 		s = *e.Start
 	}
-	c.str(&e.Instance)
-	c.str(&e.Name)
-	c.payload(&e.Payload)
-	c.str(&e.Effect)
-	c.str(&s.Name)
-	c.str(&s.Version)
-	c.payload(&s.Payload)
-	if c.dec != nil && s.Name != "" {
+	c.String(&e.Instance)
+	c.String(&e.Name)
+	payload(c, &e.Payload)
+	c.String(&e.Effect)
+	c.String(&s.Name)
+	c.String(&s.Version)
+	payload(c, &s.Payload)
+	if c.Reading() && s.Name != "" {
 		e.Start = &s
 	}
 }
 
-func (e *Refused) fields(c *codec) {
-	number(c, &e.Of, math.MaxUint8)
-	c.str(&e.Name)
-	c.failure(&e.Failure)
+func (e *Refused) fields(c *wire.Codec) {
+	wire.Number(c, &e.Of)
+	c.String(&e.Name)
+	failure(c, &e.Failure)
 }
 
-func (e *PurgeRequested) fields(c *codec) {
-	c.str(&e.By)
-	c.str(&e.Text)
-	c.bool(&e.Force)
-	c.str(&e.Reply)
+func (e *PurgeRequested) fields(c *wire.Codec) {
+	c.String(&e.By)
+	c.String(&e.Text)
+	c.Bool(&e.Force)
+	c.String(&e.Reply)
+	c.String(&e.Of)
 }
 
-// limit takes seven places; zero is a placeholder.
-func (c *codec) limit(l **Limit) {
+// limitField takes seven fields; zero is a placeholder.
+func limitField(c *wire.Codec, l **Limit) {
 	switch {
-	case c.enc != nil:
+	case !c.Reading():
 		var v Limit
 		if *l != nil {
 			v = **l
 		}
 		v.fields(c)
-	case c.places > 0:
+	case c.More():
 		v := &Limit{}
 		if v.fields(c); *v != (Limit{}) {
 			*l = v
@@ -321,19 +341,19 @@ func (c *codec) limit(l **Limit) {
 }
 
 // fields describes a limit. The declaration is a byte string, because the limiter stores it, too.
-func (l *Limit) fields(c *codec) {
+func (l *Limit) fields(c *wire.Codec) {
 	declared := l.Declared.Encode()
-	c.str(&l.Name)
-	c.str(&l.Ticket)
-	c.bool(&l.Waiting)
-	c.bool(&l.Retain)
-	c.str(&l.HeldByAncestor)
-	c.int(&l.WaitingSince)
-	c.data(&declared)
-	if c.dec != nil {
+	c.String(&l.Name)
+	c.String(&l.Ticket)
+	c.Bool(&l.Waiting)
+	c.Bool(&l.Retain)
+	c.String(&l.HeldByAncestor)
+	c.Int(&l.WaitingSince)
+	c.Bytes(&declared)
+	if c.Reading() {
 		var err error
 		l.Declared, err = DecodeDeclared(declared)
-		c.keep(err)
+		c.Keep(err)
 	}
 }
 
@@ -342,10 +362,13 @@ func (d Declared) Encode() []byte {
 	if d == (Declared{}) {
 		return nil
 	}
-	c := newWriter()
-	defer c.free()
+	c := wire.NewWriter()
 	d.fields(c)
-	return c.bytes(0, func() {})
+	b, err := c.Written()
+	if err != nil { // numbers and strings can be encoded
+		panic("history: encode declared limits: " + err.Error())
+	}
+	return b
 }
 
 // DecodeDeclared reads what Encode wrote. The error matches ErrCorrupt.
@@ -353,44 +376,54 @@ func DecodeDeclared(b []byte) (Declared, error) {
 	if len(b) == 0 {
 		return Declared{}, nil
 	}
-	c, err := newReader(b)
+	var d Declared
+	c, err := wire.NewReader(b)
+	if err == nil {
+		d.fields(c)
+		err = c.Read()
+	}
 	if err != nil {
 		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, err)
-	}
-	defer c.free()
-	var d Declared
-	d.fields(c)
-	c.rest()
-	if c.err != nil {
-		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, c.err)
 	}
 	return d, nil
 }
 
-func (d *Declared) fields(c *codec) {
-	c.str(&d.Group)
-	c.policy(&d.Action)
-	c.policy(&d.GroupPolicy)
+func (d *Declared) fields(c *wire.Codec) {
+	c.String(&d.Group)
+	policyField(c, &d.Action)
+	policyField(c, &d.GroupPolicy)
 }
 
-// policy takes ten places: whether there is one, and its fields.
-func (c *codec) policy(p **Policy) {
+// policyField takes ten fields: whether there is one, and its own.
+func policyField(c *wire.Codec, p **Policy) {
 	var v Policy
 	there := *p != nil
 	if there {
 		v = **p
 	}
-	c.bool(&there)
-	c.uint32(&v.Concurrency)
-	c.uint32(&v.Rate)
-	c.int(&v.RateWindow)
-	c.uint(&v.Quota)
-	c.int(&v.QuotaWindow)
-	c.str(&v.Key)
-	c.uint32(&v.QueueLimit)
-	c.int(&v.QueueTimeout)
-	c.bool(&v.Reject)
-	if c.dec != nil && there {
+	c.Bool(&there)
+	v.declared(c)
+	if c.Reading() && there {
 		*p = &v
 	}
+}
+
+// symbolJSON is written for TypeJSON, because every event would repeat it.
+const symbolJSON = 2
+
+// payload takes two fields: type and data.
+func payload(c *wire.Codec, p *Payload) {
+	c.Symbol(&p.Type, TypeJSON, symbolJSON)
+	c.Bytes(&p.Data)
+}
+
+func failure(c *wire.Codec, f *Failure) {
+	c.Record(func(c *wire.Codec) {
+		c.String(&f.Code)
+		c.String(&f.Message)
+		payload(c, &f.Data)
+		c.Bool(&f.Permanent)
+		c.String(&f.Stack)
+		wire.List(c, &f.Also, (*wire.Codec).String)
+	})
 }

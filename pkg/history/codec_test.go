@@ -43,7 +43,7 @@ func events(t *rapid.T) []history.Event {
 		&history.CancelRequested{By: str("by"), Text: str("text")},
 		&history.ActivityScheduled{Name: str("activity"), Queue: str("queue"), Payload: payload("in"), Effect: str("effect"), Attempt: n.Draw(t, "attempt")},
 		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), Attempt: n.Draw(t, "attempt"), First: str("first")},
-		&history.ActivityCompleted{Scheduled: id.Draw(t, "scheduled"), Result: payload("result"), Worker: str("worker"), Claims: n.Draw(t, "claims")},
+		&history.ActivityCompleted{Scheduled: id.Draw(t, "scheduled"), Result: payload("result"), Worker: str("worker"), Claims: n.Draw(t, "claims"), RanMS: n.Draw(t, "ran")},
 		&history.ActivityFailed{Scheduled: id.Draw(t, "scheduled"), Failure: failure, Worker: str("worker"), Claims: n.Draw(t, "claims")},
 		&history.ActivityCancelRequested{
 			Scheduled: id.Draw(t, "scheduled"), Reason: cancel.Reason(rapid.Byte().Draw(t, "reason")), By: str("by"), Text: str("text"),
@@ -79,11 +79,21 @@ func events(t *rapid.T) []history.Event {
 			Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect"),
 			Start: &history.SentStart{Name: "o" + str("orchestration"), Version: str("version"), Payload: payload("input")},
 		},
+		&history.Broadcast{
+			Verb: str("verb"), Text: str("text"), Name: str("event"), Payload: payload("payload"), To: id.Draw(t, "to"),
+			Instances: rapid.SliceOfN(rapid.String(), 1, 5).Draw(t, "instances"), Stop: rapid.Bool().Draw(t, "stop"),
+			Start: rapid.Bool().Draw(t, "start"), Force: rapid.Bool().Draw(t, "force"), Of: str("of"),
+		},
 		&history.PatchMarked{Name: str("patch")},
 		&history.Refused{Of: history.Kind(rapid.Byte().Draw(t, "of")), Name: str("name"), Failure: history.Failure{Code: str("code"), Message: str("message")}},
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
 		&history.Observed{},
+		&history.UpdateReceived{
+			Name: str("update"), UpdateID: str("update id"), Payload: payload("input"), By: str("by"), Reply: str("reply"), Deadline: rapid.Int64().Draw(t, "deadline"),
+		},
+		&history.UpdateAnswered{Update: id.Draw(t, "update"), Result: payload("answer")},
+		&history.UpdateAnswered{Update: id.Draw(t, "update"), Failure: &history.Failure{Code: str("code"), Message: str("message")}},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), RetainsSlotOf: id.Draw(t, "keeps")},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), AttemptTimeoutOf: id.Draw(t, "limits")},
 		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Limit: aGate(t)},
@@ -202,6 +212,13 @@ func golden() []history.Event {
 		&history.Started{Name: "ship", Payload: p, Execution: 2, Parent: &history.Parent{Instance: "order", Depth: 5, AncestorMarks: "x.y"}},
 		&history.Started{Name: "ship", Payload: p, Execution: 2, Cancel: &history.CancelNote{At: 7, Reason: cancel.Purged, By: "ops", Text: "enough"}},
 		&history.ChildScheduled{Name: "bill", Instance: "bill-1", Payload: p, Effect: "e", InDetachedScope: true},
+		&history.UpdateReceived{Name: "approve", UpdateID: "k-1", Payload: p, By: "ops", Reply: "_INBOX.a.b", Deadline: 1_790_000_060_000},
+		&history.UpdateAnswered{Update: 7, Result: p},
+		&history.UpdateAnswered{Update: 7, Failure: &f},
+		&history.Broadcast{Verb: "rewind", Instances: []string{"order-1", "order-2"}, Text: "a bad deploy", To: 7},
+		&history.Broadcast{Verb: "event", Instances: []string{"order-1"}, Name: "paid", Payload: p},
+		&history.ActivityCompleted{Scheduled: 4, Result: p, Worker: "w1", Claims: 1, RanMS: 70_000},
+		&history.Broadcast{Verb: "terminate", Instances: []string{"nightly@2026-01-01T01:00:00Z"}, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

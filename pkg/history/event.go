@@ -10,8 +10,11 @@
 package history
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -45,6 +48,13 @@ const (
 	KindGranted                 Kind = 23
 	KindObserved                Kind = 24
 	KindRefused                 Kind = 25
+	KindUpdateReceived          Kind = 26
+	KindUpdateAnswered          Kind = 27
+	KindOperatorRequested       Kind = 32
+	KindPaused                  Kind = 33
+	KindResumed                 Kind = 34
+	KindRewound                 Kind = 35
+	KindBroadcast               Kind = 36
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -56,7 +66,7 @@ type Event interface {
 	// Input reports whether the event moved the execution, rather than being decided by it.
 	Input() bool
 	// fields describes the encoding, for writing and reading.
-	fields(c *codec)
+	fields(c *wire.Codec)
 }
 
 // Head has the fields of all events.
@@ -80,11 +90,18 @@ type Payload struct {
 // TypeJSON is the content type of Pawl's own codec.
 const TypeJSON = "application/json"
 
+// TypeSealed is the type of a payload that is compressed, encrypted or both: see package pawlcodec.
+const TypeSealed = "pawl/sealed"
+
 // Position is a place in the inputs stream. Sequence and time together distinguish two incarnations of a stream.
 type Position struct {
 	Seq  uint64 `json:"seq"`
 	Time int64  `json:"time"` // Unix nanoseconds, of the stream
 }
+
+// Before reports an input that the stream had accepted before the one at q. A stream that was created again, or has lost its tail, gives
+// sequences a second time, so the time must not be later, either. Nothing is known of one without a sequence.
+func (p Position) Before(q Position) bool { return p.Seq != 0 && p.Seq < q.Seq && p.Time <= q.Time }
 
 // Failure is an error as history records it. See pawl.Failure.
 type Failure struct {
@@ -99,6 +116,7 @@ type Failure struct {
 // Codes of the failures that Pawl makes.
 const (
 	CodePanic        = "pawl.panic"
+	CodeRunTimeout   = "pawl.run-timeout"    // the instance exceeded the timeout of its run
 	CodePoison       = "pawl.poison"         // claims exhausted
 	CodeTimeout      = "pawl.timeout"        // an attempt or a call timed out
 	CodeCancelled    = "pawl.cancelled"      // the failure is a cancellation
@@ -117,6 +135,9 @@ const (
 	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the limit for the maximum wait
 	CodeQueueCleared = "pawl.queue-cleared" // the waiters of the limit were cleared
 	CodeLimited      = "pawl.limited"       // the action is limited, and its policy rejects callers instead of queueing them
+
+	CodeEnded   = "pawl.ended"   // the instance ended before its code answered the update
+	CodeExpired = "pawl.expired" // the deadline of the update passed before its code received it
 )
 
 // Error returns the message.
@@ -137,7 +158,46 @@ type Started struct {
 	CustomStatus  Payload // as the previous execution left it; empty: none
 	// Cancel is the cancellation that had arrived before the first turn of an execution that follows another: its code begins
 	// cancelled. nil: none.
-	Cancel *CancelNote
+	Cancel  *CancelNote
+	Headers Headers // of the start, and of what follows from it
+	// Attributes is the text of Attributes: as requested, or as the previous execution left them; empty: none.
+	Attributes string
+
+	StartAt  int64 // of a delayed start: Unix ms; 0: at once
+	Timeout  int64 // of the run, ms; 0: none
+	Deadline int64 // of the run: Unix ms; the executions that follow receive it; 0: none
+	Reuse    Reuse // of an id that an instance has
+	// MsgID is the sender's id of the message of a start with a policy for its id, by which its sender finds what has become of it.
+	MsgID string
+	// Recorded is where executions were recorded that the instance was imported with, in order.
+	Recorded []Recorded
+}
+
+// Reuse is what a start does with an instance that has its id.
+type Reuse uint8
+
+// The policies.
+const (
+	ReuseIgnore       Reuse = 0 // nothing, and the start has no effect
+	ReuseReject       Reuse = 1 // the same, and it is reported to its sender
+	ReuseAfterFailure Reuse = 2 // it is replaced if it has ended, and was not completed
+	ReuseTerminate    Reuse = 3 // it is replaced, and terminated before if it has not ended
+)
+
+var reuses = [...]string{ReuseIgnore: "ignore", ReuseReject: "reject", ReuseAfterFailure: "after-failure", ReuseTerminate: "terminate-existing"}
+
+// String returns the name of the policy.
+func (r Reuse) String() string {
+	if int(r) < len(reuses) {
+		return reuses[r]
+	}
+	return "unknown"
+}
+
+// ParseReuse reads the name of a policy; "" is ReuseIgnore.
+func ParseReuse(name string) (Reuse, bool) {
+	i := slices.Index(reuses[:], cmp.Or(name, reuses[ReuseIgnore]))
+	return Reuse(max(i, 0)), i >= 0 //nolint:gosec // an index of a short list
 }
 
 // CancelNote is a cancellation of an instance, as part of a start.
@@ -156,6 +216,7 @@ type EventReceived struct {
 	Payload Payload
 	MsgID   string // message id of the sender; empty: none
 	By      string
+	Headers Headers
 }
 
 // CancelRequested requests the end of the instance.
@@ -194,6 +255,7 @@ type ActivityCompleted struct {
 	Result    Payload
 	Worker    string
 	Claims    uint32 // number of claims
+	RanMS     uint32 // milliseconds that the handler ran, at least 1; 0: not known
 }
 
 // ActivityFailed carries an activity's failure.
@@ -203,6 +265,7 @@ type ActivityFailed struct {
 	Failure   Failure
 	Worker    string
 	Claims    uint32
+	RanMS     uint32 // as of ActivityCompleted
 }
 
 // ActivityCancelRequested cancels an activity whose result is no longer required. The commit that records it deletes the lease.
@@ -217,9 +280,9 @@ type ActivityCancelRequested struct {
 // TimerScheduled sets a timer.
 type TimerScheduled struct {
 	Head             `msgpack:"-"`
-	FireAt           int64  // Unix milliseconds
+	FireAt           int64  // Unix milliseconds. The timeout of an attempt and the bound of detached work count from the owner's clock when they were decided
 	RetainsSlotOf    uint64 // id of the ActivityScheduled whose slot is retained until the timer fires; 0: none
-	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt times out when the timer fires; 0: none. FireAt is by the owner's clock then
+	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt times out when the timer fires; 0: none
 }
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.
@@ -244,6 +307,7 @@ type Completed struct {
 type Failed struct {
 	Head    `msgpack:"-"`
 	Failure Failure
+	Forced  bool // recorded by the owner, without the code
 }
 
 // Cancelled ends an execution that was cancelled.
@@ -252,6 +316,7 @@ type Cancelled struct {
 	Failure Failure // returned by the code
 	By      string
 	Text    string
+	Forced  bool // recorded by the owner, without the code
 }
 
 // SideEffectRecorded has the result of a side effect, or its failure.

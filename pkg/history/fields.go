@@ -18,8 +18,13 @@ func (f *Failure) WireFields(c *wire.Codec) {
 	wire.List(c, &f.Also, (*wire.Codec).String)
 }
 
-// WireFields are the fields of the policy in a message.
+// WireFields are the fields of the policy in a message. Code declares no pause.
 func (p *Policy) WireFields(c *wire.Codec) {
+	p.declared(c)
+	c.Bool(&p.Paused)
+}
+
+func (p *Policy) declared(c *wire.Codec) {
 	wire.Number(c, &p.Concurrency)
 	wire.Number(c, &p.Rate)
 	c.Int(&p.RateWindow)

@@ -9,8 +9,9 @@ import "fmt"
 // The start of any other child is no such message: it is required for as long as the child is outstanding.
 type Message struct {
 	ID     uint64          // of the event that decided it; messages are acknowledged up to an id
-	Event  Event           // EventSent, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
+	Event  Event           // EventSent, Broadcast, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
 	Cancel *ChildScheduled // of ChildCancelRequested: the child
+	To     string          // of Broadcast: one of its instances; messages of one id are acknowledged together
 }
 
 // PendingMessages returns the messages of the outbox, in order.
@@ -54,6 +55,10 @@ func (s *State) applyMessage(e Event) {
 		s.children.Settle(e.Scheduled)
 	case *EventSent:
 		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})
+	case *Broadcast:
+		for _, to := range e.Instances {
+			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, To: to})
+		}
 	}
 }
 

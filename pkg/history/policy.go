@@ -18,6 +18,7 @@ type Policy struct {
 	QueueLimit   uint32 `json:"queue_limit,omitempty"`      // waiters at one time; 0: DefaultQueueLimit
 	QueueTimeout int64  `json:"queue_timeout_ms,omitempty"` // maximum wait; 0: DefaultQueueTimeout; negative: no maximum
 	Reject       bool   `json:"reject,omitempty"`           // callers that cannot be admitted at once are rejected
+	Paused       bool   `json:"paused,omitempty"`           // no one is admitted; only of a pause, which an operator sets beside the policy in force
 }
 
 // Defaults and bounds of a Policy.
@@ -90,7 +91,7 @@ type PolicyError struct {
 func (e *PolicyError) Error() string { return fmt.Sprintf("pawl: bad limit: %s %s", e.Field, e.Rule) }
 
 // Limits reports whether the policy limits anything.
-func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 }
+func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 || p.Paused }
 
 // Unlimited reports whether the policy is set and limits nothing: in force, it lifts the limits of the levels below it.
 func (p Policy) Unlimited() bool { return !p.Limits() && p != (Policy{}) }

@@ -1,8 +1,11 @@
 package history
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
@@ -32,6 +35,21 @@ type State struct {
 	queue    timerHeap
 	outbox   []Message
 	tickets  tickets
+	updates
+	paused   *Paused // that has begun the present pause; nil: there is none
+	rewound  uint64  // execution that the last Rewound has begun; 0: none
+	deadline int64   // of the run, Unix ms; 0: none
+}
+
+// Clone returns a copy that events of the original do not change, nor events of the copy the original. That of nil is the zero value.
+func (s *State) Clone() *State {
+	if s == nil {
+		return &State{}
+	}
+	c := *s
+	c.ledger, c.children, c.tickets, c.updates = s.ledger.Clone(), s.children.Clone(), s.tickets.clone(), maps.Clone(s.updates)
+	c.timers, c.queue, c.outbox = maps.Clone(s.timers), slices.Clone(s.queue), slices.Clone(s.outbox)
+	return &c
 }
 
 // Apply adds the next event. It returns a *Violation and changes nothing if the event cannot be at its place.
@@ -46,15 +64,19 @@ func (s *State) Apply(e Event) error {
 	}
 	switch e := e.(type) {
 	case *Started:
-		s.Started = e
+		s.Started, s.deadline = e, e.Deadline
 		s.tickets.add(1, e.Limit)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)
 	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
+	case *Paused, *Resumed, *Rewound:
+		s.applyOperator(e)
 	case *CancelRequested:
 		s.Cancel = e
-	case *ChildScheduled, *ChildCompleted, *ChildFailed, *ChildCancelRequested, *EventSent:
+	case *ChildScheduled, *ChildCompleted, *ChildFailed, *ChildCancelRequested, *EventSent, *Broadcast:
 		s.applyMessage(e)
+	case *UpdateReceived, *UpdateAnswered:
+		s.applyUpdate(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
 		s.tickets.add(m.ID, e.Limit)
@@ -102,7 +124,7 @@ func (s *State) violation(e Event) string {
 	case s.End != nil:
 		return fmt.Sprintf("stands after the end, event %d", s.End.Meta().ID)
 	}
-	if rule := s.limitViolation(e); rule != "" {
+	if rule := cmp.Or(s.limitViolation(e), s.operatorViolation(e)); rule != "" {
 		return rule
 	}
 	switch e := e.(type) {
@@ -121,6 +143,8 @@ func (s *State) violation(e Event) string {
 			return fmt.Sprintf("ends with %d activities outstanding", n)
 		}
 		return s.outstandingChild()
+	case *UpdateAnswered:
+		return s.updateViolation(e)
 	default:
 		return s.childViolation(e)
 	}

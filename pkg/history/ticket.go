@@ -29,6 +29,35 @@ type tickets struct {
 	waiting    int
 }
 
+// clone copies the tickets; one that is in several places is one in the copy too.
+func (t *tickets) clone() tickets {
+	c := tickets{
+		byEvent: maps.Clone(t.byEvent), byID: maps.Clone(t.byID), byTimer: maps.Clone(t.byTimer),
+		unassigned: slices.Clone(t.unassigned), released: slices.Clone(t.released), waiting: t.waiting,
+	}
+	copies := make(map[*Ticket]*Ticket, len(t.byID))
+	copied := func(k *Ticket) *Ticket {
+		if copies[k] == nil {
+			one := *k
+			copies[k] = &one
+		}
+		return copies[k]
+	}
+	for event, k := range c.byEvent {
+		c.byEvent[event] = copied(k)
+	}
+	for id, k := range c.byID {
+		c.byID[id] = copied(k)
+	}
+	for timer, k := range c.byTimer {
+		c.byTimer[timer] = copied(k)
+	}
+	for i, k := range c.unassigned {
+		c.unassigned[i] = copied(k)
+	}
+	return c
+}
+
 func (t *tickets) add(event uint64, g *Limit) {
 	if g == nil || g.Name == "" {
 		return
@@ -178,6 +207,9 @@ func (s *State) WaitingLen() int { return s.tickets.waiting }
 
 // AdmittedLen returns the number of outstanding activities that require a lease.
 func (s *State) AdmittedLen() int {
+	if s.stopped() {
+		return 0
+	}
 	n := s.OutstandingLen() - s.tickets.waiting
 	if s.Waiting(1) {
 		n++ // no activity
@@ -185,8 +217,11 @@ func (s *State) AdmittedLen() int {
 	return n
 }
 
-// Admitted lists the outstanding activities that require a lease, ascending.
+// Admitted lists the outstanding activities that require a lease, ascending. A pause may have stopped them.
 func (s *State) Admitted() []uint64 {
+	if s.stopped() {
+		return nil
+	}
 	all := s.Outstanding()
 	if s.tickets.waiting == 0 {
 		return all
@@ -218,7 +253,7 @@ func (s *State) limitViolation(e Event) string {
 		return ""
 	}
 	switch e.(type) {
-	case *CancelRequested, *EventReceived, *Failed, *Cancelled:
+	case *CancelRequested, *EventReceived, *UpdateReceived, *Failed, *Cancelled, *Paused, *Resumed, *Rewound:
 		return ""
 	default:
 		return "stands before the grant that the instance waits for"

@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -154,4 +155,22 @@ func TestDeclarationRoundTrips(t *testing.T) {
 	if _, err := history.DecodeDeclared([]byte{0xc1}); err == nil {
 		t.Error("garbage is read")
 	}
+}
+
+func TestCloneHasTheStateAndChangesApart(t *testing.T) {
+	s := fold(t, start(), gated(at("k", false)), &history.TimerScheduled{FireAt: 9})
+	c := s.Clone()
+	if !reflect.DeepEqual(s, c) {
+		t.Fatalf("%+v, of %+v", c, s)
+	}
+	for _, ev := range []history.Event{&history.ActivityCancelRequested{Head: history.Head{ID: 4}, Scheduled: 2}, &history.TimerCancelled{Head: history.Head{ID: 5}, Timer: 3}} {
+		if err := c.Apply(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, timed := s.NextTimer(); !timed || s.TicketLen() != 1 || s.OutstandingLen() != 1 || c.TicketLen() != 0 || c.TimerLen() != 0 || c.OutstandingLen() != 0 {
+		t.Fatalf("%+v, %+v", s, c)
+	}
+	wants(t, s, []string{"k"}, nil)
+	wants(t, c, nil, []string{"k"})
 }

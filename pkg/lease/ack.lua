@@ -15,10 +15,13 @@ local t = now()
 local why = lost(f, effect, token, t)
 if why then return { why } end
 
-allowOOM(lease)
 -- Push, then delete: a push that fails (a key of another type) must not have deleted the lease.
 local element = id .. '\n' .. ms(t) .. '\n' .. body
-local length = redis.call('RPUSH', inbox, element)
+local length = redis.pcall('RPUSH', inbox, element)
+if type(length) ~= 'number' then -- out of memory; otherwise it fails again
+  allowOOM(lease)
+  length = redis.call('RPUSH', inbox, element)
+end
 redis.call('DEL', lease)
 if length > 1 then return { 'OK', length, t, '' } end
 advance(wakeups, instance, t + 2000)

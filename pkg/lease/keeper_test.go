@@ -62,7 +62,7 @@ func (b *bench) cause(h *lease.Hold) *cancel.Cancelled {
 
 func (b *bench) until(what string, ok func() bool) {
 	b.Helper()
-	poll.Until(b, 20*time.Second, what, ok)
+	poll.Until(b, 60*time.Second, what, ok)
 }
 
 func (b *bench) still(h *lease.Hold) {

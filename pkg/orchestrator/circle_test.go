@@ -77,23 +77,26 @@ func TestAChainAFanOutTimersAndEventsTogether(t *testing.T) {
 func TestALostSelectIsCancelledInTheWorkerAndSaysWhy(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) {
-		work, deadline := slow.Start(ctx, in), pawl.After(ctx, 200*time.Millisecond)
-		first, err := pawl.Select(ctx, work, deadline)
+		work, event := slow.Start(ctx, in), ping.Next(ctx)
+		first, err := pawl.Select(ctx, work, event)
 		if err != nil {
 			return "", err
 		}
-		if first == deadline {
+		if first == event {
 			return "too late", nil
 		}
 		return work.Get(ctx)
 	}))
-	causes := make(chan error, 1)
+	running, causes := make(chan struct{}), make(chan error, 1)
 	s.work(worker.Config{}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		close(running)
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return "", ctx.Err()
 	}))
 	s.start("race", "race-1", `"x"`)
+	<-running
+	s.event("ping", "race-1", `"go"`)
 	var cancelled *cancel.Cancelled
 	if cause := <-causes; !errors.As(cause, &cancelled) || cancelled.Reason != cancel.LostSelect {
 		t.Fatalf("cause: %v", cause)

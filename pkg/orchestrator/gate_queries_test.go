@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -18,7 +19,7 @@ import (
 )
 
 // crowd puts members of nobody at a gate, which lets one in in an hour.
-func (s *stand) crowd(name string, n int) {
+func (s limitStand) crowd(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
 	s.must(s.request(0, &request.SetPolicy{Level: "global", Policy: one}, new(request.Done)))
@@ -27,15 +28,15 @@ func (s *stand) crowd(name string, n int) {
 		s.t.Fatal(err)
 	}
 	c := limiter.AdmitRequest{Limit: name}
-	c.InForce, _ = set.Resolve(limiter.Action(name), history.Declared{}, nil)
+	c.InForce, _ = set.Resolve(limit.Action(name), history.Declared{}, nil)
 	c.InForce.Version++ // as orchestrators do
 	for i := range n {
-		place := limiter.ActivityPlace(1, uint64(i+2))
+		place := limit.ActivityPlace(1, uint64(i+2))
 		switch i % 3 {
 		case 1:
 			place = limiter.RetainedPlace
 		case 2:
-			place = limiter.StartPlace(history.Position{Seq: 7, Time: 8})
+			place = limit.StartPlace(history.Position{Seq: 7, Time: 8})
 		}
 		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("nobody-%d", i), Place: place}})
 	}
@@ -46,7 +47,7 @@ func (s *stand) crowd(name string, n int) {
 	}
 }
 
-func (s *stand) must(err error) {
+func (s limitStand) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -54,7 +55,7 @@ func (s *stand) must(err error) {
 }
 
 // request makes a request to a partition, again while it has no owner.
-func (s *stand) request(part int, q request.Request, r request.Reply) (err error) {
+func (s limitStand) request(part int, q request.Request, r request.Reply) (err error) {
 	s.t.Helper()
 	s.until("an owner answers", func() bool {
 		err = request.Call(s.ctx(), s.conn, part, q, r)
@@ -64,7 +65,7 @@ func (s *stand) request(part int, q request.Request, r request.Reply) (err error
 	return err
 }
 
-func (s *stand) limit(part int, action, key string) (stats request.LimitStats, err error) {
+func (s limitStand) limit(part int, action, key string) (stats request.LimitStats, err error) {
 	s.t.Helper()
 	var r request.LimitPage
 	if err = s.request(part, &request.Limit{Action: action, Key: key}, &r); err == nil {
@@ -124,7 +125,7 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	want := make(map[string]bool)
 	for i := range 60 {
-		want[limiter.Name("many", fmt.Sprintf("key %d", i))] = true
+		want[limit.Name("many", fmt.Sprintf("key %d", i))] = true
 	}
 	for name := range want {
 		s.crowd(name, 2)
@@ -158,7 +159,7 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	// A key that can not stand in a name is found as it is, and as listings show it.
-	shown := limiter.Key(limiter.Name("many", "key 7"))
+	shown := limit.Key(limit.Name("many", "key 7"))
 	for _, key := range []string{"key 7", shown} {
 		if l, err := s.limit(0, "many", key); err != nil || l.Key != shown {
 			t.Errorf("%s: %+v, %v", key, l, err)
@@ -232,7 +233,7 @@ func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 		}
 	}
 	// The own gate of an action whose inputs all have keys has seen nobody, and is no stranger.
-	s.crowd(limiter.Name("keyed", "acme"), 1)
+	s.crowd(limit.Name("keyed", "acme"), 1)
 	s.until("the action is known", func() bool {
 		l, err := s.limit(0, "keyed", "")
 		return err == nil && l.Enqueued == 0 && l.Policy.Rate == 1

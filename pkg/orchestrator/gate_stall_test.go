@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -107,7 +108,7 @@ func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.start("nobody-has-this", "h", `"h"`)
-	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limiter.ActivityPlace(1, 2)})
+	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -118,7 +119,7 @@ func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
-	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limiter.ActivityPlace(1, 2)})
+	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -150,7 +151,7 @@ func (w *lingering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
-func (s *stand) looked(at *lingering) {
+func (s limitStand) looked(at *lingering) {
 	s.t.Helper()
 	select {
 	case <-at.looks:
@@ -170,8 +171,8 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	held.on.Store(true)
-	before := limiter.Member{Ticket: "before", Instance: "h", Place: limiter.ActivityPlace(1, 2)}
-	behind := limiter.Member{Ticket: "behind", Instance: "h", Place: limiter.ActivityPlace(1, 3)}
+	before := limiter.Member{Ticket: "before", Instance: "h", Place: limit.ActivityPlace(1, 2)}
+	behind := limiter.Member{Ticket: "behind", Instance: "h", Place: limit.ActivityPlace(1, 3)}
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)

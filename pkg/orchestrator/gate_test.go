@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -57,13 +58,13 @@ func (s *turnstile) do(ctx context.Context, who string) (string, error) {
 	}
 }
 
-func (s *stand) gates() *limiter.Limiter {
+func (s limitStand) gates() *limiter.Limiter {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
 	return limiter.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
 }
 
-func (s *stand) stats(name string) limiter.Stats {
+func (s limitStand) stats(name string) limiter.Stats {
 	s.t.Helper()
 	got, _, err := s.gates().Stats(s.ctx(), name)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *stand) stats(name string) limiter.Stats {
 }
 
 // quiet waits until a gate has nobody in it, and checks what it has counted.
-func (s *stand) quiet(name string) limiter.Stats {
+func (s limitStand) quiet(name string) limiter.Stats {
 	s.t.Helper()
 	var got limiter.Stats
 	s.until("gate "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
@@ -94,13 +95,13 @@ func (s *stand) receive(from <-chan string) string {
 	}
 }
 
-func (s *stand) waiting(name string, n int) {
+func (s limitStand) waiting(name string, n int) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%d wait at %s", n, name), func() bool { return s.stats(name).QueueLength == n })
 }
 
 // oneWaits has h-0 inside the limited activity, and h-1 in its queue.
-func (s *stand) oneWaits(stile *turnstile) limiter.Waiter {
+func (s limitStand) oneWaits(stile *turnstile) limiter.Waiter {
 	s.t.Helper()
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)
@@ -114,12 +115,12 @@ func (s *stand) oneWaits(stile *turnstile) limiter.Waiter {
 }
 
 // enter has somebody enter a gate who is no instance's.
-func (s *stand) enter(name string, m limiter.Member) {
+func (s limitStand) enter(name string, m limiter.Member) {
 	s.t.Helper()
 	s.enterWith(name, history.Policy{Concurrency: 1}, m)
 }
 
-func (s *stand) enterWith(name string, p history.Policy, m limiter.Member) {
+func (s limitStand) enterWith(name string, p history.Policy, m limiter.Member) {
 	s.t.Helper()
 	_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
 		s.gates().Admit(limiter.AdmitRequest{
@@ -314,7 +315,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
-	orphan := limiter.Member{Ticket: "orphan", Instance: "nobody", Place: limiter.ActivityPlace(1, 2)}
+	orphan := limiter.Member{Ticket: "orphan", Instance: "nobody", Place: limit.ActivityPlace(1, 2)}
 	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)

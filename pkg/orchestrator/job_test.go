@@ -19,23 +19,24 @@ func TestJobCostsTheScriptsAndMessagesOfAnOrchestrationThatCallsOneActivity(t *t
 	}))
 	s.work(worker.Config{LeaseTTL: 10 * time.Second}, greet.Do(doGreet))
 	const instances = 200
-	cost := func(orchestration, input string) (scripts, messages float64) {
-		s.start(orchestration, orchestration+"-warm-up", input)
-		s.ended(orchestration + "-warm-up")
-		from, in, began := s.redisCalls("evalsha"), s.natsIn(), time.Now()
-		for i := range instances { // one after the other, so that no script is for two of them
-			id := fmt.Sprintf("%s-%d", orchestration, i)
-			s.start(orchestration, id, input)
+	var scripts, messages [2]float64
+	kinds := [2]struct{ orchestration, input string }{{"hello", `"x"`}, {"pawl.job", `{"activity":"greet","input":"x"}`}}
+	for i := -1; i < instances; i++ { // in turn, so that what else the processes do and the load of the machine add to both alike
+		for n := range kinds {
+			k := (i + 1 + n) % len(kinds) // each is the first as often, as what follows an end may be counted for the next instance
+			kind := kinds[k]
+			from, in := s.redisCalls("evalsha"), s.natsIn()
+			id := fmt.Sprintf("%s-%d", kind.orchestration, i)
+			s.start(kind.orchestration, id, kind.input)
 			s.ended(id)
+			if i >= 0 { // the first is a warm-up
+				scripts[k] += float64(s.redisCalls("evalsha")-from) / instances
+				messages[k] += float64(s.natsIn()-in) / instances
+			}
 		}
-		background := 20 * time.Since(began).Seconds()
-		per := func(n int64) float64 { return (float64(n) - background) / instances }
-		return per(s.redisCalls("evalsha") - from), per(s.natsIn() - in)
 	}
-	helloScripts, helloMessages := cost("hello", `"x"`)
-	jobScripts, jobMessages := cost("pawl.job", `{"activity":"greet","input":"x"}`)
-	t.Logf("scripts %.2f and %.2f, messages into NATS %.2f and %.2f", helloScripts, jobScripts, helloMessages, jobMessages)
-	if jobScripts > helloScripts+0.3 || jobMessages > helloMessages+0.3 {
-		t.Errorf("a job costs %.2f scripts and %.2f messages, and not %.2f and %.2f", jobScripts, jobMessages, helloScripts, helloMessages)
+	t.Logf("scripts %.2f and %.2f, messages into NATS %.2f and %.2f", scripts[0], scripts[1], messages[0], messages[1])
+	if scripts[1] > scripts[0]+0.5 || messages[1] > messages[0]+0.5 {
+		t.Errorf("a job costs %.2f scripts and %.2f messages, and not %.2f and %.2f", scripts[1], messages[1], scripts[0], messages[0])
 	}
 }

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stand is a NATS, a Redis, and what a test starts on them. Its end checks the invariants.
 type stand struct {
+	limitStand
+	streamStand
+
 	t     testing.TB
 	nats  *nats.Conn
 	redis redis.UniversalClient
@@ -43,10 +46,17 @@ type stand struct {
 	server *redistest.Server
 }
 
+// limitStand and streamStand are what a test reads of limits and of the streams, or does to them.
+type (
+	limitStand  struct{ *stand }
+	streamStand struct{ *stand }
+)
+
 func newStand(t testing.TB) *stand {
 	t.Helper()
 	srv := natstest.Start(t)
 	s := &stand{t: t, srv: srv, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
+	s.limitStand, s.streamStand = limitStand{s}, streamStand{s}
 	s.nats = natstest.Dial(t, srv.ClientURL())
 	s.server = redistest.Start(t)
 	s.redis = s.server.Client(t)
@@ -75,7 +85,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 }
 
 func (s *stand) ctx() context.Context {
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	s.t.Cleanup(stop)
 	return ctx
 }
@@ -195,7 +205,7 @@ func (s *stand) ended(id string) *request.Description {
 
 func (s *stand) until(what string, ok func() bool) {
 	s.t.Helper()
-	poll.Until(s.t, 20*time.Second, what, ok)
+	poll.Until(s.t, 90*time.Second, what, ok)
 }
 
 func (s *stand) history(id string) []history.Event {

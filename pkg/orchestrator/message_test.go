@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func (s *stand) inputs() (jetstream.JetStream, jetstream.Stream) {
+func (s streamStand) inputs() (jetstream.JetStream, jetstream.Stream) {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *stand) inputs() (jetstream.JetStream, jetstream.Stream) {
 }
 
 // messages counts what the inputs stream has on a subject.
-func (s *stand) messages(subject string) uint64 {
+func (s streamStand) messages(subject string) uint64 {
 	s.t.Helper()
 	_, st := s.inputs()
 	info, err := st.Info(s.ctx(), jetstream.WithSubjectFilter(subject))
@@ -43,7 +43,7 @@ func (s *stand) messages(subject string) uint64 {
 	return n
 }
 
-func (s *stand) publishStart(name, id, version, json string) {
+func (s streamStand) publishStart(name, id, version, json string) {
 	s.t.Helper()
 	s.publish(queue.OutInput{
 		Instance: id, Kind: queue.KindStart, Name: name, Version: version, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
@@ -26,11 +27,14 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/tracing"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -54,7 +58,9 @@ type Config struct {
 	Replicas   int    // of the streams, when they are made; default 1
 	// InputsMaxBytes is the size at which the INPUTS stream takes no further messages; default 1 GiB. An existing stream is updated.
 	InputsMaxBytes int64
-	Member         string // this process' name among the orchestrators; default host-pid-random
+	// ObjectsMaxBytes is the size at which the OBJECTS stream takes no further payloads; default none. An existing stream is updated.
+	ObjectsMaxBytes int64
+	Member          string // this process' name among the orchestrators; default host-pid-random
 
 	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
@@ -63,7 +69,7 @@ type Config struct {
 	MaxClaims int           // an activity claimed so often without an end is poison; default 10
 	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
 	TurnLimit time.Duration // a turn that takes longer is left behind as blocked; default 5 s
-	// FailDiverged fails an instance whose code does not do what its history says, with pawl.ErrDiverged.
+	// FailDiverged fails an instance whose code does not match its history, with pawl.ErrDiverged.
 	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
 	FailDiverged bool
 	// Global limits every action that neither itself nor its group has a policy: see pawl.Concurrency. A policy that is set at
@@ -73,6 +79,17 @@ type Config struct {
 	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
 	Limits    replay.Limits // of one execution; zero fields have their defaults
 
+	// Tracer receives the spans of instances; see package pawlotel, which makes one for OpenTelemetry. Default: none.
+	Tracer tracing.Tracer
+	// Interceptors are around every turn; the first is the outermost. See Interceptor.
+	Interceptors []Interceptor
+
+	// Codec opens the payloads that code receives and seals those that it sends: see package pawlcodec. Default: none.
+	Codec *pawlcodec.Codec
+
+	// Local runs activities by workers of this process, with the same Local, without NATS; default: none. See queue.Local.
+	Local *queue.Local
+
 	// Trace gets a line for every message that a partition handles, and for every effect of it; for development.
 	Trace io.Writer
 
@@ -80,7 +97,7 @@ type Config struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// ErrStarted says that the orchestrator runs already.
+// ErrStarted is returned by Start if the orchestrator runs already.
 var ErrStarted = errors.New("orchestrator: already started; stop it first, or make another")
 
 // PartitionsError is a namespace with another number of partitions.
@@ -89,7 +106,7 @@ type PartitionsError struct {
 	Have, Want int
 }
 
-// Error says both numbers and what to do.
+// Error reports both numbers and what to do.
 func (e *PartitionsError) Error() string {
 	return fmt.Sprintf("namespace %q has %d partitions, not %d: the number is fixed when a namespace is first used; set it to %d, or use another namespace",
 		e.Namespace, e.Have, e.Want, e.Have)
@@ -103,6 +120,7 @@ type Orchestrator struct {
 	met      *shard.Metrics
 	global   history.Policy
 	outage   *outage.Reporter
+	process  atomic.Pointer[shard.Process] // nil: not started yet
 
 	mu      sync.Mutex
 	started bool // from the beginning of a Start until it fails, or Stop returns
@@ -124,23 +142,34 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	bindings := builtin.Orchestrations()
-	for _, o := range orchestrations {
-		bindings = append(bindings, o)
+	o := &Orchestrator{cfg: cfg, outage: outage.New(cfg.Logger)}
+	bindings := builtin.Orchestrations(builtin.Instances{Partitions: cfg.Partitions, List: o.list})
+	for _, b := range orchestrations {
+		bindings = append(bindings, b)
 	}
-	programs, err := author.NewRegistry(bindings...)
+	var err error
+	o.programs, err = author.NewRegistry(bindings...)
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	global, err := author.Policy(cfg.Global...)
+	o.global, err = author.Policy(cfg.Global...)
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: Config.Global: %w", err)
 	}
-	met, err := shard.NewMetrics(cfg.Metrics, cfg.Namespace, cfg.Partitions, programs.Orchestrations())
+	o.met, err = shard.NewMetrics(cfg.Metrics, cfg.Namespace, cfg.Partitions, o.programs.Orchestrations())
 	if err != nil {
 		return nil, err
 	}
-	return &Orchestrator{cfg: cfg, programs: programs, met: met, global: global, outage: outage.New(cfg.Logger)}, nil
+	return o, nil
+}
+
+// list is builtin.Instances.List.
+func (o *Orchestrator) list(partition int, where filter.Where, cursor string, limit int) ([]builtin.Listed, string, error) {
+	p := o.process.Load()
+	if p == nil {
+		return nil, "", errors.New("orchestrator: not started")
+	}
+	return p.List(partition, where, cursor, limit)
 }
 
 func (c *Config) setDefaults() {
@@ -223,18 +252,25 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Proce
 	}
 	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
 		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, InputsMaxBytes: o.cfg.InputsMaxBytes,
-		ReplyPrefixes: o.cfg.ReplyPrefixes, Logger: o.cfg.Logger, Outage: o.outage,
+		ObjectsMaxBytes: o.cfg.ObjectsMaxBytes,
+		ReplyPrefixes:   o.cfg.ReplyPrefixes, Local: o.cfg.Local, Logger: o.cfg.Logger, Outage: o.outage,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	*opened = append(*opened, conn.Close)
+	if o.cfg.Codec.Stores() {
+		if err := conn.EnsureObjects(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	unregister, err := promx.RegisterConn(o.cfg.Metrics, "orchestrator", conn)
 	if err != nil {
 		return nil, nil, err
 	}
 	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage).Time(o.met.ObserveRedis)
 	s := shard.New(o.shards(), conn, run, space)
+	o.process.Store(s)
 	*opened = append(*opened, unregister, run.Close)
 	keeper, err := s.Open(ctx, space, opened)
 	return s, keeper, err
@@ -245,8 +281,10 @@ func (o *Orchestrator) shards() shard.Config {
 	cfg := shard.Config{
 		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
 		Look: o.cfg.Look, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
-		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Programs: o.programs,
-		Trace: o.cfg.Trace, Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,
+		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Codec: o.cfg.Codec, Programs: o.programs,
+		Observers: shard.Observers{
+			Trace: o.cfg.Trace, Tracer: o.cfg.Tracer, AroundTurn: aroundTurn(o.cfg.Interceptors), Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,
+		},
 	}
 	if len(o.cfg.Global) > 0 {
 		cfg.Global = &o.global
@@ -275,7 +313,7 @@ func (o *Orchestrator) Stop(ctx context.Context) error {
 }
 
 // Ready reports whether the orchestrator runs and reaches NATS and the other orchestrators;
-// the error says what is missing.
+// the error names what is missing.
 func (o *Orchestrator) Ready() error {
 	o.mu.Lock()
 	keeper := o.keeper
@@ -291,13 +329,8 @@ func (o *Orchestrator) Ready() error {
 	case !o.cfg.NATS.IsConnected():
 		return errors.New("orchestrator: not connected to NATS")
 	}
-	for p := range o.cfg.Partitions {
-		if partition.Rendezvous(keeper.Members(), p) == o.cfg.Member {
-			if len(keeper.Owned()) == 0 {
-				return errors.New("orchestrator: waiting for its partitions")
-			}
-			return nil
-		}
+	if keeper.Assigned() && len(keeper.Owned()) == 0 {
+		return errors.New("orchestrator: waiting for its partitions")
 	}
 	return nil // there are more orchestrators than partitions: a spare
 }
@@ -317,7 +350,7 @@ func (o *Orchestrator) Member() string { return o.cfg.Member }
 
 // checkPartitions fixes the number of partitions of a new namespace, and refuses another one.
 func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error {
-	run := redisx.NewRunner(cfg.Redis) // for its time-outs, and what it repeats
+	run := redisx.NewRunner(cfg.Redis) // for its timeouts and retries
 	defer run.Close()
 	read := redisx.Command("HGET", space.Meta(), "partitions")
 	v, err := run.Do(ctx, read)
@@ -340,12 +373,12 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 	return nil
 }
 
-// Retention says how long instances are kept that have ended. Zero is the default, 72
+// Retention is how long instances are kept that have ended. Zero is the default, 72
 // hours; less than zero is forever. A child is kept at least until its parent cannot miss
 // its end: until the inputs stream has it, and for six reconcile intervals (a minute).
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
 
-// DefaultRetention is how long an instance that has ended is kept, unless Retention says otherwise.
+// DefaultRetention is how long an instance that has ended is kept, unless Retention is set.
 const DefaultRetention = 72 * time.Hour

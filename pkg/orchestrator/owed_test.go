@@ -62,7 +62,7 @@ func TestWhatAStalledInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) 
 }
 
 // maxMessage has the inputs stream refuse what is larger.
-func (s *stand) maxMessage(bytes int32) {
+func (s streamStand) maxMessage(bytes int32) {
 	s.t.Helper()
 	js, st := s.inputs()
 	cfg := st.CachedInfo().Config

@@ -42,12 +42,13 @@ func (s *stand) purge(id string, force bool) request.Answer {
 func (s *stand) left(id string) (keys []string) {
 	s.t.Helper()
 	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*"+id+"*").Val() {
-		if !strings.Contains(k, "}:d:") { // the ids of its messages stay for an hour
+		// The ids of its messages stay for an hour, and its children stay in the set of those that have this parent.
+		if !strings.Contains(k, "}:d:") && !strings.Contains(k, "}:v:") {
 			keys = append(keys, k)
 		}
 	}
 	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*").Val() {
-		if (strings.HasSuffix(k, "wakeups") || strings.Contains(k, "}:x:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
+		if (strings.HasSuffix(k, "wakeups") || strings.Contains(k, "}:x:") || strings.Contains(k, "}:v:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
 			keys = append(keys, k+" names it")
 		}
 	}

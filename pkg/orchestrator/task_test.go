@@ -12,7 +12,7 @@ import (
 
 const tasksStream = "PAWL-default-TASKS"
 
-func (s *stand) tasksInStream() uint64 {
+func (s streamStand) tasksInStream() uint64 {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *stand) tasksInStream() uint64 {
 	return info.State.Msgs
 }
 
-func (s *stand) loseTasks() {
+func (s streamStand) loseTasks() {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {

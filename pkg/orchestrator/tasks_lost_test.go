@@ -13,7 +13,7 @@ import (
 )
 
 // backlog starts n instances whose tasks wait for a worker, and returns when all of them are in the queue.
-func (s *stand) backlog(n int) {
+func (s streamStand) backlog(n int) {
 	s.t.Helper()
 	for i := range n {
 		s.start("hello", fmt.Sprint("n-", i), `"you"`)
@@ -22,7 +22,7 @@ func (s *stand) backlog(n int) {
 }
 
 // refilled waits until the queue has n tasks again, while there is no worker, and returns how long that took.
-func (s *stand) refilled(n int) time.Duration {
+func (s streamStand) refilled(n int) time.Duration {
 	s.t.Helper()
 	begun := time.Now()
 	js := s.jetStream()
@@ -33,7 +33,7 @@ func (s *stand) refilled(n int) time.Duration {
 	return time.Since(begun)
 }
 
-func (s *stand) jetStream() nats.JetStreamContext {
+func (s streamStand) jetStream() nats.JetStreamContext {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *stand) jetStream() nats.JetStreamContext {
 }
 
 // tasks describes the TASKS stream.
-func (s *stand) tasks() *nats.StreamInfo {
+func (s streamStand) tasks() *nats.StreamInfo {
 	s.t.Helper()
 	info, err := s.jetStream().StreamInfo(tasksStream)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *stand) tasks() *nats.StreamInfo {
 	return info
 }
 
-func (s *stand) deleteTasks() {
+func (s streamStand) deleteTasks() {
 	s.t.Helper()
 	if err := s.jetStream().DeleteStream(tasksStream); err != nil {
 		s.t.Fatal(err)

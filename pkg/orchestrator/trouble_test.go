@@ -93,7 +93,7 @@ func TestCodeThatPanicsAtOnceFailsItsInstanceAndIsNotTriedAgain(t *testing.T) {
 // Orchestrators come and go in the middle of everything; every hand-over is clean, so nobody waits for a look.
 func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 	s := newStand(t)
-	const instances, steps, moves = 48, 40, 4
+	const instances, steps, moves, look = 48, 40, 4, 10 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
 	do := chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -111,13 +111,13 @@ func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 			return doGreet(ctx, in)
 		}
 	}))
-	o := s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, do)
+	o := s.orchestrate(orchestrator.Config{Look: look}, do)
 	for i := range instances {
 		s.start("chain", fmt.Sprint("m-", i), fmt.Sprint(steps))
 	}
 	for range moves {
 		s.until("some go on", func() bool { return s.describe("m-0").Events > 0 })
-		next := s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, do)
+		next := s.orchestrate(orchestrator.Config{Look: look}, do)
 		s.stop(o)
 		o = next
 	}
@@ -130,14 +130,14 @@ func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 		var last int64
 		for _, e := range s.history(id) {
 			if c, ok := e.(*history.ActivityCompleted); ok {
-				if last != 0 && c.At-last > 1500 {
+				if last != 0 && c.At-last > look.Milliseconds()/2 {
 					late++
 				}
 				last = c.At
 			}
 		}
 	}
-	t.Logf("%d of %d steps took longer than 1.5 s", late, instances*steps)
+	t.Logf("%d of %d steps took longer than %v", late, instances*steps, look/2)
 	if late > instances/8 {
 		t.Errorf("%d steps waited for a look", late)
 	}

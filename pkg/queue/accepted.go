@@ -4,27 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Accepted is what INPUTS had stored of a partition at one moment of the clock of its leader.
-type Accepted struct {
-	At   time.Time        // by the clock of the stream's leader
-	Last history.Position // the partition's last input in the stream; zero: it has none
-}
-
 // Accepted requests from the stream's leader its time first and the last input of the partition second. So every input that
 // was acknowledged by the time At is at or before Last, or was removed from the stream. The errors are those of Attach,
 // except that no stream is created: jetstream.ErrStreamNotFound.
-func (c *inputStream) Accepted(ctx context.Context, partition int) (Accepted, error) {
+//
+// The server finds the last message of a partition by comparing all subjects of the stream, which has two for each recent instance.
+// So the first one behind known is requested before, if the stream still has the message of that position: a stream grows only at its
+// end. The caller has received all of the partition up to known, which is zero, a position of the reader, or an End.
+func (c *inputStream) Accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
 	disconnected := c.disconnects.next()
 	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
-	a, err := c.accepted(ctx, partition)
+	a, err := c.accepted(ctx, partition, known)
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)
 	}
@@ -34,12 +31,16 @@ func (c *inputStream) Accepted(ctx context.Context, partition int) (Accepted, er
 	return a, nil
 }
 
-func (c *inputStream) accepted(ctx context.Context, partition int) (Accepted, error) {
+func (c *inputStream) accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
 	stream, err := c.info(ctx, c.inputs.Name)
 	if err != nil {
 		return Accepted{}, err
 	}
-	a := Accepted{At: stream.TimeStamp}
+	a := Accepted{At: stream.TimeStamp, End: history.Position{Seq: stream.State.LastSeq, Time: stream.State.LastTime.UnixNano()}}
+	some, err := c.someBehind(ctx, partition, known, a.End)
+	if err != nil || !some {
+		return a, err
+	}
 	last, err := c.message(ctx, c.inputs.Name, messageGet{LastFor: c.subj.in(partition)})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -49,4 +50,25 @@ func (c *inputStream) accepted(ctx context.Context, partition int) (Accepted, er
 		a.Last = history.Position{Seq: last.Seq, Time: last.Time.UnixNano()}
 	}
 	return a, nil
+}
+
+// someBehind reports whether the partition may have messages behind a position; end is that of the stream.
+func (c *inputStream) someBehind(ctx context.Context, partition int, known, end history.Position) (bool, error) {
+	if known.Seq == 0 || known.Seq > end.Seq {
+		return true, nil
+	}
+	if known != end {
+		m, err := c.message(ctx, c.inputs.Name, messageGet{Seq: known.Seq})
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Time.UnixNano() != known.Time {
+			return true, nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: known.Seq + 1, NextFor: c.subj.in(partition)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return true, err
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,7 +17,7 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 		there += "b"
 	}
 	p := c.PartitionOf(here)
-	a, err := c.Accepted(soon(t), p)
+	a, err := c.Accepted(soon(t), p, history.Position{})
 	ok(t, err)
 	if a.Last != (history.Position{}) || a.At.IsZero() {
 		t.Errorf("of an empty stream: %+v", a)
@@ -29,7 +30,7 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 	ok(t, err)
 	defer r.Stop()
 	last := read(t, r, 1)[0].Pos
-	a, err = c.Accepted(soon(t), p)
+	a, err = c.Accepted(soon(t), p, history.Position{})
 	ok(t, err)
 	if a.Last != last || a.At.UnixNano() <= last.Time {
 		t.Errorf("%+v, and the last input is %+v", a, last)
@@ -37,11 +38,54 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
 	ok(t, err)
 	ok(t, stream.Purge(soon(t)))
-	if a, err = c.Accepted(soon(t), p); err != nil || a.Last != (history.Position{}) {
+	if a, err = c.Accepted(soon(t), p, history.Position{}); err != nil || a.Last != (history.Position{}) {
 		t.Errorf("of a purged stream: %+v, %v", a, err)
 	}
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	if _, err = c.Accepted(soon(t), p); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err = c.Accepted(soon(t), p, history.Position{}); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("without a stream: %v", err)
+	}
+}
+
+// TestAcceptedBehindAPositionFindsWhatTheWholeStreamHas asks for what is behind a position and for all: after each of many inputs, and
+// in a stream that was made again and has grown beyond the position.
+func TestAcceptedBehindAPositionFindsWhatTheWholeStreamHas(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 4})
+	p, known := c.PartitionOf("a"), history.Position{}
+	same := func() Accepted {
+		t.Helper()
+		got, err := c.Accepted(soon(t), p, known)
+		ok(t, err)
+		whole, err := c.Accepted(soon(t), p, history.Position{})
+		ok(t, err)
+		if got.Last != whole.Last && (got.Last != history.Position{} || whole.Last.Time > known.Time) || got.End != whole.End || got.At.After(whole.At) {
+			t.Errorf("behind %+v: %+v, and of all %+v", known, got, whole)
+		}
+		return got
+	}
+	for i := range 20 {
+		_, err := c.PublishInput(soon(t), event(string(rune('a'+i%7)), "x", strconv.Itoa(i)))
+		ok(t, err)
+		if a := same(); i%3 != 0 {
+			known = a.End
+		}
+	}
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
+	r, err := c.Attach(soon(t), p, history.Position{}) // makes the stream again
+	ok(t, err)
+	defer r.Stop()
+	_, err = c.PublishInput(soon(t), event("a", "x", "new"))
+	ok(t, err)
+	same()
+	other := "b"
+	for c.PartitionOf(other) == p {
+		other += "b"
+	}
+	for i := range 25 {
+		_, err := c.PublishInput(soon(t), event(other, "x", "n"+strconv.Itoa(i)))
+		ok(t, err)
+	}
+	if now := same(); now.Last.Seq != 1 {
+		t.Errorf("last of the new stream: %+v", now)
 	}
 }

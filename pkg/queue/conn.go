@@ -22,6 +22,7 @@ type Conn struct {
 	*streams
 	*inputStream
 	*taskStream
+	*objects
 	*signals
 	*requests
 }
@@ -125,7 +126,7 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	s := &streams{link: l}
 	return &Conn{
 		link: l, streams: s, inputStream: &inputStream{streams: s, contact: newContact()}, taskStream: &taskStream{streams: s},
-		signals: &signals{l}, requests: &requests{link: l},
+		objects: newObjects(s), signals: &signals{l}, requests: &requests{link: l},
 	}, nil
 }
 

@@ -183,6 +183,9 @@ func TestRepliesAreSentToInboxesOnly(t *testing.T) {
 			if err := c.Answer(reply, nil); (err == nil) != allowed {
 				t.Errorf("%v, an answer to %q: %v", k.prefixes, reply, err)
 			}
+			if err := c.AnswerMember(reply, nil); (err == nil) != (allowed || reply == "_INBOX.x.1") { // as those of orchestrators
+				t.Errorf("%v, an answer of a member to %q: %v", k.prefixes, reply, err)
+			}
 		}
 	}
 }
@@ -209,7 +212,7 @@ func TestMessagesOfVersion1AreReadAsTheyWereWritten(t *testing.T) {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
 	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}
 	done := Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
-	doneBytes, err := done.encode()
+	doneBytes, err := encodeDone(&done)
 	ok(t, err)
 	bells := []Doorbell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}
 	for _, k := range []struct {

@@ -44,7 +44,8 @@
 //	…own.<instance>.done                   the end of a child, for its parent; see Done
 //
 // Content-Type (default: JSON), Pawl-Id (a repeated id has no effect), Pawl-By and Pawl-Version (of these conventions) are
-// valid for all of them. A start can carry an event, so that the instance receives the event whether or not it already exists:
+// valid for all of them; Pawl-Attributes of a start has attributes: see history.Attributes.
+// A start can carry an event, so that the instance receives the event whether or not it already exists:
 //
 //	nats req pawl.default.to.t-1.start.tenant '{"paid":3}' -H Pawl-Event:paid
 //

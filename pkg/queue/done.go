@@ -13,15 +13,17 @@ const typeDone = "application/msgpack"
 // maxDone bounds the body of a Done, in bytes: a payload, and the other fields of a failure.
 const maxDone = 2 * MaxPayload
 
-func (d *Done) fields(c *wire.Codec) {
-	c.Uint(&d.Scheduled)
-	c.String(&d.Effect)
-	d.Result.WireFields(c)
-	wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+func doneFields(d *Done) func(*wire.Codec) {
+	return func(c *wire.Codec) {
+		c.Uint(&d.Scheduled)
+		c.String(&d.Effect)
+		d.Result.WireFields(c)
+		wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	}
 }
 
-func (d *Done) encode() ([]byte, error) {
-	b := wire.Encode(d.fields)
+func encodeDone(d *Done) ([]byte, error) {
+	b := wire.Encode(doneFields(d))
 	return b, checkDoneSize(b)
 }
 
@@ -37,25 +39,25 @@ func decodeDone(b []byte) (*Done, error) {
 		return nil, err
 	}
 	d := new(Done)
-	if err := decode("done", b, d.fields); err != nil {
+	if err := decode("done", b, doneFields(d)); err != nil {
 		return nil, err
 	}
-	return d, d.check()
+	return d, checkDone(d)
 }
 
-func (d *Done) check() error {
+func checkDone(d *Done) error {
 	if d.Scheduled == 0 {
 		return fmt.Errorf("%w: a done without the event that it answers", ErrMalformed)
 	}
 	if err := checkEffect(d.Effect); err != nil {
 		return err
 	}
-	n := len(d.Result.Data)
-	if d.Failure != nil {
-		n = max(n, len(d.Failure.Data.Data))
+	p := d.Result
+	if d.Failure != nil && len(d.Failure.Data.Data) > len(p.Data) {
+		p = d.Failure.Data
 	}
-	if n > MaxPayload {
-		return fmt.Errorf("%w: the end of child %d has %d bytes, at most %d are allowed", ErrTooLarge, d.Scheduled, n, MaxPayload)
+	if err := checkSize(p.Type, len(p.Data)); err != nil {
+		return fmt.Errorf("the end of child %d: %w", d.Scheduled, err)
 	}
 	return nil
 }

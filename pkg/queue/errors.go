@@ -18,33 +18,6 @@ var (
 	ErrNoNamespace = errors.New("queue: the namespace does not exist; has an orchestrator been started for it?")
 )
 
-// Errors of a publish. An error that does not match ErrUnknown means that the message was not accepted and will not be.
-var (
-	// ErrUnknown matches every error after which the message may have been accepted, or may still be: the
-	// acknowledgement did not arrive, or cannot be read, or the connection was lost before it.
-	ErrUnknown = errors.New("queue: unknown whether the message was accepted")
-	// ErrNoStream is returned if no stream took the message: not accepted.
-	ErrNoStream = errors.New("queue: no stream took the message: its leader is being elected, JetStream is not enabled, or the namespace is gone")
-	// ErrStreamFull is returned if the stream is full until it is trimmed: not accepted.
-	ErrStreamFull = errors.New("queue: the stream is full until orchestrators have read and trimmed it: publish again later, or raise --inputs-max-bytes")
-	// ErrTimeout is returned if no acknowledgement, or no reply, arrived in time. Of a publish it is ErrUnknown too.
-	ErrTimeout = errors.New("queue: no acknowledgement in time")
-	// ErrBusy is returned if too many publishes are outstanding.
-	ErrBusy = errors.New("queue: too many publishes in flight")
-)
-
-// Errors of a message.
-var (
-	ErrBadInstance = errors.New("queue: bad instance id")
-	ErrBadName     = errors.New("queue: bad name")
-	ErrUnknownKind = errors.New("queue: unknown kind of input")
-	ErrTooLarge    = errors.New("queue: payload too large")
-	ErrMalformed   = errors.New("queue: malformed message")
-	ErrForged      = errors.New("queue: forged message") // a task whose content does not match its effect id
-	// ErrNewer matches a *NewerError.
-	ErrNewer = errors.New("queue: message of a newer version")
-)
-
 // Errors of reading and of requests.
 var (
 	// ErrDetached ends a Reader: a missed heartbeat, a reconnect, a consumer or stream that is gone.

@@ -32,7 +32,7 @@ func FuzzMessages(f *testing.F) {
 	failure := &history.Failure{Code: "c", Message: "m", Also: []string{"a"}}
 	task := Task{Instance: "i", Activity: 2, Name: "a", Execution: 1}
 	for _, b := range append(issueBytes(f),
-		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode((&Done{Scheduled: 1, Effect: "e", Failure: failure}).fields),
+		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e", Failure: failure})),
 		encodeList([]Doorbell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireDoorbell), encodeList([]Hint{{Instance: "i", Effect: "e"}}, wireHint),
 		encodeList([]LimitNotice{{Gate: "g"}}, wireLimitNotice),
 	) {
@@ -72,11 +72,14 @@ func FuzzInput(f *testing.F) {
 		f.Add("0.to.i.start.bill-tenant", HeaderContentType, "application/msgpack", b)
 		f.Add("0.own.x.done", "", "", b)
 	}
-	for _, h := range []string{HeaderID, HeaderReply, HeaderParent, HeaderHolds, HeaderEvent, HeaderSplit, HeaderVersion, HeaderOf, HeaderReason, HeaderOrchestrationVersion, HeaderEventType} {
+	for _, h := range []string{HeaderID, HeaderReply, HeaderParent, HeaderHolds, HeaderEvent, HeaderSplit, HeaderVersion, HeaderOf, HeaderReason, HeaderOrchestrationVersion, HeaderAttributes, HeaderStartAt, HeaderRunTimeout, HeaderReuse, HeaderEventType, HeaderUpdate, HeaderDeadline, history.HeaderTraceparent, HeaderDeclared + "a", headerSpan} {
 		f.Add("0.own.i.start.o", h, "1", []byte(`{"a":[1]}`))
 	}
 	f.Add("0.to.order,42.event.a.b", "", "", []byte("1"))
+	f.Add("0.to.order,42.update.a.b", HeaderID, "k 1", []byte("1"))
+	f.Add("0.to.order,42.update.a", HeaderDeadline, "1e9h", []byte("1"))
 	f.Add("0.to.i.cancel", HeaderBy, "\x1b[2J", []byte(`{"by":"x","text":"t"}`))
+	f.Add("0.to.i.operate.restart.o", HeaderReuse, "terminate-existing", []byte("1"))
 	f.Add("0.to.i.purge", HeaderReply, "a b", []byte(`{"force":true}`))
 	f.Fuzz(func(t *testing.T, subject, header, value string, body []byte) {
 		m := &nats.Msg{Subject: "pawl.ns.in." + subject, Data: body, Header: nats.Header{header: {value}}}
@@ -90,7 +93,7 @@ func FuzzInput(f *testing.F) {
 			}
 			return
 		}
-		if again := subjectsOf("ns").input(in.Sender, in.Instance, in.Kind, in.Name); !strings.HasSuffix(subject, strings.TrimPrefix(again, "pawl.ns.")) {
+		if again := subjectsOf("ns").inputOf(&OutInput{Sender: in.Sender, Instance: in.Instance, Kind: in.Kind, Name: in.Name, Reuse: in.Reuse}); !strings.HasSuffix(subject, strings.TrimPrefix(again, "pawl.ns.")) {
 			t.Errorf("%q was read as %q", subject, again)
 		}
 		if CheckInstance(in.Instance) != nil || in.Name != "" && CheckName(in.Name) != nil || len(in.ID) > maxHeader || len(in.By) > maxHeader {

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -19,7 +21,7 @@ import (
 // decodeInput decodes a message as the stream has stored it. It does not fail: an invalid message has a Problem.
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	in := Input{Pos: pos, Size: len(m.Data)}
-	if err := in.read(m, root); err != nil {
+	if err := (incoming{&in}).read(m, root); err != nil {
 		in.Instance, in.Problem = text.Cut(in.Instance, maxHeader), &inputError{text: text.Cut(err.Error(), maxProblem), err: err}
 	}
 	return in
@@ -35,7 +37,10 @@ type inputError struct {
 func (e *inputError) Error() string { return e.text }
 func (e *inputError) Unwrap() error { return e.err }
 
-func (in *Input) read(m *nats.Msg, root string) error {
+// incoming decodes an input.
+type incoming struct{ *Input }
+
+func (in incoming) read(m *nats.Msg, root string) error {
 	rest, ok := strings.CutPrefix(m.Subject, root+"in.")
 	_, rest, ok2 := strings.Cut(rest, ".")
 	from, rest, _ := strings.Cut(rest, ".")
@@ -50,21 +55,23 @@ func (in *Input) read(m *nats.Msg, root string) error {
 	if in.Instance, err = instanceOf(instance); err != nil {
 		return err
 	}
-	switch kind {
-	case "start":
-		in.Kind = KindStart
-	case "event":
-		in.Kind = KindEvent
-	case "cancel":
-		in.Kind = KindCancel
-	case "purge":
-		in.Kind = KindPurge
-	case "done":
-		in.Kind = KindDone
+	in.Kind = kindOf(kind)
+	if begun, ok := strings.CutPrefix(name, verbRestart); ok && in.Sender == SenderClient && in.Kind == KindOperate {
+		in.Kind, name, in.Reuse = KindStart, begun, history.ReuseTerminate
 	}
-	if !in.Sender.sends(in.Kind) {
+	switch verb := operatorStart(name); {
+	case in.Sender == SenderClient && in.Kind == KindOperate && name == verbBatch:
+		in.Kind, name = KindStart, message.BatchName
+	case in.Sender == SenderClient && in.Kind == KindOperate && name == verbImport:
+		in.Kind, name = KindStart, message.ImportName
+	case in.Kind == KindStart && (verb == verbImport || verb == verbBatch && in.Sender == SenderClient):
 		in.Kind = 0
-		return fmt.Errorf("%w: %q from %q, want start, event, cancel or purge", ErrUnknownKind, kind, in.Sender)
+		return fmt.Errorf("%w: %s is started by a client's operate.%s", ErrUnknownKind, name, verb)
+	}
+	in.Name = name
+	if !sends(in.Sender, in.Kind) {
+		in.Kind = 0
+		return fmt.Errorf("%w: %q from %q, want start, event, update, cancel, purge or operate", ErrUnknownKind, kind, in.Sender)
 	}
 	if err := checkKind(in.Sender, in.Kind, name); err != nil {
 		return err
@@ -75,7 +82,7 @@ func (in *Input) read(m *nats.Msg, root string) error {
 	switch in.Kind {
 	case KindStart:
 		return in.start(m.Header, m.Data)
-	case KindCancel, KindPurge:
+	case KindCancel, KindPurge, KindOperate:
 		return in.cancel(m.Header, m.Data)
 	case KindDone:
 		done, err := decodeDone(m.Data)
@@ -83,12 +90,81 @@ func (in *Input) read(m *nats.Msg, root string) error {
 			in.Done = done
 		}
 		return err
+	case KindUpdate:
+		if err := in.update(m.Header); err != nil {
+			return err
+		}
+		return in.body(m.Header, m.Data)
 	default:
 		return in.body(m.Header, m.Data)
 	}
 }
 
-func (in *Input) headers(h nats.Header) error {
+// kindOf returns the kind of a token; 0 if there is none.
+func kindOf(token string) InputKind {
+	for _, k := range inputKinds() {
+		if k.String() == token {
+			return k
+		}
+	}
+	return 0
+}
+
+// update decodes the id and the deadline of an update. One without an id gets one from its position in the stream.
+func (in incoming) update(h nats.Header) error {
+	if in.ID == "" {
+		in.ID = fmt.Sprintf("#%d.%d", in.Pos.Seq, in.Pos.Time)
+	} else if err := checkUpdateID(in.ID); err != nil {
+		return err
+	}
+	var err error
+	in.Deadline, err = in.moment(h, HeaderDeadline)
+	return err
+}
+
+// moment decodes a time, Unix ms, or a duration since the acceptance; 0 without the header.
+func (in incoming) moment(h nats.Header, name string) (int64, error) {
+	v := h.Get(name)
+	if v == "" {
+		return 0, nil
+	}
+	accepted := time.Unix(0, in.Pos.Time)
+	if d, err := time.ParseDuration(v); err == nil && d > 0 {
+		return accepted.Add(d).UnixMilli(), nil
+	}
+	at, err := time.Parse(time.RFC3339, v)
+	if err != nil || at.UnixMilli() <= 0 {
+		return 0, fmt.Errorf("%w: %s %q, want a duration or a time as of RFC 3339", ErrMalformed, name, v)
+	}
+	return at.UnixMilli(), nil
+}
+
+// startOptions decodes when and for how long an instance runs, and what happens to one that has its id. They are accepted from clients.
+func (in incoming) startOptions(h nats.Header) (err error) {
+	if in.Sender != SenderClient {
+		return nil
+	}
+	if in.StartAt, err = in.moment(h, HeaderStartAt); err != nil {
+		return err
+	}
+	if v := h.Get(HeaderRunTimeout); v != "" {
+		if in.Timeout, err = time.ParseDuration(v); err != nil || in.Timeout < time.Millisecond {
+			return fmt.Errorf("%w: %s %q, want a duration of at least 1ms", ErrMalformed, HeaderRunTimeout, v)
+		}
+	}
+	reuse, ok := history.ParseReuse(h.Get(HeaderReuse))
+	switch restarts := in.Reuse == history.ReuseTerminate; {
+	case !ok, restarts && reuse != history.ReuseIgnore && reuse != history.ReuseTerminate:
+		return fmt.Errorf("%w: %s %q, want ignore, reject or after-failure", ErrMalformed, HeaderReuse, h.Get(HeaderReuse))
+	case !restarts && reuse == history.ReuseTerminate:
+		return fmt.Errorf("%w: %s %s of a start, which is sent to operate.%s%s", ErrMalformed, HeaderReuse, reuse, verbRestart, in.Name)
+	case !restarts:
+		in.Reuse = reuse
+	}
+	return nil
+}
+
+func (in incoming) headers(h nats.Header) error {
 	if v := h.Get(HeaderVersion); v != "" {
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
@@ -110,7 +186,40 @@ func (in *Input) headers(h nats.Header) error {
 			return fmt.Errorf("%w: a header of %d bytes, at most %d are allowed", ErrMalformed, len(v), maxHeader)
 		}
 	}
+	if in.Kind == KindStart || in.Kind == KindEvent {
+		in.Headers = travelling(h)
+	}
 	return nil
+}
+
+// travelling returns the headers that travel with an instance. Anything else, and what is not well-formed, is dropped. A trace context in
+// the case of HTTP is accepted, because bridges pass headers on as they are.
+func travelling(h nats.Header) (out history.Headers) {
+	var names []string
+	for name := range h {
+		if own, declared := travellingName(name); history.IsDeclared(own) == declared && own != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names) // the same of them are dropped, whatever the order
+	for _, name := range names {
+		own, _ := travellingName(name)
+		out = out.With(own, h.Get(name))
+	}
+	return out
+}
+
+// travellingName returns the name of a header that travels, and whether it was declared by its prefix. own is empty for any other header.
+func travellingName(name string) (own string, declared bool) {
+	n := len(HeaderDeclared)
+	switch {
+	case len(name) > n && strings.EqualFold(name[:n], HeaderDeclared):
+		return strings.ToLower(name[n:]), true
+	case strings.EqualFold(name, history.HeaderTraceparent), strings.EqualFold(name, history.HeaderTracestate), strings.EqualFold(name, history.HeaderBaggage):
+		return strings.ToLower(name), false
+	default:
+		return "", false
+	}
 }
 
 // RepliesTo reports whether a reply may be sent to a subject. The sender of an input or a request names the subject, and
@@ -126,16 +235,29 @@ func safeReply(s string) bool {
 		!strings.ContainsAny(s, "*>") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
 }
 
-func (in *Input) body(h nats.Header, data []byte) (err error) {
+func (in incoming) body(h nats.Header, data []byte) (err error) {
 	in.Payload, err = payload(data, h.Get(HeaderContentType))
 	return err
 }
 
 // start decodes a start, alone or with an event.
-func (in *Input) start(h nats.Header, data []byte) error {
+func (in incoming) start(h nats.Header, data []byte) error {
 	in.Version = h.Get(HeaderOrchestrationVersion)
 	if err := checkVersion(in.Version); err != nil {
 		return err
+	}
+	attributes, err := history.ParseAttributes(h.Get(HeaderAttributes))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if len(attributes) > 0 {
+		in.Attrs = attributes.String()
+	}
+	if err := in.startOptions(h); err != nil {
+		return err
+	}
+	if in.Name == message.ImportName {
+		in.Reuse = history.ReuseReject
 	}
 	if of := h.Get(HeaderParent); of != "" && in.Sender == SenderOrchestrator {
 		parent, err := parseParent(of)
@@ -146,6 +268,16 @@ func (in *Input) start(h nats.Header, data []byte) error {
 		in.Parent = parent
 	}
 	event, split := h.Get(HeaderEvent), h.Get(HeaderSplit)
+	update := h.Get(HeaderUpdate)
+	if update != "" {
+		if event != "" {
+			return fmt.Errorf("%w: %s and %s", ErrMalformed, HeaderEvent, HeaderUpdate)
+		}
+		if err := in.update(h); err != nil {
+			return err
+		}
+		event = update
+	}
 	if event == "" {
 		if split != "" {
 			return fmt.Errorf("%w: %s without %s", ErrMalformed, HeaderSplit, HeaderEvent)
@@ -167,13 +299,13 @@ func (in *Input) start(h nats.Header, data []byte) error {
 	}
 	p, err := payload(data[n:], cmp.Or(h.Get(HeaderEventType), h.Get(HeaderContentType)))
 	if err == nil {
-		in.Event = &OutEvent{Name: event, Payload: p}
+		in.Event = &OutEvent{Name: event, Payload: p, Update: update != ""}
 	}
 	return err
 }
 
 // cancel decodes the requester and the reason. An unknown reason counts as none: that the instance ends is more important.
-func (in *Input) cancel(h nats.Header, data []byte) error {
+func (in incoming) cancel(h nats.Header, data []byte) error {
 	if in.Sender == SenderOrchestrator {
 		if in.Of = h.Get(HeaderOf); in.Of != "" {
 			if err := checkEffect(in.Of); err != nil {
@@ -199,6 +331,9 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
 	in.Text, in.Force = text.Cut(body.Text, maxText), body.Force && in.Kind == KindPurge
+	if in.Kind == KindOperate {
+		in.Operate = body.Operate
+	}
 	if body.By != "" { // on one line, because its children receive it in a header
 		in.By = text.Cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}
@@ -207,8 +342,8 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 
 // payload decodes a body, or a part of one.
 func payload(data []byte, typ string) (history.Payload, error) {
-	if len(data) > MaxPayload {
-		return history.Payload{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)
+	if err := checkSize(typ, len(data)); err != nil {
+		return history.Payload{}, err
 	}
 	if len(data) == 0 {
 		return history.Payload{}, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
@@ -14,17 +16,18 @@ import (
 
 // Limits of the other fields of an input, in bytes.
 const (
-	maxHeader  = 256
-	maxProblem = 512     // bytes of the text that reports why an input cannot be used
-	maxVersion = 100     // of an orchestration's version
-	maxEffect  = 100     // of an effect id
-	maxAbove   = 9 << 10 // of the ancestors with which a child is cancelled
-	maxHolds   = 8 << 10 // of the limits that ancestors hold; cut, because they only serve to detect deadlocks
-	maxText    = 8 << 10 // of a cancel; cut, because the cancellation is more important
+	maxHeader   = 256
+	maxProblem  = 512     // bytes of the text that reports why an input cannot be used
+	maxVersion  = 100     // of an orchestration's version
+	maxUpdateID = 200     // of an update
+	maxEffect   = 100     // of an effect id
+	maxAbove    = 9 << 10 // of the ancestors with which a child is cancelled
+	maxHolds    = 8 << 10 // of the limits that ancestors hold; cut, because they only serve to detect deadlocks
+	maxText     = 8 << 10 // of a cancel; cut, because the cancellation is more important
 )
 
 // check returns an error if the input may not be published.
-func (o *OutInput) check() error {
+func (o outgoing) check() error {
 	if err := CheckInstance(o.Instance); err != nil {
 		return err
 	}
@@ -32,7 +35,7 @@ func (o *OutInput) check() error {
 		return err
 	}
 	if o.Sender != SenderOrchestrator && (o.Parent != nil || o.Of != "" || o.Reason != 0) {
-		return fmt.Errorf("%w: a parent, and the start that a cancel concerns, are named by orchestrators only", ErrMalformed)
+		return fmt.Errorf("%w: a parent, and the start that a cancel or a request concerns, are named by orchestrators only", ErrMalformed)
 	}
 	for _, h := range [...]string{o.ID, o.Reply, o.By} {
 		if len(h) > maxHeader || strings.ContainsAny(h, "\r\n") {
@@ -42,11 +45,14 @@ func (o *OutInput) check() error {
 	switch o.Kind {
 	case KindStart:
 		return o.checkStart()
+	case KindUpdate:
+		if err := checkUpdateID(o.ID); err != nil {
+			return err
+		}
+		return o.checkPayload(o.Name, o.Payload)
 	case KindEvent:
 		return o.checkPayload(o.Name, o.Payload)
-	case KindPurge:
-		return nil
-	case KindCancel:
+	case KindCancel, KindPurge, KindOperate:
 		if o.Of == "" {
 			return nil
 		}
@@ -57,12 +63,17 @@ func (o *OutInput) check() error {
 }
 
 func checkKind(from Sender, k InputKind, name string) error {
-	if !from.sends(k) {
+	if !sends(from, k) {
 		return fmt.Errorf("%w: number %d on a subject that begins with %q", ErrUnknownKind, k, from)
 	}
 	switch k {
-	case KindStart, KindEvent:
+	case KindStart, KindEvent, KindUpdate:
 		return CheckName(name)
+	case KindOperate:
+		if _, ok := history.ParseVerb(name); !ok {
+			return fmt.Errorf("%w: operate %.*q", ErrUnknownKind, maxHeader, name)
+		}
+		return nil
 	case KindCancel, KindPurge, KindDone:
 		if name != "" {
 			return fmt.Errorf("%w: a %s has no name, this one has %q", ErrBadName, k, name)
@@ -73,12 +84,15 @@ func checkKind(from Sender, k InputKind, name string) error {
 	}
 }
 
-func (o *OutInput) checkStart() error {
+func (o outgoing) checkStart() error {
 	if err := o.checkPayload(o.Name, o.Payload); err != nil {
 		return err
 	}
 	if err := checkVersion(o.Version); err != nil {
 		return err
+	}
+	if _, err := history.ParseAttributes(o.Attrs); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if o.Parent != nil {
 		if err := checkParent(o.Parent); err != nil {
@@ -91,13 +105,18 @@ func (o *OutInput) checkStart() error {
 	if err := CheckName(o.Event.Name); err != nil {
 		return err
 	}
+	if o.Event.Update {
+		if err := checkUpdateID(o.ID); err != nil {
+			return err
+		}
+	}
 	return o.checkPayload(o.Event.Name, o.Event.Payload)
 }
 
 // checkPayload checks one payload of the input, which is for name.
-func (o *OutInput) checkPayload(name string, p history.Payload) error {
-	if n := len(p.Data); n > MaxPayload {
-		return fmt.Errorf("%w: %s %s of instance %s has %d bytes, at most %d are allowed", ErrTooLarge, o.Kind, name, o.Instance, n, MaxPayload)
+func (o outgoing) checkPayload(name string, p history.Payload) error {
+	if err := checkSize(p.Type, len(p.Data)); err != nil {
+		return fmt.Errorf("%s %s of instance %s: %w", o.Kind, name, o.Instance, err)
 	}
 	if p.Type == "" && len(p.Data) > 0 {
 		return fmt.Errorf("%w: a payload of %d bytes without a type, for %s of instance %s", ErrMalformed, len(p.Data), name, o.Instance)
@@ -105,11 +124,11 @@ func (o *OutInput) checkPayload(name string, p history.Payload) error {
 	return nil
 }
 
-func (o *OutInput) checkDone() error {
+func (o outgoing) checkDone() error {
 	if o.Done == nil {
 		return fmt.Errorf("%w: a done for instance %s without content", ErrMalformed, o.Instance)
 	}
-	if err := o.Done.check(); err != nil {
+	if err := checkDone(o.Done); err != nil {
 		return fmt.Errorf("%w, for instance %s", err, o.Instance)
 	}
 	return nil
@@ -129,6 +148,14 @@ func checkVersion(v string) error {
 	return nil
 }
 
+// checkUpdateID checks the id of an update that its sender has chosen. Ids that begin with # are made by Pawl.
+func checkUpdateID(id string) error {
+	if id == "" || len(id) > maxUpdateID || id[0] == '#' || strings.ContainsFunc(id, unicode.IsControl) || !utf8.ValidString(id) {
+		return fmt.Errorf("%w: update id %q, want 1 to %d bytes of text that do not begin with #", ErrMalformed, text.Cut(id, maxHeader), maxUpdateID)
+	}
+	return nil
+}
+
 // checkEffect checks an effect id: it has no spaces, so that headers can list them.
 func checkEffect(id string) error {
 	ok := id != "" && len(id) <= maxEffect
@@ -142,20 +169,24 @@ func checkEffect(id string) error {
 }
 
 // message encodes a checked input as headers and a body.
-func (o *OutInput) message() (nats.Header, []byte, error) {
+func (o outgoing) message() (nats.Header, []byte, error) {
 	h := headers{}
 	h.set(HeaderID, o.ID)
 	h.set(HeaderReply, o.Reply)
 	h.set(HeaderBy, o.By)
+	h.setAll(o.Headers)
+	if o.Deadline > 0 {
+		h.set(HeaderDeadline, o.Deadline.String())
+	}
 	switch o.Kind {
 	case KindStart:
 		return nats.Header(h), o.start(h), nil
-	case KindCancel, KindPurge:
+	case KindCancel, KindPurge, KindOperate:
 		body, err := o.cancel(h)
 		return nats.Header(h), body, err
 	case KindDone:
 		h.set(HeaderContentType, typeDone)
-		body, err := o.Done.encode()
+		body, err := encodeDone(o.Done)
 		return nats.Header(h), body, err
 	default:
 		h.set(HeaderContentType, o.Payload.Type)
@@ -172,8 +203,48 @@ func (h headers) set(key, value string) {
 	}
 }
 
-func (o *OutInput) start(h headers) []byte {
+// setAll sets headers that travel.
+func (h headers) setAll(all history.Headers) {
+	for name, value := range all.All() {
+		if name == history.HeaderStartSpan {
+			continue
+		}
+		if history.IsDeclared(name) {
+			name = HeaderDeclared + name
+		}
+		h.set(name, value)
+	}
+}
+
+// taskHeader returns the headers of a task; nil if there are none.
+func taskHeader(all history.Headers) nats.Header {
+	if all == "" {
+		return nil
+	}
+	h := headers{}
+	h.setAll(all)
+	h.set(headerSpan, all.StartSpan())
+	return nats.Header(h)
+}
+
+// headersOfTask returns the headers of a task's message.
+func headersOfTask(h nats.Header) history.Headers {
+	if len(h) == 0 {
+		return ""
+	}
+	return travelling(h).WithStartSpan(h.Get(headerSpan))
+}
+
+func (o outgoing) start(h headers) []byte {
 	h.set(HeaderOrchestrationVersion, o.Version)
+	h.set(HeaderAttributes, o.Attrs)
+	h.set(HeaderStartAt, o.StartAt)
+	if o.Timeout > 0 {
+		h.set(HeaderRunTimeout, o.Timeout.String())
+	}
+	if o.Reuse != history.ReuseIgnore {
+		h.set(HeaderReuse, o.Reuse.String())
+	}
 	if o.Parent != nil {
 		h.set(HeaderParent, parentText(o.Parent))
 		h.set(HeaderHolds, holdsText(o.Parent.HeldLimits))
@@ -182,7 +253,11 @@ func (o *OutInput) start(h headers) []byte {
 		h.set(HeaderContentType, o.Payload.Type)
 		return o.Payload.Data
 	}
-	h.set(HeaderEvent, o.Event.Name)
+	if o.Event.Update {
+		h.set(HeaderUpdate, o.Event.Name)
+	} else {
+		h.set(HeaderEvent, o.Event.Name)
+	}
 	in, event := o.Payload, o.Event.Payload
 	if len(in.Data) == 0 {
 		h.set(HeaderContentType, event.Type)
@@ -197,15 +272,15 @@ func (o *OutInput) start(h headers) []byte {
 	return append(append(body, in.Data...), event.Data...)
 }
 
-func (o *OutInput) cancel(h headers) ([]byte, error) {
+func (o outgoing) cancel(h headers) ([]byte, error) {
 	h.set(HeaderOf, o.Of)
 	if o.Reason != 0 {
 		h.set(HeaderReason, o.Reason.String())
 	}
-	if o.Text == "" && !o.Force {
+	if o.Text == "" && !o.Force && o.Operate == (Operate{}) {
 		return nil, nil
 	}
-	return json.Marshal(cancelBody{Text: text.Cut(o.Text, maxText), By: o.By, Force: o.Force})
+	return json.Marshal(cancelBody{Text: text.Cut(o.Text, maxText), By: o.By, Force: o.Force, Operate: o.Operate})
 }
 
 type cancelBody struct {
@@ -213,4 +288,8 @@ type cancelBody struct {
 	By   string `json:"by,omitempty"`
 	// Force is of a purge: also if the instance runs.
 	Force bool `json:"force,omitempty"`
+	Operate
 }
+
+// outgoing encodes an input.
+type outgoing struct{ *OutInput }

@@ -123,7 +123,8 @@ func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, err
 // PublishInputAsync makes one attempt and does not wait. done is called exactly once, from any goroutine (perhaps this
 // one), and must not block. Errors as of PublishInput, each about this attempt alone, and ErrBusy when 65,536 publishes are
 // outstanding.
-func (c *inputStream) PublishInputAsync(in OutInput, done func(seq uint64, err error)) {
+func (c *inputStream) PublishInputAsync(input OutInput, done func(seq uint64, err error)) {
+	in := outgoing{&input}
 	if err := in.check(); err != nil {
 		done(0, err)
 		return
@@ -133,7 +134,7 @@ func (c *inputStream) PublishInputAsync(in OutInput, done func(seq uint64, err e
 		done(0, fmt.Errorf("%w, for instance %s", err, in.Instance))
 		return
 	}
-	c.toInputs.publish(c.subj.input(in.Sender, in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
+	c.toInputs.publish(c.subj.inputOf(&input), header, body, func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 		} else {
@@ -148,7 +149,7 @@ func (c *inputStream) PublishInputAsync(in OutInput, done func(seq uint64, err e
 }
 
 // explain describes parts that are too large together, though each of them is not.
-func (o *OutInput) explain(err error) error {
+func (o outgoing) explain(err error) error {
 	if o.Event == nil {
 		return fmt.Errorf("%s of instance %s: %w", o.Kind, o.Instance, err)
 	}

@@ -30,7 +30,7 @@ func parent() *history.Parent {
 // asRead is the input that must be read of one that was published.
 func asRead(t *testing.T, o OutInput, pos history.Position) Input {
 	t.Helper()
-	_, body, err := o.message()
+	_, body, err := outgoing{&o}.message()
 	ok(t, err)
 	return Input{
 		Pos: pos, Size: len(body), Sender: o.Sender, Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
@@ -53,6 +53,7 @@ func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 		{Instance: "c", Kind: KindStart, Name: "ship", Payload: packed("in"), Version: "v1.2", Parent: parent(), ID: "m", By: "order-42"},
 		{Instance: "c", Kind: KindCancel, Of: "kq3vVYb2hA7rTn0cXw9dLw", Reason: cancel.ScopeEnded, By: "order-42", Text: "no longer needed"},
 		{Instance: "c", Kind: KindCancel, Of: "e"},
+		{Instance: "c", Kind: KindOperate, Name: "terminate", Of: "e", ID: "e"},
 		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Result: packed(largest)}},
 		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Failure: failure}, By: "c"},
 		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 1, Effect: "e"}},
@@ -113,11 +114,11 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 		input  history.Payload
 		event  *OutEvent
 	}{
-		{nats.Header{"Pawl-Event": {"paid"}}, `{"paid":3}`, history.Payload{}, &OutEvent{"paid", jsonOf(`{"paid":3}`)}},
+		{nats.Header{"Pawl-Event": {"paid"}}, `{"paid":3}`, history.Payload{}, &OutEvent{Name: "paid", Payload: jsonOf(`{"paid":3}`)}},
 		{nats.Header{"Pawl-Event": {"paid"}}, "", history.Payload{}, &OutEvent{Name: "paid"}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &OutEvent{"paid", jsonOf(`3`)}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &OutEvent{"paid", history.Payload{Type: "text/plain", Data: []byte("yes")}}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &OutEvent{"paid", packed("\x03")}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &OutEvent{Name: "paid", Payload: jsonOf(`3`)}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &OutEvent{Name: "paid", Payload: history.Payload{Type: "text/plain", Data: []byte("yes")}}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &OutEvent{Name: "paid", Payload: packed("\x03")}},
 		{nats.Header{}, "1", jsonOf("1"), nil},
 	} {
 		m := nats.NewMsg("pawl.default.in.0.to.t-1.start.tenant")
@@ -142,7 +143,7 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("x", MaxPayload+1)
-	newer := wire.Encode((&Done{Scheduled: 1, Effect: "e"}).fields)
+	newer := wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e"}))
 	newer[1] = 2
 	for _, k := range []struct {
 		subject, header, value, body string
@@ -169,9 +170,9 @@ func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 		{subject: "cancel", body: long, want: ErrTooLarge},
 		{subject: "done", want: ErrMalformed},
 		{subject: "done", body: `{"scheduled":1}`, want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode((&Done{Effect: "e"}).fields)), want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode((&Done{Scheduled: 1}).fields)), want: ErrMalformed},
-		{subject: "done", body: string(wire.Encode((&Done{Scheduled: 1, Effect: "e", Result: packed(long)}).fields)), want: ErrTooLarge},
+		{subject: "done", body: string(wire.Encode(doneFields(&Done{Effect: "e"}))), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode(doneFields(&Done{Scheduled: 1}))), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e", Result: packed(long)}))), want: ErrTooLarge},
 		{subject: "done", body: long + long, want: ErrTooLarge},
 		{subject: "done", body: string(newer), want: ErrNewer},
 		{subject: "done.x", want: ErrBadName},
@@ -216,8 +217,8 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("ü", maxText)
 	read := func(o OutInput) Input {
-		ok(t, o.check())
-		h, body, err := o.message()
+		ok(t, outgoing{&o}.check())
+		h, body, err := outgoing{&o}.message()
 		ok(t, err)
 		m := nats.NewMsg(root + "in.0.own.a.cancel")
 		m.Header, m.Data = h, body
@@ -285,7 +286,7 @@ func TestSubjectsOfInstancesAreReversibleAndDistinct(t *testing.T) {
 		id, other := instanceIDs().Draw(t, "id"), rapid.OneOf(instanceIDs(), rapid.SampledFrom([]string{"a.event.b", "a,b", "a.b", "a"})).Draw(t, "other")
 		subject := root.input(SenderClient, id, KindEvent, "x.y")
 		var in Input
-		err := in.read(&nats.Msg{Subject: strings.Replace(subject, "default.", "default.in.7.", 1)}, "pawl.default.")
+		err := (incoming{&in}).read(&nats.Msg{Subject: strings.Replace(subject, "default.", "default.in.7.", 1)}, "pawl.default.")
 		if err != nil || in.Instance != id || in.Kind != KindEvent || in.Name != "x.y" {
 			t.Fatalf("%s: %+v %v", subject, in, err)
 		}

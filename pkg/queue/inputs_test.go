@@ -172,10 +172,10 @@ func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
 		c.toInputs.publish(c.subj.root+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
 		return get(t, done, subject)
 	}
-	for _, subject := range []string{"to.a.start.tenant", "to.a.event.x.y", "to.a.cancel", "to.a.purge", "own.a.start.x", "own.a.event.x", "own.a.cancel", "own.a.done"} {
+	for _, subject := range []string{"to.a.start.tenant", "to.a.event.x.y", "to.a.cancel", "to.a.purge", "to.a.operate.pause", "own.a.start.x", "own.a.event.x", "own.a.cancel", "own.a.purge", "own.a.operate.pause", "own.a.done"} {
 		ok(t, publish(subject))
 	}
-	for _, subject := range []string{"to.a.pause", "to.a.start", "to.a.cancel.now", "to.a.done", "own.a.done.x", "own.a.purge"} {
+	for _, subject := range []string{"to.a.pause", "to.a.start", "to.a.cancel.now", "to.a.done", "own.a.done.x", "own.a.update.x"} {
 		if err := publish(subject); !errors.Is(err, ErrNoStream) {
 			t.Errorf("%s: %v", subject, err)
 		}

@@ -16,38 +16,8 @@ const (
 	// WatchTTL is how long changes are published after a Watching.
 	WatchTTL = 15 * time.Second
 
-	liveTime      = "2006-01-02T15:04:05.000Z"
 	outcomeServed = 16 // requests for outcomes that a process serves at a time
 )
-
-// Change reports what a commit has changed of an instance. It may be lost or forged: it is a reason to read the instance
-// again.
-type Change struct {
-	Instance      string `json:"instance"`
-	Orchestration string `json:"orchestration,omitempty"`
-	Status        string `json:"status"`        // pending, running, completed, failed, cancelled, purged
-	Was           string `json:"was,omitempty"` // the status before; left out: the same, or there was no instance
-	Execution     uint64 `json:"execution,omitempty"`
-	Events        uint64 `json:"events,omitempty"`  // of the execution's history
-	Stalled       string `json:"stalled,omitempty"` // why the instance cannot continue
-	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
-}
-
-// Outcome is how an instance ended, or its current status.
-type Outcome struct {
-	Instance      string          `json:"instance"`
-	Orchestration string          `json:"orchestration,omitempty"` // not in the reply to a request
-	Status        string          `json:"status"`                  // completed, failed, cancelled; in a reply also running, not-found, and unavailable: repeat the request
-	Execution     uint64          `json:"execution,omitempty"`
-	Result        json.RawMessage `json:"result,omitempty"`  // of another content type than JSON: a string in base64
-	Omitted       bool            `json:"omitted,omitempty"` // the result does not fit into a message of this server
-	Error         string          `json:"error,omitempty"`
-	Code          string          `json:"code,omitempty"` // of the failure
-	At            string          `json:"at,omitempty"`
-}
-
-// LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
-func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
 
 // PublishChange publishes a change to watchers. The error need not be handled.
 func (c *signals) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }

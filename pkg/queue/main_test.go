@@ -110,7 +110,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 // eventually polls until ok, for what can only be seen from outside.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	poll.Until(t, 20*time.Second, what, ok)
+	poll.Until(t, 60*time.Second, what, ok)
 }
 
 func event(instance, name, json string) OutInput {

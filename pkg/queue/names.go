@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Limits of names and sizes.
@@ -18,11 +20,25 @@ const (
 
 	// maxEnvelope bounds a message without its payloads: headers, names, and the fields of a failure.
 	maxEnvelope = 64 << 10
+	// maxSealing is by how much a sealed payload may be longer: by its head, and the message and the stack of a failure.
+	maxSealing = 32 << 10
 	// maxInput and maxTask bound a message of each stream with its headers, in bytes. The NATS server has a limit of its own
 	// (max_payload, 1 MiB unless configured otherwise), which may be lower.
 	maxInput = 2*MaxPayload + maxEnvelope // a start and its event, or the end of a child
 	maxTask  = MaxPayload + maxEnvelope
 )
+
+// checkSize returns ErrTooLarge for a payload over the limit.
+func checkSize(contentType string, n int) error {
+	limit := MaxPayload
+	if contentType == history.TypeSealed {
+		limit += maxSealing
+	}
+	if n > limit {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, n, limit)
+	}
+	return nil
+}
 
 // CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to 200 characters of the alphabet
 // [A-Za-z0-9_:@=+~%.-] and neither begins nor ends with a dot.
@@ -62,6 +78,26 @@ func checkQueue(name string) error {
 		}
 	}
 	return nil
+}
+
+// Names on the subjects of starts that are requests of operators: of a batch, and of an imported instance.
+const (
+	verbBatch  = "batch"
+	verbImport = "import"
+	// verbRestart begins the name on the subject of a start that terminates the instance with its id.
+	verbRestart = "restart."
+)
+
+// operatorStart returns the verb of such a start; "" for any other.
+func operatorStart(name string) string {
+	switch name {
+	case message.BatchName:
+		return verbBatch
+	case message.ImportName:
+		return verbImport
+	default:
+		return ""
+	}
 }
 
 // maxSubject is longer than the longest subject of Pawl, and less than the server's limit: it closes, permanently, a
@@ -119,13 +155,24 @@ type subjects struct{ root string } // "pawl.<ns>."
 func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} }
 
 // input returns the subject of an input. Clients and orchestrators have a prefix each, so that permissions can distinguish
-// them.
+// them. A client starts a batch, and imports an instance, on a subject of operators, because it does what they may do.
 func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
+	if verb := operatorStart(name); from == SenderClient && k == KindStart && verb != "" {
+		k, name = KindOperate, verb
+	}
 	subject := s.root + from.String() + "." + instanceToken(instance) + "." + k.String()
 	if name != "" {
 		subject += "." + name
 	}
 	return subject
+}
+
+// inputOf builds the subject of an input to be published. A client terminates an instance by a start on a subject of operators.
+func (s subjects) inputOf(in *OutInput) string {
+	if in.Sender == SenderClient && in.Kind == KindStart && in.Reuse == history.ReuseTerminate {
+		return s.input(in.Sender, in.Instance, KindOperate, verbRestart+in.Name)
+	}
+	return s.input(in.Sender, in.Instance, in.Kind, in.Name)
 }
 
 // source and transform define how the stream stores inputs: source matches all inputs, and its second wildcard is the
@@ -137,10 +184,10 @@ func (s subjects) source() string { return s.root + "*.*.>" }
 func (s subjects) inputs() []string {
 	var all []string
 	for _, from := range [...]Sender{SenderClient, SenderOrchestrator} {
-		for k := KindStart; k <= KindDone; k++ {
+		for _, k := range inputKinds() {
 			switch {
-			case !from.sends(k):
-			case k == KindStart, k == KindEvent:
+			case !sends(from, k):
+			case k == KindStart, k == KindEvent, k == KindUpdate, k == KindOperate:
 				all = append(all, s.input(from, "*", k, ">"))
 			default:
 				all = append(all, s.input(from, "*", k, ""))
@@ -168,7 +215,26 @@ func (s subjects) notice() string          { return s.root + "notice" }
 func (s subjects) owner(p int) string      { return s.root + "owner." + strconv.Itoa(p) }
 func (s subjects) ownerAll() string        { return s.root + "owner.*" }
 func (s subjects) workers() string         { return s.root + "workers" }
-func (s subjects) watch() string           { return s.root + "watch" }
+func (s subjects) drain() string           { return s.root + "drain" }
+func (s subjects) turn(at string) string   { return s.root + "turn." + at }
+
+// code is the subject on which a member that has an orchestration is looked for: a version of it, or, with newest, any.
+func (s subjects) code(name, version string, newest bool) string {
+	token := "any"
+	if !newest {
+		token = "v" + queueToken(version)
+	}
+	return s.root + "code." + queueToken(name) + "." + token
+}
+
+func (s subjects) watch() string { return s.root + "watch" }
+
+// object matches a part of the objects of a writer; objectPart is that of one whose name has its writer in front.
+func (s subjects) object(writer, part string) string {
+	return s.root + "object." + writer + ".*." + part
+}
+func (s subjects) objectPart(name, part string) string { return s.root + "object." + name + "." + part }
+func (s subjects) removing(name string) string         { return s.root + "removing." + name }
 
 // change, ended and result are of an instance; docs/http-api.md has their content.
 func (s subjects) change(instance string) string { return s.root + "change." + instanceToken(instance) }
@@ -182,21 +248,23 @@ func queueToken(queue string) string { return strings.ReplaceAll(queue, ".", "="
 func inputsStream(ns string) string { return "PAWL-" + ns + "-INPUTS" }
 func tasksStream(ns string) string  { return "PAWL-" + ns + "-TASKS" }
 
+func objectsStream(ns string) string { return "PAWL-" + ns + "-OBJECTS" }
+
 // LevelGlobal is the level of the policy for all actions that have none, nor one of their group.
 const LevelGlobal = "global"
 
-// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action: or group: with a name.
+// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action:, group: or pause: with a name.
 func CheckLevel(level string) error {
 	kind, name, _ := strings.Cut(level, ":")
 	switch {
 	case level == LevelGlobal:
 		return nil
-	case kind == "action", kind == "group":
+	case kind == "action", kind == "group", kind == "pause":
 		if err := CheckName(name); err != nil {
 			return fmt.Errorf("level %.*q: %w", maxHeader, level, err)
 		}
 		return nil
 	default:
-		return fmt.Errorf("%w: level %.*q, want action:NAME, group:NAME or %s", ErrBadName, maxHeader, level, LevelGlobal)
+		return fmt.Errorf("%w: level %.*q, want action:NAME, group:NAME, pause:NAME or %s", ErrBadName, maxHeader, level, LevelGlobal)
 	}
 }

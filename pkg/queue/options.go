@@ -31,6 +31,8 @@ type Options struct {
 	Replicas       int   // of both streams, when Open creates them; default 1
 	InputsMaxBytes int64 // size limit of INPUTS, set by Open; default 1 GiB; NATS reserves it
 
+	ObjectsMaxBytes int64 // size limit of OBJECTS, set by EnsureObjects; default none; NATS reserves it
+
 	// AckWait is the time in which a worker must claim a delivered task before it is
 	// delivered again; default 10 s. It must not exceed the lease TTL. Tasks delivered to a worker that is then
 	// disconnected wait for so long.
@@ -42,6 +44,8 @@ type Options struct {
 
 	// PublishTimeout is the maximum wait for an acknowledgement; default 3 s.
 	PublishTimeout time.Duration
+
+	Local *Local // to the other role in this process; default: none
 
 	Logger *slog.Logger     // default: discard
 	Outage *outage.Reporter // of the process; default: one of the Conn's own
@@ -69,9 +73,9 @@ func (o Options) check() error {
 	if o.Partitions < 0 || o.Partitions > MaxPartitions {
 		return fmt.Errorf("queue: %d partitions, want 1 to %d", o.Partitions, MaxPartitions)
 	}
-	if o.Replicas < 1 || o.InputsMaxBytes < 0 || o.AckWait < 0 || o.PublishTimeout < 0 {
-		return fmt.Errorf("queue: negative option (replicas %d, inputs max bytes %d, ack wait %s, publish timeout %s)",
-			o.Replicas, o.InputsMaxBytes, o.AckWait, o.PublishTimeout)
+	if o.Replicas < 1 || o.InputsMaxBytes < 0 || o.ObjectsMaxBytes < 0 || o.AckWait < 0 || o.PublishTimeout < 0 {
+		return fmt.Errorf("queue: negative option (replicas %d, inputs max bytes %d, objects max bytes %d, ack wait %s, publish timeout %s)",
+			o.Replicas, o.InputsMaxBytes, o.ObjectsMaxBytes, o.AckWait, o.PublishTimeout)
 	}
 	return CheckReplyPrefixes(o.ReplyPrefixes)
 }

@@ -71,8 +71,11 @@ func (v *violations) next() *PermissionError {
 	}
 }
 
-func (v *violations) inbox() string {
-	if p := v.nc.Opts.InboxPrefix; p != "" {
+func (v *violations) inbox() string { return inboxPrefix(v.nc) }
+
+// inboxPrefix is what the inboxes of a connection begin with.
+func inboxPrefix(nc *nats.Conn) string {
+	if p := nc.Opts.InboxPrefix; p != "" {
 		return p + "."
 	}
 	return nats.InboxPrefix

@@ -238,7 +238,7 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 		p.returnTask(&Delivery{reply: m.Reply, nc: p.c.nc})
 		return
 	}
-	d := p.open(m.Reply, m.Data)
+	d := p.open(m.Reply, m.Header, m.Data)
 	if d == nil {
 		p.Want(1)
 		p.Next()
@@ -257,10 +257,11 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 }
 
 // open decodes a task. It returns nil if the task cannot be read, and has been removed or returned.
-func (p *Puller) open(reply string, data []byte) *Delivery {
+func (p *Puller) open(reply string, header nats.Header, data []byte) *Delivery {
 	d := &Delivery{reply: reply, nc: p.c.nc}
 	var err error
 	d.Task, err = DecodeTask(data)
+	d.Task.Headers = headersOfTask(header)
 	if err == nil && d.Task.Queue != p.queue {
 		err = fmt.Errorf("%w: activity %s of %s was scheduled for queue %q", ErrForged, d.Task.Name, d.Task.Instance, d.Task.Queue)
 	}
@@ -291,7 +292,7 @@ func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {
 			if !more {
 				return all, nil
 			}
-			if d := p.open(m.Reply(), m.Data()); d != nil {
+			if d := p.open(m.Reply(), m.Headers(), m.Data()); d != nil {
 				all = append(all, d)
 			}
 		case <-ctx.Done(): // what arrives later is delivered again after AckWait

@@ -161,6 +161,27 @@ func (c *requests) ServeWorkers(fn func() []byte) (*Subscription, error) {
 	})
 }
 
+// ServeDrain calls fn for each request to drain a worker of the namespace, until Stop; fn reports whether the name is its own. It must not
+// block.
+func (c *requests) ServeDrain(fn func(worker string) bool) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.drain(), func(m *nats.Msg) {
+		if c.RepliesTo(m.Reply) && fn(string(m.Data)) {
+			c.reply(m, []byte("+OK"))
+		}
+	})
+}
+
+// RequestDrain requests that a worker takes no more tasks. The error is that of ctx while no worker of that name answers, or
+// ErrDisconnected, or ErrPermission.
+func (c *requests) RequestDrain(ctx context.Context, worker string) error {
+	if !c.nc.IsConnected() {
+		return ErrDisconnected
+	}
+	ctx, settle := c.whileAllowed(ctx, c.subj.drain())
+	_, err := c.nc.RequestWithContext(ctx, c.subj.drain(), []byte(worker))
+	return settle(err)
+}
+
 // RequestWorkers sends a request to all workers of the namespace and calls fn for every reply that arrives within wait, in order.
 // The number of workers is not known: a slower one is missing. If there is none, it returns at once. The error is
 // ErrDisconnected, ErrPermission, or the cause of ctx.

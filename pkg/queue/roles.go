@@ -1,6 +1,10 @@
 package queue
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/pawlcodec"
+)
 
 // Role is the purpose of a NATS user. Each role has the permissions of PermissionsOf, and an inbox prefix of its own, so
 // that it cannot read the replies to others.
@@ -12,7 +16,7 @@ const (
 	RoleWorker       Role = "worker"
 	RoleClient       Role = "client"   // starts, sends, cancels, awaits, reads
 	RoleEvents       Role = "events"   // sends events, and nothing else
-	RoleOperator     Role = "operator" // a client that also purges, clears queues, changes policies and lists workers
+	RoleOperator     Role = "operator" // a client that also purges, pauses, terminates, rewinds and retries, clears queues, changes policies, lists and drains workers
 )
 
 // Roles lists them.
@@ -41,10 +45,10 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 	case RoleClient:
 		p = s.client(namespace)
 	case RoleEvents:
-		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">")}}
+		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">"), s.object(pawlcodec.ByClient, "*")}}
 	case RoleOperator:
 		p = s.client(namespace)
-		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.requestAll(AccessAdmin), s.workers())
+		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.input(SenderClient, "*", KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain())
 	default:
 		return p, false
 	}
@@ -61,15 +65,18 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 	p := Permissions{
 		Publish: []string{
 			s.input(SenderOrchestrator, "*", KindStart, ">"), s.input(SenderOrchestrator, "*", KindEvent, ">"),
-			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""),
+			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""), s.input(SenderOrchestrator, "*", KindPurge, ""),
+			s.input(SenderOrchestrator, "*", KindOperate, ">"),
 			s.taskAll(), s.hint("*"), s.limitAll(), s.notice(), s.ownerAll(), s.workers(),
 			s.change("*"), s.ended("*"),
 			s.requestAll(AccessRead), s.watch(), // for the HTTP API
+			s.turn("*"), s.codeAll(), // to members that have code
 			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // of a stream that lost its leader: see TasksWatch
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
 		Subscribe: []string{
 			s.doorbellAll(), s.root + "request.*.*", s.limitAll(), s.notice(), s.ownerAll(), s.watch(), s.result("*"),
+			s.turn("*"), s.codeAll(),
 			s.change("*"), // for the HTTP API
 		},
 	}
@@ -78,6 +85,10 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 			p.Publish = append(p.Publish, js(call+stream))
 		}
 	}
+	for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.PURGE."} {
+		p.Publish = append(p.Publish, js(call+objectsStream(ns)))
+	}
+	p.Publish = append(append(p.Publish, s.objects(ns, pawlcodec.ByOrchestrator)...), s.removing("*.*"), js("DIRECT.GET."+objectsStream(ns)+"."+s.removing("*.*")))
 	for _, to := range []Role{RoleClient, RoleOperator, RoleOrchestrator} { // the replies
 		p.Publish = append(p.Publish, inbox(to)+".>")
 	}
@@ -87,28 +98,35 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 	tasks := tasksStream(ns)
 	return Permissions{
-		Publish: []string{
-			js("STREAM.INFO." + inputsStream(ns)), js("STREAM.INFO." + tasks),
-			js("CONSUMER.CREATE." + tasks + ".>"), js("CONSUMER.INFO." + tasks + ".*"), js("CONSUMER.MSG.NEXT." + tasks + ".*"), "$JS.ACK." + tasks + ".>",
-			s.doorbellAll(), inbox(RoleOperator) + ".>", inbox(RoleOrchestrator) + ".>", // which request the list of workers
-		},
-		Subscribe: []string{s.hint("*"), s.workers()},
+		Publish: append(s.objects(ns, pawlcodec.ByWorker),
+			js("STREAM.INFO."+inputsStream(ns)), js("STREAM.INFO."+tasks),
+			js("CONSUMER.CREATE."+tasks+".>"), js("CONSUMER.INFO."+tasks+".*"), js("CONSUMER.MSG.NEXT."+tasks+".*"), "$JS.ACK."+tasks+".>",
+			s.doorbellAll(), inbox(RoleOperator)+".>", inbox(RoleOrchestrator)+".>", // which request the list of workers
+		),
+		Subscribe: []string{s.hint("*"), s.workers(), s.drain()},
 	}
 }
 
 func (s subjects) client(ns string) Permissions {
 	return Permissions{
-		Publish: []string{
-			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindCancel, ""),
-			s.requestAll(AccessRead), js("STREAM.INFO." + inputsStream(ns)), // for the number of partitions
+		Publish: append(s.objects(ns, pawlcodec.ByClient),
+			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindUpdate, ">"),
+			s.input(SenderClient, "*", KindCancel, ""),
+			s.requestAll(AccessRead), js("STREAM.INFO."+inputsStream(ns)), // for the number of partitions
 			s.watch(), s.result("*"),
-		},
+		),
 		Subscribe: []string{s.ownerAll(), s.change("*"), s.ended("*")},
 	}
+}
+
+// objects are the subjects on which a writer of objects writes its own, and reads those whose names it has.
+func (s subjects) objects(ns, writer string) []string {
+	return []string{s.object(writer, "*"), js("DIRECT.GET." + objectsStream(ns) + "." + s.root + "object.>")}
 }
 
 func (s subjects) requestAll(a Access) string { return s.root + "request.*." + a.String() }
 func (s subjects) doorbellAll() string        { return s.root + "doorbell.*" }
 func (s subjects) limitAll() string           { return s.root + "limit.*" }
+func (s subjects) codeAll() string            { return s.root + "code.*.*" }
 
 func js(call string) string { return "$JS.API." + call }

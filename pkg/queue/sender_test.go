@@ -14,7 +14,7 @@ import (
 func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root
-	end := wire.Encode((&Done{Scheduled: 1, Effect: "e"}).fields)
+	end := wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e"}))
 	family := nats.Header{HeaderParent: {parentText(parent())}, HeaderHolds: {"charge=t1"}, HeaderOf: {"e"}, HeaderReason: {"scope-ended"}}
 	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e 1 -"}, HeaderOf: {"an effect"}}
 	for _, k := range []struct {
@@ -30,7 +30,20 @@ func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 		{subject: "own.a.cancel", header: broken, problem: true},
 		{subject: "own.a.done", body: end, believed: true},
 		{subject: "own.a.event.x"},
-		{subject: "own.a.purge", problem: true},
+		{subject: "own.a.purge", header: family, believed: true},
+		{subject: "own.a.operate.pause"},
+		{subject: "own.a.update.x", problem: true},
+		{subject: "own.a.start.pawl.batch"},
+		{subject: "to.a.operate.batch"},
+		{subject: "to.a.start.pawl.batch", problem: true},
+		{subject: "own.a.operate.batch", problem: true},
+		{subject: "to.a.operate.restart.x"},
+		{subject: "to.a.operate.restart.x", header: nats.Header{HeaderReuse: {"reject"}}, problem: true},
+		{subject: "to.a.operate.restart.pawl.batch", problem: true},
+		{subject: "to.a.start.x", header: nats.Header{HeaderReuse: {"terminate-existing"}}, problem: true},
+		{subject: "own.a.operate.restart.x", problem: true},
+		{subject: "to.a.operate.pause"},
+		{subject: "to.a.operate.destroy", problem: true},
 		{subject: "to.a.start.x", header: family},
 		{subject: "to.a.start.x", header: broken},
 		{subject: "to.a.cancel", header: family},

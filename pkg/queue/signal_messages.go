@@ -5,30 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/internal/wire"
-	"github.com/pawlrun/pawl/pkg/cancel"
 )
-
-// Doorbell reports that an activity has ended and that its completion is in an inbox that was empty before.
-type Doorbell struct {
-	Instance string
-	Effect   string // effect id of the activity
-	Element  []byte // the element as it was pushed; nil if it is larger than history.MaxRung
-	Proof    string // made by Redis: see Tenure.Proves of package store
-}
-
-// Hint reports that a lease of the worker was deleted. The worker renews at once; only the result of the renewal cancels.
-//
-// A hint with a Token is a question: whether the worker has the claim with that token. A claim that it does not have, it
-// acknowledges again or releases; only the script's comparison of the token decides.
-type Hint struct {
-	Instance            string
-	Execution, Activity uint64
-	Effect              string
-	Reason              cancel.Reason
-	By, Text            string
-	At                  int64 // Unix milliseconds
-	Token               string
-}
 
 // NoticeKind is the subject of a Notice.
 type NoticeKind uint8

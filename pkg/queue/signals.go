@@ -14,16 +14,20 @@ import (
 const maxMessage = 256 << 10
 
 // SendDoorbells notifies the owner of a partition that inboxes have become non-empty. The error means that the message was not sent.
-// It need not be handled: the owner finds the inboxes two seconds later.
+// It need not be handled: the owner finds the inboxes two seconds later. The bells belong to the receiver.
 func (c *signals) SendDoorbells(partition int, bells []Doorbell) error {
+	if c.opts.Local.ring(c.opts.Namespace, partition, bells) {
+		return nil
+	}
 	return inParts(bells, func(b Doorbell) int { return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16 }, func(part []Doorbell) error {
 		return c.send(c.subj.doorbell(partition), encodeList(part, wireDoorbell))
 	})
 }
 
 // OnDoorbells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof counts.
+// Those of workers in this process come on their goroutines.
 func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription, error) {
-	return subscribe(c.nc, c.subj.doorbell(partition), func(m *nats.Msg) {
+	s, err := subscribe(c.nc, c.subj.doorbell(partition), func(m *nats.Msg) {
 		bells, err := decodeList("doorbell", m.Data, wireDoorbell)
 		for _, b := range bells {
 			if err == nil {
@@ -36,6 +40,10 @@ func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription
 		}
 		fn(bells)
 	})
+	if err == nil {
+		s.before = c.opts.Local.serveDoorbells(c.opts.Namespace, partition, fn)
+	}
+	return s, err
 }
 
 // SendHints notifies a worker that leases of it were deleted, or requests whether it has them. The error need not be

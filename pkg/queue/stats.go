@@ -1,6 +1,8 @@
 package queue
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // Stats are counts since the Conn was opened. Package promx exports them to Prometheus.
 type Stats struct {

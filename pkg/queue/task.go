@@ -19,7 +19,7 @@ import (
 // A task may be forged. Its effect id covers everything that a worker acts on, and the lease has the effect id of the
 // scheduled activity. So a task whose content does not match its effect id, or that was delivered by another queue, is
 // dropped when it is read (ErrForged), and the claim of any other is rejected unless that very content was scheduled.
-// Neither ScheduledAt, which only appears in traces, nor MaxClaims is covered: with another MaxClaims an activity whose
+// None of Headers and ScheduledAt, which only appear in traces and interceptors, and MaxClaims is covered: with another MaxClaims an activity whose
 // workers die may be claimed more often than its owner allows, until the owner reconciles its lease.
 type Task struct {
 	Instance    string
@@ -31,9 +31,10 @@ type Task struct {
 	Queue       string
 	Attempt     uint32 // of the author's Retry, from 1
 	Payload     history.Payload
-	ScheduledAt int64  // Unix milliseconds
-	MaxClaims   uint32 // maximum number of claims; 0: no limit
-	CallKey     string // the same for all attempts of a call; empty: the effect id
+	ScheduledAt int64           // Unix milliseconds
+	MaxClaims   uint32          // maximum number of claims; 0: no limit
+	CallKey     string          // the same for all attempts of a call; empty: the effect id
+	Headers     history.Headers // of the start of the instance; in the headers of the message
 }
 
 func (t *Task) fields(c *wire.Codec) {
@@ -88,7 +89,7 @@ func (c *taskStream) PublishTask(t Task, done func(error)) {
 		done(err)
 		return
 	}
-	c.toTasks.publish(c.subj.task(t.Queue), nil, t.Encode(), func(seq uint64, err error) {
+	c.toTasks.publish(c.subj.task(t.Queue), taskHeader(t.Headers), t.Encode(), func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 			if errors.Is(err, ErrNoStream) {

@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
@@ -17,17 +19,32 @@ const (
 	maxBackoff = time.Second
 )
 
-// completionEvent returns the event for the inbox. Its time is that of the inbox element; the binding has checked its size.
+// completionEvent returns the event for the inbox. Its time is that of the inbox element. nil: a large result cannot be stored, and the
+// worker does not hold the lease any more.
 func (t *task) completionEvent(result history.Payload, failure *history.Failure) history.Event {
-	if failure == nil {
-		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: result, Worker: t.w.cfg.Name, Claims: t.claims}
+	if most := t.w.cfg.Codec.MaxPayload(); failure == nil && len(result.Data) > most && result.Type != history.TypeSealed {
+		failure = &history.Failure{
+			Code: history.CodeTooLarge, Permanent: true,
+			Message: fmt.Sprintf("the result of activity %s has %d bytes, and the limit is %d", t.task.Name, len(result.Data), most),
+		}
 	}
-	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *failure, Worker: t.w.cfg.Name, Claims: t.claims}
+	if failure == nil {
+		sealed, o := t.w.cfg.Codec.SealStored(pawlcodec.ByWorker, result)
+		if o != nil && !t.store(*o) {
+			return nil
+		}
+		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: sealed, Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
+	}
+	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *t.w.cfg.Codec.SealFailure(nil, failure), Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
 }
 
 // complete sends the ack of the lease, with the completion.
 func (t *task) complete(result history.Payload, failure *history.Failure) {
 	e := t.completionEvent(result, failure)
+	if e == nil {
+		t.end(t.count.lost)
+		return
+	}
 	body, err := history.Encode(e)
 	if err != nil { // cannot happen; the lease expires, and the activity runs again
 		t.w.log.Error("completion not encoded", "activity", t.task.Name, "of", t.ref.String(), "error", err)

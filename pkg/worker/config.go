@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -58,6 +59,15 @@ type Config struct {
 
 	// ReplyPrefixes are the allowed prefixes of reply subjects; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
+
+	// Interceptors are around every activity; the first is the outermost. See Interceptor.
+	Interceptors []Interceptor
+
+	// Codec opens the inputs of activities and seals their results: see package pawlcodec; default: none.
+	Codec *pawlcodec.Codec
+
+	// Local takes tasks from an orchestrator of this process, with the same Local, without NATS; default: none. See queue.Local.
+	Local *queue.Local
 
 	Logger  *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none

@@ -90,6 +90,7 @@ func (l *abandonedLog) add(log *slog.Logger, t *task) {
 		l.pending = nil
 		l.mu.Unlock()
 		stacks := stacksOf(now)
+		now[0].w.tasks.keepStacks(now, stacks)
 		for _, t := range now {
 			log.Error("activity abandoned, context ignored",
 				"activity", t.task.Name, "of", t.ref.String(), "grace", t.grace.period, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])

@@ -163,7 +163,7 @@ func (o *owner) inbox(t queue.Task) []history.Event {
 
 func (o *owner) until(what string, ok func() bool) {
 	o.Helper()
-	poll.Until(o, 20*time.Second, what, ok)
+	poll.Until(o, 60*time.Second, what, ok)
 }
 
 // completed waits for the one completion of an activity.

@@ -24,6 +24,10 @@ type intake struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	slots     freeSlots
+	stopLocal func()
+	once      sync.Once // stop
+
 	gone      atomic.Int32  // consecutive claims whose lease was gone
 	sweepSoon chan struct{} // wakes the sweeper
 
@@ -41,17 +45,23 @@ func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
 	return q, nil
 }
 
-func (q *intake) start(slots int) {
-	q.puller.Want(slots)
+func (q *intake) start(n int) {
+	q.puller.Want(q.slots.divide(n, q.w.cfg.Local != nil))
+	q.stopLocal = q.w.conn.ServeLocal(q.name, q.reserve)
 	q.wg.Go(q.run)
 	q.wg.Go(q.sweeper)
 }
 
 // stop stops taking tasks and waits. Delivered tasks that were not taken return to the queue.
 func (q *intake) stop() {
-	q.cancel()
-	q.wg.Wait()
-	q.puller.Stop()
+	q.once.Do(func() {
+		if q.stopLocal != nil {
+			q.stopLocal()
+		}
+		q.cancel()
+		q.wg.Wait()
+		q.puller.Stop()
+	})
 }
 
 func (q *intake) run() {
@@ -60,6 +70,7 @@ func (q *intake) run() {
 		case <-q.ctx.Done():
 			return
 		case d := <-q.puller.Tasks():
+			q.puller.Want(q.slots.delivered())
 			q.take(d)
 		}
 	}
@@ -72,12 +83,19 @@ func (q *intake) take(d *queue.Delivery) {
 		q.returnUnregistered(d)
 		return
 	}
+	if err := q.w.cfg.Codec.CanOpen(d.Task.Payload); err != nil {
+		q.returnSealed(d, err)
+		return
+	}
 	if q.w.nodes.impaired.Load() && q.w.nodes.silent(q.w.conn.PartitionOf(d.Task.Instance)) {
 		q.returnTask(d)
 		q.freeSlot()
 		return
 	}
-	newTask(q, d, a).sendClaim()
+	t := newTask(q, d.Task, a)
+	t.message = d
+	q.w.tasks.add(t)
+	t.sendClaim()
 }
 
 // returnTask returns a task to the queue because its lease cannot be claimed here now.
@@ -101,14 +119,26 @@ func (q *intake) nextAfterBackoff() {
 
 // returnUnregistered returns a task for whose activity this worker has no handler.
 func (q *intake) returnUnregistered(d *queue.Delivery) {
-	d.NakAfter(otherWorkerDelay)
-	q.freeSlot()
-	q.puller.Next()
-	q.w.count.unregistered.Inc()
+	q.leaveToOthers(d)
 	if q.w.tasks.firstUnregistered(d.Task.Name) {
 		q.w.log.Warn("no handler registered for activity, task returned", "activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance)
 	}
 }
 
-// freeSlot requests another task for a free slot.
-func (q *intake) freeSlot() { q.puller.Want(1) }
+// returnSealed returns a task whose input is encrypted with a key that this worker does not have.
+func (q *intake) returnSealed(d *queue.Delivery, err error) {
+	q.leaveToOthers(d)
+	if q.w.tasks.firstUnregistered(err.Error()) {
+		q.w.log.Warn("input not decrypted, task returned", "activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance, "error", err)
+	}
+}
+
+func (q *intake) leaveToOthers(d *queue.Delivery) {
+	d.NakAfter(otherWorkerDelay)
+	q.freeSlot()
+	q.puller.Next()
+	q.w.count.unregistered.Inc()
+}
+
+// freeSlot offers a free slot again.
+func (q *intake) freeSlot() { q.puller.Want(q.slots.freed()) }

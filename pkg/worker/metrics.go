@@ -57,7 +57,7 @@ func (m *metrics) latencies(name, help string, labels ...string) *prometheus.His
 
 func (m *metrics) tasks() {
 	tasks := m.counters("pawl_worker_tasks_total",
-		"Tasks delivered, by outcome: the reply to the claim (acquired, held, exhausted, gone), unclaimed (no reply), or unregistered (no handler in this worker).", "outcome")
+		"Tasks delivered, by outcome: the reply to the claim (acquired, held, exhausted, gone), unclaimed (no reply), or unregistered (no handler, or not the key of the input, in this worker).", "outcome")
 	m.unclaimed, m.unregistered = tasks.WithLabelValues("unclaimed"), tasks.WithLabelValues("unregistered")
 	for o, name := range map[lease.Outcome]string{
 		lease.Acquired: "acquired", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",

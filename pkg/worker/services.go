@@ -30,6 +30,7 @@ type services struct {
 	reports           *reporter
 	hints             *queue.Subscription
 	requests          *queue.Subscription // of pawl workers
+	drains            *queue.Subscription // requests to drain
 	queues            []*intake
 	stopReporter      func() // of outages
 }
@@ -76,6 +77,9 @@ func (w *Worker) open(ctx context.Context) error {
 	if w.requests, err = request.ServeWorker(w.conn, w.info); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	if w.drains, err = w.conn.ServeDrain(w.drain); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	return nil
 }
 
@@ -86,7 +90,7 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	for logged := false; ; logged = true {
 		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
 			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), ReplyPrefixes: w.cfg.ReplyPrefixes,
-			Logger: w.cfg.Logger, Outage: w.outage,
+			Local: w.cfg.Local, Logger: w.cfg.Logger, Outage: w.outage,
 		})
 		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
 			return conn, err
@@ -124,8 +128,10 @@ func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error 
 
 // close ends the services that are set.
 func (w *Worker) close() {
-	if w.requests != nil {
-		w.requests.Stop()
+	for _, s := range []*queue.Subscription{w.requests, w.drains} {
+		if s != nil {
+			s.Stop()
+		}
 	}
 	if w.hints != nil {
 		w.hints.Stop()

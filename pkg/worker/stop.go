@@ -25,7 +25,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		w.close()
 		return nil
 	}
-	if !w.phase.CompareAndSwap(taking, stopping) {
+	if !w.phase.CompareAndSwap(taking, stopping) && !w.phase.CompareAndSwap(draining, stopping) {
 		select {
 		case <-w.ended:
 			return nil
@@ -48,6 +48,24 @@ func (w *Worker) Stop(ctx context.Context) error {
 	}
 	w.log.Info("worker stopped")
 	return nil
+}
+
+// errDraining is why a drained worker is not ready.
+var errDraining = errors.New("worker: drained at the request of an operator: it takes no tasks until its process is started again")
+
+// drain makes the worker take no more tasks, if it is the one that is named; running activities may finish. The worker is not ready from
+// then on, and is to be stopped: nothing lets it take tasks again.
+func (w *Worker) drain(name string) bool {
+	if name != w.cfg.Name {
+		return false
+	}
+	if w.phase.CompareAndSwap(taking, draining) {
+		w.log.Info("worker draining", "running", len(w.tasks.running()))
+		for _, q := range w.queues {
+			go q.stop() // Stop waits for it
+		}
+	}
+	return true
 }
 
 // drainTime returns the time that running activities may finish.

@@ -22,6 +22,7 @@ import (
 // task is one delivery from its claim to its completion. One goroutine at a time uses it, in this order:
 //
 //	intake (sendClaim) → Redis runner (claimed) → its own (run, handled) → Redis runner (acked)
+//	orchestrator (reserve, runReserved) ──────────▶┤
 //	                                               └ its watcher, if the context is done (watch, abandon) → Redis runner
 //
 // except for taskState, which the worker's mutex guards. After the end of the context either the task's own goroutine or its watcher
@@ -32,11 +33,12 @@ type task struct {
 	activity author.Activity
 	count    *activityMetrics
 	task     queue.Task
-	message  *queue.Delivery
+	message  *queue.Delivery // nil: from the orchestrator of this process
 	ref      lease.Ref
 	token    string
 	since    time.Time // before the claim was first sent; constant
 	claims   uint32    // number of the claim
+	ranMS    uint32    // of the handler, at least 1; 0: it has not returned
 
 	completion []byte // encoded; set before the ack is sent
 	failed     bool   // the completion is a failure
@@ -61,6 +63,7 @@ type taskState struct {
 	cancelledAt time.Time   // end of the context; zero before the watcher starts
 	returned    bool        // the handler has returned in time
 	abandoned   bool        // the handler has not returned in time
+	stack       string      // of the handler when it was abandoned
 }
 
 // claimPhase is the phase of a task's claim.
@@ -68,21 +71,20 @@ type claimPhase int
 
 const (
 	claiming     claimPhase = iota // the claim is sent and not answered
+	reserved                       // the commit that claims is not answered; see queue.Local
 	redelivering                   // likewise, and the message has been returned to the queue
 	holding                        // the lease is acquired
 )
 
-func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
+func newTask(q *intake, from queue.Task, a author.Activity) *task {
 	w := q.w
-	t := &task{
-		w: w, from: q, activity: a, count: w.count.of(d.Task.Name), task: d.Task, message: d,
-		ref:   w.refOf(d.Task),
+	return &task{
+		w: w, from: q, activity: a, count: w.count.of(from.Name), task: from,
+		ref:   w.refOf(from),
 		token: w.tokens.next(),
 		since: time.Now(),
 		grace: gracePeriod{period: a.GracePeriod(w.cfg.Grace), returned: make(chan struct{}), watched: make(chan struct{})},
 	}
-	w.tasks.add(t)
-	return t
 }
 
 // next returns the token of a new claim. It is unique among all workers.
@@ -133,7 +135,7 @@ func (t *task) claimReplied(c lease.ClaimReply) {
 		return
 	}
 	t.claims = c.Claims
-	t.run()
+	t.run(t.hold())
 }
 
 // dismiss ends a task that has not acquired its lease.
@@ -143,8 +145,7 @@ func (t *task) dismiss() {
 }
 
 // run runs the handler.
-func (t *task) run() {
-	hold := t.w.keeper.Hold(context.Background(), t.claim(), t.since)
+func (t *task) run(hold *lease.Hold) {
 	ctx := t.context(hold)
 	t.w.tasks.holds(t, hold)
 	if t.w.phase.Load() != taking || !hold.Trusted() {
@@ -156,9 +157,11 @@ func (t *task) run() {
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
 	started := time.Now()
 	t.count.started(t.task.ScheduledAt)
-	result, failure := t.activity.Handle(ctx, t.task.Payload)
+	result, failure := t.handle(ctx)
 	clearLabels()
-	t.count.startToEnd.Observe(time.Since(started).Seconds())
+	ran := time.Since(started)
+	t.count.startToEnd.Observe(ran.Seconds())
+	t.ranMS = uint32(min(max(ran.Milliseconds(), 1), math.MaxUint32))
 	failpoint.Here("worker.handled")
 	close(t.grace.returned)
 	if !unwatch() {
@@ -174,8 +177,9 @@ func (t *task) context(hold *lease.Hold) context.Context {
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
-		Attempt: t.task.Attempt, Claim: t.claims, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace.period,
+		Attempt: t.task.Attempt, Claim: t.claims, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace.period, Headers: t.task.Headers,
 	})
+	ctx = author.WithMaxPayload(ctx, t.w.cfg.Codec.MaxPayload())
 	ctx, t.grace.expire = author.WithGracePeriod(ctx)
 	t.grace.expired = author.GraceExpired(ctx)
 	return ctx

@@ -12,6 +12,7 @@ const maxUnregistered = 1000
 
 // taskSet is the tasks of a worker.
 type taskSet struct {
+	large        largeRoom  // for large inputs of those that run
 	mu           sync.Mutex // also guards the state of the tasks
 	all          map[*task]struct{}
 	abandoned    map[*task]struct{} // until they return
@@ -20,7 +21,7 @@ type taskSet struct {
 }
 
 func newTaskSet() taskSet {
-	return taskSet{all: make(map[*task]struct{}), abandoned: make(map[*task]struct{}), unregistered: make(map[string]bool)}
+	return taskSet{large: newLargeRoom(), all: make(map[*task]struct{}), abandoned: make(map[*task]struct{}), unregistered: make(map[string]bool)}
 }
 
 // add adds a delivered task.
@@ -71,6 +72,15 @@ func (s *taskSet) abandon(t *task) int {
 	t.state.abandoned = true
 	s.abandoned[t] = struct{}{}
 	return len(s.abandoned)
+}
+
+// keepStacks keeps the stacks of tasks that were abandoned.
+func (s *taskSet) keepStacks(tasks []*task, stacks map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range tasks {
+		t.state.stack = stacks[t.token]
+	}
 }
 
 func (s *taskSet) abandonedCount() int {

@@ -38,7 +38,8 @@ type Worker struct {
 	log      *slog.Logger
 	count    *metrics
 	outage   *outage.Reporter
-	tokens   tokens // of claims
+	tokens   tokens  // of claims
+	handler  Handler // the interceptors around the activity; nil: there are none
 
 	phase     atomic.Int32
 	startedAt time.Time
@@ -61,6 +62,7 @@ const (
 	created int32 = iota
 	starting
 	taking
+	draining // takes no more tasks; what runs may finish
 	stopping
 	stopped
 )
@@ -84,6 +86,7 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 		cfg: cfg, registry: registry, outage: reporter, log: reporter.Logger().With("worker", cfg.Name),
 		tokens: tokens{prefix: rand.Text()[:16]}, ended: make(chan struct{}), tasks: newTaskSet(),
 	}
+	w.handler = intercepted(cfg.Interceptors)
 	if w.count, err = newMetrics(cfg.Metrics, w); err != nil {
 		return nil, err
 	}
@@ -110,10 +113,10 @@ func (w *Worker) Start(ctx context.Context) error {
 		w.close()
 		return err
 	}
-	w.phase.Store(taking)
 	for _, q := range w.queues {
 		q.start(w.slots(q.name))
 	}
+	w.phase.Store(taking)
 	w.log.Info("worker started", "namespace", w.cfg.Namespace, "partitions", w.conn.Partitions(),
 		"activities", strings.Join(w.registry.Activities(), " "), "queues", len(w.queues), "concurrency", w.cfg.Concurrency)
 	return nil
@@ -164,6 +167,8 @@ func (w *Worker) notReady() error {
 			return fmt.Errorf("worker: %w", err)
 		}
 		return errors.New("worker: not started: waiting for its namespace")
+	case draining:
+		return errDraining
 	case stopping, stopped:
 		return errors.New("worker: stopping")
 	}
@@ -185,6 +190,7 @@ type Running struct {
 	Claim   uint32    // number of times that it was claimed, including this one
 	Since   time.Time // of its claim; for an abandoned activity, the end of its grace period
 	Stopped bool      // its context has ended
+	Stack   string    // of an abandoned activity, when it was abandoned
 }
 
 // Running lists the activities that run, oldest first, without abandoned ones.
@@ -200,7 +206,7 @@ func (w *Worker) Running() []Running {
 func (t *task) describe() Running {
 	return Running{
 		Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claims, Since: t.since,
-		Stopped: t.state.hold.Context().Err() != nil,
+		Stopped: t.state.hold.Context().Err() != nil, Stack: t.state.stack,
 	}
 }
 

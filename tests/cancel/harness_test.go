@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
@@ -25,15 +24,10 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-func TestMain(m *testing.M) {
-	if stack.AsMember(fleet) {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { stack.Main(m, fleet) }
 
 // within is how long anything may take.
-const within = 30 * time.Second
+const within = 60 * time.Second
 
 // deafUser is a user of NATS that may not receive hints, so its worker detects cancellations by its renewals.
 const deafUser = "deaf"

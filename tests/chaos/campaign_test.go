@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,6 +19,7 @@ import (
 type summary struct {
 	Seed       uint64         `json:"seed"`
 	Topology   string         `json:"topology"`
+	Previous   string         `json:"previous,omitempty"` // the earlier commit whose programs ran, too, or why there was none
 	Minutes    float64        `json:"minutes"`
 	Faults     int            `json:"faults"`
 	Instances  int            `json:"instances"`
@@ -57,13 +59,28 @@ func TestCampaign(t *testing.T) {
 		return s, nil
 	})
 	t.Logf("seed %d, topology %s, %g minutes", seed, topology, minutes)
+	var before program
+	if topology == upgrade {
+		before = previous(t)
+		t.Logf("earlier commit: %s", before.from)
+	}
 	bin, fleet, cli := build(t, t.TempDir(), topology)
-	h := newHarness(t, seed, fleet, startServers(t, bin, topology))
-	ctx, stop := context.WithTimeout(context.Background(), time.Duration(minutes*float64(time.Minute)))
+	h := newHarness(t, seed, fleet, before, startServers(t, bin, topology))
+	over := time.Duration(minutes * float64(time.Minute))
+	ctx, stop := context.WithTimeout(context.Background(), over)
 	defer stop()
+	var keys sync.WaitGroup
+	keys.Go(func() { h.rotate(ctx, over) })
 	h.rage(ctx)
-	sum := summary{Seed: seed, Topology: topology, Minutes: minutes, Settled: h.settle().Seconds(), ByFault: h.faults}
-	after, end := context.WithTimeout(context.Background(), settleWithin)
+	keys.Wait()
+	h.judge(context.Background(), cli, &summary{Seed: seed, Topology: topology, Previous: before.from, Minutes: minutes, ByFault: h.faults})
+}
+
+// judge waits until all instances have ended, and reports what is wrong.
+func (h *harness) judge(ctx context.Context, cli string, sum *summary) {
+	h.t.Helper()
+	sum.Settled = h.settle().Seconds()
+	after, end := context.WithTimeout(ctx, readWithin)
 	defer end()
 	v, err := h.verdict(after)
 	checking := time.Now()
@@ -71,24 +88,27 @@ func TestCampaign(t *testing.T) {
 		err = h.consistent(after, cli)
 	}
 	sum.Checked = time.Since(checking).Seconds()
+	if err == nil {
+		err = h.sealed()
+	}
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	sum.Ballots, sum.Undecided = h.linear()
 	v.Violations = append(v.Violations, h.violations...)
-	for _, n := range h.faults {
+	for _, n := range sum.ByFault {
 		sum.Faults += n
 	}
 	sum.Instances, sum.Events, sum.Reruns = v.Instances, v.Events, v.Reruns
 	sum.Lost, sum.Duplicated, sum.Violations, sum.Stuck = len(v.Lost), len(v.Duplicated), len(v.Violations), len(v.Stuck)
 	for _, text := range slices.Sorted(maps.Keys(v.Errors)) {
-		t.Logf("clients received %d times: %s", v.Errors[text], text)
+		h.t.Logf("clients received %d times: %s", v.Errors[text], text)
 	}
 	if findings := v.Findings(); len(findings) > 0 {
 		h.show(after, cli, findings)
 		h.explain(after, v.Stuck)
 	}
-	h.report(v.Findings(), &sum)
+	h.report(v.Findings(), sum)
 }
 
 // report writes the summary, and, if there are findings, keeps what shows how they came about.

@@ -100,7 +100,7 @@ func (h *harness) choose() fault {
 	case n < 3:
 		all = h.ofServers()
 	case n == 3:
-		all = []fault{h.everyone(h.rng.IntN(2) == 0)}
+		all = []fault{everyone(h, h.rng.IntN(2) == 0)}
 	case n == 4:
 		if special := h.ofTopology(); len(special) > 0 {
 			all = special
@@ -161,7 +161,7 @@ func link(m *member, server string, p *netfault.Proxy) []fault {
 }
 
 // everyone kills one of the fleets, or both, at once.
-func (h *harness) everyone(both bool) fault {
+func everyone(h *harness, both bool) fault {
 	f := fault{name: "kill all orchestrators"}
 	all := h.members[:orchestrators]
 	if both {
@@ -292,16 +292,27 @@ func (h *harness) ofTopology() []fault {
 			if err := s.losePower(d); err != nil {
 				h.violationf("power loss: %v", err)
 			}
+		}}, {name: "restore a snapshot of redis", parts: []string{"redis"}, do: func(d time.Duration) {
+			if err := s.restore(d); err != nil {
+				h.violationf("snapshot: %v", err)
+			}
 		}}}
 	case s.full != nil:
 		free := uint64(h.rng.IntN(256 << 10)) //nolint:gosec // positive
-		return []fault{{name: "fill the disk of redis", parts: []string{"redis"}, do: func(d time.Duration) {
-			h.recordf("fill the disk: %v", s.full.resize(free))
-			wait(d)
-			if err := s.full.resize(tmpfsSize); err != nil {
-				h.violationf("the disk is still full: %v", err)
-			}
-		}}}
+		return []fault{
+			{name: "fill the disk of redis", parts: []string{"redis"}, do: func(d time.Duration) {
+				if err := s.full.fill(free, d); err != nil {
+					h.violationf("the disk of redis: %v", err)
+				}
+			}},
+			{name: "fill the disk of nats", parts: []string{"nats"}, do: func(d time.Duration) {
+				if err := s.fullNATS.fill(free, d); err != nil {
+					h.violationf("the disk of nats: %v", err)
+				}
+				s.nats.Kill() // it has disabled JetStream, if it met the end of the disk
+				s.nats.Start()
+			}},
+		}
 	case s.topology == clocks:
 		m := h.members[h.rng.IntN(orchestrators+workers)]
 		step := time.Duration(h.rng.IntN(1200)-600) * time.Second
@@ -312,10 +323,15 @@ func (h *harness) ofTopology() []fault {
 			m.clock.step(h.t, 0)
 		}}}
 	case s.topology == upgrade:
-		m := h.members[h.rng.IntN(orchestrators)]
+		m := h.members[h.rng.IntN(orchestrators+workers)]
+		var all []fault
 		if m.release.Load() == 1 {
-			return []fault{{name: "upgrade an orchestrator", parts: []string{m.name}, do: func(time.Duration) { h.upgrade(m) }}}
+			all = append(all, fault{name: "upgrade an orchestrator", parts: []string{m.name}, do: func(time.Duration) { h.upgrade(m) }})
 		}
+		if h.previous.path != "" {
+			all = append(all, fault{name: "exchange the program of a member", parts: []string{m.name}, do: func(time.Duration) { h.exchange(m) }})
+		}
+		return all
 	}
 	return nil
 }

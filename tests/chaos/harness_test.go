@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -42,8 +44,12 @@ const (
 	ownerTTL      = 2 * time.Second
 	reconcile     = 2 * time.Second
 
-	settleWithin = 3 * time.Minute  // from the end of the last fault until every instance has ended
-	stopWithin   = 40 * time.Second // from SIGTERM to the end of a member; its drain is 10 s
+	// Time limits of the verdict. They are far above what a healthy fleet takes on a slow machine, because a verdict must not depend on
+	// the machine: what ends does so within seconds of the last fault, and what is lost never does.
+	settleIdle   = 3 * time.Minute  // without a further result, while clients wait for some
+	settleWithin = 15 * time.Minute // from the end of the last fault until every instance has ended
+	readWithin   = 15 * time.Minute // all that is stored
+	stopWithin   = 2 * time.Minute  // from SIGTERM to the end of a member; its drain is 10 s
 )
 
 // member is a process of a fleet, with its own links to the servers.
@@ -55,17 +61,21 @@ type member struct {
 
 	clock   *clock       // nil: the machine's
 	release atomic.Int32 // of the orchestrations' code; 0: it has one only
+	before  atomic.Bool  // runs the program of an earlier commit
 }
 
 // harness is a campaign's fleets and servers.
 type harness struct {
-	t       *testing.T
-	rng     *rand.Rand
-	dir     string
-	binary  string // tests/fleet
-	servers *servers
-	members []*member
-	clients []*member
+	t        *testing.T
+	rng      *rand.Rand
+	dir      string
+	binary   string  // tests/fleet
+	previous program // of an earlier commit
+	servers  *servers
+	firstKey string    // of payloads
+	rotated  time.Time // when the last other one was set
+	members  []*member
+	clients  []*member
 
 	mu         sync.Mutex
 	busy       map[string]bool // what a fault is acting on
@@ -92,12 +102,13 @@ func build(t *testing.T, dir, topology string) (bin stack.Binaries, fleet, cli s
 	return bin, fleet, cli
 }
 
-func newHarness(t *testing.T, seed uint64, fleet string, s *servers) *harness {
+func newHarness(t *testing.T, seed uint64, fleet string, before program, s *servers) *harness {
 	t.Helper()
 	h := &harness{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), binary: fleet, servers: s,
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), binary: fleet, previous: before, servers: s, firstKey: key("first"),
 		busy: map[string]bool{}, faults: map[string]int{},
 	}
+	h.setKeys(h.firstKey)
 	var err error
 	if h.events, err = os.Create(filepath.Join(h.dir, "faults.log")); err != nil {
 		t.Fatal(err)
@@ -139,7 +150,8 @@ func (h *harness) member(role string, n int, env ...string) *member {
 		"PAWL_NATS=" + natsURL, "PAWL_REDIS=" + redisURL, "PAWL_NAMESPACE=" + namespace, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(), "FLEET_CAMPAIGN=true",
 		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=" + ownerTTL.String(),
-		"FLEET_LEDGER=" + h.ledger(), "FLEET_CALLS=" + h.calls(m.name), "FLEET_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
+		"FLEET_LEDGER=" + h.ledger(), "FLEET_CALLS=" + h.calls(m.name), "FLEET_QUIT=" + filepath.Join(h.dir, "quit"), "FLEET_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
+		"PAWL_PAYLOAD_KEYS_FILE=" + h.keys(), "PAWL_COMPRESS_PAYLOADS=true",
 	}, env...))
 	if role != "client" && h.servers.topology == clocks {
 		m.clock = newClock(h.t)
@@ -218,30 +230,69 @@ func (h *harness) settle() (took time.Duration) {
 		default:
 		}
 	}
-	for _, c := range h.clients {
-		c.Signal(syscall.SIGTERM)
+	if err := os.WriteFile(filepath.Join(h.dir, "quit"), nil, 0o600); err != nil {
+		h.t.Fatal(err)
 	}
 	for _, m := range h.members {
 		if m.release.Load() == 1 { // what the second release has decided, the first does not continue
 			h.upgrade(m)
 		}
+		if m.before.Load() {
+			h.exchange(m)
+		}
 	}
-	late := time.NewTimer(settleWithin)
-	defer late.Stop()
 	for _, c := range h.clients {
-		select {
-		case <-c.Ended():
-		case <-late.C:
-			h.violationf("%s still waits for results %v after the last fault", c.name, settleWithin)
+		if !h.finished(c, begun) {
+			h.violationf("%s still waits for results %v after the last fault", c.name, time.Since(begun).Round(time.Second))
 			return time.Since(begun)
 		}
 	}
 	return time.Since(begun)
 }
 
+// finished waits until a client has all its results, as long as some come. It reports whether it has.
+func (h *harness) finished(c *member, begun time.Time) bool {
+	h.t.Helper()
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	n, latest := 0, time.Now()
+	for {
+		select {
+		case <-c.Ended():
+			return true
+		case <-tick.C:
+		}
+		if now := h.results(c); now > n {
+			n, latest = now, time.Now()
+		}
+		if time.Since(latest) > settleIdle || time.Since(begun) > settleWithin {
+			return false
+		}
+	}
+}
+
+// results is the number of results that a client has.
+func (h *harness) results(c *member) int {
+	h.t.Helper()
+	calls, err := os.ReadFile(h.calls(c.name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.t.Fatal(err)
+	}
+	return bytes.Count(calls, []byte(`"call":"`+work.Result+`"`))
+}
+
+// progress waits until every client has one more result.
+func (h *harness) progress() {
+	h.t.Helper()
+	for _, c := range h.clients {
+		before := h.results(c)
+		poll.Until(h.t, settleIdle, "one more result of "+c.name, func() bool { return h.results(c) > before })
+	}
+}
+
 // verdict reads what everybody has recorded.
 func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
-	e := verdict.Evidence{Rollback: h.servers.rollback()}
+	e := verdict.Evidence{Rollback: h.servers.rollback(), Rotated: h.rotated}
 	for _, c := range h.clients {
 		calls, err := work.ReadCalls(h.calls(c.name))
 		if err != nil {
@@ -258,7 +309,11 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	defer nc.Close()
-	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: 20 * time.Second})
+	codec, err := h.codec()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: 20 * time.Second, Codec: codec})
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +330,11 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		return inst, err
 	}
 	h.settled(ctx, e)
-	return verdict.Of(e)
+	v, err := verdict.Of(e)
+	if err == nil {
+		err = h.counted(ctx, c, e)
+	}
+	return v, err
 }
 
 // linear checks the order of the operations on ballots. After a rollback there is none.
@@ -306,7 +365,7 @@ func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 	h.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(settleWithin / 3)
+	late := time.NewTimer(settleIdle)
 	defer late.Stop()
 	for _, call := range e.Calls {
 		rest, ok := strings.CutPrefix(call.ID, "pair-")
@@ -364,11 +423,15 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 		}
 	}
 	if inst.Ended {
-		result, err := client.Attach(c, work.KindOf(id).Handle, id).Result(ctx)
+		result, err := work.KindOf(id).Result(ctx, c, id)
 		if ctx.Err() != nil {
 			return inst, ctx.Err()
 		}
 		inst.Outcome = work.Outcome(result, err)
+		if d, err = c.Describe(ctx, id); err != nil { // to read the result of kind "mend" may retry it
+			return inst, err
+		}
+		inst.Status = fmt.Sprint(d.Status)
 	}
 	return inst, nil
 }
@@ -378,14 +441,14 @@ func (h *harness) show(ctx context.Context, cli string, findings []string) {
 	h.t.Helper()
 	commands := [][]string{{"list", "--stalled"}}
 	for _, f := range findings {
-		if kind, rest, _ := strings.Cut(f, ": "); kind != "violation" {
-			id, _, _ := strings.Cut(rest, ":")
+		_, rest, _ := strings.Cut(f, ": ")
+		if id, _, _ := strings.Cut(rest, ":"); !strings.ContainsRune(id, ' ') { // not one of a member, or of a server
 			commands = append(commands, []string{"get", id}, []string{"history", id})
 			break
 		}
 	}
 	for _, args := range commands {
-		out, err := exec.CommandContext(ctx, cli, append(args, "--nats", h.servers.natsURL(), "--namespace", namespace)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, cli, append(args, "--nats", h.servers.natsURL(), "--namespace", namespace, "--payload-keys", h.keys())...).CombinedOutput()
 		h.t.Logf("pawl %s (%v):\n%s", strings.Join(args, " "), err, out)
 	}
 }

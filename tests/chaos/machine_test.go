@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -123,25 +122,24 @@ func (s *servers) losePower(d time.Duration) error {
 	}
 	s.nats.Start()
 	s.redis.Restart(s.t)
-	return errors.Join(err, s.rewriteAOF())
+	return err
 }
 
-// rewriteAOF has Redis write its AOF anew, as an operator must after the loss of power: of a transaction whose end is lost, Redis
-// (7.0) leaves the beginning in the file, and executes it at its next restart.
-func (s *servers) rewriteAOF() error {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
-	defer stop()
-	rdb := s.redis.Client(s.t)
-	if err := rdb.BgRewriteAOF(ctx).Err(); err != nil {
+// restore copies the files of Redis as they are, waits, and has Redis continue with the copy: what it has written in between is lost,
+// though it was synced. The copy may end within a command.
+func (s *servers) restore(d time.Duration) error {
+	s.t.Helper()
+	live, copied := filepath.Join(s.redis.Dir, "appendonlydir"), filepath.Join(s.t.TempDir(), "snapshot")
+	if err := os.CopyFS(copied, os.DirFS(live)); err != nil {
 		return err
 	}
-	for {
-		info, err := rdb.Info(ctx, "persistence").Result()
-		if err != nil || strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0") {
-			return err
-		}
-		wait(10 * time.Millisecond)
+	wait(d)
+	s.redis.Kill()
+	if err := errors.Join(os.RemoveAll(live), os.CopyFS(live, os.DirFS(copied)), os.RemoveAll(copied)); err != nil {
+		return err
 	}
+	s.redis.Restart(s.t)
+	return nil
 }
 
 // tmpfs is a file system whose size can be changed.
@@ -152,7 +150,7 @@ func mount(t *testing.T) *tmpfs {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("pawl-chaos", dir, "tmpfs", 0, "size="+strconv.Itoa(tmpfsSize)); err != nil {
-		t.Logf("the disk of Redis does not fill up: mount: %v", err)
+		t.Logf("no disk fills up: mount: %v", err)
 		return nil
 	}
 	t.Cleanup(func() {
@@ -161,6 +159,13 @@ func mount(t *testing.T) *tmpfs {
 		}
 	})
 	return &tmpfs{dir: dir}
+}
+
+// fill leaves so many bytes free for d, and returns what prevented that it begins or ends.
+func (d *tmpfs) fill(free uint64, long time.Duration) error {
+	err := d.resize(free)
+	wait(long)
+	return errors.Join(err, d.resize(tmpfsSize))
 }
 
 const tmpfsSize = 4 << 30 // takes as much memory as its files have

@@ -31,10 +31,10 @@ const (
 	nats3    = "nats3"    // three nats-servers, streams of three replicas
 	sentinel = "sentinel" // Redis with a replica, and three sentinels that the clients ask for the master
 	encrypt  = "tls"      // single, with TLS between the members and both servers
-	power    = "power"    // single; the machine loses power: what is not synced is lost
-	disk     = "disk"     // single; the disk of Redis fills up
+	power    = "power"    // single; the machine loses power: what is not synced is lost. Redis continues with a snapshot of its files
+	disk     = "disk"     // single; the disks of Redis and of NATS fill up
 	clocks   = "clocks"   // single; the clocks of orchestrators and workers step
-	upgrade  = "upgrade"  // single; the orchestrators are upgraded to another release of the code, one after the other
+	upgrade  = "upgrade"  // single; orchestrators get another release of the code, all members Pawl of another commit, and back
 )
 
 var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, clocks, upgrade}
@@ -51,6 +51,7 @@ type servers struct {
 	sentinels []*stack.Process
 	redisTLS  string // address of redis for clients with TLS
 	full      *tmpfs // that has the AOF; nil: none
+	fullNATS  *tmpfs // that has the streams; nil: none
 
 	clock *clock // of every redis-server
 
@@ -60,7 +61,7 @@ type servers struct {
 	front   *netfault.Proxy   // in front of the master, for the checker
 }
 
-var aof = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--enable-debug-command", "local"}
+var aof = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--rdbcompression", "no", "--enable-debug-command", "local"}
 
 func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
 	t.Helper()
@@ -78,9 +79,13 @@ func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
 		s.nats = stack.StartNATS(t, bin, "NATSD_TLS="+dir)
 		t.Setenv("PAWL_NATS_CA", filepath.Join(dir, "cert.pem"))
 		t.Setenv("PAWL_REDIS_CA", filepath.Join(dir, "cert.pem"))
+	case power:
+		args = append(slices.Clone(aof), "--auto-aof-rewrite-percentage", "0") // so that a copy of the files is of one moment
 	case disk:
 		if s.full = mount(t); s.full != nil {
 			args = append(slices.Clone(aof), "--dir", s.full.dir)
+			s.fullNATS = mount(t)
+			s.nats = stack.StartNATS(t, bin, "NATSD_STORE="+s.fullNATS.dir)
 		}
 	}
 	if s.natsAll == nil && s.nats == nil {
@@ -157,6 +162,38 @@ func (s *servers) redisProxied() string {
 	return s.redis.Addr
 }
 
+// redisDirs are the directories of what Redis stores.
+func (s *servers) redisDirs() (all []string) {
+	nodes := []*redistest.Server{s.redis, s.replica}
+	if s.cluster != nil {
+		nodes = append(slices.Clone(s.cluster.Masters), s.cluster.Replicas...)
+	}
+	for _, n := range nodes {
+		if n != nil {
+			all = append(all, n.Dir)
+		}
+	}
+	if s.full != nil {
+		all = append(all, s.full.dir)
+	}
+	return all
+}
+
+// natsDirs are the directories of what NATS stores.
+func (s *servers) natsDirs() (all []string) {
+	if s.natsAll != nil {
+		for _, n := range s.natsAll.Nodes {
+			all = append(all, n.Dir)
+		}
+		return all
+	}
+	all = append(all, s.nats.Dir)
+	if s.fullNATS != nil {
+		all = append(all, s.fullNATS.dir)
+	}
+	return all
+}
+
 func (s *servers) replicas() int {
 	if s.natsAll != nil {
 		return 3
@@ -178,7 +215,7 @@ func (s *servers) follow() {
 	s.lag.Retarget(s.redis.Addr)
 	host, port, _ := strings.Cut(s.lag.Addr(), ":")
 	rdb := s.replica.Client(s.t)
-	poll.Until(s.t, time.Minute, "the replica is in sync", func() bool {
+	poll.Until(s.t, settleIdle, "the replica is in sync", func() bool {
 		ctx, stop := context.WithTimeout(context.Background(), time.Second)
 		defer stop()
 		_ = rdb.Do(ctx, "REPLICAOF", host, port).Err()
@@ -200,7 +237,7 @@ func (s *servers) failOver(lag time.Duration, down time.Duration, retarget func(
 	s.lag.Cut()
 	s.lag.Heal()
 	rdb := s.replica.Client(s.t)
-	poll.Until(s.t, time.Minute, "the replica is promoted", func() bool {
+	poll.Until(s.t, settleIdle, "the replica is promoted", func() bool {
 		return rdb.Do(context.Background(), "REPLICAOF", "NO", "ONE").Err() == nil
 	})
 	s.redis, s.replica = s.replica, s.redis

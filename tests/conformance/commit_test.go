@@ -5,17 +5,17 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 // turn draws a turn: mostly one that fits.
-func (m *machine) turn() model.Turn {
+func (m *machine) turn() memstore.Turn {
 	id := m.instance()
 	in := m.model.Get(id)
-	t := model.Turn{Instance: id, Execution: max(in.Execution, 1), Expect: in.Head, Head: m.fresh("h"), Status: "running"}
+	t := memstore.Turn{Instance: id, Execution: max(in.Execution, 1), Expect: in.Head, Head: m.fresh("h"), Status: "running"}
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
 		t.Pop = append(t.Pop, e.ID)
 	}
@@ -39,78 +39,83 @@ func (m *machine) turn() model.Turn {
 		t.Events = append(t.Events, m.fresh("event "))
 	}
 	for range draw(m, "creates", 0, 1, 2) {
-		t.Create = append(t.Create, m.lease())
+		l := m.lease()
+		if oneIn(m, 3) { // claimed by a worker in the owner's process
+			l.Token, l.Worker = m.fresh("t"), "worker"
+			m.grips = append(m.grips, memstore.Grip{Instance: t.Instance, Execution: t.Execution, Activity: l.Activity, Effect: l.Effect, Token: l.Token})
+		}
+		t.Create = append(t.Create, l)
 	}
 	for range draw(m, "deletes", 0, 0, 1, 3) {
 		t.Delete = append(t.Delete, m.lease().Activity)
 	}
-	if len(t.Create) > 0 && m.oneIn(4) {
+	if len(t.Create) > 0 && oneIn(m, 4) {
 		t.Delete = append(t.Delete, t.Create[0].Activity)
 	}
 	switch {
-	case m.oneIn(4), in.End != "":
+	case oneIn(m, 4), in.End != "":
 		m.goOn(&t)
-		t.Reborn = in.End != "" || m.oneIn(4)
-	case m.oneIn(6):
+		t.Reborn = in.End != "" || oneIn(m, 4)
+	case oneIn(m, 6):
 		t.Status, t.End = "completed", m.fresh("end")
 	}
 	m.marks(&t, in)
-	if m.oneIn(4) { // decided by time
+	if oneIn(m, 4) { // decided by time
 		for _, e := range in.Inbox {
 			t.Due = max(t.Due, e.Time+draw(m, "due", int64(-1), 0, 1))
 		}
 		t.Applied = m.model.Owner.Applied
 		t.Applied.Time += draw(m, "applied", int64(-1), 0, 0, 1)
 	}
-	if !m.oneIn(4) {
+	if !oneIn(m, 4) {
 		t.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
 	}
 	return t
 }
 
 // goOn makes of a turn the last of its execution.
-func (m *machine) goOn(t *model.Turn) {
+func (m *machine) goOn(t *memstore.Turn) {
 	t.Begins = t.Execution + 1
 	for k := range draw(m, "in front", 1, 2, 20) {
 		kind, id := "event", m.fresh("c")
 		if k == 0 {
 			kind, id = "start", "!"+id
 		}
-		t.Front = append(t.Front, model.Element{ID: id, Kind: kind, Time: 1_790_000_000_000, Tag: "carried"})
+		t.Front = append(t.Front, memstore.Element{ID: id, Kind: kind, Time: 1_790_000_000_000, Tag: "carried"})
 	}
-	if m.oneIn(2) {
+	if oneIn(m, 2) {
 		t.Parent = m.fresh("p")
 	}
 }
 
 // marks draws what a turn owes, and which history goes.
-func (m *machine) marks(t *model.Turn, in *model.Instance) {
-	if m.oneIn(3) {
-		t.Out = model.Place{Execution: t.Execution, Event: uint64(len(in.History()) + 1)}
+func (m *machine) marks(t *memstore.Turn, in *memstore.Instance) {
+	if oneIn(m, 3) {
+		t.Out = memstore.Place{Execution: t.Execution, Event: uint64(len(in.History()) + 1)}
 	}
-	if m.oneIn(3) {
+	if oneIn(m, 3) {
 		t.Sent = in.Out
 	}
-	if m.oneIn(3) {
+	if oneIn(m, 3) {
 		t.Custom = in.Custom + 1
 	}
-	if t.Execution > 1 && m.oneIn(2) {
+	if t.Execution > 1 && oneIn(m, 2) {
 		t.Prune = t.Execution - uint64(draw(m, "executions back", 1, 2))
 	}
 }
 
 func (m *machine) commit() {
 	token, t := m.token(), m.turn()
-	from := m.model.Get(t.Instance).Status
+	was := m.model.Get(t.Instance).Record
 	m.send(func() {
-		if s := m.model.Get(t.Instance); s.Head == t.Expect && s.Status != from {
-			return // a rollback made the head old again under another status: no owner sends this
+		if s := m.model.Get(t.Instance); s.Head == t.Expect && (s.Status != was.Status || s.Parent != was.Parent) {
+			return // a rollback made the head old again with another record: no owner sends this
 		}
 		m.both(fmt.Sprintf("commit by %s: %+v", token, t), func() (string, int64) {
-			return m.doCommit(token, from, t)
-		}, func(s *model.Store, now int64) string {
+			return m.doCommit(token, &was, t)
+		}, func(s *memstore.Store, now int64) string {
 			c := s.Commit(now, token, t)
-			if c.Answer != model.OK {
+			if c.Answer != memstore.OK {
 				return string(c.Answer)
 			}
 			holders := map[uint64]string{}
@@ -126,13 +131,14 @@ func (m *machine) commit() {
 	})
 }
 
-func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
+func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) (string, int64) {
 	c := &store.Commit{
-		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: allSealed(t.Pop), From: store.Status(from),
+		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: allSealed(t.Pop), From: store.Status(was.Status),
 		Create: leasesOf(t.Create), Wakeup: t.Next, MaxUnread: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
 	}
 	if t.Head != "" {
 		c.Record = recordOf(t)
+		c.Reindex(indexed(was))
 	}
 	for _, e := range t.Front {
 		c.Prepend = append(c.Prepend, history.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
@@ -160,7 +166,7 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	return fmt.Sprint("OK ", ids, holders), out.Now
 }
 
-func recordOf(t model.Turn) *store.Record {
+func recordOf(t memstore.Turn) *store.Record {
 	r := &store.Record{
 		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.Reborn,
 		CustomVersion: t.Custom, Produced: markOf(t.Out), Published: markOf(t.Sent),
@@ -174,6 +180,18 @@ func recordOf(t model.Turn) *store.Record {
 	return r
 }
 
-func markOf(p model.Place) store.Watermark {
+// indexed is what the indexes depend on of a record, nil without one.
+func indexed(r *memstore.Record) *store.Record {
+	if r.Head == "" {
+		return nil
+	}
+	rec := &store.Record{Name: "n", Status: store.Status(r.Status)}
+	if r.Parent != "" {
+		rec.Parent = &history.Parent{Instance: r.Parent}
+	}
+	return rec
+}
+
+func markOf(p memstore.Place) store.Watermark {
 	return store.Watermark{Execution: p.Execution, Event: p.Event}
 }

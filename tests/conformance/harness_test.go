@@ -11,17 +11,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 const partition = 3
 
 // rules are the constants of the Lua, and what the calls of this suite pass, in ms.
-func rules() model.Rules {
-	return model.Rules{
+func rules() memstore.Rules {
+	return memstore.Rules{
 		Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: store.InboxBound, Seen: 3_600_000,
 	}
 }
@@ -39,7 +39,7 @@ type rig struct {
 	leases *lease.Leases
 	gates  *limiter.Limiter
 	lua    map[string]*redisx.Script // of the ownership; ingest, with a bound that a test can reach
-	model  *model.Store
+	model  *memstore.Store
 	hunt   bool   // the model is wrong: a difference is what is wanted
 	found  string // the first difference of a hunt
 }
@@ -49,7 +49,7 @@ func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
 	run := redisx.NewRunner(rdb)
 	r := &rig{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
-		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
+		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{
 		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "schedule": "internal/limiter",
@@ -102,7 +102,7 @@ func (r *rig) ownership(name string, args ...any) *redisx.Reply {
 // both makes a call to Redis and to the model and compares answers and keys. call gives the
 // answer as text, and the time of the script if the answer tells it; a time that it does
 // not tell lies between the moments before and after.
-func (r *rig) both(what string, call func() (answer string, now int64), oracle func(m *model.Store, now int64) string) {
+func (r *rig) both(what string, call func() (answer string, now int64), oracle func(m *memstore.Store, now int64) string) {
 	before := r.now()
 	got, now := call()
 	times, slack := []int64{now}, int64(0)

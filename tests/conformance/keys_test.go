@@ -10,10 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 // content is all that Redis has of the partition: hash, zset or list, by key.
@@ -43,7 +44,7 @@ func (r *rig) read() content {
 		switch r.kind(key).Kind {
 		case "p", "i", "l", "r", "early", "stalled":
 			cmds[key] = pipe.HGetAll(r.ctx, key)
-		case "wakeups", "limits", "d", "x":
+		case "wakeups", "limits", "d", "x", "v", "orchestrations":
 			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)
 		case "h", "in":
 			cmds[key] = pipe.LRange(r.ctx, key, 0, -1)
@@ -116,24 +117,24 @@ func (r *rig) shift(d int64) {
 	r.must(err)
 }
 
-func place(s string) model.Place {
+func place(s string) memstore.Place {
 	execution, event, _ := strings.Cut(s, ".")
-	return model.Place{Execution: uint64(number(execution)), Event: uint64(number(event))}
+	return memstore.Place{Execution: uint64(number(execution)), Event: uint64(number(event))}
 }
 
 func number(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
 
 // snapshot reads the partition as a model, and checks what the model does not have: that
-// each instance is in the index of its status and in no other.
-func (r *rig) snapshot() *model.Store {
-	s := model.NewStore(rules())
-	get := func(id string) *model.Instance {
+// each instance is in the index of its status and the sets of its values, with one score, and in no other.
+func (r *rig) snapshot() *memstore.Store {
+	s := memstore.NewStore(rules())
+	get := func(id string) *memstore.Instance {
 		if s.Instances[id] == nil {
-			s.Instances[id] = model.NewInstance()
+			s.Instances[id] = memstore.NewInstance()
 		}
 		return s.Instances[id]
 	}
-	index := map[string]string{}
+	index, sets := map[string]string{}, map[string][]string{}
 	for key, v := range r.read() {
 		n := r.kind(key)
 		switch v := v.(type) {
@@ -151,6 +152,8 @@ func (r *rig) snapshot() *model.Store {
 					get(n.Instance).Seen[member] = int64(z.Score)
 				case "x":
 					index[member] += n.Instance
+				case "v":
+					sets[member] = append(sets[member], fmt.Sprintf("%s %.0f", key, z.Score))
 				}
 			}
 		case []string:
@@ -161,7 +164,7 @@ func (r *rig) snapshot() *model.Store {
 			for _, raw := range v {
 				e, err := history.ParseElement([]byte(raw))
 				r.must(err)
-				get(n.Instance).Inbox = append(get(n.Instance).Inbox, model.Element{ID: unsealed(e.ID), Time: e.At, Tag: string(e.Body)})
+				get(n.Instance).Inbox = append(get(n.Instance).Inbox, memstore.Element{ID: unsealed(e.ID), Time: e.At, Tag: string(e.Body)})
 			}
 		}
 	}
@@ -169,35 +172,49 @@ func (r *rig) snapshot() *model.Store {
 		if index[id] != in.Status {
 			r.differf("%s has status %q and stands in the indices of %q", id, in.Status, index[id])
 		}
+		var want []string
+		if in.Head != "" {
+			want = append(want, r.part.Values("orchestration", "n")+" 0")
+		}
+		if in.Parent != "" {
+			want = append(want, r.part.Values("parent", in.Parent)+" 0")
+		}
+		if slices.Sort(sets[id]); !slices.Equal(sets[id], want) {
+			r.differf("%s is in the sets %q, want %q", id, sets[id], want)
+		}
+		delete(sets, id)
+	}
+	if len(sets) > 0 {
+		r.differf("instances that are not there are in sets: %v", sets)
 	}
 	return s
 }
 
-func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.ParsedKey, h map[string]string) {
+func (r *rig) hash(s *memstore.Store, get func(string) *memstore.Instance, n redisx.ParsedKey, h map[string]string) {
 	switch n.Kind {
 	case "p":
-		s.Owner = model.Ownership{
+		s.Owner = memstore.Ownership{
 			Token: h["owner"], Until: number(h["until"]), Span: number(h["span"]), Clean: h["clean"] == "1", Epoch: uint64(number(h["epoch"])),
-			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])}, Commits: number(h["commits"]),
+			Applied: memstore.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])}, Commits: number(h["commits"]),
 		}
 	case "i":
-		get(n.Instance).Record = model.Record{
+		get(n.Instance).Record = memstore.Record{
 			Head: h["head"], Status: h["status"], Execution: uint64(number(h["execution"])), Events: int(number(h["events"])), End: h["end"],
 			Custom: uint64(number(h["custom.version"])), Out: place(h["prod"]), Sent: place(h["pub"]), Parent: strings.Split(h["parent"], " ")[0],
 		}
 	case "r":
 		for activity, text := range h {
-			get(n.Instance).Reports[model.Place{Execution: n.Execution, Event: uint64(number(activity))}] = text
+			get(n.Instance).Reports[memstore.Place{Execution: n.Execution, Event: uint64(number(activity))}] = text
 		}
 	case "l":
-		get(n.Instance).Leases[model.Place{Execution: n.Execution, Event: n.Activity}] = model.Lease{
+		get(n.Instance).Leases[memstore.Place{Execution: n.Execution, Event: n.Activity}] = memstore.Lease{
 			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), Back: number(h["r"]),
 		}
 	}
 }
 
 // difference tells in what Redis is not as the model says. Times may differ by slack; then the model takes Redis's.
-func difference(is, want *model.Store, slack int64) (all []string) {
+func difference(is, want *memstore.Store, slack int64) (all []string) {
 	differ := func(what string, a, b any) {
 		if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {
 			all = append(all, fmt.Sprintf("%s: is %s, should be %s\n", what, x, y))
@@ -239,17 +256,21 @@ func difference(is, want *model.Store, slack int64) (all []string) {
 }
 
 // bare leaves out what only the model's own world uses.
-func bare(es []model.Element) (out []model.Element) {
+func bare(es []memstore.Element) (out []memstore.Element) {
 	for _, e := range es {
-		out = append(out, model.Element{ID: e.ID, Time: e.Time, Tag: e.Tag})
+		out = append(out, memstore.Element{ID: e.ID, Time: e.Time, Tag: e.Tag})
 	}
 	return out
 }
 
 // leasesOf turns the model's into the store's.
-func leasesOf(cs []model.Create) (out []store.Lease) {
+func leasesOf(cs []memstore.Create) (out []store.Lease) {
 	for _, c := range cs {
-		out = append(out, store.Lease{Activity: c.Activity, Effect: c.Effect})
+		l := store.Lease{Activity: c.Activity, Effect: c.Effect}
+		if c.Token != "" {
+			l.Claim = &record.Claim{Token: c.Token, Worker: c.Worker, TTL: ms(leaseTTL)}
+		}
+		out = append(out, l)
 	}
 	return out
 }

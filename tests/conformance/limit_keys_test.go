@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/tests/model/gates"
 )
 
 func (r *gateRig) keys(name string) []string {
@@ -21,7 +21,7 @@ func (r *gateRig) keys(name string) []string {
 
 // both makes a call to Redis and to the model and compares answers and keys. The answer tells the time in ms, or not at all; the
 // model is tried at moments within it, and takes over the numbers that Redis has given.
-func (r *gateRig) both(name, what string, call func() (answer string, now int64), oracle func(g *gates.Gate, now int64) string) {
+func (r *gateRig) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Gate, now int64) string) {
 	before := r.now()
 	got, now := call()
 	times := []int64{now*1000 + 500, now*1000 + 999, now*1000 + 1, now * 1000}
@@ -80,21 +80,21 @@ func (r *gateRig) content(name string) content {
 func scored(v any) []redis.Z { z, _ := v.([]redis.Z); return z }
 
 // read gives a gate of Redis as one of the model.
-func (r *gateRig) read(name string) *gates.Gate {
+func (r *gateRig) read(name string) *memlimit.Gate {
 	all, keys := r.content(name), r.keys(name)
-	g := &gates.Gate{}
+	g := &memlimit.Gate{}
 	for _, z := range scored(all[keys[0]]) {
-		g.Queue = append(g.Queue, gates.Waiter{Member: r.parse(z.Member), Number: int64(z.Score)})
+		g.Queue = append(g.Queue, memlimit.Waiter{Member: r.parse(z.Member), Number: int64(z.Score)})
 	}
 	for _, z := range scored(all[keys[1]]) {
-		g.Holders = append(g.Holders, gates.Holder{Member: r.parse(z.Member), Known: int64(z.Score)})
+		g.Holders = append(g.Holders, memlimit.Holder{Member: r.parse(z.Member), Known: int64(z.Score)})
 	}
 	for _, z := range scored(all[keys[2]]) {
 		text := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
-		g.Away = append(g.Away, gates.Turned{Member: r.parse(text[1:]), Cleared: text[0] == 'c', Told: int64(z.Score)})
+		g.Away = append(g.Away, memlimit.Turned{Member: r.parse(text[1:]), Cleared: text[0] == 'c', Told: int64(z.Score)})
 	}
-	slices.SortFunc(g.Holders, func(a, b gates.Holder) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
-	slices.SortFunc(g.Away, func(a, b gates.Turned) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
+	slices.SortFunc(g.Holders, func(a, b memlimit.Holder) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
+	slices.SortFunc(g.Away, func(a, b memlimit.Turned) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
 	grants, _ := all[keys[3]].([]string)
 	for _, at := range grants {
 		g.Grants = append(g.Grants, number(at))
@@ -106,9 +106,9 @@ func (r *gateRig) read(name string) *gates.Gate {
 	return g
 }
 
-func (r *gateRig) state(g *gates.Gate, h map[string]string) {
+func (r *gateRig) state(g *memlimit.Gate, h map[string]string) {
 	n := func(field string) int { return int(number(h[field])) }
-	g.Count = gates.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
+	g.Count = memlimit.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
 	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
 	text, policed := h["p"]
 	if g.Policed = policed; !policed {
@@ -118,20 +118,20 @@ func (r *gateRig) state(g *gates.Gate, h map[string]string) {
 	r.must(json.Unmarshal([]byte(text), &p))
 	d, err := history.DecodeDeclared([]byte(h["d"]))
 	r.must(err)
-	g.Force = gates.Force{Version: n("v"), Declared: d.Group, Policy: gates.Policy{
-		Concurrency: int(p.Concurrency), Rate: int(p.Rate), RateWindow: p.RateWindow, Quota: int(p.Quota), QuotaWindow: p.QuotaWindow,
+	g.Force = memlimit.Force{Version: n("v"), Declared: d.Group, Policy: memlimit.Policy{
+		Concurrency: int(p.Concurrency), Paused: p.Paused, Rate: int(p.Rate), RateWindow: p.RateWindow, Quota: int(p.Quota), QuotaWindow: p.QuotaWindow,
 		QueueLimit: int(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject,
 	}}
 }
 
-func (r *gateRig) parse(text any) gates.Member {
-	m, err := limiter.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
+func (r *gateRig) parse(text any) memlimit.Member {
+	m, err := limit.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
 	r.must(err)
-	return gates.Member(m)
+	return memlimit.Member(m)
 }
 
 // gateDifference tells in what a gate of Redis is not as the model says. Numbers may differ within the ms; then the model takes Redis's.
-func gateDifference(is, want *gates.Gate) (all []string) {
+func gateDifference(is, want *memlimit.Gate) (all []string) {
 	near := func(a int64, b *int64) {
 		if a-*b < 1000 && *b-a < 1000 {
 			*b = a
@@ -213,7 +213,7 @@ func (r *gateRig) restore(name string, all content, expires bool) {
 }
 
 func (r *gateRig) save() {
-	r.saved, r.savedAs = map[string]content{}, map[string]*gates.Gate{}
+	r.saved, r.savedAs = map[string]content{}, map[string]*memlimit.Gate{}
 	for name, g := range r.model {
 		r.saved[name], r.savedAs[name] = r.content(name), g.Clone()
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/tests/model/gates"
 )
 
 func TestLimitScriptsMatchModel(t *testing.T) {
@@ -35,7 +36,7 @@ func TestLimitScriptsMatchModel(t *testing.T) {
 func TestLimitModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
-	for _, wrong := range gates.ScriptMistakes() {
+	for _, wrong := range memlimit.ScriptMistakes() {
 		t.Run(string(wrong), func(t *testing.T) {
 			hunt := rapid.Custom(func(rt *rapid.T) string {
 				n++
@@ -71,11 +72,11 @@ type gateRig struct {
 	run     *redisx.Runner
 	space   redisx.Space
 	gates   *limiter.Limiter
-	model   map[string]*gates.Gate
+	model   map[string]*memlimit.Gate
 	version int // of the newest policy
 	sent    []func()
 	saved   map[string]content
-	savedAs map[string]*gates.Gate
+	savedAs map[string]*memlimit.Gate
 	hunt    bool   // the model is wrong: a difference is what is wanted
 	found   string // the first difference of a hunt
 }
@@ -84,22 +85,22 @@ func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
 	space, run := redisx.NewSpace("g"+strconv.Itoa(n)), redisx.NewRunner(rdb)
 	r := &gateRig{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, space: space,
-		gates: limiter.New(run, space, func(string) int { return partition }), model: map[string]*gates.Gate{},
+		gates: limiter.New(run, space, func(string) int { return partition }), model: map[string]*memlimit.Gate{},
 	}
 	for _, name := range gateNames() {
-		r.model[name] = &gates.Gate{Rules: gates.Rules{Stale: 2000}, Keyed: limiter.Key(name) != ""}
+		r.model[name] = &memlimit.Gate{Rules: memlimit.Rules{Stale: 2000}, Keyed: limit.Key(name) != ""}
 	}
 	return r
 }
 
 // gateNames are of two actions: with the first key the own gate of an action becomes known.
-func gateNames() []string { return []string{"charge-card", limiter.Name("ship", "acme")} }
+func gateNames() []string { return []string{"charge-card", limit.Name("ship", "acme")} }
 
 func (r *gateRig) close() {
 	r.run.Close() // before the keys go: a gate is put on its list also after its answer
 	keys := []string{r.space.Part(partition).Limits()}
 	for _, name := range gateNames() {
-		keys = append(append(keys, r.keys(name)...), r.space.Limit(limiter.Action(name)).State())
+		keys = append(append(keys, r.keys(name)...), r.space.Limit(limit.Action(name)).State())
 	}
 	for _, key := range keys {
 		r.must(r.rdb.Del(r.ctx, key).Err())
@@ -143,9 +144,9 @@ func (r *gateRig) gate() string {
 }
 
 // member draws one of six: activities, starts and kept slots. Some are under another, or two under one another.
-func (r *gateRig) member() gates.Member {
+func (r *gateRig) member() memlimit.Member {
 	n := rapid.IntRange(1, 6).Draw(r.rt, "member")
-	m := gates.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "o3.4", "-"}[n%3]}
+	m := memlimit.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "o3.4", "-"}[n%3]}
 	if n%3 != 0 {
 		m.HeldByAncestor = "t" + strconv.Itoa(n%3)
 	}
@@ -153,13 +154,13 @@ func (r *gateRig) member() gates.Member {
 }
 
 // force draws a policy: mostly none, or the newest, sometimes one that is older.
-func (r *gateRig) force() *gates.Force {
+func (r *gateRig) force() *memlimit.Force {
 	if !r.oneIn(4) {
 		return nil
 	}
-	f := &gates.Force{Version: r.version, Policy: gates.Policy{
+	f := &memlimit.Force{Version: r.version, Policy: memlimit.Policy{
 		Concurrency: pick(r, "concurrency", 1, 1, 2, 3, 0), QueueLimit: pick(r, "queue limit", 0, 0, 3, 1),
-		QueueTimeout: pick(r, "queue timeout", int64(-1), 0, 2000, 2500), Reject: r.oneIn(8),
+		QueueTimeout: pick(r, "queue timeout", int64(-1), 0, 2000, 2500), Reject: r.oneIn(8), Paused: r.oneIn(8),
 	}}
 	if r.oneIn(3) {
 		f.Policy.Rate, f.Policy.RateWindow = pick(r, "rate", 1, 2), pick(r, "rate window", int64(1000), 1000, 1000, 7_200_000)
@@ -179,18 +180,18 @@ func (r *gateRig) force() *gates.Force {
 	return f
 }
 
-func forceOf(f *gates.Force) *limiter.InForce {
+func forceOf(f *memlimit.Force) *limiter.InForce {
 	if f == nil {
 		return nil
 	}
 	p := f.Policy
 	return &limiter.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
 		Concurrency: uint32(p.Concurrency), Rate: uint32(p.Rate), RateWindow: p.RateWindow, Quota: uint64(p.Quota), QuotaWindow: p.QuotaWindow,
-		QueueLimit: uint32(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject,
+		QueueLimit: uint32(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject, Paused: p.Paused,
 	}}
 }
 
-func memberOf(m gates.Member) limiter.Member { return limiter.Member(m) }
+func memberOf(m memlimit.Member) limiter.Member { return limiter.Member(m) }
 
 func texts[M ~struct{ Ticket, Instance, Place, HeldByAncestor string }](ms []M) []string {
 	out := make([]string, len(ms))
@@ -220,13 +221,13 @@ func (r *gateRig) again() {
 
 func (r *gateRig) admit() {
 	name, f := r.gate(), r.force()
-	var leave []gates.Leave
+	var leave []memlimit.Leave
 	for range pick(r, "leaves", 0, 0, 1, 1, 2) {
-		leave = append(leave, gates.Leave{Member: r.member()})
+		leave = append(leave, memlimit.Leave{Member: r.member()})
 	}
-	var enter []gates.Entry
+	var enter []memlimit.Entry
 	for range pick(r, "entries", 0, 1, 1, 2, 4) {
-		enter = append(enter, gates.Entry{Member: r.member(), In: r.oneIn(6)})
+		enter = append(enter, memlimit.Entry{Member: r.member(), In: r.oneIn(6)})
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
@@ -247,7 +248,7 @@ func (r *gateRig) admit() {
 				verdicts = append(verdicts, fmt.Sprint(kindOf(v.Kind), " ", v.Position, " ", v.Until))
 			}
 			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
-		}, func(g *gates.Gate, now int64) string {
+		}, func(g *memlimit.Gate, now int64) string {
 			a := g.Admit(now, f, leave, enter)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
@@ -261,11 +262,11 @@ func (r *gateRig) admit() {
 // disown tells a gate of members whom nobody wants, with a time about that when they were last heard of.
 func (r *gateRig) disown() {
 	name, now := r.gate(), r.now()/1000
-	var leave []gates.Leave
+	var leave []memlimit.Leave
 	for range pick(r, "disowned", 1, 1, 2, 3) {
 		m := r.member()
 		at := pick(r, "of", r.model[name].Heard(m), now) + pick(r, "later by", int64(0), 0, -1, 1, -2000)
-		leave = append(leave, gates.Leave{Member: m, Disowned: true, At: max(at, 0)})
+		leave = append(leave, memlimit.Leave{Member: m, Disowned: true, At: max(at, 0)})
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
@@ -276,17 +277,17 @@ func (r *gateRig) disown() {
 			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.ReleaseOrphans(name, ds, done) })
 			r.must(err)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
-		}, func(g *gates.Gate, now int64) string {
+		}, func(g *memlimit.Gate, now int64) string {
 			a := g.Admit(now, nil, leave, nil)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
 		})
 	})
 }
 
-func kindOf(k limiter.Kind) gates.Kind {
-	return map[limiter.Kind]gates.Kind{
-		limiter.Admitted: gates.LetIn, limiter.Waiting: gates.Waits, limiter.QueueFull: gates.Full, limiter.Limited: gates.Limited,
-		limiter.TimedOut: gates.TimedOut, limiter.Cleared: gates.Cleared,
+func kindOf(k limiter.Kind) memlimit.Kind {
+	return map[limiter.Kind]memlimit.Kind{
+		limiter.Admitted: memlimit.LetIn, limiter.Waiting: memlimit.Waits, limiter.QueueFull: memlimit.Full, limiter.Limited: memlimit.Limited,
+		limiter.TimedOut: memlimit.TimedOut, limiter.Cleared: memlimit.Cleared,
 	}[k]
 }
 
@@ -302,7 +303,7 @@ func (r *gateRig) sweep() {
 			}
 			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,
 				s.IdleFor.Milliseconds(), s.Deadlocked, s.Version, s.Declared.Group, s.More), s.Now
-		}, func(g *gates.Gate, now int64) string {
+		}, func(g *memlimit.Gate, now int64) string {
 			s := g.Sweep(now, f)
 			away := []string{}
 			for _, a := range s.Away {
@@ -323,7 +324,7 @@ func (r *gateRig) clear() {
 		n, err := r.gates.Clear(r.ctx, name)
 		r.must(err)
 		return fmt.Sprint(n), 0
-	}, func(g *gates.Gate, now int64) string { return fmt.Sprint(g.Clear(now)) })
+	}, func(g *memlimit.Gate, now int64) string { return fmt.Sprint(g.Clear(now)) })
 }
 
 // stats compares what is shown of a gate, and of one member.
@@ -345,7 +346,7 @@ func (r *gateRig) stats() {
 		}
 		return fmt.Sprint(s.QueueLength, s.Active, s.OldestEnqueuedAt, s.TotalEnqueued, s.TotalCompleted, s.Rejected, s.TimedOut, s.Withdrawn, s.Cleared,
 			s.LimitedUntil, stands, p.Position, p.Since, second), 0
-	}, func(g *gates.Gate, now int64) string {
+	}, func(g *memlimit.Gate, now int64) string {
 		at, since, stands := g.Stands(m)
 		if !g.There && g.Empty() {
 			return fmt.Sprint("none ", stands)

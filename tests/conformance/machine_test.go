@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawlrun/pawl/tests/model"
+	"github.com/pawlrun/pawl/internal/memstore"
 )
 
 // machine draws the calls.
@@ -14,10 +14,10 @@ type machine struct {
 	*rig
 	n       int // makes names that nobody has used
 	former  []string
-	grips   []model.Grip // that have been claimed, or tried
-	sent    []func()     // calls of the owner that may arrive again
-	redis   content      // a copy of the store to go back to
-	savedAs *model.Store
+	grips   []memstore.Grip // that have been claimed, or tried
+	sent    []func()        // calls of the owner that may arrive again
+	redis   content         // a copy of the store to go back to
+	savedAs *memstore.Store
 }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
@@ -28,6 +28,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"look": func(*rapid.T) { m.look() }, "claim": func(*rapid.T) { m.claim() }, "claim more": func(*rapid.T) { m.claim() },
 		"renew": func(*rapid.T) { m.renew() }, "ack": func(*rapid.T) { m.ack() }, "abandon": func(*rapid.T) { m.abandon() },
 		"purge": func(*rapid.T) { m.purge() }, "report": func(*rapid.T) { m.report() },
+		"rewind": func(*rapid.T) { m.rewind() }, "look at a paused one": func(*rapid.T) { m.lookHolding(func() memstore.Hold { return memstore.Known }) },
 		"list": func(*rapid.T) { m.list() }, "relist": func(*rapid.T) { m.relist() },
 		"again": func(*rapid.T) { m.again() }, "time passes": func(*rapid.T) { m.pass() },
 		"save": func(*rapid.T) { m.redis, m.savedAs = m.read(), m.model.Clone() }, "rollback": func(*rapid.T) { m.rollback() },
@@ -40,7 +41,7 @@ func (m *machine) fresh(prefix string) string {
 }
 
 // oneIn is true once in n draws.
-func (m *machine) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(m.rt, "one in") == n }
+func oneIn(m *machine, n int) bool { return rapid.IntRange(1, n).Draw(m.rt, "one in") == n }
 
 func draw[T any](m *machine, what string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(m.rt, what)
@@ -52,7 +53,7 @@ func (m *machine) instance() string { return draw(m, "instance", instances()...)
 
 // token is mostly the owner's.
 func (m *machine) token() string {
-	if len(m.former) == 0 || m.model.Owner.Token != "" && !m.oneIn(8) {
+	if len(m.former) == 0 || m.model.Owner.Token != "" && !oneIn(m, 8) {
 		return m.model.Owner.Token
 	}
 	return draw(m, "token", m.former...)
@@ -62,7 +63,7 @@ func (m *machine) token() string {
 func (m *machine) send(call func()) {
 	m.sent = append(m.sent, call)
 	call()
-	if m.oneIn(6) {
+	if oneIn(m, 6) {
 		m.rt.Log("the reply is lost")
 		call()
 	}
@@ -94,7 +95,7 @@ func (m *machine) rollback() {
 
 func (m *machine) acquire() {
 	token := m.fresh("o")
-	if m.oneIn(5) {
+	if oneIn(m, 5) {
 		token = m.token()
 	}
 	if token == "" {
@@ -107,9 +108,9 @@ func (m *machine) acquire() {
 			return a.Str(0), 0
 		}
 		return fmt.Sprint("OK ", a.Int(1), " ", a.Int(2), " ", a.Str(3) == "1", " ", a.Int(4), " ", a.Int(5)), 0
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		a, at, clean := s.Acquire(now, token)
-		if a != model.OK {
+		if a != memstore.OK {
 			return string(a)
 		}
 		return fmt.Sprint("OK ", at.Seq, " ", at.Time, " ", clean, " ", s.Owner.Epoch, " ", s.Owner.Commits)
@@ -121,38 +122,38 @@ func (m *machine) renewOwnership() {
 	commits := max(0, m.model.Owner.Commits+draw(m, "commits acknowledged", int64(0), 0, -1, 1))
 	m.both("renew "+token, func() (string, int64) {
 		return m.ownership("renew", token, ownerTTL, acked.Seq, acked.Time, commits).Str(0), 0
-	}, func(s *model.Store, now int64) string { return string(s.Renew(now, token, acked, commits)) })
+	}, func(s *memstore.Store, now int64) string { return string(s.Renew(now, token, acked, commits)) })
 }
 
 func (m *machine) release() {
-	if !m.oneIn(3) {
+	if !oneIn(m, 3) {
 		return
 	}
-	token, clean := m.token(), m.oneIn(2)
+	token, clean := m.token(), oneIn(m, 2)
 	if token == "" {
 		return
 	}
 	m.both("release "+token, func() (string, int64) {
 		return m.ownership("release", token, map[bool]int{true: 1}[clean]).Str(0), 0
-	}, func(s *model.Store, _ int64) string { return string(s.Release(token, clean)) })
+	}, func(s *memstore.Store, _ int64) string { return string(s.Release(token, clean)) })
 }
 
 // position is mostly the applied one.
-func (m *machine) position() model.Position {
+func (m *machine) position() memstore.Position {
 	p := m.model.Owner.Applied
 	switch {
-	case m.oneIn(10):
+	case oneIn(m, 10):
 		return position(p.Seq + 1)
-	case m.oneIn(10) && p.Seq > 0:
+	case oneIn(m, 10) && p.Seq > 0:
 		return position(p.Seq - 1)
 	}
 	return p
 }
 
 // position gives the place its time: nanoseconds, of which Lua's numbers lose the last digits.
-func position(seq uint64) model.Position {
+func position(seq uint64) memstore.Position {
 	if seq == 0 {
-		return model.Position{}
+		return memstore.Position{}
 	}
-	return model.Position{Seq: seq, Time: 1_790_000_000_123_456_700 + int64(seq)}
+	return memstore.Position{Seq: seq, Time: 1_790_000_000_123_456_700 + int64(seq)}
 }

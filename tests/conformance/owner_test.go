@@ -6,22 +6,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 // refused gives the word of a refusal, and fails upon any other error.
 func (m *machine) refused(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFenced):
-		return string(model.Fenced)
+		return string(memstore.Fenced)
 	case errors.Is(err, store.ErrRolledBack):
-		return string(model.RolledBack)
+		return string(memstore.RolledBack)
 	case errors.Is(err, store.ErrConflict):
-		return string(model.Conflict)
+		return string(memstore.Conflict)
 	}
 	m.rt.Fatal(err)
 	return ""
@@ -55,18 +56,22 @@ func unsealed(id string) string { return strings.TrimSuffix(id, store.Tenure{Sec
 
 func (m *machine) ingest() {
 	token, from := m.token(), m.position()
-	batch := make([]model.Message, draw(m, "messages", 0, 1, 2, 5))
+	batch := make([]memstore.Message, draw(m, "messages", 0, 1, 2, 5))
 	for i := range batch {
-		kind := draw(m, "kind", "start", "start", "event", "cancel")
+		kind := draw(m, "kind", "start", "plain", "event", "cancel")
+		plain := kind == "plain"
+		if plain {
+			kind = "start"
+		}
 		id := m.fresh("i")
 		if kind == "start" {
 			id = "!" + id
 		}
-		batch[i] = model.Message{Instance: m.instance(), ID: draw(m, "message id", "", "m1", "m2", "m3", m.fresh("m")), Kind: kind, Element: id, Sent: 1_790_000_000_000}
+		batch[i] = memstore.Message{Instance: m.instance(), ID: draw(m, "message id", "", "m1", "m2", "m3", m.fresh("m")), Kind: kind, Element: id, Sent: 1_790_000_000_000, Plain: plain}
 	}
 	to := position(from.Seq + uint64(len(batch)))
 	bound := store.InboxBound
-	if m.oneIn(4) {
+	if oneIn(m, 4) {
 		bound = draw(m, "bound of an inbox", 1, 3)
 	}
 	m.send(func() {
@@ -75,7 +80,7 @@ func (m *machine) ingest() {
 				return m.ingestBound(token, from, to, batch, bound)
 			}
 			return m.doIngest(token, from, to, batch)
-		}, func(s *model.Store, now int64) string {
+		}, func(s *memstore.Store, now int64) string {
 			s.Rules.Inbox = bound
 			defer func() { s.Rules.Inbox = store.InboxBound }()
 			a, fates := s.Ingest(now, token, from, to, batch)
@@ -84,12 +89,11 @@ func (m *machine) ingest() {
 	})
 }
 
-func (m *machine) doIngest(token string, from, to model.Position, batch []model.Message) (string, int64) {
+func (m *machine) doIngest(token string, from, to memstore.Position, batch []memstore.Message) (string, int64) {
 	msgs := make([]store.Message, len(batch))
 	for i, b := range batch {
-		kind := map[string]store.MessageKind{"start": store.StartMessage, "cancel": store.CancelMessage, "event": store.OtherMessage}[b.Kind]
 		msgs[i] = store.Message{
-			Instance: b.Instance, ID: b.ID, Kind: kind,
+			Instance: b.Instance, ID: b.ID, Kind: messageKindOf(&b),
 			Element: history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode(),
 		}
 	}
@@ -106,17 +110,17 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 		return m.refused(err), 0
 	}
 	if a.fates == nil {
-		return string(model.Done), a.now
+		return string(memstore.Done), a.now
 	}
 	out := "OK"
 	for _, f := range a.fates {
 		switch {
 		case f.Repeat:
-			out += " " + model.Repeat
+			out += " " + memstore.Repeat
 		case f.Full:
-			out += " " + model.Full
+			out += " " + memstore.Full
 		case f.Unknown:
-			out += " " + model.Unknown
+			out += " " + memstore.Unknown
 		case f.Exists:
 			out += fmt.Sprint(" e", f.Unread)
 		default:
@@ -126,21 +130,33 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 	return out, a.now
 }
 
+func messageKindOf(m *memstore.Message) store.MessageKind {
+	switch {
+	case m.Plain:
+		return store.PlainStart
+	case m.Kind == "start":
+		return store.StartMessage
+	case m.Kind == "cancel":
+		return store.CancelMessage
+	default:
+		return store.OtherMessage
+	}
+}
+
 // ingestBound runs the script with a bound that a test can reach.
-func (m *machine) ingestBound(token string, from, to model.Position, batch []model.Message, bound int) (string, int64) {
+func (m *machine) ingestBound(token string, from, to memstore.Position, batch []memstore.Message, bound int) (string, int64) {
 	keys := []string{m.part.Owner(), m.part.Wakeups(), m.part.Early()}
 	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyTotalBytes, m.tenure(token).Seal()}
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
-		kind := map[string]string{"start": "s", "cancel": "c"}[b.Kind]
-		args = append(args, b.Instance, b.ID, kind, history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
+		args = append(args, b.Instance, b.ID, string(messageKindOf(&b)), history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
 	}
 	v, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["ingest"], Keys: keys, Args: args})
 	m.must(err)
 	r := redisx.NewReply(v)
-	if a := r.Str(0); a != string(model.OK) {
+	if a := r.Str(0); a != string(memstore.OK) {
 		now := int64(0)
-		if a == string(model.Done) {
+		if a == string(memstore.Done) {
 			now = r.Int(1)
 		}
 		return a, now
@@ -156,9 +172,9 @@ func (m *machine) due() {
 			return m.refused(err), 0
 		}
 		return fmt.Sprint("OK ", d.Instances, d.Next, d.Limits, d.NextLimit), d.Now
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		a, due, visits := s.Due(now, token, most)
-		if a != model.OK {
+		if a != memstore.OK {
 			return string(a)
 		}
 		return fmt.Sprint("OK ", due.Who, due.Next, visits.Who, visits.Next)
@@ -172,7 +188,7 @@ func (m *machine) list() {
 		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["schedule"], Keys: []string{m.part.Limits()}, Args: []any{name}})
 		m.must(err)
 		return "", 0
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		s.List(now, name)
 		return ""
 	})
@@ -181,7 +197,7 @@ func (m *machine) list() {
 // relist ends a visit.
 func (m *machine) relist() {
 	name, in := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
-	if !m.oneIn(3) {
+	if !oneIn(m, 3) {
 		in = draw(m, "next", int64(500), 2000)
 	}
 	m.both(fmt.Sprintf("relist %s in %d", name, in), func() (string, int64) {
@@ -195,40 +211,46 @@ func (m *machine) relist() {
 		})
 		m.must(err)
 		return "", 0
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		s.Relist(now, name, in)
 		return ""
 	})
 }
 
 // holds are the model's in the store's words.
-var holds = map[model.Hold]store.InboxHold{"": store.HoldNone, model.Stalled: store.HoldAll, model.Early: store.HoldEarly}
+var holds = map[memstore.Hold]store.InboxHold{"": store.HoldNone, memstore.Stalled: store.HoldAll, memstore.Early: store.HoldEarly}
 
 // hold draws that the owner holds back what is unread.
-func (m *machine) hold() model.Hold {
-	if !m.oneIn(8) {
+func (m *machine) hold() memstore.Hold {
+	if !oneIn(m, 8) {
 		return ""
 	}
-	return draw(m, "hold", model.Stalled, model.Early)
+	return draw(m, "hold", memstore.Stalled, memstore.Early)
 }
 
 // lease draws an activity; its effect is one of two.
-func (m *machine) lease() model.Create {
+func (m *machine) lease() memstore.Create {
 	n := draw(m, "activity", uint64(1), 2, 3)
-	return model.Create{Activity: n, Effect: fmt.Sprintf("effect%d%s", n, draw(m, "timeline", "x", "x", "x", "y"))}
+	return memstore.Create{Activity: n, Effect: fmt.Sprintf("effect%d%s", n, draw(m, "timeline", "x", "x", "x", "y"))}
 }
 
-func (m *machine) look() {
+func (m *machine) look() { m.lookHolding(m.hold) }
+
+func (m *machine) lookHolding(held func() memstore.Hold) {
 	token, id := m.token(), m.instance()
 	in := m.model.Get(id)
-	g := model.Glance{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: m.hold()}
-	if m.oneIn(2) {
-		g.Sent = model.Place{Execution: g.Execution, Event: in.Out.Event}
+	g := memstore.Glance{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: held(), Known: max(0, len(in.Inbox)-1)}
+	hold := holds[g.Hold]
+	if g.Hold == memstore.Known {
+		hold = record.HoldKnown(g.Known)
 	}
-	if m.oneIn(8) {
+	if oneIn(m, 2) {
+		g.Sent = memstore.Place{Execution: g.Execution, Event: in.Out.Event}
+	}
+	if oneIn(m, 8) {
 		g.Head = "h1"
 	}
-	if !m.oneIn(3) {
+	if !oneIn(m, 3) {
 		g.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
 	}
 	for range draw(m, "outstanding", 0, 1, 2) {
@@ -238,7 +260,7 @@ func (m *machine) look() {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: holds[g.Hold]}
+			l := &store.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: hold}
 			out, err := redistest.Answer(func(done func(store.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0
@@ -252,13 +274,13 @@ func (m *machine) look() {
 				states = append(states, state)
 			}
 			return fmt.Sprint("OK ", out.Unread, states), out.Now
-		}, func(s *model.Store, now int64) string {
+		}, func(s *memstore.Store, now int64) string {
 			a, unread, states := s.Look(now, token, g)
-			if a != model.OK {
+			if a != memstore.OK {
 				return string(a)
 			}
 			for i, state := range states {
-				if at := (model.Place{Execution: g.Execution, Event: g.Leases[i].Activity}); state == model.Waits {
+				if at := (memstore.Place{Execution: g.Execution, Event: g.Leases[i].Activity}); state == memstore.Waits {
 					states[i] += fmt.Sprint(" ", s.Get(id).Leases[at].Back)
 				}
 			}

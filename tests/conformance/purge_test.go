@@ -4,20 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 // purge is sent for whoever has ended, mostly. The scripts do not ask whether he has; so whoever has not is purged too.
 func (m *machine) purge() {
 	token, id := m.token(), m.instance()
-	if ended := m.ended(); len(ended) > 0 && !m.oneIn(4) {
+	if ended := m.ended(); len(ended) > 0 && !oneIn(m, 4) {
 		id = draw(m, "ended", ended...)
 	}
 	in := m.model.Get(id)
-	p := model.Purge{Instance: id, Execution: in.Execution, Head: in.Head}
+	p := memstore.Purge{Instance: id, Execution: in.Execution, Head: in.Head}
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, min(1, len(in.Inbox)), len(in.Inbox)/2)] {
 		p.Pop = append(p.Pop, e.ID)
 	}
@@ -27,19 +27,21 @@ func (m *machine) purge() {
 	case 2:
 		p.Pop = append(p.Pop, "a.acked.but.forgotten")
 	}
-	status := in.Status
+	was := in.Record
 	m.send(func() {
-		if in := m.model.Get(id); in.Head == p.Head && (in.Status != status || in.Execution != p.Execution) {
+		if in := m.model.Get(id); in.Head == p.Head && (in.Status != was.Status || in.Parent != was.Parent || in.Execution != p.Execution) {
 			return // a head is another's: no owner sends this
 		}
 		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
-			pu := &store.Purge{Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(status), Pop: allSealed(p.Pop)}
+			pu := &store.Purge{
+				Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(was.Status), Entries: indexed(&was).Entries(), Pop: allSealed(p.Pop),
+			}
 			now, err := redistest.Answer(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
 			if err != nil {
 				return m.refused(err), 0
 			}
-			return string(model.OK), now
-		}, func(s *model.Store, now int64) string { return string(s.Purge(now, token, p)) })
+			return string(memstore.OK), now
+		}, func(s *memstore.Store, now int64) string { return string(s.Purge(now, token, p)) })
 	})
 }
 
@@ -65,11 +67,11 @@ func (m *machine) report() {
 		_, err := redistest.Answer(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
 		m.must(err)
 		return "", 0
-	}, func(s *model.Store, _ int64) string {
+	}, func(s *memstore.Store, _ int64) string {
 		for _, r := range reports {
 			text, err := json.Marshal(r.Report)
 			m.must(err)
-			s.Report(id, model.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.Ending == lease.NeverStarted)
+			s.Report(id, memstore.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.Ending == lease.NeverStarted)
 		}
 		return ""
 	})

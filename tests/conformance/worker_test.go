@@ -7,22 +7,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/tests/model"
 )
 
 // grip draws what a worker says to hold: mostly something it has claimed.
-func (m *machine) grip() model.Grip {
-	if len(m.grips) == 0 || m.oneIn(10) {
+func (m *machine) grip() memstore.Grip {
+	if len(m.grips) == 0 || oneIn(m, 10) {
 		l := m.lease()
-		return model.Grip{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
+		return memstore.Grip{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
 	}
 	last := m.grips[max(0, len(m.grips)-3):]
 	return draw(m, "grip", last...)
 }
 
-func gripOf(g model.Grip) lease.Claim {
+func gripOf(g memstore.Grip) lease.Claim {
 	return lease.Claim{
 		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
@@ -30,24 +30,24 @@ func gripOf(g model.Grip) lease.Claim {
 }
 
 // existing lists the leases that there are.
-func (m *machine) existing() (all []model.Grip) {
+func (m *machine) existing() (all []memstore.Grip) {
 	for _, id := range instances() {
 		in := m.model.Get(id)
 		for _, at := range slices.SortedFunc(maps.Keys(in.Leases), byPlace) {
-			all = append(all, model.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: in.Leases[at].Effect})
+			all = append(all, memstore.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: in.Leases[at].Effect})
 		}
 	}
 	return all
 }
 
-func byPlace(p, q model.Place) int {
+func byPlace(p, q memstore.Place) int {
 	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
 }
 
 // claim is mostly for a lease that is there.
 func (m *machine) claim() {
 	g := m.grip()
-	if all := m.existing(); len(all) > 0 && !m.oneIn(6) {
+	if all := m.existing(); len(all) > 0 && !oneIn(m, 6) {
 		g = draw(m, "lease", all...)
 		g.Token = m.fresh("t")
 	}
@@ -58,9 +58,9 @@ func (m *machine) claim() {
 		c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { m.leases.Claim(b, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		a, l := s.Claim(now, g, worker)
-		if a != model.Yours && a != model.Exhausted {
+		if a != memstore.Yours && a != memstore.Exhausted {
 			l.Claims = 0
 		}
 		return fmt.Sprintf("%s %d", a, l.Claims)
@@ -68,7 +68,7 @@ func (m *machine) claim() {
 }
 
 func (m *machine) renew() {
-	grips := make([]model.Grip, draw(m, "leases", 1, 2, 3))
+	grips := make([]memstore.Grip, draw(m, "leases", 1, 2, 3))
 	sent := make([]lease.Claim, len(grips))
 	for i := range grips {
 		grips[i] = m.grip()
@@ -82,8 +82,8 @@ func (m *machine) renew() {
 			words[i] = o.String()
 		}
 		return fmt.Sprint(words), 0
-	}, func(s *model.Store, now int64) string {
-		out := make([]model.Answer, len(grips))
+	}, func(s *memstore.Store, now int64) string {
+		out := make([]memstore.Answer, len(grips))
 		for i, g := range grips {
 			out[i] = s.Prolong(now, g)
 		}
@@ -98,21 +98,21 @@ func (m *machine) ack() {
 		a, err := redistest.Answer(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
-	}, func(s *model.Store, now int64) string {
+	}, func(s *memstore.Store, now int64) string {
 		a, length := s.Ack(now, g)
 		return fmt.Sprintf("%s %d", a, length)
 	})
 }
 
 func (m *machine) abandon() {
-	g, uncounted := m.grip(), m.oneIn(2)
+	g, uncounted := m.grip(), oneIn(m, 2)
 	delay := draw(m, "delay", int64(0), 1000, 60_000)
 	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
 		back := lease.ReleaseRequest{Claim: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
 		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Release(back, done) })
 		m.must(err)
 		return o.String(), 0
-	}, func(s *model.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })
+	}, func(s *memstore.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -38,7 +38,21 @@ func TestNothingIsLostWhenProcessRestartsAfterCrashPoint(t *testing.T) {
 	}
 }
 
-// Two of each; one dies at the crash point and stays dead, the other takes over. The other points are those of
+// The only process of its fleet has both roles, so that its tasks do not go through NATS and its commits claim. It dies at one crash
+// point after the other, and is started again.
+func TestNothingIsLostWhenProcessOfBothRolesRestartsAfterCrashPoint(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t, startServers(t), "FLEET_OWNER_TTL=600ms")
+	for _, point := range []string{"orchestrator.committed", "worker.claimed", "worker.acked"} {
+		victim := a.process("both", "both", "PAWL_FAILPOINT="+point+":3")
+		a.begin(3)
+		died(t, victim)
+	}
+	a.process("both", "both")
+	a.end()
+}
+
+// Two of each; one dies at the crash point and stays dead, the other takes over. More points are those of
 // TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint.
 func TestOthersTakeOverWhenProcessDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)

@@ -35,10 +35,13 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	}
 }
 
-// One of two dies and stays dead; its partitions, with what they owe, go to the other.
+// One of two dies and stays dead; its partitions, with what they owe, go to the other. At the other points
+// TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint kills: what an owner finds there does not depend on whose it was.
 func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
-	for _, c := range tellingPoints() {
+	for _, c := range []tellingPoint{
+		{"orchestrator.committed", "40"}, {"orchestrator.told", "30"}, {"orchestrator.published", "15"}, {"worker.acked", "12"},
+	} {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -36,7 +37,7 @@ func (f *family) kin() (map[string]*relative, error) {
 	for p := range f.Partitions {
 		for page := (store.Page{More: true}); page.More; {
 			var err error
-			page, err = f.Store.List(ctx, p, store.ListQuery{Statuses: store.Statuses(), Updated: page.Updated, Instance: page.Instance, Limit: 500})
+			page, err = f.Store.List(ctx, p, store.ListQuery{Statuses: record.Statuses(), Updated: page.Updated, Instance: page.Instance, Limit: 500})
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +46,9 @@ func (f *family) kin() (map[string]*relative, error) {
 				if err != nil {
 					return nil, err
 				}
-				all[row.Instance] = &relative{id: row.Instance, rec: rec}
+				if rec != nil { // it was purged meanwhile otherwise
+					all[row.Instance] = &relative{id: row.Instance, rec: rec}
+				}
 			}
 		}
 	}

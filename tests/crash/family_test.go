@@ -75,7 +75,7 @@ func (f *family) begin(n int) {
 		i := len(f.houses)
 		h := work.House{
 			N: i, Kid: f.at(children, "kid", i), Left: f.at(children, "left", i), Free: f.at(children, "free", i), Taken: f.at(children, "taken", i),
-			Patience: time.Duration(100+50*(i%3)) * time.Millisecond,
+			Deadline: time.Duration(100+50*(i%3)) * time.Millisecond,
 		}
 		_, err := client.Start(f.ctx, f.Client, work.Kid, h.Taken, work.Chore{N: i})
 		f.must(err)

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // within bounds each wait of a test.
-const within = 40 * time.Second
+const within = 90 * time.Second
 
 // atOnce is how many tests run at the same time for each core: they wait for leases and ownerships to expire.
 const atOnce = 4
@@ -129,7 +129,7 @@ func newHarnessOf(t *testing.T, s servers, partitions int, env ...string) *harne
 	a := &harness{servers: s, t: t, ledger: filepath.Join(t.TempDir(), "ledger"), rdb: s.client(t)}
 	a.Fleet = stack.NewFleet(t, ns, partitions, a.rdb, append([]string{
 		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.url(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
-		"PAWL_RECONCILE_INTERVAL=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
+		"PAWL_RECONCILE_INTERVAL=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger, stack.OneThread,
 	}, env...)...)
 	if s.other != nil {
 		a.Env = append(a.Env, "FLEET_MASTERS="+s.redis.Addr+","+s.other.Addr)

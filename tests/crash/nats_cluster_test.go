@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +41,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 
 	leader.Start()
 	_, follower := c.Leader(nc, inputs, nil, 3)
+	c.InSync(nc, "PAWL-"+a.Namespace+"-TASKS")
 	a.begin(3)
 	follower.Kill()
 	killed = time.Now()
@@ -55,7 +55,7 @@ func (a *harness) started() {
 	a.t.Helper()
 	poll.Until(a.t, within, "the fleets have started", func() bool {
 		for _, p := range a.Processes {
-			if !strings.Contains(p.Log(), "msg=started") {
+			if !p.Started() {
 				return false
 			}
 		}

@@ -20,8 +20,7 @@ const (
 	outageParts = 64
 	// steadyFor is how long an outage is measured in which all has failed once.
 	steadyFor = 4 * time.Second
-	// steadyCPU bounds the processor time of a fleet with the race detector, on a machine that is busy. Without the detector
-	// an orchestrator takes 1 %.
+	// steadyCPU bounds the processor time of a fleet on a machine that is busy. On an idle one an orchestrator takes 1 %.
 	steadyCPU = 0.1
 )
 

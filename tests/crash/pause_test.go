@@ -95,6 +95,7 @@ func TestNothingIsLostWhenProcessesAreKilledAtRandom(t *testing.T) {
 		p.Start()
 	}
 	a.end()
+	a.started()
 	for _, p := range all {
 		p.Stop()
 	}

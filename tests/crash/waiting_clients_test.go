@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// resultWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
-// race detector. A quiet one takes less than 100 ms across a hand-over.
+// resultWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine. A
+// quiet one takes less than 100 ms across a hand-over.
 const resultWithin = 3 * time.Second
 
 // The client never repeats a request by itself, so it gets the result only if the new owner makes it repeat the request.

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/chaos/work"
 	crash "github.com/pawlrun/pawl/tests/crash/work"
@@ -30,7 +31,7 @@ type config struct {
 	settings.Orchestrator
 	settings.Worker
 
-	Role     string        `arg:"" enum:"orchestrator,worker,client" help:"What to be."`
+	Role     string        `arg:"" enum:"orchestrator,worker,both,client" help:"What to be."`
 	Campaign bool          `env:"FLEET_CAMPAIGN" help:"Run the workload of the fault campaign, instead of that of the crash tests."`
 	Ledger   string        `env:"FLEET_LEDGER" help:"File for side effects."`
 	OwnerTTL time.Duration `env:"FLEET_OWNER_TTL" default:"5s" help:"How long a silent orchestrator keeps its partitions."`
@@ -39,6 +40,7 @@ type config struct {
 
 	Name        string `env:"FLEET_NAME" help:"Of a client."`
 	Calls       string `env:"FLEET_CALLS" help:"File for a client's calls."`
+	Quit        string `env:"FLEET_QUIT" help:"File whose existence tells a client to start nothing more."`
 	Seed        uint64 `env:"FLEET_SEED" help:"Of a client's choices."`
 	Rate        int    `env:"FLEET_RATE" default:"60" help:"Instances a second that a client starts."`
 	Outstanding int    `env:"FLEET_OUTSTANDING" default:"200" help:"Instances of a client at a time."`
@@ -113,21 +115,61 @@ func (cfg *config) registry() ([]pawl.OrchestrationBinding, []pawl.ActivityBindi
 }
 
 func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {
+	codec, err := cfg.Codec(log)
+	if err != nil {
+		return nil, err
+	}
 	orchestrations, activities := cfg.registry()
-	if cfg.Role == "worker" {
+	local := queue.NewLocal()
+	w := func() (member, error) {
 		return worker.New(worker.Config{
 			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, LeaseTTL: cfg.LeaseTTL, Drain: cfg.Drain,
-			Concurrency: cfg.Concurrency, Logger: log,
+			Concurrency: cfg.Concurrency, Local: local, Codec: codec, Logger: log,
 		}, activities...)
 	}
-	return orchestrator.New(orchestrator.Config{
-		NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
-		OwnerTTL: cfg.OwnerTTL, Logger: log,
-	}, orchestrations...)
+	o := func() (member, error) {
+		return orchestrator.New(orchestrator.Config{
+			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
+			OwnerTTL: cfg.OwnerTTL, Local: local, Codec: codec, Logger: log,
+		}, orchestrations...)
+	}
+	switch cfg.Role {
+	case "worker":
+		return w()
+	case "orchestrator":
+		return o()
+	default:
+		first, err := o()
+		if err != nil {
+			return nil, err
+		}
+		second, err := w()
+		return both{first, second}, err
+	}
+}
+
+// both is an orchestrator and a worker in one process.
+type both struct{ orchestrator, worker member }
+
+// Start starts the orchestrator first, which creates the namespace.
+func (b both) Start(ctx context.Context) error {
+	if err := b.orchestrator.Start(ctx); err != nil {
+		return err
+	}
+	return b.worker.Start(ctx)
+}
+
+// Stop stops the worker first.
+func (b both) Stop(ctx context.Context) error {
+	return errors.Join(b.worker.Stop(ctx), b.orchestrator.Stop(ctx))
 }
 
 func (cfg *config) client(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
-	o := client.Options{Namespace: cfg.Namespace.Namespace, By: cfg.Name, Logger: log}
+	codec, err := cfg.Codec(log)
+	if err != nil {
+		return err
+	}
+	o := client.Options{Namespace: cfg.Namespace.Namespace, By: cfg.Name, Codec: codec, Logger: log}
 	c, err := client.New(ctx, nc, o)
 	for err != nil { // until an orchestrator has made the namespace
 		select {
@@ -138,6 +180,6 @@ func (cfg *config) client(ctx context.Context, nc *nats.Conn, log *slog.Logger) 
 		c, err = client.New(ctx, nc, o)
 	}
 	defer c.Close()
-	w := work.Client{Name: cfg.Name, Client: c, Log: cfg.Calls, Outstanding: cfg.Outstanding, Rate: cfg.Rate, Seed: cfg.Seed}
-	return w.Run(context.Background(), ctx.Done())
+	w := work.Client{Name: cfg.Name, Client: c, Log: cfg.Calls, Quit: cfg.Quit, Outstanding: cfg.Outstanding, Rate: cfg.Rate, Seed: cfg.Seed}
+	return w.Run(ctx)
 }

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
@@ -28,15 +27,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if stack.AsMember(fleet) {
-		return
-	}
 	stack.AtOnce(20)
-	goleak.VerifyTestMain(m)
+	stack.Main(m, fleet)
 }
 
 // within is how long anything may take.
-const within = 30 * time.Second
+const within = 60 * time.Second
 
 // arena is one namespace with its servers, its fleets and a client.
 type arena struct {
@@ -216,7 +212,7 @@ func (a *arena) order(name string, n int) []limiter.Waiter {
 func (a *arena) over(name string, want limiter.Stats) {
 	a.Helper()
 	got := a.stand(name, "nobody is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
-	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = limiter.Action(name), limiter.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
+	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = limit.Action(name), limit.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
 	if got != want {
 		a.Errorf("the gate %s says\n%+v, want\n%+v", name, got, want)
 	}

@@ -30,7 +30,7 @@ type Crowd struct {
 	Pause    time.Duration `json:"pause,omitempty"` // between them
 	Limited  bool          `json:"limited,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
-	Patience time.Duration `json:"patience,omitempty"` // for the first visit; then it is taken back
+	Deadline time.Duration `json:"patience,omitempty"` // for the first visit; then it is taken back
 	Attempt  time.Duration `json:"attempt,omitempty"`  // that one attempt may take
 	Within   time.Duration `json:"within,omitempty"`   // that a call may take
 }
@@ -140,8 +140,8 @@ func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
 		all[i] = action.Start(ctx, v, opts...)
 	}
 	said := make([]string, len(all))
-	if c.Patience > 0 {
-		if first, err := pawl.Select(ctx, all[0], pawl.After(ctx, c.Patience)); err != nil || first == all[0] {
+	if c.Deadline > 0 {
+		if first, err := pawl.Select(ctx, all[0], pawl.After(ctx, c.Deadline)); err != nil || first == all[0] {
 			return nil, errors.Join(err, errors.New("nobody was to be let in"))
 		}
 	}

@@ -48,7 +48,7 @@ func givenUp(a *arena) {
 
 func takenBack(a *arena) {
 	first := a.held("taken-back")
-	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Patience: 200 * time.Millisecond})
+	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Deadline: 200 * time.Millisecond})
 	a.said(second, "cancelled")
 	a.once("taken-back", "taken-back-2")
 	a.queued("taken-back", 0)
@@ -68,7 +68,7 @@ func letGo(a *arena) {
 }
 
 func killed(a *arena) {
-	victim := a.member(settings{Role: "worker", Name: "victim", Only: "killed", TTL: time.Second})
+	victim := a.member(settings{Role: "worker", Name: "victim", Only: "killed", TTL: 3 * time.Second})
 	runs := []*client.Instance[[]string]{a.held("killed")}
 	for i, id := range []string{"killed-2", "killed-3"} {
 		runs = append(runs, a.visit(id, one("killed", Visit{})))
@@ -100,7 +100,7 @@ func killed(a *arena) {
 }
 
 func poison(a *arena) {
-	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 500 * time.Millisecond})
+	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 2 * time.Second})
 	first := a.visit("poison-1", one("poison", Visit{Kills: true}))
 	a.queued("poison", 0)
 	a.until("poison", 1)

@@ -52,7 +52,7 @@ func build(t *testing.T) {
 const (
 	namespace  = "hostile"
 	partitions = 8
-	within     = 20 * time.Second
+	within     = 60 * time.Second
 
 	maxMemory = 512 << 20 // bytes of each process: the system refuses more, which ends it
 	maxLog    = 1 << 20   // bytes of each process

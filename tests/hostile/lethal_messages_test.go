@@ -1,7 +1,10 @@
 package hostile
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +33,7 @@ func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 	lethal := &nats.Msg{
 		Subject: "pawl." + namespace + ".to.lethal.start.bill-tenant", Header: nats.Header{"Content-Type": {"application/msgpack"}}, Data: []byte(longArray),
 	}
-	failing := h.attack(ctx, nc, lethal)
+	failing := append(h.attack(ctx, nc, lethal), h.imports(nc))
 	for round := range 2 {
 		for _, id := range failing {
 			failure, ok := h.End(within, id).(*history.Failed)
@@ -75,7 +78,7 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 			publish(&nats.Msg{Subject: root + from + ".x.done", Data: []byte(longString)})
 		}
 	}
-	subjects := []string{"task.greet", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.neighbor.cancelled", "to.x.purge", "own.neighbor.done"}
+	subjects := []string{"task.greet", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.neighbor.cancelled", "to.x.purge", "own.neighbor.done", "code.greet.any", "turn.x"}
 	for p := range partitions {
 		for _, kind := range []string{"doorbell.%d", "limit.%d", "request.%d.read", "request.%d.admin", "owner.%d"} {
 			subjects = append(subjects, fmt.Sprintf(kind, p))
@@ -99,6 +102,26 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 	}
 	publish(&nats.Msg{Subject: root + "to.wide.start.fanout", Data: []byte("4000000000")}) // 32 GB of futures
 	return append(failing, "wide")
+}
+
+// imports publishes 12 KiB that are an import of 12 million events, and returns the instance that must fail.
+func (h *harness) imports(nc *nats.Conn) string {
+	h.t.Helper()
+	var b bytes.Buffer
+	z, err := flate.NewWriter(&b, flate.BestSpeed)
+	if err == nil {
+		const n = 12<<20 - 100
+		_, err = z.Write(append([]byte{0x94, 1, 0xa1, 'a', 0xa0, 0xdd, n >> 24, n >> 16 & 0xff, n >> 8 & 0xff, n & 0xff}, bytes.Repeat([]byte{0xc0}, n)...))
+	}
+	m := &nats.Msg{Subject: "pawl." + namespace + ".to.imported.operate.import", Header: nats.Header{"Content-Type": {history.TypeImport}}}
+	if err = errors.Join(err, z.Close()); err == nil {
+		m.Data = b.Bytes()
+		err = nc.PublishMsg(m)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return "imported"
 }
 
 // greets runs an instance to its end.

@@ -1,143 +1,224 @@
 package model
 
-// Both runs two activities side by side.
-func Both(p *Past, input string) {
-	if input == "start" {
-		p.Do("A")
-		p.Do("Z")
-	}
+import (
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The orchestrations of the searches. Their input is the ids of all inputs that the instance has ever read, so that each history has
+// them though the others are pruned. An activity returns the name that it was called with.
+
+var (
+	act   = pawl.NewActivity[string, string]("act")
+	event = pawl.NewEvent[string]("event")
+	told  = pawl.NewEvent[string]("told")
+)
+
+func program(name string, fn func(*pawl.Context, string) error) pawl.OrchestrationBinding {
+	return pawl.NewOrchestration[string, string](name).Do(func(ctx *pawl.Context, in string) (string, error) { return in, fn(ctx, in) })
 }
 
-// Race does what depends on which input came first, under the same event id.
-func Race(p *Past, input string) {
-	switch {
-	case input == "start":
-		p.Do("A")
-	case input == "go" && !p.Did("A"):
-		p.Do("early")
-	case input == "A" && !p.Took("go"):
-		p.Do("late")
+// programs are all of them.
+func programs() *author.Registry {
+	all, err := author.NewRegistry(
+		program("both", both), program("race", race), program("deadline", deadline), program("window", window), program("alarm", alarm),
+		program("churn", churn), program("stop", stop), program("brief", brief), program("sweep", sweep), program("report", report), cycle(), count(),
+	)
+	if err != nil {
+		panic(err)
 	}
+	return all
 }
 
-// Deadline is a select between an activity and a timer; the loser is cancelled.
-func Deadline(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-		p.After(2)
-	case "A", "timer":
-		p.End()
-	}
+// both runs two activities side by side.
+func both(ctx *pawl.Context, _ string) error {
+	_, err := pawl.All(ctx, act.Start(ctx, "A"), act.Start(ctx, "Z"))
+	return err
 }
 
-// Window runs an activity until a timer fires, and takes events meanwhile.
-func Window(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-		p.After(2)
-	case "timer":
-		p.End()
+// race does what depends on which input came first, under the same event id.
+func race(ctx *pawl.Context, _ string) error {
+	a, e := act.Start(ctx, "A"), event.Next(ctx)
+	first, err := pawl.Any(ctx, a, e)
+	if err != nil {
+		return err
 	}
+	next := "late"
+	if first == e {
+		next = "early"
+	}
+	_, err = act.Call(ctx, next)
+	if _, got := e.Get(ctx); got != nil {
+		return got
+	}
+	_, _ = a.Get(ctx)
+	return err
 }
 
-// Alarm takes events until a timer fires.
-func Alarm(p *Past, input string) {
-	switch input {
-	case "start":
-		p.After(2)
-	case "timer":
-		p.End()
-	}
+// deadline is a select between an activity and a timer; the loser is cancelled.
+func deadline(ctx *pawl.Context, _ string) error {
+	_, err := pawl.Select(ctx, act.Start(ctx, "A"), pawl.After(ctx, timerSpan))
+	return err
 }
 
-// Churn schedules and cancels in one turn.
-func Churn(p *Past, input string) {
-	if input == "start" {
-		p.Do("A")
-		p.Off(p.Do("B"))
-	}
+// window runs an activity until a timer fires, and takes events meanwhile.
+func window(ctx *pawl.Context, _ string) error {
+	_ = act.Start(ctx, "A")
+	return pawl.Sleep(ctx, timerSpan)
 }
 
-// Stop runs two activities until it is cancelled.
-func Stop(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-		p.Do("Z")
-	case "stop":
-		p.End()
-	}
+// alarm takes events until a timer fires.
+func alarm(ctx *pawl.Context, _ string) error { return pawl.Sleep(ctx, timerSpan) }
+
+const timerSpan = 4 * time.Second
+
+// churn schedules and cancels in one turn.
+func churn(ctx *pawl.Context, _ string) error {
+	a := act.Start(ctx, "A")
+	act.Start(ctx, "B").Cancel("not needed")
+	_, err := a.Get(ctx)
+	return err
 }
 
-// Cycle reads one event an execution, once its activity has completed, and goes on as new with the others; another
-// activity is still under way then. Having read two it ends. Of each it tells somebody.
-func Cycle(p *Past, input string) {
-	if input == "start" {
-		p.Do("A")
-		p.Do("Z")
-		return
-	}
-	if !p.Did("A") || len(p.Unread) == 0 {
-		return
-	}
-	p.Tell("had" + p.Read())
-	if len(p.Inputs)-len(p.Unread) > 2 {
-		p.End()
-		return
-	}
-	p.Again()
-}
-
-// Count goes on as new with every event, and ends with the third.
-func Count(p *Past, _ string) {
-	switch {
-	case len(p.Unread) == 0:
-	case p.Execution > 2:
-		p.End()
-	default:
-		p.Read()
-		p.Again()
-	}
-}
-
-// Brief ends at once the first time, and when its activity has completed the next.
-func Brief(p *Past, input string) {
-	switch {
-	case input == "start" && p.Took("start2"):
-		p.Do("A")
-	case input == "start", input == "A":
-		p.End()
-	}
-}
-
-// Sweep waits for an activity, reads whatever has arrived by then, and ends.
-func Sweep(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-	case "A":
-		p.Poll()
-	case "observed":
-		for len(p.Unread) > 0 {
-			p.Read()
+// stop runs two activities until it is cancelled.
+func stop(ctx *pawl.Context, _ string) error {
+	for _, f := range []*pawl.Future[string]{act.Start(ctx, "A"), act.Start(ctx, "Z")} {
+		if _, err := f.Get(ctx); err != nil {
+			return err
 		}
-		p.End()
 	}
+	_, err := event.Receive(ctx) // nothing but a cancellation ends it
+	for err == nil {
+		_, err = event.Receive(ctx)
+	}
+	return err
 }
 
-// Report tells of what came first, and ends.
-func Report(p *Past, input string) {
-	switch {
-	case input == "start":
-		p.Do("A")
-	case input == "go" && !p.Did("A"):
-		p.Tell("early")
-	case input == "A" && !p.Took("go"):
-		p.Tell("late")
+// brief ends at once the first time, and when its activity has completed the next.
+func brief(ctx *pawl.Context, in string) error {
+	if in == "start2" {
+		_, err := act.Call(ctx, "A")
+		return err
 	}
-	if p.Did("A") && p.Took("go") {
-		p.End()
+	return nil
+}
+
+// sweep waits for an activity, reads whatever has arrived by then, and ends.
+func sweep(ctx *pawl.Context, _ string) error {
+	if _, err := act.Call(ctx, "A"); err != nil {
+		return err
 	}
+	_, err := event.Drain(ctx)
+	return err
+}
+
+// report sends what came first to another instance, and ends.
+func report(ctx *pawl.Context, _ string) error {
+	a, e := act.Start(ctx, "A"), event.Next(ctx)
+	first, err := pawl.Any(ctx, a, e)
+	if err != nil {
+		return err
+	}
+	what := "late"
+	if first == e {
+		what = "early"
+	}
+	if err := told.Send(ctx, receiver, what); err != nil {
+		return err
+	}
+	if _, err := a.Get(ctx); err != nil {
+		return err
+	}
+	_, err = e.Get(ctx)
+	return err
+}
+
+// receiver is an instance of another partition.
+const receiver = "receiver"
+
+// cycle reads one event an execution, once its activity has completed, and continues as new with the others; another
+// activity is still outstanding then. Having read two it ends. Of each it sends a message.
+func cycle() pawl.OrchestrationBinding {
+	h := pawl.NewOrchestration[string, string]("cycle")
+	return h.Do(func(ctx *pawl.Context, in string) (string, error) {
+		a := act.Start(ctx, "A")
+		_ = act.Start(ctx, "Z")
+		if _, err := a.Get(ctx); err != nil {
+			return in, err
+		}
+		id, err := event.Receive(ctx)
+		if err != nil {
+			return in, err
+		}
+		if err := told.Send(ctx, receiver, "had"+id); err != nil {
+			return in, err
+		}
+		if in = in + "+" + id; strings.Count(in, "+") > 1 {
+			return in, nil
+		}
+		return h.ContinueAsNew(ctx, in)
+	})
+}
+
+// count continues as new with every event, and ends with the third.
+func count() pawl.OrchestrationBinding {
+	h := pawl.NewOrchestration[string, string]("count")
+	return h.Do(func(ctx *pawl.Context, in string) (string, error) {
+		id, err := event.Receive(ctx)
+		if in = in + "+" + id; err != nil || strings.Count(in, "+") > 2 {
+			return in, err
+		}
+		return h.ContinueAsNew(ctx, in)
+	})
+}
+
+type planned = message.Input
+
+// plan makes the inputs of an instance of the program from their names: start…, `heir…`: a start; stop: a cancellation; other: an event for another instance, ystart: its start; purge…, kill…: a
+// purge, the latter by force; pause…, hold… (which stops what runs), resume…, retry…, again… (from the start), term…, rewind<event>: requests of operators; all
+// others are events.
+func plan(program string, ids ...string) (all []planned) {
+	for _, id := range ids {
+		in := planned{Instance: "x", ID: id, By: id, Kind: message.KindEvent, Name: "event", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"` + id + `"`)}}
+		switch {
+		case id == "other":
+			in.Instance = "y"
+		case id == "ystart":
+			in.Instance, in.Kind, in.Name = "y", message.KindStart, program
+		case strings.HasPrefix(id, "start"):
+			in.Kind, in.Name = message.KindStart, program
+		case strings.HasPrefix(id, "heir"):
+			in.Kind, in.Name, in.Sender = message.KindStart, program, message.SenderOrchestrator
+			in.Parent = &history.Parent{Instance: "parent", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 1, Effect: strings.TrimSuffix(id, "again")}
+		case strings.HasPrefix(id, "stop"):
+			in.Kind, in.Name = message.KindCancel, ""
+		case operates(&in, id):
+		case strings.HasPrefix(id, "purge"), strings.HasPrefix(id, "kill"):
+			in.Kind, in.Name, in.Force = message.KindPurge, "", strings.HasPrefix(id, "kill")
+		}
+		all = append(all, in)
+	}
+	return all
+}
+
+// operates makes an input a request of an operator, if its name is one.
+func operates(in *planned, id string) bool {
+	names := map[string]string{"pause": "pause", "hold": "pause", "resume": "resume", "term": "terminate", "retry": "retry", "again": "retry", "rewind": "rewind"}
+	for begin, verb := range names {
+		if !strings.HasPrefix(id, begin) {
+			continue
+		}
+		in.Kind, in.Name = message.KindOperate, verb
+		in.Operate.Stop, in.Operate.Start = begin == "hold", begin == "again"
+		if verb == "rewind" {
+			in.Operate.To = uint64(id[len("rewind")] - '0')
+		}
+		return true
+	}
+	return false
 }

@@ -1,8 +1,14 @@
 package model
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/message"
 )
 
 const passes = "time passes"
@@ -11,183 +17,235 @@ const passes = "time passes"
 func (w *World) Steps() []Step {
 	var all []Step
 	add := func(name string, do func(*World)) { all = append(all, Step{Name: name, do: do}) }
-	may := func(name string, do func(*World)) { all = append(all, Step{Name: name, Optional: true, do: do}) }
-	w.netSteps(add)
-	w.ownerSteps(add, may)
-	w.workerSteps(add)
-	for _, g := range w.doubtful() {
-		may("the claim of "+g.Effect+" is doubted", func(w *World) { w.doubted(g) })
-	}
-	if w.Plan < len(w.setup.Plan) {
-		m := w.setup.Plan[w.Plan]
-		add("publish "+m.ID, func(w *World) { w.Plan++; w.publish(m) })
-	}
-	if w.later() {
-		add(passes, func(w *World) { w.Now++ })
-	}
-	w.faults(func(left int, name string, do func(*World)) {
+	may := func(left int, name string, do func(*World)) {
 		if left > 0 {
-			may(name, do)
+			all = append(all, Step{Name: name, Optional: true, do: do})
 		}
-	})
+	}
+	w.netSteps(add)
+	w.ownerSteps(add)
+	w.workerSteps(add, may)
+	if w.Plan < len(w.setup.Plan) {
+		in := w.setup.Plan[w.Plan]
+		add("publish "+in.ID, func(w *World) { w.Plan++; w.Accept(in) })
+	}
+	if _, ok := w.next(); ok {
+		add(passes, func(w *World) { w.Now, _ = w.next() })
+	}
+	w.netFaults(may)
+	w.faults(may)
 	return all
 }
 
 func (w *World) netSteps(add func(string, func(*World))) {
-	for i, r := range w.Net {
-		add(r.name()+" arrives", func(w *World) { w.arrive(i) })
+	for i := range w.Net {
+		r := &w.Net[i]
+		switch {
+		case r.reply != nil:
+			add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.hear(&r, r.reply) })
+		case r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox: // its answer may be later than any other
+			add(r.String(), func(w *World) { w.Net[i].reply = w.arrive(&w.Net[i]) })
+		default:
+			add(r.String(), func(w *World) { r := w.take(i); w.hear(&r, w.arrive(&r)) })
+		}
+	}
+	for i, b := range w.Bells {
+		add("a doorbell of "+b.Instance, func(w *World) {
+			w.Bells = slices.Delete(slices.Clone(w.Bells), i, i+1)
+			w.tell(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
+		})
 	}
 }
 
-func (w *World) ownerSteps(add, may func(string, func(*World))) {
-	o := &w.Owner
-	if w.Store.fenced(w.Now, o.Token) && (w.Store.Owner.Token == "" || w.Store.Owner.Until <= w.Now || w.Store.Owner.Token == o.Token || w.forgot) {
-		add("the owner finds itself fenced and acquires", func(w *World) {
-			w.Store.Owner.Until = min(w.Store.Owner.Until, w.Now) // it waits until it may
-			w.acquire()
-		})
+func (w *World) take(i int) request {
+	r := w.Net[i]
+	w.Net = slices.Delete(w.Net, i, i+1)
+	return r
+}
+
+func (w *World) ownerSteps(add func(string, func(*World))) {
+	t := w.Owner
+	if o := &w.Store.Owner; o.Token != t.token {
+		add("the owner finds itself fenced and acquires", func(w *World) { w.acquire() })
 		return
 	}
-	if w.Store.Owner.Until <= w.Now+1 || w.Store.Owner.Applied.Time < o.Acked.Time && w.setup.Rules.Wrong != NoApplied || w.Store.Owner.Commits < o.Commits && w.setup.Rules.Wrong != NoApplied {
+	if o := &w.Store.Owner; o.Applied.Time < t.acked.Time || o.Commits < t.number {
 		add("renewal of the ownership", func(w *World) {
-			if w.Store.Renew(w.Now, w.Owner.Token, w.Owner.Acked, w.Owner.Commits) == RolledBack {
-				w.reload()
+			if w.Store.Renew(w.Now, w.Owner.token, memstore.Position(w.Owner.acked), w.Owner.number) == memstore.RolledBack {
+				w.acquire()
 			}
 		})
 	}
-	for _, id := range w.ids() {
-		if d := o.Owed[id]; len(d) > 0 {
-			add(fmt.Sprintf("%s tells %s", id, d[0].Effect), func(w *World) { w.tell(id) })
+	for i, x := range t.timers {
+		if x.at <= w.Now {
+			add("a timer of the owner", func(w *World) {
+				x := w.Owner.timers[i]
+				w.Owner.timers = slices.Delete(w.Owner.timers, i, i+1)
+				if x.msg.Kind == 0 {
+					x.msg = *w.Horizon()
+				}
+				w.tell(x.msg)
+			})
+			break // in their order
 		}
 	}
-	if w.inflight() >= w.setup.Pipe {
-		return
-	}
-	if int(o.Sent) < len(w.Stream) {
-		add(fmt.Sprintf("send ingest %d", o.Sent+1), func(w *World) { w.ingest(1) })
-		if len(w.Stream)-int(o.Sent) > 1 && w.setup.Pipe > 1 {
-			add(fmt.Sprintf("send ingest from %d to the end", o.Sent+1), func(w *World) { w.ingest(len(w.Stream) - int(w.Owner.Sent)) })
+	if n := len(w.Stream); t.sent < n && !w.ingesting() {
+		send := func(to int) func(*World) {
+			return func(w *World) {
+				w.Net = append(w.Net, request{from: w.Owner.sent, to: to, token: w.Owner.token})
+				w.Owner.sent = to
+			}
+		}
+		add(fmt.Sprintf("read input %d", t.sent+1), send(t.sent+1))
+		if n-t.sent > 1 {
+			add(fmt.Sprintf("read inputs %d to %d", t.sent+1, n), send(n))
 		}
 	}
-	if w.behind() && int(o.Acked.Seq) == len(w.Stream) {
-		add("the stream has no more than was ingested", func(w *World) { w.Owner.Time = w.Now })
+	if len(w.Within(0)) > 0 {
+		add("the schedule is read", func(w *World) { w.tell(core.Message{Kind: core.WakeupsDue}) })
 	}
-	if len(w.dueNow()) > 0 {
-		add("due", func(w *World) {
-			a, due, _ := w.Store.Due(w.Now, w.Owner.Token, 100)
-			for _, id := range due.Who {
-				w.Owner.Handed[id] = true
-			}
-			if a != OK {
-				w.reload()
-			}
+}
+
+func (w *World) ingesting() bool {
+	return slices.ContainsFunc(w.Net, func(r request) bool { return r.effect.Kind == 0 && r.token == w.Owner.token && !r.echo })
+}
+
+func (w *World) workerSteps(add func(string, func(*World)), may func(int, string, func(*World))) {
+	for i, g := range w.Tasks {
+		add(fmt.Sprintf("a worker claims event %d of %s", g.Activity, g.Instance), func(w *World) {
+			w.Tasks = slices.Delete(slices.Clone(w.Tasks), i, i+1)
+			w.claim(g)
 		})
-	}
-	for _, id := range w.ids() {
-		unread := len(w.Store.Get(id).Inbox)
-		if o.Busy[id] || unread > 0 && w.waits(id) || !o.Handed[id] && (unread == 0 || !w.setup.Hurry) {
-			continue
-		}
-		to := may // without due: a doorbell, or the answer to a commit; nothing relies on them
-		if o.Handed[id] {
-			to = add
-		}
-		if unread == 0 {
-			to("look at "+id, func(w *World) { w.look(id) })
-			continue
-		}
-		if !slices.ContainsFunc(w.Store.Get(id).Inbox, func(e Element) bool { return e.Kind != "done" }) {
-			may("look at "+id+", whose doorbell was lost", func(w *World) { w.look(id) })
-		}
-		to(fmt.Sprintf("turn %d inputs of %s", unread, id), func(w *World) { w.turn(id, unread) })
-		if unread > 1 {
-			to(fmt.Sprintf("turn the first of %d inputs of %s", unread, id), func(w *World) { w.turn(id, 1) })
-		}
-	}
-}
-
-func (w *World) ids() []string {
-	ids := make([]string, 0, len(w.Store.Instances))
-	for id := range w.Store.Instances {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// dueNow lists the instances whose look is due and which the owner has not been told of.
-func (w *World) dueNow() (ids []string) {
-	for _, id := range w.ids() {
-		if at, listed := w.Store.Agenda[id]; listed && at <= w.Now && !w.Owner.Handed[id] {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (w *World) workerSteps(add func(string, func(*World))) {
-	for i, t := range w.Tasks {
-		add(fmt.Sprintf("a worker claims %s of %s", t.Effect, t.Instance), func(w *World) { w.claim(i, w.fresh()) })
 	}
 	for i, r := range w.Runs {
-		add(fmt.Sprintf("%s acks %s", r.Grip.Token, r.Grip.Effect), func(w *World) { w.ack(i) })
-		if r.Trust == w.Now+1 && w.setup.Rules.LeaseTTL > 1 {
-			add(fmt.Sprintf("%s renews %s", r.Grip.Token, r.Grip.Effect), func(w *World) { w.prolong(i) })
+		add(fmt.Sprintf("event %d is done", r.grip.Activity), func(w *World) { w.ack(i) })
+		if r.trust <= w.Now {
+			continue
 		}
+		if at, ok := w.next(); ok && at >= r.trust {
+			add(fmt.Sprintf("the lease of event %d is renewed", r.grip.Activity), func(w *World) { w.renew(i) })
+		}
+	}
+	for _, g := range w.doubtful() {
+		may(1, fmt.Sprintf("the claim of event %d is doubted", g.Activity), func(w *World) { w.doubted(g) })
 	}
 }
 
-func (w *World) faults(add func(int, string, func(*World))) {
-	for i, r := range w.Net {
-		if r.Token != w.Owner.Token || r.Echo {
+// next is the next moment that something waits for.
+func (w *World) next() (at int64, ok bool) {
+	sooner := func(t int64) {
+		if t > w.Now && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	for _, t := range w.Store.Agenda {
+		sooner(t)
+	}
+	for _, r := range w.Runs {
+		sooner(r.trust)
+	}
+	for _, t := range w.Owner.timers {
+		sooner(t.at)
+	}
+	return at, ok
+}
+
+func (w *World) netFaults(may func(int, string, func(*World))) {
+	for i := range w.Net {
+		r := &w.Net[i]
+		if r.token != w.Owner.token || r.echo || r.reply != nil || r.effect.Kind == core.RunTurn {
 			continue
 		}
-		add(w.Left.Resends, r.name()+" arrives, its reply is lost, it is sent again", func(w *World) {
+		may(w.Left.Resends, "the reply is lost: "+r.String(), func(w *World) {
 			w.Left.Resends--
-			w.exec(w.Net[i])
+			w.Unheard = w.Unheard || w.Net[i].effect.Kind != 0
+			r := w.take(i)
+			w.lost(&r, w.arrive(&r))
 		})
-		add(w.Left.Echoes, r.name()+" arrives, and a copy of it will arrive later", func(w *World) {
+		may(w.Left.Fails, "lost: "+r.String(), func(w *World) {
+			w.Left.Fails--
+			w.Unheard = true
+			r := w.take(i)
+			w.lost(&r, &core.Message{})
+		})
+		if r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox || r.effect.Kind == core.PublishMessage || r.effect.Kind == core.ReadHistory {
+			continue
+		}
+		may(w.Left.Echoes, "arrives, and once more later: "+r.String(), func(w *World) {
 			w.Left.Echoes--
-			w.arrive(i)
-			r.Echo = true
-			w.Net = append(w.Net, r)
+			r := w.take(i)
+			again := r
+			again.echo = true
+			w.hear(&r, w.arrive(&r))
+			w.Net = append(w.Net, again)
 		})
 	}
-	if w.Saved == nil && w.Left.Rollbacks > 0 {
-		add(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved = w.Store.Clone() })
+}
+
+// lost reports to the owner that a request has no answer; an ingest is sent again.
+func (w *World) lost(r *request, m *core.Message) {
+	if r.effect.Kind == 0 {
+		if r.token == w.Owner.token {
+			w.Net = append(w.Net, *r)
+		}
+		return
 	}
-	if w.Saved != nil {
-		add(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
-			w.Store, w.Saved, w.forgot = w.Saved, nil, true
+	kinds := map[core.EffectKind]core.MessageKind{
+		core.CommitTurn: core.CommitAnswered, core.ReconcileWith: core.Reconciled, core.RemoveInstance: core.PurgeAnswered, core.LoadInstance: core.InstanceLoaded,
+		core.ReadInbox: core.InboxRead, core.SearchInbox: core.InboxRead, core.FetchHead: core.HeadRead, core.PublishMessage: core.MessagePublished,
+		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered,
+	}
+	out := core.Message{Kind: kinds[r.effect.Kind], ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded}
+	out.Body = emptyBody(out.Kind)
+	w.hear(r, &out)
+	_ = m
+}
+
+func (w *World) faults(may func(int, string, func(*World))) {
+	if w.Saved == nil {
+		may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedIDs = w.Store.Clone(), maps.Clone(w.Spent) })
+	} else {
+		may(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
+			w.Store, w.Spent, w.Saved, w.Forgot, w.Unheard = w.Saved, w.SavedIDs, nil, true, true
 			w.Left.Rollbacks--
 		})
 	}
-	add(w.Left.Crashes, "the owner dies, its time passes, another acquires", func(w *World) {
+	may(w.Left.Crashes, "the owner dies, its time passes, another acquires", func(w *World) {
 		w.Left.Crashes--
-		w.Store.Owner.Until = w.Now
+		w.Unheard = true
 		w.acquire()
 	})
 	for i, r := range w.Runs {
-		add(w.Left.Deaths, "the worker of "+r.Grip.Effect+" dies", func(w *World) {
+		may(w.Left.Deaths, fmt.Sprintf("the worker of event %d dies", r.grip.Activity), func(w *World) {
 			w.Left.Deaths--
 			w.Runs = slices.Delete(w.Runs, i, i+1)
 		})
 	}
-	for i, t := range w.Tasks {
-		add(w.Left.Doubles, fmt.Sprintf("a worker claims %s, and the task will be delivered again", t.Effect), func(w *World) {
+	for _, g := range w.Tasks {
+		may(w.Left.Doubles, fmt.Sprintf("a worker claims event %d, and the task will be delivered again", g.Activity), func(w *World) {
 			w.Left.Doubles--
-			w.claim(i, w.fresh())
-			w.task(t.Instance, t.Execution, Create{t.Activity, t.Effect})
+			w.claim(g)
 		})
 	}
 	if len(w.Tasks) > 0 {
-		add(w.Left.Losses, "the tasks stream is lost", func(w *World) { w.Left.Losses--; w.Tasks = nil })
+		may(w.Left.Losses, "the tasks stream is lost", func(w *World) { w.Left.Losses--; w.Tasks = nil })
 	}
 	if n := len(w.Stream); n > 0 {
-		add(w.Left.Repeats, "no PubAck for "+w.Stream[n-1].ID+", published again", func(w *World) {
-			w.Left.Repeats--
-			w.publish(w.Stream[n-1])
+		may(w.Left.Repeats, "published again: "+w.Stream[n-1].ID, func(w *World) { w.Left.Repeats--; w.Accept(w.Stream[n-1]) })
+	}
+	for i := range w.Bells {
+		may(w.Left.Silent, "a doorbell is lost", func(w *World) {
+			w.Left.Silent--
+			w.Unheard = true
+			w.Bells = slices.Delete(w.Bells, i, i+1)
 		})
 	}
-	add(w.Left.Ticks, "time passes all the same", func(w *World) { w.Left.Ticks--; w.Now++ })
+	for _, id := range w.IDs() {
+		may(w.Left.Dues, "the schedule names "+id, func(w *World) {
+			w.Left.Dues--
+			w.Store.Agenda[id] = w.Now
+			w.tell(core.Message{Kind: core.WakeupsDue})
+		})
+	}
+	may(w.Left.Ticks, "time passes all the same", func(w *World) { w.Left.Ticks--; w.Now += soon })
 }

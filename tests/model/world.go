@@ -2,102 +2,128 @@ package model
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/turn"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Setup is what a search is about.
 type Setup struct {
-	Rules   Rules
-	Program Program
-	Plan    []Message // what clients publish, in order; At is set when it is published
+	Program string
+	Plan    []planned // what clients publish, in order
 	Faults  Faults
-	Pipe    int // requests that an owner has in flight
-	Hurry   bool
-	Retire  bool // who has ended is not kept
+	Inbox   int  // bound of an inbox; 0: as good as none
+	Retire  bool // an instance that has ended is not kept
+	Ends    bool // each instance that was started ends
+	Prompt  bool // nothing may wait for the wakeups of the store: no doorbell and no reply is lost
+	Parked  int  // instances whose code stays in memory; 0: all
+	Bare    bool // doorbells carry no completion
+	Wrong   memstore.Mistake
+
+	programs *author.Registry
 }
 
 // Faults are how often the world may do each.
 type Faults struct {
-	Rollbacks int // the store goes back to an earlier moment, under whoever lives
+	Rollbacks int // the store returns to an earlier state, while all processes go on
 	Crashes   int // the owner dies and another acquires; what it had sent still arrives
-	Resends   int // a reply is lost and the request sent again
+	Resends   int // a reply is lost
+	Fails     int // a request is lost
 	Deaths    int // a worker dies with its activity
 	Losses    int // the tasks stream is deleted
 	Doubles   int // a task is delivered twice
-	Echoes    int // a request is sent again, and the first arrives later all the same
-	Repeats   int // a client did not see its PubAck
-	Ticks     int // that time passes more than the protocol makes it
+	Echoes    int // a request arrives, and once more later
+	Repeats   int // a client did not see its acknowledgement
+	Silent    int // a doorbell is lost
+	Dues      int // a wakeup comes before its time
+	Ticks     int // time passes though nothing waits for it
 }
 
-// World is a partition and everybody who deals with it.
+const (
+	begin   = 1_800_000_000_000 // Unix ms
+	forever = 1 << 40
+	look    = 4000 // ms between reconciliations
+	ttl     = 4000 // ms of a claim
+	soon    = 2000 // ms within which an unread inbox is read
+	seal    = ".seal"
+)
+
+// World is a partition, and all that deals with it: an owner, which is the real one, the store, the stream, workers.
 type World struct {
-	setup  *Setup
-	Store  *Store
-	Saved  *Store // what a restart would remember
-	Now    int64
-	Stream []Message
-	Plan   int // messages published
-	Owner  Owner
-	Net    []Request // in flight to the store; they arrive in any order
-	Tasks  []Grip    // published, without tokens
-	Told   []string  // messages that others have from the instances: their effects
-	Runs   []Run
-	Acked  []Grip // acknowledged, and remembered by their workers in case the store forgets it
-	Left   Faults
-	Broken string // what a step itself saw go wrong
-	nonce  int
-	forgot bool // the store has been rolled back
+	memstore.Shell
+
+	setup    *Setup
+	Saved    *memstore.Store // what a restart would remember
+	Plan     int             // messages published
+	Owner    *tenure
+	Net      []request // that have not arrived; they do so in any order, except that one owner ingests one batch at a time
+	Bells    []message.Doorbell
+	Tasks    []memstore.Grip
+	Told     []string // messages that others have from the instances
+	Runs     []run
+	Acked    []memstore.Grip // acknowledged, and remembered by their workers in case the store forgets it
+	SavedIDs map[string]bool // Spent, when that was saved
+	Spent    map[string]bool // inputs that are gone with a purge, or were taken out unread
+	Left     Faults
+	Broken   string // what a step itself saw go wrong
+	Tenures  int
+	Claims   int
+	Forgot   bool // the store has been rolled back
+	Unheard  bool // a reply, a request or a doorbell was lost, or an owner: what follows may wait for a wakeup
 }
 
-// Owner is what the owner of the partition has in memory: it may be wrong, and must do no harm.
-type Owner struct {
-	Token   string
-	Era     int      // how often it has gone back to what the store has
-	Sent    uint64   // highest sequence handed to ingest
-	Acked   Position // highest that was acknowledged
-	Commits int64    // likewise
-	Time    int64    // every input that was accepted before has been ingested
-	Parked  map[string]Parked
-	Busy    map[string]bool // a request about the instance is in flight
-	Handed  map[string]bool // due has named the instance, and nobody has looked yet
-	Owed    map[string][]Debt
-	Paid    map[string]Place // up to where the stream has acknowledged them, as far as this owner has seen
+// tenure is an owner and what its shell has.
+type tenure struct {
+	core   *core.Owner
+	token  string
+	code   map[string]*code
+	timers []timer
+	sent   int // messages of the stream handed to ingest
+	acked  history.Position
+	number int64 // of the last commit that was acknowledged
 }
 
-// Parked is an instance at the end of its history, in memory.
-type Parked struct {
-	Head, Status string
-	Execution    uint64
-	History      []string
+// code is an execution in memory: the events that it has come to.
+type code struct{ events []history.Event }
+
+type timer struct {
+	at  int64
+	msg core.Message // of no kind: the stream is asked how far it is
 }
 
-// Request is a call of a script, in flight.
-type Request struct {
-	Script   string
-	Token    string
-	Instance string
-	From, To Position
-	Batch    []Message
-	Turn     Turn
-	Parked   Parked // commit: what the owner will park
-	Glance   Glance
-	Purge    Purge
-	Era      int  // of the owner, when it sent it
-	Echo     bool // a copy that the client's own retry left behind: nobody hears the answer
+// request is what an owner has requested of the store, of the stream or of the code.
+type request struct {
+	effect   core.Effect // of no kind: an ingest
+	from, to int
+	token    string
+	unseen   bool // a turn: inputs that had arrived when it began are not among those that it is given
+	echo     bool // the client's own retry has left it behind: nothing receives the answer
+	reply    *core.Message
 }
 
-// Run is an activity that a worker runs, or believes to.
-type Run struct {
-	Grip  Grip
-	Trust int64 // until when the worker may believe
+// run is an activity that a worker runs, or assumes that it does.
+type run struct {
+	grip  memstore.Grip
+	name  string
+	trust int64 // until when the worker may assume that it has the lease
 }
 
 // Step is something that can happen.
 type Step struct {
 	Name     string
-	Optional bool // a fault or a hurry: nothing relies on it
+	Optional bool // a fault: nothing relies on it
 	do       func(w *World)
 }
 
@@ -106,97 +132,233 @@ func (s Step) String() string { return s.Name }
 
 // NewWorld begins with an owner, and nothing published.
 func NewWorld(setup *Setup) *World {
-	w := &World{setup: setup, Store: NewStore(setup.Rules), Now: 1000, Left: setup.Faults}
+	if setup.programs == nil {
+		setup.programs = programs()
+	}
+	bound := setup.Inbox
+	if bound == 0 {
+		bound = 100
+	}
+	rules := memstore.Rules{Soon: soon, LeaseTTL: ttl, OwnerTTL: forever, Claims: 3, Inbox: bound, Seen: forever, Seal: seal, Wrong: setup.Wrong}
+	w := &World{Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: begin}, setup: setup, Left: setup.Faults, Spent: map[string]bool{}}
 	w.acquire()
 	return w
 }
 
-// After gives the world in which the step has happened.
+// After returns the world in which the step has happened.
 func (w *World) After(s Step) *World {
-	c := *w
-	c.Store = w.Store.Clone()
-	c.Stream, c.Net = slices.Clone(w.Stream), slices.Clone(w.Net)
-	c.Tasks, c.Runs, c.Acked = slices.Clone(w.Tasks), slices.Clone(w.Runs), slices.Clone(w.Acked)
-	c.Owner.Parked, c.Owner.Busy = maps.Clone(w.Owner.Parked), maps.Clone(w.Owner.Busy)
-	c.Owner.Handed, c.Owner.Owed, c.Owner.Paid = maps.Clone(w.Owner.Handed), maps.Clone(w.Owner.Owed), maps.Clone(w.Owner.Paid)
-	c.Told = slices.Clone(w.Told)
-	s.do(&c)
-	return &c
+	c := copied(w)
+	s.do(c)
+	return c
 }
 
-func (w *World) fresh() string {
-	w.nonce++
-	return "~" + strconv.Itoa(w.nonce)
+// Do has the step happen in this very world.
+func (w *World) Do(s Step) { s.do(w) }
+
+// Hash identifies the state.
+func (w *World) Hash() [2]uint64 {
+	h := hash{a: 1, b: 2}
+	h.value(reflect.ValueOf(w).Elem())
+	return [2]uint64{h.a, h.b}
 }
 
 func (w *World) acquire() {
-	token := w.fresh()
-	if a, applied, _ := w.Store.Acquire(w.Now, token); a == OK {
-		w.Owner = Owner{Token: token}
-		w.forget(applied)
+	w.Store.Owner.Until = min(w.Store.Owner.Until, w.Now) // it waits until it may
+	w.Tenures++
+	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() })
+	token := "o" + strconv.Itoa(w.Tenures)
+	_, applied, _ := w.Store.Acquire(w.Now, token)
+	cfg := core.Config{Look: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
+	if w.setup.Retire {
+		cfg.Retention = core.Retention{Completed: time.Millisecond, Failed: time.Millisecond, Cancelled: time.Millisecond}
 	}
+	at := history.Position(applied)
+	w.Owner = &tenure{token: token, code: map[string]*code{}, sent: int(applied.Seq), acked: at, number: w.Store.Owner.Commits}
+	w.Owner.core = core.New(cfg, core.Beginning{Seal: seal, Heads: token + ".", Applied: at, Commits: w.Owner.number}, time.UnixMilli(w.Now))
+	w.tell(core.Message{Kind: core.TenureBegan, Body: &core.Takeover{Now: w.Now, Due: w.Within(look), Policies: &limit.Overrides{}}})
 }
 
-func (w *World) forget(applied Position) {
-	o := &w.Owner
-	o.Era++
-	o.Sent, o.Acked, o.Commits = applied.Seq, applied, w.Store.Owner.Commits
-	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
-	o.Owed, o.Paid = map[string][]Debt{}, map[string]Place{}
-	o.Time = 0 // a tenure begins without a horizon: what was known of the stream was known of inputs that Redis may have forgotten
-}
-
-// drop makes the owner forget an instance.
-func (o *Owner) drop(id string) {
-	delete(o.Parked, id)
-	delete(o.Owed, id)
-	delete(o.Paid, id)
-}
-
-// reload sends the owner back to what the store has. What is in flight stays in flight.
-func (w *World) reload() { w.forget(w.Store.Owner.Applied) }
-
-func (w *World) at(seq uint64) Position {
-	if seq == 0 {
-		return Position{}
-	}
-	return w.Stream[seq-1].At
-}
-
-// inflight counts the living owner's own requests.
-func (w *World) inflight() (n int) {
-	for _, r := range w.Net {
-		if r.Token == w.Owner.Token {
-			n++
+// `tell` gives the owner a message, and carries out the effects that are answered at once.
+func (w *World) tell(first core.Message) {
+	t := w.Owner
+	for queue := []core.Message{first}; len(queue) > 0; queue = queue[1:] {
+		effects := slices.Clone(t.core.Step(time.UnixMilli(w.Now), &queue[0]))
+		if t.core.Err() != nil {
+			w.acquire()
+			return
+		}
+		for _, e := range effects {
+			if m := w.carryOut(&e); m != nil {
+				queue = append(queue, *m)
+			}
 		}
 	}
-	return n
 }
 
-func (w *World) publish(m Message) {
-	n := len(w.Stream) + 1
-	m.At, m.Sent = Position{Seq: uint64(n), Time: int64(n)}, w.Now
-	w.Stream = append(w.Stream, m)
-}
-
-// task publishes a task, unless the same is in the stream.
-func (w *World) task(instance string, execution uint64, l Create) {
-	g := Grip{Instance: instance, Execution: execution, Activity: l.Activity, Effect: l.Effect}
-	if slices.Contains(w.Tasks, g) {
-		return
+// carryOut begins an effect; it returns the answer of one that is answered at once.
+func (w *World) carryOut(e *core.Effect) *core.Message {
+	t := w.Owner
+	switch e.Kind {
+	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.RunTurn, core.PublishMessage,
+		core.ReadHistory, core.RewindInstance:
+		w.Net = append(w.Net, request{effect: *e, token: t.token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
+	case core.EvictCode:
+		delete(t.code, e.ID)
+	case core.PublishTask:
+		w.task(memstore.Grip{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: string(e.Activity.Payload.Data)})
+		return &core.Message{Kind: core.TaskPublished, ID: e.ID, Event: e.Activity.ID}
+	case core.ReadHorizon:
+		if e.After == 0 {
+			return w.Horizon()
+		}
+		t.timers = append(t.timers, timer{at: w.Now + e.After.Milliseconds()})
+	case core.PostLater:
+		t.timers = append(t.timers, timer{w.Now + e.After.Milliseconds(), *e.Body.(*core.Message)})
+	case core.PostResend:
+		t.timers = append(t.timers, timer{w.Now + e.After.Milliseconds(), core.Message{Kind: core.ResendDue, Body: true}})
+	case core.ReadQueueAge:
+		return &core.Message{Kind: core.QueueAgeRead, Number: e.Number, Body: core.QueueAge{At: time.UnixMilli(w.Now), Some: len(w.Tasks) > 0}}
+	case core.ReadFleet:
+		return &core.Message{Kind: core.FleetRead, Number: e.Number, Body: (*core.Served)(nil)}
+	default: // what the store answers at once; or what is logged, counted, or sent to clients
+		return w.Answer(e, t.token)
 	}
-	w.Tasks = append(w.Tasks, g)
-	slices.SortFunc(w.Tasks, func(a, b Grip) int {
-		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Effect, b.Effect))
+	return nil
+}
+
+// unseen reports whether an event has arrived that a turn is not given.
+func (w *World) unseen(e *core.Effect) bool {
+	return slices.ContainsFunc(w.Store.Get(e.ID).Inbox, func(x memstore.Element) bool {
+		_, event := inputOf(x).(*history.EventReceived)
+		return event && !slices.ContainsFunc(e.Given.Inputs, func(u core.Unread) bool { return u.ID == x.ID })
 	})
 }
 
-// later reports whether something waits for time to pass.
-func (w *World) later() bool {
-	for _, at := range w.Store.Agenda {
-		if at > w.Now {
-			return true
+// task publishes a task, unless the same is in the stream. Its token is the name that the activity returns.
+func (w *World) task(g memstore.Grip) {
+	if !slices.Contains(w.Tasks, g) {
+		w.Tasks = append(w.Tasks, g)
+	}
+}
+
+// arrive has a request carried out. It returns the answer, which its owner may be too dead to receive.
+func (w *World) arrive(r *request) *core.Message {
+	s, e := w.Store, &r.effect
+	var m *core.Message
+	switch e.Kind {
+	case core.CommitTurn:
+		head, unread, before := s.Get(e.ID).Head, slices.Clone(s.Get(e.ID).Inbox), slices.Clone(s.Get(e.ID).History())
+		if m = w.Answer(e, r.token); m.Err == nil && (head == "" || head != e.Commit.NewHead) {
+			past, _, _ := fold(before)
+			promises{w}.resumed(unread, past, e.Decided.Events)
+			promises{w}.popped(e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
+		}
+	case core.RemoveInstance:
+		before := s.Clone().Get(e.ID)
+		if m = w.Answer(e, r.token); m.Err == nil {
+			promises{w}.purged(before, e.Body.(*record.Purge))
+		}
+	case core.RewindInstance:
+		before := s.Clone().Get(e.ID)
+		if m = w.Answer(e, r.token); m.Err == nil {
+			promises{w}.rewound(before, e.Body.(*record.Rewind))
+		}
+	case core.RunTurn:
+		m = &core.Message{Kind: core.TurnDone, ID: e.ID, Decided: w.turn(e)}
+		if r.unseen && slices.ContainsFunc(m.Decided.Events, func(ev history.Event) bool { return ev.Kind() == history.KindObserved }) {
+			w.Broken = "a poll is complete before everything that had arrived"
+		}
+		return m
+	case core.PublishMessage:
+		if id := e.Input.ID; id != "" && !slices.Contains(w.Told, id) {
+			w.Told = append(w.Told, id)
+			slices.Sort(w.Told)
+		}
+		return &core.Message{Kind: core.MessagePublished, ID: e.ID, Number: e.Number}
+	case 0:
+		m = w.ingest(r)
+	default:
+		m = w.Answer(e, r.token)
+	}
+	if m.Err == nil && r.token != s.Owner.Token && r.outlives() {
+		w.Broken = fmt.Sprintf("a former owner has written: %s", r)
+	}
+	return m
+}
+
+// outlives reports whether the request may arrive after its owner has died.
+func (r *request) outlives() bool {
+	switch r.effect.Kind {
+	case 0, core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.PublishMessage, core.RewindInstance:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *request) String() string {
+	if r.effect.Kind == 0 {
+		return fmt.Sprintf("ingest of %d to %d", r.from+1, r.to)
+	}
+	return r.effect.String()
+}
+
+// ingest takes a batch of the stream.
+func (w *World) ingest(r *request) *core.Message {
+	b, err := w.Ingest(r.token, r.from, r.to)
+	if b != nil {
+		for i, got := range b.Results {
+			if got.Unknown {
+				w.Spent[w.Stream[r.from+i].ID] = true
+			}
 		}
 	}
-	return slices.ContainsFunc(w.Runs, func(r Run) bool { return r.Trust > w.Now })
+	return &core.Message{Kind: core.InputsIngested, Body: b, Err: err}
+}
+
+// turn has the code of an instance decide. Code is not kept: it is brought to where it was.
+func (w *World) turn(e *core.Effect) *core.Decided {
+	g := e.Given
+	c := w.Owner.code[e.ID]
+	if !g.Resident {
+		c = &code{events: slices.Clone(g.Events)}
+		w.Owner.code[e.ID] = c
+	}
+	if begins := len(g.Inputs) > 0 && g.Inputs[0].Ev != nil && g.Inputs[0].Ev.Kind() == history.KindStarted; !g.Resident && len(g.Events) == 0 && !begins {
+		w.Broken = "a turn of an execution that has begun is given no history"
+	}
+	if c == nil {
+		w.Broken = "the owner assumes code in memory that is not there"
+		return &core.Decided{}
+	}
+	exec := replay.New(g.Identity, g.Program, replay.Options{})
+	resident, err := turn.Replay(&core.Given{Events: c.events}, exec)
+	if err != nil {
+		_ = exec.Evict()
+		return &core.Decided{Err: err}
+	}
+	d := turn.Decide(g, resident)
+	if !exec.Ended() {
+		_ = exec.Evict()
+	}
+	c.events = append(c.events, d.Events...)
+	return d
+}
+
+// `hear` gives the owner an answer, unless the request was of another.
+func (w *World) hear(r *request, m *core.Message) {
+	t := w.Owner
+	if r.token != t.token || r.echo {
+		return
+	}
+	switch {
+	case r.effect.Kind == 0 && m.Err != nil:
+		w.acquire()
+		return
+	case r.effect.Kind == 0:
+		t.acked = w.At(r.to)
+	case (r.effect.Kind == core.CommitTurn || r.effect.Kind == core.RewindInstance) && m.Err == nil:
+		t.number = max(t.number, m.Committed.Number)
+	}
+	w.tell(*m)
 }

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,11 +34,11 @@ func StartNATSCluster(t testing.TB, bin Binaries) *NATSCluster {
 		routes[i] = local(freeport.Take(t))
 	}
 	for i, port := range ports {
-		name := "nats-" + strconv.Itoa(i+1)
+		name, dir := "nats-"+strconv.Itoa(i+1), t.TempDir()
 		c.names = append(c.names, name)
 		c.Nodes = append(c.Nodes, &NATS{
-			Process: NewProcess(t, name, bin.NATS, []string{strconv.Itoa(port), t.TempDir(), name, routes[i], strings.Join(routes, ",")}, nil),
-			Addr:    local(port), t: t,
+			Process: NewProcess(t, name, bin.NATS, []string{strconv.Itoa(port), dir, name, routes[i], strings.Join(routes, ",")}, nil),
+			Addr:    local(port), Dir: dir, t: t,
 		})
 	}
 	for _, n := range c.Nodes {
@@ -104,6 +105,32 @@ func (c *NATSCluster) Leader(nc *nats.Conn, stream string, not *NATS, current in
 		return leader != nil && leader != not && ok >= current
 	})
 	return leader, follower
+}
+
+// InSync waits until every replica of a stream and of its consumers is up to date. A stream in memory that loses a server before the one
+// that was restarted has caught up may have no leader any more.
+func (c *NATSCluster) InSync(nc *nats.Conn, stream string) {
+	c.t.Helper()
+	js, err := nc.JetStream(nats.MaxWait(2 * time.Second))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	current := func(info *nats.ClusterInfo) bool {
+		return info != nil && info.Leader != "" && !slices.ContainsFunc(info.Replicas, func(r *nats.PeerInfo) bool { return !r.Current || r.Offline })
+	}
+	poll.Until(c.t, clusterWithin, "stream "+stream+" and its consumers are in sync", func() bool {
+		info, err := js.StreamInfo(stream)
+		if err != nil || !current(info.Cluster) {
+			return false
+		}
+		n := 0
+		for consumer := range js.Consumers(stream) {
+			if n++; !current(consumer.Cluster) {
+				return false
+			}
+		}
+		return n == info.State.Consumers
+	})
 }
 
 func (c *NATSCluster) node(name string) *NATS {

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -25,30 +26,42 @@ import (
 // memberSettings is the variable that makes a test binary a member of a fleet, with these settings.
 const memberSettings = "PAWL_TEST_MEMBER"
 
+// OneThread is the environment of a process of which a test runs several on few cores: with threads for all cores in each, a quarter of
+// the time is spent on waking up threads.
+const OneThread = "GOMAXPROCS=1"
+
 // Member is an orchestrator or a worker.
 type Member interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 }
 
-// StartMember starts a member of a fleet: the binary of this test, whose TestMain calls AsMember.
+// Main is the TestMain of a package whose tests start members of fleets: in the process of a member it serves, with its settings.
+func Main[S any](m *testing.M, serve func(S) error) {
+	if asMember(serve) {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// StartMember starts a member of a fleet: the test's own binary, whose TestMain calls Main.
 func StartMember(t testing.TB, name string, settings any) *Process {
 	t.Helper()
 	text, err := json.Marshal(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewProcess(t, name, self, nil, []string{memberSettings + "=" + string(text)})
+	p := NewProcess(t, name, path, nil, []string{memberSettings + "=" + string(text), OneThread})
 	p.Start()
 	return p
 }
 
-// AsMember serves in a process that StartMember has started, with its settings. In any other process it returns false.
-func AsMember[S any](serve func(S) error) bool {
+// asMember serves in a process that StartMember has started, with its settings. In any other process it returns false.
+func asMember[S any](serve func(S) error) bool {
 	text := os.Getenv(memberSettings)
 	if text == "" {
 		return false

@@ -13,7 +13,7 @@ import (
 )
 
 // readyWithin is how long a server may take until it answers.
-const readyWithin = 20 * time.Second
+const readyWithin = 60 * time.Second
 
 // NATS is a nats-server with JetStream, made from the library.
 type NATS struct {

@@ -25,6 +25,7 @@ type Process struct {
 	log  string
 
 	mu   sync.Mutex
+	from int64 // length of the log at the last Start
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has been waited for
 	err  error
@@ -49,6 +50,9 @@ func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
 // Setenv changes the environment from the next Start on.
 func (p *Process) Setenv(variable string) { p.env = append(p.env, variable) }
 
+// SetProgram changes the program from the next Start on.
+func (p *Process) SetProgram(path string) { p.path = path }
+
 // Start starts the process, also again after it has ended.
 func (p *Process) Start() {
 	p.t.Helper()
@@ -57,6 +61,10 @@ func (p *Process) Start() {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
+	written, err := out.Stat()
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -66,7 +74,7 @@ func (p *Process) Start() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd, p.done, p.err = cmd, make(chan struct{}), nil
+	p.cmd, p.done, p.err, p.from = cmd, make(chan struct{}), nil, written.Size()
 	go func(done chan struct{}) {
 		err := cmd.Wait()
 		p.mu.Lock()
@@ -178,6 +186,16 @@ func (p *Process) Log() string {
 		return err.Error()
 	}
 	return string(b)
+}
+
+// Started reports whether the process has logged, since its last Start, that it has started. Before that, SIGTERM may end it as it
+// ends any program.
+func (p *Process) Started() bool {
+	p.mu.Lock()
+	from := p.from
+	p.mu.Unlock()
+	log := p.Log()
+	return int64(len(log)) > from && strings.Contains(log[from:], "msg=started")
 }
 
 func tail(s string) string {

@@ -49,6 +49,7 @@
     }
     timeline();
     all("input[data-complete]").forEach(complete);
+    views();
     dispatchEvent(new Event("pawl-changed"));
   }
 
@@ -230,6 +231,29 @@
     });
   }
 
+  // ---- Views that were opened with a name: their addresses are kept in this browser. ----
+  const kept = () => { try { return JSON.parse(localStorage.getItem("pawl.views")) || {}; } catch { return {}; } };
+  function views() {
+    const box = $("#views");
+    if (!box) return;
+    const own = all("a:not([data-script])", box).map((a) => a.textContent), saved = kept();
+    const name = new URLSearchParams(location.search).get("view"), here = location.pathname + location.search.replace(/&?cursor=[^&]*/, "");
+    const keep = () => { try { localStorage.setItem("pawl.views", JSON.stringify(saved)); } catch { /* it is full, or off */ } };
+    if (name && !own.includes(name) && saved[name] !== here && !box.dataset.dropped) { saved[name] = here; keep(); }
+    for (const old of all("[data-script]", box)) old.remove();
+    for (const [title, href] of Object.entries(saved).slice(-20)) {
+      if (own.includes(title) || !/^\/instances\?/.test(href)) continue;
+      const a = document.createElement("a"), drop = document.createElement("button");
+      Object.assign(a, { textContent: title, href }).dataset.script = "";
+      if (title === name) a.setAttribute("aria-current", "true");
+      Object.assign(drop, { type: "button", className: "plain", textContent: "×" }).dataset.script = "";
+      drop.setAttribute("aria-label", "Forget the view " + title);
+      drop.addEventListener("click", () => { delete saved[title]; keep(); box.dataset.dropped = "yes"; views(); });
+      box.insertBefore(a, $("details", box));
+      box.insertBefore(drop, $("details", box));
+    }
+  }
+
   // ---- Selection ----
   const boxes = () => all('td.pick input[type="checkbox"]');
   function picked() {
@@ -247,16 +271,32 @@
   };
   const keys = {
     x: () => { const b = document.activeElement.closest("tr")?.querySelector(".pick input"); if (b) { b.checked = !b.checked; picked(); } },
-    r: () => refresh(), j: () => row(1), k: () => row(-1),
+    "?": help, r: () => refresh(), j: () => row(1), k: () => row(-1),
     "/": () => { const f = $("[data-focus]") || $("#lanes"); if (f) f.select(); },
     "+": () => zoomBy(.5), "-": () => zoomBy(2), 0: () => { zoom = whole(); timeline(); }, "[": () => pan(-.5), "]": () => pan(.5),
   };
-  let go = 0; // when g was pressed
+  // help opens the page of keys over this one.
+  async function help() {
+    const open = $("dialog");
+    if (open) { open.close(); return; }
+    const box = add(document.body, "dialog", { className: "panel" });
+    box.setAttribute("aria-label", "Keys");
+    box.addEventListener("close", () => box.remove());
+    box.addEventListener("click", (e) => { if (e.target === box) box.close(); });
+    try {
+      const shown = document.createElement("div");
+      shown.innerHTML = await (await fetch("/keys", { headers: { "Pawl-Part": "main" } })).text();
+      box.append($("table", shown) || "");
+    } catch { box.append("Not reached"); }
+    if (box.isConnected && !box.open) box.showModal();
+  }
+  $("#keys")?.addEventListener("click", (e) => { e.preventDefault(); help(); });
+  let go = -Infinity; // when g was pressed
   addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest === undefined) return;
     if (typing(e)) { if (e.key === "Escape") e.target.blur(); return; }
     if (performance.now() - go < 1500) {
-      go = 0;
+      go = -Infinity;
       const link = $(`nav [data-key="${CSS.escape(e.key)}"]`);
       if (link) { e.preventDefault(); link.click(); }
     } else if (e.key === "g") go = performance.now();

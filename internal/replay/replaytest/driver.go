@@ -55,7 +55,7 @@ func (d *Driver) Restart(program replay.Program) {
 	if err := d.X.Evict(); err != nil {
 		d.tb.Fatalf("evict: %v", err)
 	}
-	d.program, d.History, d.Now, d.deployed = program, nil, Epoch, 0
+	d.program, d.History, d.Now, d.deployed, d.id.Execution = program, nil, Epoch, 0, 1
 	d.X = d.fresh()
 }
 
@@ -73,8 +73,32 @@ func (d *Driver) Deploy(program replay.Program) {
 	}
 }
 
+// Rewind begins the next execution as an owner does: with the events that are kept, Rewound, and what was put back.
+func (d *Driver) Rewind(plan *history.RewindPlan) {
+	d.tb.Helper()
+	if err := d.X.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+	from := plan.State.Execution()
+	d.History = cloneAll(d.History[:plan.Keep])
+	d.id.Execution = from + 1
+	d.X = d.fresh()
+	if err := d.X.Replay(cloneAll(d.History)); err != nil {
+		d.tb.Fatalf("replay of what a rewind keeps: %v\n%s", err, Text(d.History))
+	}
+	d.Feed(&history.Rewound{Execution: from + 1, From: from, Answered: plan.Answered})
+	for _, ev := range plan.PutBack {
+		if d.X.Ended() {
+			return
+		}
+		back := clone(ev)
+		*back.Meta() = history.Head{}
+		d.Offer(back) // of an activity that the code cancels now, it is dropped
+	}
+}
+
 // Continue checks an execution that has continued as new, and begins the next: Started,
-// and then the events that were unread. It gives the decisions of all.
+// and then the updates that were received and not answered, and the events and updates that were unread. It gives the decisions of all.
 func (d *Driver) Continue() []history.Event {
 	d.tb.Helper()
 	next := d.X.Successor()
@@ -83,13 +107,13 @@ func (d *Driver) Continue() []history.Event {
 	}
 	d.CheckReplay()
 	d.CheckRecord()
-	_, unread := d.X.Continued()
+	carried := d.X.Carried()
 	d.id.Execution++
 	d.History, d.deployed = nil, 0
 	d.X = d.fresh()
 	next.At = d.Now // time may have been let pass since
 	made := d.Feed(next)
-	for _, ev := range unread {
+	for _, ev := range carried {
 		if d.X.Ended() {
 			break
 		}
@@ -148,8 +172,8 @@ func (d *Driver) Start(input history.Payload) []history.Event {
 	return d.Feed(s)
 }
 
-// Limit puts a gate in front of the action: an activity, or the instance itself, whose name is "test". Who comes to it from
-// now on is let in if there is room, and waits if not: see Grant.
+// Limit puts a gate in front of the action: an activity, or the instance itself, whose name is "test". A ticket that enters it from
+// now on is admitted if there is room, and waits if not: see Grant.
 func (d *Driver) Limit(action string, room bool) {
 	if d.gates == nil {
 		d.gates = make(map[string]bool)
@@ -186,7 +210,7 @@ func (d *Driver) enter(made []history.Event) {
 	}
 }
 
-// holds reports whether the ticket has been let in and has not left.
+// holds reports whether the ticket has been admitted and has not left.
 func (d *Driver) holds(ticket string) bool {
 	d.tb.Helper()
 	state, bad := history.Check(d.History)

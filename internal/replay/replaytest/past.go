@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (p Past) CheckPrefixes(most int) error {
 // Check replays the first n events, which must end with a step, and then feeds the inputs
 // that remain: the decisions must be those recorded. It stops before a step that has a side
 // effect, which would have another value now. The error is a *replay.Divergence of the
-// replay, a *Difference, or says which input was dropped or which panic the unwinding met.
+// replay, a *Difference, or it names the input that was dropped or the panic that the unwinding met.
 func (p Past) Check(n int) error {
 	x := replay.New(p.ID, p.Program, p.Options)
 	if err := p.check(x, n); err != nil {
@@ -137,9 +138,11 @@ func (p Past) noted(x *replay.Execution) []history.Event {
 				e.Limit = was.Limit
 			}
 		case *history.TimerScheduled:
-			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok && e.AttemptTimeoutOf != 0 {
-				e.FireAt, e.AttemptTimeoutOf = was.FireAt, was.AttemptTimeoutOf // an earlier build did not say whose
-				x.PutOff(id, e.FireAt)
+			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok {
+				x.PutOff(e, e.At+was.FireAt-e.FireAt)
+				if e.AttemptTimeoutOf != 0 {
+					e.AttemptTimeoutOf = was.AttemptTimeoutOf // an earlier build did not say whose
+				}
 			}
 		}
 	}
@@ -177,7 +180,7 @@ func (p Past) sameBesides(x *replay.Execution) error {
 	}
 	end, _ := x.Continued()
 	wasEnd, _ := p.Live.Continued()
-	unread, wasUnread := x.Unread(), p.Live.Unread()
+	unread, wasUnread := inputs(x), inputs(p.Live)
 	if (end == nil) != (wasEnd == nil) || len(unread) != len(wasUnread) {
 		return fmt.Errorf("after a replay %d events are unread at the end, and were %d", len(unread), len(wasUnread))
 	}
@@ -188,6 +191,15 @@ func (p Past) sameBesides(x *replay.Execution) error {
 		}
 	}
 	return nil
+}
+
+// inputs are what an execution that has ended leaves.
+func inputs(x *replay.Execution) []history.Event {
+	out := slices.Clone(x.Carried())
+	for _, ev := range x.Unread() {
+		out = append(out, ev)
+	}
+	return out
 }
 
 // untilSideEffect returns the steps before the first that has a side effect.

@@ -19,7 +19,7 @@ func naps(times int, result, status string) replay.Program {
 				return replay.Ending{Failure: &history.Failure{Message: err.Error()}}
 			}
 		}
-		if err := x.SetStatus(text(status)); err != nil {
+		if err := x.SetStatus("", text(status)); err != nil {
 			return replay.Ending{Failure: &history.Failure{Message: err.Error()}}
 		}
 		return replay.Ending{Result: text(result)}
@@ -122,8 +122,7 @@ func TestALimitThatWasCountedFromTheClockIsNoDifference(t *testing.T) {
 	if !ok || set.AttemptTimeoutOf != 2 || set.FireAt != set.At+60_000 {
 		t.Fatalf("%+v", d.History[2])
 	}
-	set.FireAt += 7_200_000
-	d.X.PutOff(3, set.FireAt)
+	d.X.PutOff(set, set.At+7_200_000)
 	d.Fire()
 	if fired := d.History[3].Meta().At; fired != set.FireAt {
 		t.Errorf("over at %d, want %d", fired, set.FireAt)

@@ -62,12 +62,19 @@ func (s *scripts) activity() {
 	claim := func(i int) lease.Claim {
 		return lease.Claim{Token: "token-" + id(i), Ref: lease.Ref{Part: part, Instance: id(i), Execution: 1, Activity: 2, Effect: "e2"}}
 	}
-	s.measure("first-commit", func(i int, done func(error)) {
-		s.st.Commit(s.own, &store.Commit{
-			Instance: id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leases(2),
-			Record: &store.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
-		}, func(_ store.Committed, err error) { done(err) })
-	})
+	begin := func(prefix, attributes string) func(int, func(error)) {
+		return func(i int, done func(error)) {
+			c := &store.Commit{
+				Instance: prefix + id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leases(2),
+				Record: &store.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: store.Running, Created: 5, Attributes: attributes},
+				Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
+			}
+			c.Reindex(nil)
+			s.st.Commit(s.own, c, func(_ store.Committed, err error) { done(err) })
+		}
+	}
+	s.measure("first-commit", begin("", ""))
+	s.measure("first-commit-attributes", begin("two-", fmt.Sprintf(`{"items":%d,"tenant":"t-%d"}`, s.round, s.round%100)))
 	s.measure("claim", func(i int, done func(error)) {
 		s.leases.Claim(lease.ClaimRequest{Claim: claim(i), Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, func(_ lease.ClaimReply, err error) { done(err) })
 	})
@@ -84,17 +91,29 @@ func (s *scripts) activity() {
 			Create: []store.Lease{{Activity: 4, Effect: "e4"}}, Record: &store.Record{}, From: store.Running, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
 		}, func(_ store.Committed, err error) { done(err) })
 	})
+	s.measure("end", func(i int, done func(error)) {
+		c := &store.Commit{
+			Instance: id(i), Execution: 1, Head: "h2", NewHead: "h3", Events: [][]byte{make([]byte, 60)}, Delete: []store.Lease{{Activity: 4, Effect: "e4"}},
+			Record: &store.Record{Status: store.Completed, Ended: 9, End: make([]byte, 60)}, From: store.Running, MaxUnread: 256,
+		}
+		c.Reindex(&store.Record{Name: "chain", Version: "1", Status: store.Running})
+		s.st.Commit(s.own, c, func(_ store.Committed, err error) { done(err) })
+	})
 	s.measure("ingest", func(i int, done func(error)) {
 		if i > 0 { // one batch of a partition at a time
 			done(nil)
 			return
+		}
+		var all []store.Message
+		for k := range s.pending {
+			all = append(all, store.Message{Instance: "new" + id(k), ID: "m", Kind: store.StartMessage, Element: element("!m")})
 		}
 		n := uint64(s.round)
 		from := history.Position{}
 		if n > 1 {
 			from = at(n - 1)
 		}
-		s.st.Ingest(s.own, from, at(n), []store.Message{{Instance: id(-1), ID: "m", Kind: store.StartMessage, Element: element("!m")}},
+		s.st.Ingest(s.own, from, at(n), all,
 			func(_ int64, _ []store.Ingested, err error) { done(err) })
 	})
 }

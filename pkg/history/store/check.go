@@ -35,6 +35,8 @@ type CheckResult struct {
 	Unread    int       `json:"unread"`
 	Stalled   int       `json:"stalled"`
 	Findings  []Finding `json:"findings"`
+
+	References []string `json:"-"` // to large payloads in the object store: names of objects
 }
 
 // The check reads a store in use. What seems to break a rule is read again after a pause, and only what persists is a finding.
@@ -52,7 +54,8 @@ const (
 // Check reads the whole namespace and reports every broken invariant. It writes nothing and may run beside the fleet:
 //
 //   - histories decode and keep the rules of history.Check;
-//   - a record has the history that it names, and is in the index of its status and no other;
+//   - a record has the history that it names, and is in the index of its status and no other, in the sets of its values and no
+//     other, with the same score, and in the set of ids;
 //   - an outstanding activity has its lease, or its completion is unread;
 //   - a lease belongs to an outstanding activity;
 //   - an execution that has just begun has no history yet, and its start is the first unread input; no later one has a history;
@@ -61,6 +64,7 @@ const (
 //   - an instance without a record has nothing but unread inputs: neither history, lease, report nor index entry and, without
 //     unread inputs, neither a wakeup nor an entry among the stalled instances;
 //   - the outbox watermark lies within the history, and covers every message of it;
+//   - an update that is open in the ledger is unread, or open in the history; one that is open in the history is not answered there;
 //   - early inputs are counted for instances without a record, and their bytes add up;
 //   - an instance that must be reconciled (unread inputs, outstanding activities and children, timers, pending messages) has a wakeup.
 //
@@ -111,11 +115,19 @@ type subject struct {
 	id       string
 	held     []heldKey // its leases, histories and reports
 	statuses uint8     // whose indexes have it, as bits in the order of Statuses
+	values   []setScore
 	inbox    bool
+	ledger   bool // of updates
 	listed   bool // on the list of the stalled instances
 	early    bool // its early inputs are counted
 	due      bool // has a wakeup
 	wakeup   float64
+}
+
+// setScore is the score of an instance in a set of values, or of ids.
+type setScore struct {
+	key   string
+	score float64
 }
 
 // heldKey is a key of an execution of an instance.
@@ -172,7 +184,7 @@ func (c *checker) all(ctx context.Context, subjects []*subject, try, total int) 
 		g.Go(func() error {
 			checks := make([]*instanceCheck, len(batch))
 			for i, x := range batch {
-				checks[i] = &instanceCheck{subject: x, result: CheckResult{Instances: 1}}
+				checks[i] = &instanceCheck{subject: x, keys: c.space.Part(x.part), result: CheckResult{Instances: 1}}
 			}
 			if err := c.read(ctx, checks, try > 1); err != nil {
 				return err
@@ -219,4 +231,5 @@ func (c *CheckResult) add(x CheckResult) {
 	c.Events += x.Events
 	c.Leases += x.Leases
 	c.Unread += x.Unread
+	c.References = append(c.References, x.References...)
 }

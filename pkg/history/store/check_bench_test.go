@@ -47,6 +47,7 @@ func BenchmarkCheck(b *testing.B) {
 			}
 			c.Events = append(c.Events, raw)
 		}
+		c.Reindex(nil)
 		wg.Add(1)
 		st.Commit(store.Tenure{Part: i % partitions, Token: token}, &c, func(_ store.Committed, err error) {
 			if err != nil {

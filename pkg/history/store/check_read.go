@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -19,6 +20,18 @@ type readRound struct {
 // add adds a request; take receives the reply on the caller's goroutine.
 func (r *readRound) add(call redisx.Call, take func(v any, err error) error) {
 	r.calls, r.takes = append(r.calls, call), append(r.takes, take)
+}
+
+// sum adds a request for a number, which is added to another.
+func (r *readRound) sum(call redisx.Call, to *int64) {
+	r.add(call, func(v any, err error) error {
+		if err == nil {
+			var n int64
+			n, err = redisx.Int(v)
+			*to += n
+		}
+		return err
+	})
 }
 
 // do sends the requests, waits for all replies and takes them.
@@ -63,6 +76,9 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 		return err
 	}
 	for _, x := range checks {
+		if lists {
+			c.readValues(&round, x)
+		}
 		if !x.unreadable {
 			c.readExecutions(&round, x)
 		}
@@ -76,6 +92,7 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 		}
 		if !x.unreadable {
 			c.readLeases(&round, x)
+			c.readLedger(&round, x)
 		}
 	}
 	return round.do(ctx, c.run)
@@ -96,7 +113,7 @@ func (x *instanceCheck) noted(err error) error {
 
 func (c *checker) readRecord(round *readRound, x *instanceCheck) {
 	round.add(redisx.Command("HGETALL", c.space.Part(x.part).Instance(x.id)), func(v any, err error) error {
-		x.loaded.Record, err = record(x.id, v, err)
+		x.loaded.Record, err = recordOf(x.id, v, err)
 		return x.noted(err)
 	})
 	if x.inbox {
@@ -110,9 +127,9 @@ func (c *checker) readRecord(round *readRound, x *instanceCheck) {
 func (c *checker) readLists(round *readRound, x *instanceCheck) {
 	p := c.space.Part(x.part)
 	x.statuses, x.inbox = 0, true
-	for i, st := range Statuses() {
+	for i, st := range record.Statuses() {
 		round.add(redisx.Command("ZSCORE", p.Index(string(st)), x.id), func(v any, err error) error {
-			if v != nil {
+			if v != nil && err == nil {
 				x.statuses |= 1 << i
 			}
 			return x.noted(err)
@@ -132,6 +149,28 @@ func (c *checker) readLists(round *readRound, x *instanceCheck) {
 		x.early = v == int64(1)
 		return x.noted(err)
 	})
+}
+
+// readValues reads the scores of an instance in the sets that have, or should have it.
+func (c *checker) readValues(round *readRound, x *instanceCheck) {
+	was, keys := x.values, make(map[string]bool)
+	x.values = nil
+	for _, set := range was {
+		keys[set.key] = true
+	}
+	for _, e := range x.loaded.Record.Entries() {
+		keys[setKey(c.space.Part(x.part), &e)] = true
+	}
+	for key := range keys {
+		round.add(redisx.Command("ZSCORE", key, x.id), func(v any, err error) error {
+			if v != nil && err == nil {
+				set := setScore{key: key}
+				set.score, err = score(v)
+				x.values = append(x.values, set)
+			}
+			return x.noted(err)
+		})
+	}
 }
 
 // readExecutions reads the history of the current execution, that of pending messages, the leases that the scan has found, and
@@ -205,8 +244,8 @@ func (c *checker) readLeases(round *readRound, x *instanceCheck) {
 	x.fold()
 	missing := false
 	for _, a := range x.state.Admitted() {
-		if x.leases[heldKey{'l', x.loaded.Record.execution(), a}] == "" {
-			c.readLease(round, x, x.loaded.Record.execution(), a)
+		if x.leases[heldKey{'l', executionOf(x.loaded.Record), a}] == "" {
+			c.readLease(round, x, executionOf(x.loaded.Record), a)
 			missing = true
 		}
 	}

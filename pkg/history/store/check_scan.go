@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -15,6 +17,7 @@ type partitionKeys struct {
 	part      int
 	keys      redisx.Part
 	instances map[string]*subject
+	sets      []string // of values
 	foreign   []string
 	n         int
 }
@@ -91,10 +94,14 @@ func (c *checker) addKey(found map[int]*partitionKeys, part int, key string) {
 	switch {
 	case !ok:
 		p.foreign = append(p.foreign, key)
+	case name.Kind == "v", name.Kind == "n":
+		p.sets = append(p.sets, key)
 	case name.Kind == "i":
 		p.of(name.Instance)
 	case name.Kind == "in":
 		p.of(name.Instance).inbox = true
+	case name.Kind == "u":
+		p.of(name.Instance).ledger = true
 	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
 		x := p.of(name.Instance)
 		x.held = append(x.held, heldKey{name.Kind[0], name.Execution, name.Activity})
@@ -122,11 +129,21 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 			return nil
 		}},
 	}
-	for i, st := range Statuses() {
+	for i, st := range record.Statuses() {
 		lists = append(lists, list{"ZSCAN", p.keys.Index(string(st)), func(x *subject, _ any) error {
 			x.statuses |= 1 << i
 			return nil
 		}})
+	}
+	for _, key := range p.sets {
+		lists = append(lists, list{"ZSCAN", key, func(x *subject, value any) error {
+			at, err := score(value)
+			x.values = append(x.values, setScore{key, at})
+			return err
+		}})
+	}
+	if err := c.orchestrations(ctx, part, p); err != nil {
+		return err
 	}
 	for _, key := range p.foreign {
 		c.findf(part, "key %s is not one of Pawl's", key)
@@ -153,6 +170,64 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.Stalled += int(stalled) //nolint:gosec // far from the bound
+	return nil
+}
+
+// orchestrations finds sets of orchestrations that a list by id would not read, and names without a set.
+func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys) error {
+	v, err := c.run.Do(ctx, redisx.Command("ZRANGE", p.keys.Orchestrations(), 0, -1))
+	if redisx.Refused(err) {
+		c.findf(part, "list %s cannot be read: %v", p.keys.Orchestrations(), err)
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("check: partition %d: list the orchestrations: %w", part, err)
+	}
+	r := redisx.NewReply([]any{v})
+	names := r.Strs(0)
+	for _, key := range p.sets {
+		if name, ok := strings.CutPrefix(key, p.keys.Values(record.FieldOrchestration, "")); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if err := c.orchestration(ctx, part, p, name); err != nil {
+			return fmt.Errorf("check: partition %d: read the orchestration %s: %w", part, name, err)
+		}
+	}
+	return r.Err()
+}
+
+// orchestration compares the name of an orchestration with its set. Instances may begin and be purged meanwhile, so a difference is read
+// once more.
+func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys, name string) error {
+	var was string
+	for range 2 {
+		listed, err := c.run.Do(ctx, redisx.Command("ZSCORE", p.keys.Orchestrations(), name))
+		if err != nil {
+			return err
+		}
+		members, err := c.run.Do(ctx, redisx.Command("EXISTS", p.keys.Values(record.FieldOrchestration, name)))
+		if err != nil {
+			return err
+		}
+		n, err := redisx.Int(members)
+		problem := ""
+		switch {
+		case err != nil:
+			return err
+		case listed == nil && n > 0:
+			problem = "has instances and is not among the orchestrations"
+		case listed != nil && n == 0:
+			problem = "is among the orchestrations and has no instances"
+		}
+		if problem == "" {
+			return nil
+		}
+		if problem == was {
+			c.findf(part, "the orchestration %s %s", name, problem)
+		}
+		was = problem
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -71,12 +72,28 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 			b.turned()
 			b.wantRules()
 		},
+		"whose attributes have changed, been set and removed": func(b *bench) {
+			b.turned()
+			head := "h2"
+			for i, attributes := range []string{`{"items":5,"paid":false,"tenant":"acme"}`, `{"items":7,"tenant":"globex"}`, `{"due":{"time":"2026-11-22T08:00:00.000Z"},"tenant":"globex"}`} {
+				next := fmt.Sprint("a", i)
+				_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: next, From: store.Running, Record: &store.Record{Attributes: attributes}, Wakeup: b.now() + 10_000})
+				b.must(err)
+				b.wantRules()
+				head = next
+			}
+			b.must(b.rdb.ZScore(b.ctx(), b.p.Values("tenant", "globex"), "a").Err())
+			if n := b.rdb.Exists(b.ctx(), b.p.Values("tenant", "acme"), b.p.Numbers("items"), b.p.Values("paid", "false")).Val(); n != 0 {
+				b.Errorf("%d sets of former values", n)
+			}
+		},
 		"whose record is gone": func(b *bench) { // but something, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
 			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
-				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread")
+				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread",
+				"is in the set "+b.p.Values("orchestration", "n"))
 		},
 	})
 }
@@ -185,6 +202,16 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
 			b.wantRules("has reports on 1 activities and no record", "lease of activity 2 of execution 2 belongs to nothing outstanding",
 				"stands in the index of completed and has no record", "is on the agenda, and has neither record", "is listed as stuck, and has neither record")
+		},
+		"sets of values that differ from the record": func(b *bench) {
+			b.turned()
+			b.set("attributes", `{"tenant":"acme"}`)
+			b.must(b.rdb.Del(b.ctx(), b.p.Orchestrations()).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("orchestration", "n"), redisZ(5, "a")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("code", "x:y"), redisZ(5, "gone"), redisZ(5, "a")).Err())
+			b.wantRules("is in the set "+b.p.Values("code", "x:y")+", and has no record with the value",
+				"is in the set "+b.p.Values("code", "x:y")+", and has no record with the value",
+				"is in the set "+b.p.Values("orchestration", "n")+" with 5 instead of 0", "is not in the set "+b.p.Values("tenant", "acme"), "the orchestration n has instances and is not among the orchestrations")
 		},
 		"a lease of the execution before": func(b *bench) {
 			b.turned()

@@ -1,7 +1,7 @@
 -- commit writes a turn, all or nothing: history, created and deleted leases, consumed inputs, next wakeup, status.
 --
---! keys  partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* deleted*
---! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof)* field* prepend* release*
+--! keys  partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* index=move* updates=answer* deleted*
+--! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* release*
 --! reply FENCED | ROLLEDBACK | CONFLICT what | OK now unread* workers(deleted worker)* number
 --
 -- head: the one that the turn was decided on; new_head: '' if only the inbox is consumed; wakeup: ms, or ''.
@@ -10,8 +10,11 @@
 -- max_unread, max_bytes: of the unread elements in the reply.
 -- due: none of the first 16 elements behind those popped may be older, ms, or ''.
 -- applied: the time of the applied position may not be older, or ''.
--- pop: ids; event: encoded events; create: the effect id and the proof key of each lease; field: pairs, of the record;
--- prepend: elements put in front of the inbox; release: fields that are removed from the record before others are set.
+-- pop: ids; event: encoded events; create: the effect id and the proof key of each lease, and "ttl token worker" if it is claimed; field: pairs, of the record;
+-- prepend: elements put in front of the inbox; answer: to an update, by its key ('': its input was dropped);
+-- release: fields that are removed from the record before others are set.
+-- index, move: sets that a member leaves (score '-'; '=': if the set before has no members) or enters: of values, with the instance, and
+-- that of orchestrations.
 -- CONFLICT history: its length is not the one in the record.
 -- workers: who held the deleted leases, by their place among the deleted from 1.
 -- number: of this commit in the partition. An owner that receives one it has received before knows that Redis lost writes.
@@ -23,7 +26,7 @@
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 
-local was = redis.call('HMGET', record, 'head', 'events')
+local was = redis.call('HMGET', record, 'head', 'events', 'stalled')
 local current = was[1] or ''
 local again = new_head ~= '' and current == new_head
 if not again and current ~= head then return {'CONFLICT', 'head'} end
@@ -70,9 +73,12 @@ end
 if again then return {'OK', t, unread, {}, redis.call('HGET', partition, 'commits') or '0'} end
 local stamp = ms(t)
 
--- What pops frees memory first. Out of memory, only a commit that deletes leases and creates none, or changes the status, succeeds.
-if #created == 0 and #deleted > 0 or from_index ~= to_index then allowOOM(partition) end
-if pops > 0 then redis.call('LTRIM', inbox, pops, -1) end
+-- What pops frees memory first. Out of memory, only a commit that pops, deletes leases and creates none, or changes the status, succeeds.
+if pops > 0 then
+  redis.call('LTRIM', inbox, pops, -1)
+elseif #created == 0 and #deleted > 0 or from_index ~= to_index then
+  allowOOM(partition)
+end
 if pops > 0 and head == '' and new_head == '' then -- inputs of an instance that was not started are dropped: see ingest
   local bytes = redis.call('HMGET', early, instance, '')
   if bytes[1] then
@@ -103,6 +109,35 @@ for i = 1, #created do
     redis.call('DEL', created[i])
     redis.call('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', stamp, 'k', create[i].proof)
   end
+  if create[i].claim ~= '' then
+    local ttl, holder, worker = string.match(create[i].claim, '^(%d+) (%S+) (.*)$')
+    redis.call('HSET', created[i], 'n', '1', 't', holder, 'w', worker, 'u', ms(t + ttl), 'd', ttl)
+  end
+end
+-- The ledger has '<key>' → 'o' (open) and the place in INPUTS as in 'orig', or 'a' and the answer. Of the answers it has the
+-- latest: '#' is their number so far, '#first' the oldest of those kept, '#bytes' the bytes of these, '#<n>' the key
+-- of one.
+for i = 1, #answer do
+  local ledger, update, body = updates[i], answer[i].update, answer[i].body
+  if body == '' then
+    redis.pcall('HDEL', ledger, update)
+  else
+    local n = redis.pcall('HINCRBY', ledger, '#', '1')
+    if type(n) ~= 'number' then -- a key of another type
+      redis.call('UNLINK', ledger)
+      n = redis.call('HINCRBY', ledger, '#', '1')
+    end
+    redis.call('HSET', ledger, update, 'a' .. body, '#' .. ms(n), update)
+    local bytes = redis.call('HINCRBY', ledger, '#bytes', ms(#body + 1))
+    local first = tonumber(redis.call('HGET', ledger, '#first') or '1')
+    while first < n and (n - first >= 1000 or bytes > 8388608) do
+      local oldest = redis.call('HGET', ledger, '#' .. ms(first)) or ''
+      bytes = redis.call('HINCRBY', ledger, '#bytes', ms(-redis.call('HSTRLEN', ledger, oldest)))
+      redis.call('HDEL', ledger, oldest, '#' .. ms(first))
+      first = first + 1
+    end
+    redis.call('HSET', ledger, '#first', ms(first))
+  end
 end
 local workers = {}
 for i = 1, #deleted do
@@ -115,20 +150,33 @@ for i = 1, #deleted do
 end
 if new_head ~= '' then
   if new_incarnation == '1' then
-    redis.call('HDEL', record, 'ended', 'end', 'unread', 'parent', 'held', 'custom.type', 'custom.data', 'custom.version', 'prod', 'pub')
+    redis.call('HDEL', record, 'ended', 'end', 'unread', 'parent', 'held', 'attributes', 'unanswered', 'prod', 'pub', 'control')
+    redis.call('HDEL', record, 'custom.type', 'custom.data', 'custom.version')
+    redis.call('HSET', record, 'replaced', '1')
   end
-  redis.call('HSET', record, 'head', new_head, 'updated', stamp, 'events', ms(prepends > 0 and 0 or length))
   for i = 1, #release, 500 do
     redis.call('HDEL', record, unpack(release, i, math.min(i + 499, #release)))
   end
-  for i = 1, #field, 500 do
+  local most = math.min(500, #field)
+  redis.call('HSET', record, 'head', new_head, 'updated', stamp, 'events', ms(prepends > 0 and 0 or length), unpack(field, 1, most))
+  for i = most + 1, #field, 500 do
     redis.call('HSET', record, unpack(field, i, math.min(i + 499, #field)))
   end
   if from_index ~= to_index then
-    redis.call('ZREM', from_index, instance)
+    if head ~= '' then redis.call('ZREM', from_index, instance) end
     redis.call('ZADD', to_index, stamp, instance)
   end
-  redis.call('HDEL', stalled, instance)
+  for i = 1, #move do
+    if move[i].score == '-' then
+      redis.call('ZREM', index[i], move[i].member)
+    elseif move[i].score == '=' then
+      if redis.call('EXISTS', index[i - 1]) == 0 then redis.call('ZREM', index[i], move[i].member) end
+    else
+      redis.call('ZADD', index[i], move[i].score, move[i].member)
+    end
+  end
+  if head == '' or was[3] then redis.call('HDEL', stalled, instance) end
+  if was[3] then redis.call('HDEL', record, 'stalled') end
 end
 if prepends > 0 then
   schedule(wakeups, prepend[1], instance, stamp, '', t)

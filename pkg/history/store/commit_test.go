@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -127,15 +128,19 @@ func TestCommit(t *testing.T) {
 		},
 		"moves the instance to the index of its end, with no look and no stall left": func(b *bench) {
 			b.started("a", "h1")
-			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
-			_, err := b.commit(store.Commit{
+			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
+			b.must(err)
+			if rec, err := b.st.Record(b.ctx(), part, "a"); err != nil || !rec.Stalled {
+				b.Errorf("%+v, %v", rec, err)
+			}
+			_, err = b.commit(store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
 				Record: &store.Record{Status: store.Failed, Ended: 9, Events: 2, End: []byte("end")},
 			})
 			b.must(err)
 			rec, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
-			if rec.Status != store.Failed || rec.Ended != 9 || rec.Events != 2 || string(rec.End) != "end" || rec.Name != "n" {
+			if rec.Status != store.Failed || rec.Ended != 9 || rec.Events != 2 || rec.Stalled || string(rec.End) != "end" || rec.Name != "n" {
 				b.Errorf("%+v", rec)
 			}
 			b.wantIndex("a", store.Failed)
@@ -252,7 +257,7 @@ func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 
 func (b *bench) wantIndex(instance string, want store.Status) {
 	b.Helper()
-	for _, st := range store.Statuses() {
+	for _, st := range record.Statuses() {
 		err := b.rdb.ZScore(b.ctx(), b.p.Index(string(st)), instance).Err()
 		if (err == nil) != (st == want) {
 			b.Errorf("in the index of %s: %v; its status is %s", st, err == nil, want)

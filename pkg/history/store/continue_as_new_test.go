@@ -309,7 +309,7 @@ func TestNewIncarnationInheritsNothing(t *testing.T) {
 			})
 			b.must(err)
 			rec := b.record("a")
-			heir.Head, heir.Updated, heir.NewIncarnation, heir.End = rec.Head, rec.Updated, false, []byte{}
+			heir.Head, heir.Updated, heir.NewIncarnation, heir.Replaced, heir.End = rec.Head, rec.Updated, false, true, []byte{}
 			if *rec.Parent != *heir.Parent {
 				b.Errorf("parent %+v", rec.Parent)
 			}

@@ -1,6 +1,8 @@
 package store
 
-import "context"
+import (
+	"context"
+)
 
 // CheckEarly is for the tests of the scripts.
 var CheckEarly = checkEarly

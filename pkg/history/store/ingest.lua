@@ -7,13 +7,17 @@
 -- max_ids, span: how many message ids an instance remembers, and for how many ms.
 -- max_inbox_bytes: of the memory that an inbox takes in Redis; max_early, max_all_early: bytes of the early inputs of an instance, and of all.
 -- seal: of the partition, which the first line of each element ends with.
--- message: its id or ''; its kind: 's' for a start, 'c' for a cancel, or ''.
+-- message: its id or ''; its kind: 's' for a start, 'i' for one that has no effect if there is an instance, 'c' for a cancel, 'u' for
+-- an update, whose ids are the ledger of updates, or ''.
 -- DONE: this batch was ingested before.
 -- A message is reported as d repeat | f inbox full | o an early input over its bound | u cancel of an unknown instance
 -- | e<n> has a record | n<n> has none; n = length of the inbox.
 --
 -- A full inbox still takes the start of its instance and, once, the mark that something was dropped behind it, so that the
 -- instance fails with that error also if this owner dies before it can report it.
+--
+-- A start of kind i directly behind another start is a repeat: behind that one there is an instance. So starts cannot fill an inbox that is
+-- held back.
 --
 -- Inputs of an instance that has neither record nor start are early. The hash `early` has their bytes by instance, and under '' of
 -- all of them; the start removes its instance from it, and so does the commit that drops them. An early input over its bound leaves the
@@ -29,7 +33,7 @@ seal = seal .. '\n' -- workers can push elements, but not this
 local stamp, horizon = ms(t), ms(t - span)
 local largest = 1200000 -- bytes: no element is larger, so that short inboxes need not be measured
 local overhead = 512    -- of an early input: what Redis keeps for it beside the element
-local known, length, size, started, taken, early_bytes, reply = {}, {}, {}, {}, {}, {}, {}
+local known, length, size, remembered, started, ends_in_start, taken, early_bytes, reply = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local all_early, changed
 
 -- measure returns the memory that an inbox takes, before this batch. In a Redis without MEMORY USAGE it is estimated.
@@ -57,6 +61,25 @@ local function set_early(instance, bytes)
   changed[instance] = true
 end
 
+-- seen reports whether the message with the id was received before: within the span, or, an update, by the ledger of commit.lua.
+local function seen(ids, id, kind)
+  if kind == 'u' then return redis.pcall('HEXISTS', ids, id) == 1 end
+  if not remembered[ids] then remembered[ids] = redis.call('ZCARD', ids) end
+  if remembered[ids] == 0 then return false end
+  local at = redis.call('ZSCORE', ids, id)
+  return at and tonumber(at) > t - span
+end
+
+-- is_start reports whether an element is a start that an owner has ingested.
+local function is_start(element)
+  return element and string.sub(element, 1, 1) == '!' and string.find(element, seal, 1, true) ~= nil
+end
+
+local function behind_start(inbox)
+  if ends_in_start[inbox] == nil then ends_in_start[inbox] = is_start(redis.call('LINDEX', inbox, -1)) end
+  return ends_in_start[inbox]
+end
+
 for m = 1, #message do -- read everything before the first write
   local record, inbox, ids = to[m].record, to[m].inbox, to[m].ids
   local instance, id, kind, element = message[m].instance, message[m].id, message[m].kind, message[m].element
@@ -64,34 +87,38 @@ for m = 1, #message do -- read everything before the first write
     known[record] = redis.call('EXISTS', record) == 1
     length[inbox] = redis.call('LLEN', inbox)
     if not known[record] and length[inbox] > 0 then
-      local first = redis.call('LINDEX', inbox, 0)
-      started[inbox] = string.sub(first, 1, 1) == '!' and string.find(first, seal, 1, true) ~= nil
+      started[inbox] = is_start(redis.call('LINDEX', inbox, 0))
     end
   end
   local absent = not known[record] and not started[inbox]
-  local before = id ~= '' and (taken[ids .. id] or redis.call('ZSCORE', ids, id))
-  if before and tonumber(before) > t - span then
+  local start = kind == 's' or kind == 'i'
+  if id ~= '' and (taken[ids .. id] or seen(ids, id, kind)) then
     reply[m] = 'd'
   elseif kind == 'c' and absent then
     reply[m] = 'u'
-  elseif not (kind == 's' and absent) and (length[inbox] >= max_inbox or measure(inbox, element) >= max_inbox_bytes) then
+  elseif kind == 'i' and not absent and behind_start(inbox) then
+    reply[m] = 'd'
+  elseif not (start and absent) and (length[inbox] >= max_inbox or measure(inbox, element) >= max_inbox_bytes) then
     reply[m] = 'f'
+    ends_in_start[inbox] = false -- but in a mark
   else
-    if kind ~= 's' and absent then
+    if not start and absent then
       local own = early_of(instance) + #element + overhead
       all_early = all_early or tonumber(redis.call('HGET', early, '') or 0)
       if own > max_early or all_early + own - early_of(instance) > max_all_early then
         reply[m] = 'o'
+        ends_in_start[inbox] = false
       else
         set_early(instance, own)
       end
     end
     if reply[m] ~= 'o' then
-      if id ~= '' then taken[ids .. id] = t end
+      if id ~= '' then taken[ids .. id] = true end
       length[inbox] = length[inbox] + 1
+      ends_in_start[inbox] = start and (not absent or length[inbox] == 1)
       reply[m] = (known[record] and 'e' or 'n') .. ms(length[inbox])
       -- the start of an unknown instance goes in front of early inputs; a second start does not go in front of the first
-      if kind == 's' and absent then
+      if start and absent then
         started[inbox] = true
         if length[inbox] > 1 and early_of(instance) > 0 then set_early(instance, 0) end
         reply[m] = reply[m] .. '!'
@@ -111,10 +138,18 @@ for m = 1, #message do
     else
       redis.call('RPUSH', inbox, element)
     end
-    if id ~= '' then
+    if id ~= '' and message[m].kind == 'u' then
+      local place, at = string.match(element, '^!?s(%d+)[^\n]*\n(%d+)\n')
+      local open = place and 'o' .. place .. '.' .. at .. '000000' or 'o'
+      if type(redis.pcall('HSET', ids, id, open)) == 'table' then -- a key of another type
+        redis.call('UNLINK', ids)
+        redis.call('HSET', ids, id, open)
+      end
+    elseif id ~= '' then
       redis.call('ZADD', ids, stamp, id)
-      redis.call('ZREMRANGEBYSCORE', ids, '-inf', horizon)
-      redis.call('ZREMRANGEBYRANK', ids, 0, -max_ids - 1)
+      remembered[ids] = remembered[ids] + 1
+      if remembered[ids] > 1 then redis.call('ZREMRANGEBYSCORE', ids, '-inf', horizon) end
+      if remembered[ids] > max_ids then redis.call('ZREMRANGEBYRANK', ids, 0, -max_ids - 1) end
       redis.call('PEXPIRE', ids, span)
     end
   end

@@ -111,6 +111,19 @@ func TestIngest(t *testing.T) {
 			b.must(err)
 			b.wantInbox("a", "!s3 e1 e2 !s4 e5 !s6")
 		},
+		"drops a start without effect directly behind another": func(b *bench) {
+			got, err := b.ingest(0, 4, message("a", "s1", store.PlainStart), message("a", "s2", store.PlainStart), message("a", "e3", ""), message("a", "s4", store.PlainStart))
+			b.must(err)
+			if got[0].Repeat || !got[1].Repeat || got[3].Repeat {
+				b.Errorf("%+v", got)
+			}
+			got, err = b.ingest(4, 6, message("a", "s5", store.PlainStart), message("a", "s6", store.StartMessage))
+			b.must(err)
+			if !got[0].Repeat || got[1].Repeat {
+				b.Errorf("%+v", got)
+			}
+			b.wantInbox("a", "!s1 e3 !s4 !s6")
+		},
 		"puts the start of an instance that exists behind": func(b *bench) {
 			b.started("a", "h1")
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "s2", store.StartMessage))

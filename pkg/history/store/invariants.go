@@ -3,11 +3,14 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -15,11 +18,15 @@ import (
 type instanceCheck struct {
 	*subject
 
+	keys        redisx.Part
 	loaded      Loaded
 	completions [][]byte           // the whole inbox, if a lease is missing
 	leases      map[heldKey]string // their effects
 	state       *history.State     // of the current execution
-	unreadable  bool               // which is a violation, and no other rule is checked
+	// Of the ledger of updates: its fields, and how many of them are about answers.
+	ledgerFields, kept int
+
+	unreadable bool // which is a violation, and no other rule is checked
 
 	result     CheckResult
 	violations []string // rules that are broken
@@ -36,6 +43,9 @@ func (x *instanceCheck) fold() {
 		x.violationf("history: %v", b)
 	}
 	x.state, x.result.Events, x.result.Unread = state, state.Len, len(x.loaded.Unread)
+	for _, e := range x.loaded.Events {
+		x.result.References = append(x.result.References, pawlcodec.References(e)...)
+	}
 	x.loaded.Events = nil
 }
 
@@ -54,8 +64,10 @@ func (x *instanceCheck) run() {
 		x.retained(rec)
 	}
 	x.indexes()
+	x.valueSets()
 	x.outstanding()
 	x.excess()
+	x.updates()
 	x.wakeups()
 }
 
@@ -68,20 +80,30 @@ func (x *instanceCheck) record(rec *Record) {
 		x.violationf("execution %d has just begun, and its start is not the first that is unread", rec.Execution)
 	case s.Started == nil:
 		x.violationf("has a record and no history")
-	case s.Started.Name != rec.Name || s.Started.Origin != rec.Origin || s.Started.Execution != rec.Execution:
+	case s.Started.Name != rec.Name || s.Started.Origin != rec.Origin || s.Execution() != rec.Execution && !x.rewinding():
 		x.violationf("the record is of another start than the history")
 	case s.Len < rec.Events:
 		x.violationf("the record tells of %d events, and the history has %d", rec.Events, s.Len)
-	case (rec.Status == Pending) != (s.End == nil && s.Waiting(1)):
+	case (rec.Status == Paused) != (s.PausedBy() != nil && s.End == nil) && !x.rewinding():
+		x.violationf("status is %s, and the history has a pause: %v", rec.Status, s.PausedBy() != nil)
+	case rec.Status != Paused && s.Started != nil && (rec.Status == Pending) != (s.End == nil && s.Waiting(1)):
 		x.violationf("status is %s, and the instance waits at its gate: %v", rec.Status, s.Waiting(1))
 	case rec.Status.Ended() != (s.End != nil):
 		x.violationf("status is %s, and the history has ended: %v", rec.Status, s.End != nil)
+	}
+	if rec.Stalled != x.listed {
+		x.violationf("is listed as stuck: %v, and the record has that: %v", x.listed, rec.Stalled)
 	}
 }
 
 // startFirst reports whether a start is the first unread input.
 func (x *instanceCheck) startFirst() bool {
 	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte{'!'})
+}
+
+// rewinding reports whether the instance has been rewound, and the code has not seen that yet: its activities have no leases.
+func (x *instanceCheck) rewinding() bool {
+	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte(RewoundMark))
 }
 
 // watermarks compares the outbox watermark with the messages of the history.
@@ -91,12 +113,12 @@ func (x *instanceCheck) watermarks(rec *Record) {
 	}
 	switch {
 	case rec.Produced.Execution > rec.Execution || rec.Produced.Execution == rec.Execution && rec.Produced.Event > x.state.Len:
-		x.violationf("messages up to %s are owed, and the history ends at %s", rec.Produced, Watermark{rec.Execution, x.state.Len})
+		x.violationf("messages up to %s are owed, and the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
 	case rec.HasPendingMessages() && rec.Produced.Execution < rec.Execution && rec.Produced.Event > uint64(len(x.loaded.Previous)):
 		x.violationf("messages up to %s are owed, and the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
 	}
 	if ms := x.state.PendingMessages(); len(ms) > 0 {
-		if last := (Watermark{rec.Execution, ms[len(ms)-1].ID}); rec.Produced.Before(last) {
+		if last := (Watermark{Execution: rec.Execution, Event: ms[len(ms)-1].ID}); rec.Produced.Before(last) {
 			x.violationf("event %d owes a message, and the last that is said to be owed is %q", last.Event, rec.Produced)
 		}
 	}
@@ -119,13 +141,33 @@ func (x *instanceCheck) retained(rec *Record) {
 // indexes compares the indexes with the record.
 func (x *instanceCheck) indexes() {
 	rec := x.loaded.Record
-	for i, st := range Statuses() {
+	for i, st := range record.Statuses() {
 		switch in := x.statuses&(1<<i) != 0; {
 		case rec == nil && in:
 			x.violationf("stands in the index of %s and has no record", st)
 		case rec != nil && in != (st == rec.Status):
 			x.violationf("status is %s; in the index of %s: %v", rec.Status, st, in)
 		}
+	}
+}
+
+// valueSets compares the sets of values with the record.
+func (x *instanceCheck) valueSets() {
+	want := make(map[string]float64)
+	for _, e := range x.loaded.Record.Entries() {
+		want[setKey(x.keys, &e)], _ = strconv.ParseFloat(entryScore(&e), 64)
+	}
+	for _, set := range x.values {
+		switch at, ok := want[set.key]; {
+		case !ok:
+			x.violationf("is in the set %s, and has no record with the value", set.key)
+		case at != set.score:
+			x.violationf("is in the set %s with %.0f instead of %.0f", set.key, set.score, at)
+		}
+		delete(want, set.key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		x.violationf("is not in the set %s", key)
 	}
 }
 
@@ -155,7 +197,7 @@ func (x *instanceCheck) keepsExecution(execution uint64) bool {
 // outstanding finds activities that no worker can complete.
 func (x *instanceCheck) outstanding() {
 	for _, a := range x.state.Admitted() {
-		got, want := x.leases[heldKey{'l', x.loaded.Record.execution(), a}], x.state.Activity(a)
+		got, want := x.leases[heldKey{'l', executionOf(x.loaded.Record), a}], x.state.Activity(a)
 		completion := []byte("a" + want.Effect + ".") // the id that package lease uses
 		completes := func(e []byte) bool { return bytes.HasPrefix(e, completion) }
 		switch {
@@ -163,7 +205,7 @@ func (x *instanceCheck) outstanding() {
 			x.result.Leases++
 		case got != "":
 			x.violationf("activity %d (%s) has the lease of another effect", a, want.Name)
-		case slices.ContainsFunc(x.loaded.Unread, completes), slices.ContainsFunc(x.completions, completes): // popped, or arrived, since
+		case x.rewinding(), slices.ContainsFunc(x.loaded.Unread, completes), slices.ContainsFunc(x.completions, completes): // popped, or arrived, since
 		default:
 			x.violationf("activity %d (%s) is outstanding, and has neither lease nor unread completion", a, want.Name)
 		}
@@ -173,7 +215,7 @@ func (x *instanceCheck) outstanding() {
 // excess finds leases of activities that are not outstanding.
 func (x *instanceCheck) excess() {
 	for k, effect := range x.leases {
-		if effect == "" || k.execution == x.loaded.Record.execution() && x.state.Activity(k.activity) != nil && !x.state.Waiting(k.activity) {
+		if effect == "" || k.execution == executionOf(x.loaded.Record) && x.state.Activity(k.activity) != nil && !x.state.Waiting(k.activity) {
 			continue
 		}
 		x.violationf("lease of activity %d of execution %d belongs to nothing outstanding", k.activity, k.execution)
@@ -192,6 +234,7 @@ func (x *instanceCheck) wakeups() {
 		if x.listed && !ahead {
 			x.violationf("is listed as stuck, and has neither record nor anything unread")
 		}
+	case rec != nil && rec.Status == Paused && s.AdmittedLen()+s.ChildLen() == 0: // nothing is due
 	case !x.due && (len(x.loaded.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen()+s.WaitingLen() > 0):
 		x.violationf("is not on the agenda, with %d unread, %d activities and %d children outstanding and %d timers",
 			len(x.loaded.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
@@ -217,7 +260,7 @@ func score(v any) (float64, error) {
 }
 
 // execution returns the current one, 0 without a record.
-func (r *Record) execution() uint64 {
+func executionOf(r *Record) uint64 {
 	if r == nil {
 		return 0
 	}

@@ -5,17 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// Loaded is an instance as the store has it.
-type Loaded struct {
-	Record   *Record         // nil: none
-	Events   []history.Event // of the current execution; nil if it has ended
-	Previous []history.Event // of the ended execution with pending messages: this one, or the one before
-	Unread   [][]byte
-}
 
 // Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended
 // execution with pending messages. History that does not decode returns an error that matches history.ErrCorrupt or
@@ -44,11 +37,11 @@ func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, e
 // Record reads the record, nil if there is none.
 func (s *Reader) Record(ctx context.Context, part int, instance string) (*Record, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
-	return record(instance, v, err)
+	return recordOf(instance, v, err)
 }
 
-// record parses the reply to HGETALL of a record.
-func record(instance string, v any, err error) (*Record, error) {
+// recordOf parses the reply to HGETALL of a record.
+func recordOf(instance string, v any, err error) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
 	}
@@ -139,7 +132,7 @@ func (s *Reader) Unread(ctx context.Context, part int, instance string) ([][]byt
 }
 
 func (s *Reader) unreadCall(part int, instance string) redisx.Call {
-	return redisx.Call{Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes}}
+	return redisx.Call{Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, record.UnreadBytes}}
 }
 
 // unread parses the reply to unreadCall.
@@ -149,16 +142,6 @@ func unread(instance string, v any, err error) ([][]byte, error) {
 	}
 	r := redisx.NewReply(v)
 	return elements(r.Strs(1)), r.Err()
-}
-
-// Truncated reports whether the head of an inbox, as returned by Unread or a commit, may not be all of it: it has the maximum
-// number of elements, or so many bytes that the next may not have fitted.
-func Truncated(raw [][]byte) bool {
-	size := 0
-	for _, b := range raw {
-		size += len(b)
-	}
-	return len(raw) >= UnreadBatch || size > unreadBytes/2 // no element is nearly as large as the other half
 }
 
 // Inbox reads the whole inbox, for the check.

@@ -86,6 +86,8 @@ func (b *bench) commit(c store.Commit) (store.Committed, error) {
 	if c.Execution == 0 {
 		c.Execution = 1
 	}
+	was, _ := b.st.Record(b.ctx(), part, c.Instance)
+	c.Reindex(was)
 	return redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
@@ -112,7 +114,7 @@ func element(id string) []byte {
 
 func message(instance, id string, kind store.MessageKind) store.Message {
 	name := id
-	if kind == store.StartMessage {
+	if kind == store.StartMessage || kind == store.PlainStart {
 		name = "!" + id
 		id = ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -65,6 +66,25 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			s.HasMemory(t)
 			_, err = b.commit(c)
 			b.must(err)
+		},
+		"a rewind is refused whole, and written later": func(b *bench) {
+			b.started("a", "h1", 1)
+			b.must(rdb.RPush(b.ctx(), b.p.History("a", 2), "of a rewind that Redis has lost").Err())
+			s.OutOfMemory(t)
+			w := store.Rewind{
+				Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: store.Running, To: store.Running, Delete: leases(1),
+				Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
+			}
+			rewind := func() error {
+				_, err := redistest.Answer(func(done func(store.Committed, error)) { b.st.Rewind(b.own, &w, done) })
+				return err
+			}
+			err := rewind()
+			if head, bad := b.st.Head(b.ctx(), part, "a"); bad != nil || (head == "h1") != (err != nil) || (head == "h1") != (len(b.lease("a", 1)) > 0) {
+				b.Errorf("%v: head %q, %v, lease %v", err, head, bad, b.lease("a", 1))
+			}
+			s.HasMemory(t)
+			b.must(rewind())
 		},
 		"a purge": func(b *bench) {
 			b.over()

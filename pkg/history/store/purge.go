@@ -4,31 +4,27 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
-
-// Purge removes an instance with all its data.
-type Purge struct {
-	Instance  string
-	Execution uint64 // the current one; the one before it is removed, too
-	Head      string
-	Status    Status   // of its index
-	Pop       []string // ids at the head of the inbox, up to the purge itself; inputs behind it stay
-	// Applied is set if the retention is over and no client has requested the purge: see Commit.Applied. Then nothing may be
-	// unread.
-	Applied int64
-}
 
 // Purge removes an instance that has ended and has no pending messages. A reply that was lost looks like a conflict to the next
 // attempt: the record is gone.
 func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
-	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), p.Index(string(pu.Status))}
+	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), p.Index(string(pu.Status)), p.Orchestrations()}
+	keys = append(keys, p.Updates(pu.Instance), p.Values(record.FieldUnanswered, "true"))
+	for i := range pu.Entries {
+		keys = append(keys, setKey(p, &pu.Entries[i]))
+	}
 	for e := max(pu.Execution, 2) - 1; e <= pu.Execution; e++ {
 		keys = append(keys, p.History(pu.Instance, e), p.Reports(pu.Instance, e))
 	}
-	args := make([]any, 0, 4+len(pu.Pop))
-	args = append(args, t.Token, pu.Instance, pu.Head, optionalNum(pu.Applied))
+	args := make([]any, 0, 5+len(pu.Entries)+len(pu.Pop))
+	args = append(args, t.Token, pu.Instance, pu.Head, optionalNum(pu.Applied), len(pu.Entries))
+	for i := range pu.Entries {
+		args = append(args, pu.Entries[i].Orchestration())
+	}
 	for _, id := range pu.Pop {
 		args = append(args, id)
 	}

@@ -1,12 +1,14 @@
 -- purge removes an instance that has ended and has no pending messages. Inputs behind the purge belong to the next instance.
 --
---! keys  partition wakeups record inbox stalled index | data*
---! args  token instance head applied | pop*
+--! keys  partition wakeups record inbox stalled index orchestrations updates unanswered | value=field* data*
+--! args  token instance head applied | field* pop*
 --! reply FENCED | ROLLEDBACK | CONFLICT head | CONFLICT inbox | OK now
 --
 -- applied: '' if a client has requested the purge; otherwise the retention is over: then nothing may be unread, and the time of
 -- the applied position may not be older than this.
--- data: histories and reports; pop: ids at the head of the inbox.
+-- value: the sets of values that have it; field: the name of the orchestration whose set that is, or ''; data: histories and
+-- reports; pop: ids at the head of the inbox.
+-- unanswered: the set of instances with open updates. One with a ledger leaves it, whatever its record has.
 --
 -- No lease is left: the commit that ended the instance has deleted them. The ids of the messages that it has received stay for
 -- their hour: a repeat must not start it again. A start among what is left goes in front, as before an unknown instance.
@@ -26,8 +28,13 @@ end
 if #pop > 0 then redis.call('LTRIM', inbox, #pop, -1) end
 local first = startFirst(inbox)
 redis.call('DEL', record)
+if redis.call('UNLINK', updates) == 1 then redis.call('ZREM', unanswered, instance) end
 for k = 1, #data do redis.call('UNLINK', data[k]) end -- a history may be long; Redis frees it in the background
 redis.call('ZREM', index, instance)
+for k = 1, #value do
+  redis.call('ZREM', value[k], instance)
+  if field[k] ~= '' and redis.call('EXISTS', value[k]) == 0 then redis.call('ZREM', orchestrations, field[k]) end
+end
 redis.call('HDEL', stalled, instance)
 schedule(wakeups, first, instance, first and ms(t) or '', '', t)
 return {'OK', ms(t)}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,49 @@ import (
 )
 
 func (b *bench) purge(pu store.Purge) error {
+	if rec, err := b.st.Record(b.ctx(), part, pu.Instance); err == nil {
+		pu.Entries = rec.Entries()
+	}
 	_, err := redistest.Answer(func(done func(int64, error)) { b.st.Purge(b.own, &pu, done) })
 	return err
+}
+
+// A list by the beginning of an id reads the sets of few orchestrations, and a client can name any number: a name goes with its last
+// instance.
+func TestOrchestrationsHaveTheNamesOfInstances(t *testing.T) {
+	each(t, map[string]func(b *bench){"": func(b *bench) {
+		want := func(names ...string) {
+			b.Helper()
+			if got := b.rdb.ZRange(b.ctx(), b.p.Orchestrations(), 0, -1).Val(); !slices.Equal(got, names) {
+				b.Errorf("the orchestrations are %q instead of %q", got, names)
+			}
+		}
+		fail := encoded(b, &history.Failed{Failure: history.Failure{Message: "broken"}})
+		for id, name := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "three"} {
+			_, err := b.commit(store.Commit{Instance: id, NewHead: "h1", Events: fail, Record: &store.Record{
+				Name: name, Origin: at(1), Execution: 1, Status: store.Failed, Created: 5, Ended: 5, Events: 1, End: fail[0],
+			}})
+			b.must(err)
+		}
+		purge := store.Purge{Instance: "a", Execution: 1, Head: "h1", Status: store.Failed}
+		b.must(b.purge(purge))
+		want("one", "three", "two")
+		purge.Instance = "b"
+		b.must(b.purge(purge))
+		want("three", "two")
+		_, err := b.commit(store.Commit{ // another start replaces it
+			Instance: "c", Head: "h1", NewHead: "h2", From: store.Failed, Prepend: [][]byte{element("!h2.0")},
+			Record: &store.Record{Name: "three", Origin: at(2), Execution: 2, Status: store.Running, Created: 6, NewIncarnation: true},
+		})
+		b.must(err)
+		want("three")
+		keys, err := b.st.OwnedKeys(b.ctx(), part, "d")
+		b.must(err)
+		_, err = b.ingest(0, 1, message("d", "p", store.CancelMessage))
+		b.must(err)
+		b.must(b.wipe(store.Wipe{Instance: "d", Purge: "p", Keys: keys}))
+		want("three")
+	}})
 }
 
 // over has instance "a" at the end of its second execution, with all that an instance can have, the reports of both

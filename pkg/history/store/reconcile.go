@@ -6,64 +6,6 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Reconciliation repairs the leases of an instance that has no turn to take, and sets its next wakeup.
-type Reconciliation struct {
-	Instance  string
-	Execution uint64 // of the leases
-	Head      string
-	Leases    []Lease
-	MaxClaims int   // of each
-	Wakeup    int64 // Unix ms; 0: nothing is due
-	InboxHold InboxHold
-	Stalled   string    // why it is stalled; "" leaves what is recorded, NotStalled removes it
-	Published Watermark // watermark of the messages in the stream; zero leaves what is recorded
-}
-
-// InboxHold determines whether unread inputs bring the next wakeup forward.
-type InboxHold string
-
-// The ways to hold an inbox back.
-const (
-	HoldNone  InboxHold = ""  // unread inputs cause a wakeup within two seconds
-	HoldAll   InboxHold = "1" // the instance is stalled: everything waits for the next attempt
-	HoldEarly InboxHold = "e" // there is no instance yet: everything waits for its start
-)
-
-// NotStalled removes the reason that an earlier Reconciliation has recorded.
-const NotStalled = "-"
-
-// LeaseState is a lease as reconciliation found it.
-type LeaseState struct {
-	Lease
-	Status     LeaseStatus
-	Claims     int   // so far
-	Until      int64 // of a claim, Unix ms
-	Span       int64 // of the last claim or renewal, ms
-	Token      string
-	Worker     string
-	ReturnedAt int64 // when a worker returned it, Unix ms; 0: none did
-}
-
-// LeaseStatus is the status of a lease.
-type LeaseStatus byte
-
-// The statuses of a lease.
-const (
-	LeaseUnclaimed  LeaseStatus = 'W' // no worker has claimed it
-	LeaseClaimed    LeaseStatus = 'C'
-	ClaimExpired    LeaseStatus = 'X' // the claim had expired and was removed: dispatch again
-	ClaimsExhausted LeaseStatus = 'P' // claimed as often as is allowed, and expired
-	LeaseMissing    LeaseStatus = 'M' // missing, with unread inputs: its completion is among them
-	LeaseRecreated  LeaseStatus = 'R' // lost by the store and created again: dispatch again
-)
-
-// Reconciled is the reply to a Reconciliation.
-type Reconciled struct {
-	Now    int64
-	Unread int
-	Leases []LeaseState
-}
-
 // Reconcile repairs the leases of one instance and sets its next wakeup.
 func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, error)) {
 	p := s.space.Part(t.Part)

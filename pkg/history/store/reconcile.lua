@@ -8,7 +8,7 @@
 --! args  token instance head wakeup hold reason max_claims# published | lease(effect proof)*
 --! reply FENCED | CONFLICT head | OK now inbox_length lease*
 --
--- wakeup: ms, or ''; hold the inbox back: '' no, '1' yes, 'e' until its start comes.
+-- wakeup: ms, or ''; hold the inbox back: '' no, '1' yes, 'e' until its start comes, 'n' and a number: unless it has more inputs.
 -- reason: why the instance is stalled, '' to leave what is recorded, '-' to remove it.
 -- published: the watermark of the messages in the stream, '' to leave what is recorded.
 -- key: the leases of the outstanding activities; lease: their effect ids and proof keys.
@@ -56,11 +56,16 @@ for _, k in ipairs(recreate) do
   redis.call('DEL', key[k])
   redis.call('HSET', key[k], 'e', lease[k].effect, 'n', '0', 'c', ms(t), 'k', lease[k].proof)
 end
+-- A record has a mark while its instance is stalled, so that commits of others need not remove a reason.
 if reason == '-' then
   redis.call('HDEL', stalled, instance)
+  redis.call('HDEL', record, 'stalled')
 elseif reason ~= '' then
   redis.call('HSET', stalled, instance, reason)
+  if head ~= '' then redis.call('HSET', record, 'stalled', '1') end
 end
 if published ~= '' and head ~= '' then redis.call('HSET', record, 'pub', published) end
+local known = tonumber(string.match(hold, '^n(%d+)$') or '')
+if known then hold = unread <= known and '1' or '' end
 schedule(wakeups, unread > 0 and redis.call('LINDEX', inbox, 0), instance, next_wakeup and ms(next_wakeup), hold, t)
 return {'OK', ms(t), unread, reply}

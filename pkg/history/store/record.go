@@ -7,69 +7,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// Status is the status of an instance.
-type Status string
-
-// The statuses. Each has an index of its instances.
-const (
-	Pending   Status = "pending" // it waits at the limit of its orchestration, and has not run
-	Running   Status = "running"
-	Completed Status = "completed"
-	Failed    Status = "failed"
-	Cancelled Status = "cancelled"
-)
-
-// Ended reports whether the status is final.
-func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
-
-// Statuses lists the statuses in the order in which they are shown.
-func Statuses() []Status { return []Status{Pending, Running, Completed, Failed, Cancelled} }
-
-// Record has the properties of an instance besides its history.
-//
-// In a Commit it has the changes. With a Name the identity is written: Name, Version, Origin, Execution, Created and, if there is
-// one, Parent; without, it stays. Other zero fields stay as they are.
-type Record struct {
-	Name      string
-	Version   string
-	Origin    history.Position
-	Execution uint64 // the current one; its history may still be empty
-	Status    Status
-	Head      string          // random, set by every commit
-	Created   int64           // Unix ms: time of the start input
-	Updated   int64           // Unix ms: last commit, by Redis TIME
-	Events    uint64          // length of the history of Execution
-	Ended     int64           // Unix ms; 0 while it runs
-	End       []byte          // the event that ended it, encoded
-	Parent    *history.Parent // nil: none
-
-	Unread []history.UnreadEvents // at the end: the events that it had not received, as recorded by its owner
-
-	Custom        history.Payload // the custom status
-	CustomVersion uint64          // number of custom statuses set, over all executions; 0: none, and then Custom is not written
-
-	Produced  Watermark // the last event that produced a message
-	Published Watermark // the last event whose messages are in the inputs stream; before Produced: messages are pending
-
-	// Retained are the tickets whose slots are retained from one attempt to the next, in order. It is only read: a Commit has the
-	// changes. A limit's sweep finds in it that such a slot is required; see decision 14.
-	Retained []string
-
-	// NewIncarnation replaces an instance that has ended, in a Commit: its end, custom status, parent and watermark are cleared,
-	// except what the same Record sets. It is never read back.
-	NewIncarnation bool
-}
 
 // retainedField, followed by a ticket, is the field of the record for the ticket of a retained slot. orphans.lua of package
 // limiter reads it.
 const retainedField = "r:"
 
-// fields lists the fields that a commit writes; the script writes head, updated and events, and clears what NewIncarnation
+// changedFields lists the fields that a commit writes; the script writes head, updated and events, and clears what NewIncarnation
 // clears.
-func (r *Record) fields() []any {
+func changedFields(r *Record) []any {
 	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
 	if r.Name != "" {
@@ -100,6 +48,15 @@ func (r *Record) fields() []any {
 		add("custom.data", r.Custom.Data)
 		add("custom.version", num(r.CustomVersion))
 	}
+	if r.Attributes != "" {
+		add("attributes", r.Attributes)
+	}
+	if r.Unanswered != "" {
+		add(record.FieldUnanswered, r.Unanswered)
+	}
+	if r.Control != (history.Position{}) {
+		add("control", formatOrigin(r.Control))
+	}
 	if r.Produced != (Watermark{}) {
 		add("prod", r.Produced.String())
 	}
@@ -107,14 +64,6 @@ func (r *Record) fields() []any {
 		add("pub", r.Published.String())
 	}
 	return f
-}
-
-// EndEvent returns the event that ends an execution, or nil.
-func (r *Record) EndEvent() (history.Event, error) {
-	if len(r.End) == 0 {
-		return nil, nil //nolint:nilnil // no end is not an error
-	}
-	return history.Decode(r.Events, r.End)
 }
 
 // recordFields parses a record field by field, and keeps the first error.
@@ -166,10 +115,10 @@ func parseRecord(m map[string]string) (*Record, error) {
 	h := &recordFields{fields: m}
 	r := &Record{
 		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"],
-		Execution: h.count("execution"), Events: h.count("events"),
+		Execution: h.count("execution"), Events: h.count("events"), Attributes: m["attributes"],
 		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
 		CustomVersion: h.count("custom.version"), Produced: h.watermark("prod"), Published: h.watermark("pub"),
-		Unread: h.unread("unread"),
+		Unread: h.unread("unread"), Stalled: m["stalled"] != "",
 	}
 	if r.CustomVersion > 0 {
 		r.Custom = history.Payload{Type: m["custom.type"], Data: []byte(m["custom.data"])}
@@ -183,6 +132,11 @@ func parseRecord(m map[string]string) (*Record, error) {
 	var err error
 	r.Origin, err = parseOrigin(m["orig"])
 	h.keep("orig", err)
+	r.Replaced, r.Unanswered = m["replaced"] != "", m[record.FieldUnanswered]
+	if m["control"] != "" {
+		r.Control, err = parseOrigin(m["control"])
+		h.keep("control", err)
+	}
 	r.Parent, err = parseParent(m["parent"], m["held"])
 	h.keep("parent", err)
 	if r.Name == "" || r.Head == "" || r.Status == "" {

@@ -22,15 +22,6 @@ const (
 	maxReason    = 512 // bytes of the reason, which quotes what was refused
 )
 
-// Refusal is an input that cannot be used: of an unknown kind or a newer version, too large, or malformed. Its sender has its
-// acknowledgement and does not wait for an answer.
-type Refusal struct {
-	Instance string `json:"instance"`
-	Seq      uint64 `json:"seq"` // in the inputs stream
-	At       int64  `json:"at"`  // Unix ms
-	Reason   string `json:"why"`
-}
-
 // Refuse records refusals.
 func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	var entries []string

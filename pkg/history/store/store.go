@@ -52,32 +52,17 @@ var wakeupsLua string
 //go:embed purge.lua
 var purgeLua string
 
+//go:embed rewind.lua
+var rewindLua string
+
 //go:embed unread.lua
 var unreadLua string
 
-// The errors of scripts.
-var (
-	// ErrFenced is the error of a token that does not own the partition. Nothing was written.
-	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
-	// ErrConflict is the error of a call that builds on other state than Redis has: Redis was rolled back, or the caller's memory
-	// is stale. Nothing was written; load the instance again.
-	ErrConflict = errors.New("conflict: the store is not where the caller believed")
-	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
-	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
-)
-
-// Bounds of inboxes, of message ids and of replies.
+// Bounds of message ids and of reads.
 const (
-	InboxBound      = 100_000        // unread inputs of an instance
-	InboxBytes      = 64 << 20       // memory that they take in Redis
-	EarlyBytes      = 4 << 20        // bytes of the inputs of an instance before its start
-	EarlyTotalBytes = 16 << 20       // of all instances of a partition
-	seenCount       = 10_000         // message ids of an instance
-	seenSpan        = 60 * 60 * 1000 // for how long, ms
-	UnreadBatch     = 256            // unread elements in the reply to a commit or a read
-	unreadBytes     = 4 << 20        // their bytes
-	CommitBytes     = 16 << 20       // bytes of a commit
-	historyChunk    = 5_000          // events of one read
+	seenCount    = 10_000         // message ids of an instance
+	seenSpan     = 60 * 60 * 1000 // for how long, ms
+	historyChunk = 5_000          // events of one read
 )
 
 // Reader reads one namespace. It writes nothing, and is safe for concurrent use.
@@ -105,7 +90,7 @@ func NewReader(run *redisx.Runner, space redisx.Space) *Reader {
 type Store struct {
 	Reader
 
-	ingest, commit, reconcile, due, refuse, purge, wipe, cancelled *redisx.Script
+	ingest, commit, reconcile, due, refuse, purge, wipe, cancelled, rewind *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -116,8 +101,8 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 			"partition wakeups early | to(record inbox ids)*",
 			"token from_seq from_time to_seq to_time max_inbox# max_ids# span max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*"),
 		commit: redisx.NewScript("commit", "", commitLua,
-			"partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* deleted*",
-			"token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof)* field* prepend* release*"),
+			"partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* index=move* updates=answer* deleted*",
+			"token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* release*"),
 		reconcile: redisx.NewScript("reconcile", "", reconcileLua,
 			"partition wakeups record inbox stalled | key*",
 			"token instance head wakeup hold reason max_claims# published | lease(effect proof)*"),
@@ -128,11 +113,14 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 			"partition refused",
 			"token max# span# | entry* gone*"),
 		purge: redisx.NewScript("purge", "", purgeLua,
-			"partition wakeups record inbox stalled index | data*",
-			"token instance head applied | pop*"),
+			"partition wakeups record inbox stalled index orchestrations updates unanswered | value=field* data*",
+			"token instance head applied | field* pop*"),
+		rewind: redisx.NewScript("rewind", "", rewindLua,
+			"partition wakeups record inbox history next_history next_reports stalled from_index to_index pruned pruned_reports | index=move* deleted*",
+			"token instance head new_head keep# read# | move* prepend* release* field*"),
 		wipe: redisx.NewScript("wipe", "", wipeLua,
-			"partition wakeups inbox ids stalled early | index=status* data*",
-			"token instance place# purge | status*"),
+			"partition wakeups inbox ids stalled early orchestrations | index=set* data*",
+			"token instance place# purge | set*"),
 		cancelled: redisx.NewScript("cancelled", "", cancelledLua,
 			"cancelled",
 			"span# max# | mark*"),
@@ -146,35 +134,6 @@ type Tenure struct {
 	Secret string // of the partition; see proof.go
 }
 
-// Message is an input in transit to an inbox.
-type Message struct {
-	Instance string
-	ID       string // message id of the sender; "" has none, and its repeat is not recognized
-	Kind     MessageKind
-	Element  []byte // see history.Element
-}
-
-// MessageKind is the kind of a message, as far as ingest distinguishes it.
-type MessageKind string
-
-// The kinds. A start goes in front of early inputs; a cancel of an unknown instance is dropped; any other message waits for the
-// start.
-const (
-	StartMessage  MessageKind = "s"
-	CancelMessage MessageKind = "c"
-	OtherMessage  MessageKind = ""
-)
-
-// Ingested is the outcome of a message.
-type Ingested struct {
-	Repeat  bool // ingested before; dropped
-	Full    bool // the inbox is full; dropped, and the instance must fail with that error
-	Early   bool // early, and over the bound of early inputs; dropped, and an instance that has others fails with that error when it starts
-	Unknown bool // a cancel of an unknown instance; dropped
-	Exists  bool // the instance has a record
-	Unread  int  // of the inbox, with the message
-}
-
 // Ingest moves a batch into the inboxes and the position from prev to next, or does nothing. A nil reply without an error means
 // that this batch was ingested before.
 func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
@@ -185,7 +144,11 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan,
 		InboxBytes, EarlyBytes, EarlyTotalBytes, t.Seal())
 	for _, m := range batch {
-		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
+		ids := p.Seen(m.Instance)
+		if m.Kind == UpdateMessage {
+			ids = p.Updates(m.Instance)
+		}
+		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), ids)
 		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
 	}
 	s.run.Go(redisx.Call{Script: s.ingest, Keys: keys, Args: args, Join: true}, func(v any, err error) {
@@ -227,15 +190,6 @@ func parseIngested(said []string) ([]Ingested, error) {
 		}
 	}
 	return out, nil
-}
-
-// DueSet has the instances and the limits that are due.
-type DueSet struct {
-	Now       int64 // Redis TIME, Unix ms
-	Instances []string
-	Next      int64 // when the next one is due, Unix ms; 0: none
-	Limits    []string
-	NextLimit int64
 }
 
 // Due returns up to limit instances, and limits, that are due, and puts each off by two seconds.

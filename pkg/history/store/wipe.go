@@ -8,24 +8,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
 //go:embed wipe.lua
 var wipeLua string
 
-// Wipe removes an instance that cannot be read.
-type Wipe struct {
-	Instance   string
-	InboxIndex int    // of the purge, from 0
-	Purge      string // id of the purge
-	Keys       []redisx.ParsedKey
-}
-
 // OwnedKeys finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot
 // be read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis
 // Cluster whose slot is being moved, keys that have moved already are not found.
-func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]redisx.ParsedKey, error) {
+func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]record.OwnedKey, error) {
 	p := s.space.Part(part)
 	var node redis.Cmdable = s.run.Client()
 	if c, ok := node.(*redis.ClusterClient); ok {
@@ -36,15 +29,34 @@ func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]re
 		node = master
 	}
 	literal := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(instance)
-	var out []redisx.ParsedKey
+	var out []record.OwnedKey
 	it := node.Scan(ctx, 0, p.Prefix()+"[hrl]:"+literal+":*", 1000).Iterator()
 	for it.Next(ctx) {
 		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // another id may begin with it
-			out = append(out, n)
+			out = append(out, record.OwnedKey(n))
 		}
 	}
 	if err := it.Err(); err != nil {
 		return nil, fmt.Errorf("instance %s: scan its keys: %w", instance, err)
+	}
+	var sets []redisx.ParsedKey
+	it = node.Scan(ctx, 0, p.Prefix()+"[vn]:*", 1000).Iterator()
+	for it.Next(ctx) {
+		if n, ok := p.Parse(it.Val()); ok {
+			sets = append(sets, n)
+		}
+	}
+	if err := it.Err(); err != nil {
+		return nil, fmt.Errorf("instance %s: scan the sets of values: %w", instance, err)
+	}
+	for _, n := range sets {
+		v, err := s.run.Do(ctx, redisx.Command("ZSCORE", p.Set(n), instance))
+		if err != nil {
+			return nil, fmt.Errorf("instance %s: read a set of values: %w", instance, err)
+		}
+		if v != nil {
+			out = append(out, record.OwnedKey(n))
+		}
 	}
 	return out, nil
 }
@@ -55,10 +67,19 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := s.wipeKeys(t, w.Instance)
 	args := []any{t.Token, w.Instance, w.InboxIndex, w.Purge}
-	for _, st := range Statuses() {
-		keys, args = append(keys, p.Index(string(st))), append(args, string(st))
+	for _, st := range record.Statuses() {
+		keys, args = append(keys, p.Index(string(st))), append(args, "")
 	}
-	keys = append(keys, p.Instance(w.Instance))
+	for _, n := range w.Keys {
+		if n.Kind == "v" || n.Kind == "n" {
+			name, ok := strings.CutPrefix(n.Instance, record.FieldOrchestration+":")
+			if !ok || n.Kind == "n" {
+				name = ""
+			}
+			keys, args = append(keys, p.Set(redisx.ParsedKey(n))), append(args, name)
+		}
+	}
+	keys = append(keys, p.Instance(w.Instance), p.Updates(w.Instance))
 	for _, n := range w.Keys {
 		switch n.Kind {
 		case "h":
@@ -85,7 +106,7 @@ func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, e
 
 func (s *Store) wipeKeys(t Tenure, instance string) []string {
 	p := s.space.Part(t.Part)
-	return []string{p.Owner(), p.Wakeups(), p.Inbox(instance), p.Seen(instance), p.Stalled(), p.Early()}
+	return []string{p.Owner(), p.Wakeups(), p.Inbox(instance), p.Seen(instance), p.Stalled(), p.Early(), p.Orchestrations()}
 }
 
 func wiped(instance string, v any, err error) (now, keys int64, _ error) {

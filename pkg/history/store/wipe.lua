@@ -1,12 +1,14 @@
 -- wipe removes an instance that cannot be read for a forced purge, whatever types and contents its keys have.
 --
---! keys  partition wakeups inbox ids stalled early | index=status* data*
---! args  token instance place# purge | status*
+--! keys  partition wakeups inbox ids stalled early orchestrations | index=set* data*
+--! args  token instance place# purge | set*
 --! reply FENCED | CONFLICT inbox | OK now foreign_keys
 --
 -- place: of the purge in the inbox, from 0; purge: its id; '': it is not in the inbox yet, and the script removes only what would keep
 -- it out: an inbox or message ids of another type.
--- index: of each status; data: all keys to remove. CONFLICT: the purge is not in that place. foreign_keys: of another type, their number.
+-- index: of each status, and the sets of values that have it; set: the name of the orchestration whose set that is, or ''; data: all keys
+-- to remove.
+-- CONFLICT: the purge is not in that place. foreign_keys: of another type, their number.
 --
 -- The message ids stay for their hour, as after a purge. So do the inputs behind the purge: they belong to the next instance of the id.
 local t = now()
@@ -26,7 +28,10 @@ if foreign_inbox then redis.call('UNLINK', foreign_inbox) end
 if foreign_ids then redis.call('UNLINK', foreign_ids) end
 if purge == '' then return {'OK', ms(t), found} end
 allowOOM(partition)
-for k = 1, #index do redis.call('ZREM', index[k], instance) end
+for k = 1, #index do
+  redis.call('ZREM', index[k], instance)
+  if set[k] ~= '' and redis.call('EXISTS', index[k]) == 0 then redis.call('ZREM', orchestrations, set[k]) end
+end
 for k = 1, #data do redis.call('UNLINK', data[k]) end
 redis.call('HDEL', stalled, instance)
 local bytes = redis.call('HMGET', early, instance, '')

@@ -4,10 +4,11 @@
 // It decides, for every instance that a client meant to start:
 //
 //   - an accepted start has left an instance (else it is lost);
-//   - the instance has ended (else it is stuck: by the time of the verdict all faults are healed and all calls were made);
+//   - the instance has ended (otherwise it is stalled: by the time of the verdict all faults are healed and all calls were made);
 //   - it ended with a result that its input allows, and every client that received a result received that one;
 //   - its events were received once and in order;
 //   - no activity has two completions, and none has one behind its cancellation;
+//   - a retry has run nothing again that had completed;
 //   - every completion is of an activity that a worker has run, under that key;
 //   - of the runs of one limited activity whose completions count, never more were under way than the limit allows.
 package verdict
@@ -48,6 +49,7 @@ type Evidence struct {
 	// Rollback means that Redis may have lost acknowledged writes: what the lost turns ran is in the ledger and in no history,
 	// and what they decided was decided again.
 	Rollback bool
+	Rotated  time.Time // when the key of payloads was exchanged: a turn that is lost before and decided again afterwards makes other calls
 }
 
 // Verdict is the result of a campaign. Each finding names its instance.
@@ -86,8 +88,14 @@ type client struct {
 func Of(e Evidence) (*Verdict, error) {
 	v := &Verdict{Errors: map[string]int{}}
 	calls := v.calls(e.Calls)
-	ran := map[string]bool{} // name and key
+	ran, steps := map[string]bool{}, map[string]work.Run{} // by name and key; the step of an instance that is retried
 	for _, r := range e.Runs {
+		if r.What == "step" && strings.HasPrefix(r.Instance, "mend-") {
+			if was, ok := steps[r.Instance]; ok && was.Key != r.Key && !e.decidedAgain(was, r) {
+				v.Violations = append(v.Violations, r.Instance+": its retry has run again what had completed")
+			}
+			steps[r.Instance] = r
+		}
 		if strings.Contains(r.What, ".") {
 			continue
 		}
@@ -111,6 +119,14 @@ func Of(e Evidence) (*Verdict, error) {
 		slices.Sort(f)
 	}
 	return v, nil
+}
+
+// rotation is how long members that are held back may have the key of before.
+const rotation = 15 * time.Second
+
+// decidedAgain reports whether the calls of two runs may be one, before a rollback and after it, with the payload key exchanged between.
+func (e *Evidence) decidedAgain(first, second work.Run) bool {
+	return e.Rollback && first.At.Before(e.Rotated.Add(rotation)) && second.At.After(e.Rotated)
 }
 
 func (v *Verdict) calls(all []work.Call) map[string]*client {
@@ -162,7 +178,11 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 		}
 		accepted = pair.Ended && pair.Outcome == "sent"
 	}
-	switch want := k.Want(work.InputOf(id)); {
+	want := k.Want(work.InputOf(id))
+	if e.Rollback && k.Rolled != "" {
+		want = append(slices.Clone(want), k.Rolled)
+	}
+	switch {
 	case !inst.Exists && accepted:
 		v.Lost = append(v.Lost, id+": its start was accepted, and there is no such instance")
 	case !inst.Exists:
@@ -177,7 +197,7 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 		}
 	}
 	for _, r := range c.results {
-		if e.Rollback && slices.Contains(k.Want(work.InputOf(id)), r) {
+		if e.Rollback && slices.Contains(want, r) {
 			continue // the end that the client received was lost, and what followed was decided again
 		}
 		if inst.Ended && r != inst.Outcome {

@@ -65,6 +65,13 @@ func TestVerdictFindsEveryMistake(t *testing.T) {
 			e.Rollback = true
 			e.Calls = append(e.Calls, work.Call{ID: "door-c1-00001", Call: work.Result, Outcome: "rejected"})
 		}, ""},
+		{"what only a rollback explains", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
+			all["reuse-c1-00001"].Outcome = work.Declined
+		}, "violation: reuse-c1-00001: ended"},
+		{"the same after a rollback", func(e *verdict.Evidence, all map[string]*verdict.Instance) {
+			e.Rollback = true
+			all["reuse-c1-00001"].Outcome = work.Declined
+		}, ""},
 		{"two completions", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["chain-c1-00001"].Activities[0].Completions = 2
 		}, "duplicated: chain-c1-00001: activity 2"},
@@ -75,6 +82,13 @@ func TestVerdictFindsEveryMistake(t *testing.T) {
 		{"clean-up not run", func(_ *verdict.Evidence, all map[string]*verdict.Instance) {
 			all["undo-c1-00001"].Activities = nil
 		}, "did not run the activity of its cancellation"},
+		{"retry of what had completed", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
+			e.Runs = append(e.Runs, work.Run{What: "step", Instance: "mend-c1-00001", Key: "other", Claim: 1})
+		}, "violation: mend-c1-00001: its retry"},
+		{"call of a turn that was lost, with another payload key", func(e *verdict.Evidence, _ map[string]*verdict.Instance) {
+			e.Rollback, e.Rotated = true, time.Unix(1005, 0)
+			e.Runs = append(e.Runs, work.Run{What: "step", Instance: "mend-c1-00001", Key: "other", Claim: 1, At: time.Unix(1010, 0)})
+		}, ""},
 		{"limit exceeded", func(e *verdict.Evidence, all map[string]*verdict.Instance) {
 			for _, extra := range []string{"a", "b", "c"} {
 				all["seat-c1-00001"].Activities = append(all["seat-c1-00001"].Activities, verdict.Activity{Name: "seat", Key: extra, Completions: 1, Succeeded: true, Claim: 1})

@@ -15,14 +15,17 @@ import (
 
 // The activities. Each records its begin in the ledger, and those that end by themselves their end.
 var (
-	Step    = pawl.NewActivity[int, int]("step")
-	Endless = pawl.NewActivity[int, pawl.None]("endless")
-	Undo    = pawl.NewActivity[int, pawl.None]("undo")
-	Flaky   = pawl.NewActivity[int, string]("flaky")
-	Seat    = pawl.NewActivity[Input, pawl.None]("seat", pawl.Concurrency(Seats), pawl.KeyBy("tenant"))
-	Meter   = pawl.NewActivity[int, string]("meter", pawl.Rate(40, time.Second))
-	Door    = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject())
-	Hurry   = pawl.NewActivity[int, pawl.None]("hurry", pawl.Concurrency(2), pawl.QueueTimeout(100*time.Millisecond))
+	Step      = pawl.NewActivity[int, int]("step")
+	Endless   = pawl.NewActivity[int, pawl.None]("endless")
+	Undo      = pawl.NewActivity[int, pawl.None]("undo")
+	Flaky     = pawl.NewActivity[int, string]("flaky")
+	Seat      = pawl.NewActivity[Input, pawl.None]("seat", pawl.Concurrency(Seats), pawl.KeyBy("tenant"))
+	Meter     = pawl.NewActivity[int, string]("meter", pawl.Rate(40, time.Second))
+	Allowance = pawl.NewActivity[int, string]("allowance", pawl.Quota(60, 5*time.Second))
+	Door      = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject())
+	Fragile   = pawl.NewActivity[int, string]("fragile")
+	Echo      = pawl.NewActivity[string, string]("echo")
+	Hurry     = pawl.NewActivity[int, pawl.None]("hurry", pawl.Concurrency(2), pawl.QueueTimeout(100*time.Millisecond))
 )
 
 // Run is a line of the ledger: one run of an activity that has begun, or ended.
@@ -49,10 +52,13 @@ func (l Ledger) Activities() []pawl.ActivityBinding {
 		Endless.Do(l.endless),
 		Undo.Do(brief(0, "undo")),
 		Flaky.Do(l.flaky),
+		Fragile.Do(l.fragile),
+		Echo.Do(l.echo),
 		Seat.Do(func(ctx context.Context, in Input) (pawl.None, error) {
 			return pawl.None{}, l.run(ctx, "seat", in.Tenant, 20*time.Millisecond)
 		}),
 		Meter.Do(func(ctx context.Context, _ int) (string, error) { return "ok", l.run(ctx, "meter", "", 0) }),
+		Allowance.Do(func(ctx context.Context, _ int) (string, error) { return "ok", l.run(ctx, "allowance", "", 0) }),
 		Door.Do(brief(30*time.Millisecond, "door")),
 		Hurry.Do(brief(30*time.Millisecond, "hurry")),
 	}
@@ -89,6 +95,28 @@ func (l Ledger) flaky(ctx context.Context, _ int) (string, error) {
 		return "", fmt.Errorf("attempt %d fails", n)
 	}
 	return "ok", nil
+}
+
+// fragile fails in the first execution of its instance.
+func (l Ledger) fragile(ctx context.Context, _ int) (string, error) {
+	if err := l.write(ctx, "fragile", ""); err != nil {
+		return "", err
+	}
+	if pawl.Info(ctx).Execution == 1 {
+		return "", ErrDeclined
+	}
+	return "mended", nil
+}
+
+// echo fails in its first attempt, with its input in the message.
+func (l Ledger) echo(ctx context.Context, text string) (string, error) {
+	if err := l.write(ctx, "echo", ""); err != nil {
+		return "", err
+	}
+	if pawl.Info(ctx).Attempt == 1 {
+		return "", errors.New(text)
+	}
+	return text, nil
 }
 
 // write appends one line in one write, so that the lines of several processes do not mix.

@@ -41,6 +41,7 @@ type Client struct {
 	Name        string
 	Client      *client.Client
 	Log         string // path
+	Quit        string // path; when the file is there, the client starts nothing more. A signal could come before its handler is installed
 	Outstanding int    // instances at a time
 	Rate        int    // instances started a second, at most
 	Seed        uint64
@@ -49,8 +50,8 @@ type Client struct {
 	out *os.File
 }
 
-// Run works until quit is closed, and then until it has the results of all instances that it has started, or ctx ends.
-func (c *Client) Run(ctx context.Context, quit <-chan struct{}) error {
+// Run works until the file Quit is there, and then until it has the results of all instances that it has started, or ctx ends.
+func (c *Client) Run(ctx context.Context) error {
 	unfinished, next, err := Unfinished(c.Log)
 	if err != nil {
 		return err
@@ -81,9 +82,10 @@ func (c *Client) Run(ctx context.Context, quit <-chan struct{}) error {
 	for ; ; next++ {
 		select {
 		case <-tick.C:
+			if _, err := os.Stat(c.Quit); err == nil {
+				return nil
+			}
 			begin(fmt.Sprintf("%s-%s-%05d", choose(rng), c.Name, next))
-		case <-quit:
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -109,9 +111,9 @@ func choose(rng *rand.Rand) string {
 func (c *Client) instance(ctx context.Context, id string) {
 	k, in := KindOf(id), InputOf(id)
 	c.log(Call{ID: id, Call: Intend})
-	var run *client.Instance[string]
+	var wait result
 	if !c.until(ctx, id, Start, func(ctx context.Context) (err error) {
-		run, err = client.Start(ctx, c.Client, k.Handle, id, in, client.MessageID("start"))
+		wait, err = k.Start(ctx, c.Client, id)
 		return err
 	}) {
 		return
@@ -132,7 +134,7 @@ func (c *Client) instance(ctx context.Context, id string) {
 	}
 	var outcome string
 	if c.until(ctx, id, "", func(ctx context.Context) error {
-		result, err := run.Result(ctx)
+		result, err := wait(ctx)
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -150,6 +152,8 @@ func Outcome(result string, err error) string {
 		return result
 	case errors.Is(err, ErrDeclined):
 		return Declined
+	case errors.Is(err, pawl.ErrRunTimeout):
+		return Expired
 	case errors.Is(err, context.Canceled):
 		return Cancelled
 	}

@@ -20,6 +20,7 @@ var ErrDeclined = pawl.NewError("chaos.declined")
 const (
 	Cancelled = "cancelled"
 	Declined  = "failed chaos.declined"
+	Expired   = "failed pawl.run-timeout"
 )
 
 // Seats is how many runs of Seat a tenant may have at a time.
@@ -37,12 +38,14 @@ var kinds = []Kind{
 	with(kind("undo", 2, undo, want(Cancelled)), 0, true),
 	kind("retry", 2, retry, want("ok")),
 	kind("meter", 2, meter, want("ok")),
+	kind("quota", 2, quota, want("ok")),
 	kind("door", 2, door, want("in", "rejected")),
 	kind("hurry", 1, hurry, want("in", "timed out")),
 	kind("pair", 2, pair, want("sent")),
 	kind("fail", 1, fail, want(Declined)),
 	kind("sleep", 2, sleep, want("slept")),
 	kind("change", 3, change, func(in Input) []string { return []string{strconv.Itoa(in.N), strconv.Itoa(in.N + 1)} }),
+	job, cron, asked, halted, mended, again, delayed, expiring, reused, sealed, flock,
 	kind("listener", 0, listener, func(in Input) []string { return []string{"heard " + strconv.Itoa(in.N)} }),
 }
 
@@ -65,8 +68,11 @@ func want(outcomes ...string) func(Input) []string {
 
 // Orchestrations returns the bindings for the orchestrators. Release 2 changes one of them.
 func Orchestrations(release int) []pawl.OrchestrationBinding {
-	out := []pawl.OrchestrationBinding{Ballot.Do(ballot)}
+	out := []pawl.OrchestrationBinding{Ballot.Do(ballot), Bird.Do(flies)}
 	for _, k := range kinds {
+		if k.Code == nil {
+			continue
+		}
 		if k.Name == "change" && release < 2 {
 			k.Code = unchanged
 		}
@@ -209,6 +215,8 @@ func retry(ctx *pawl.Context, in Input) (string, error) {
 }
 
 func meter(ctx *pawl.Context, in Input) (string, error) { return Meter.Call(ctx, in.N) }
+
+func quota(ctx *pawl.Context, in Input) (string, error) { return Allowance.Call(ctx, in.N) }
 
 func door(ctx *pawl.Context, in Input) (string, error) {
 	_, err := Door.Call(ctx, in.N)

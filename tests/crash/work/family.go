@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// The family, and who sends messages to whom:
+// The family, and the messages between its members:
 //
 //	Household ── Kid (id derived) ── Kid (id given) ── Kid (abandoned, waits for Go) ── Kid (detached)
 //	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is cancelled
@@ -54,7 +54,7 @@ type House struct {
 	Left     string // the child that it leaves behind
 	Free     string // whom it starts detached
 	Taken    string // an instance that is not its child
-	Patience time.Duration
+	Deadline time.Duration
 }
 
 // Chore is what a kid is given.
@@ -89,13 +89,13 @@ func (n *Note) add(m Note) {
 
 // household starts all others in its first turn, so that their events have the same ids however often it is decided.
 func household(ctx *pawl.Context, h House) (int, error) {
-	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Patience})
+	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Deadline})
 	second := Kid.Start(ctx, Chore{N: h.N + 100}, pawl.ID(h.Kid))
 	Kid.Start(ctx, Chore{N: h.N + 200, Wait: true}, pawl.ID(h.Left), pawl.Abandon())
 	if err := Kid.StartDetached(ctx, h.Free, Chore{N: h.N + 300}); err != nil {
 		return 0, err
 	}
-	nest, deadline := Nest.Start(ctx, 1), pawl.After(ctx, h.Patience)
+	nest, deadline := Nest.Start(ctx, 1), pawl.After(ctx, h.Deadline)
 	won, err := pawl.Select(ctx, nest, deadline)
 	if err != nil {
 		return 0, err
@@ -147,7 +147,7 @@ func nest(ctx *pawl.Context, depth int) (int, error) {
 	return Nest.Call(ctx, depth-1)
 }
 
-// relay forwards what its execution has taken, and goes on as a new one before anybody knows whether that has arrived.
+// relay forwards what its execution has taken, and goes on as a new one before it is acknowledged.
 func relay(ctx *pawl.Context, t Tally) (Tally, error) {
 	var got Note
 	for len(got.IDs) < Relayed && !got.Last {

@@ -7,8 +7,8 @@ import (
 )
 
 // Masters gives a client of several Redis servers that share the slots as the masters of a cluster
-// do, each an equal part in this order. None knows of the others, so each can be killed, and can
-// forget, for itself.
+// do, each an equal part in this order. They are not connected, so that each can be killed, and can lose
+// writes, separately.
 func Masters(addrs []string) *redis.ClusterClient {
 	const slots = 16384
 	share := slots / len(addrs)

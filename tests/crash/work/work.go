@@ -23,8 +23,8 @@ var (
 	Sweep = pawl.NewOrchestration[pawl.None, int]("sweep")
 )
 
-// Patience is how long Mixed waits for Slow, which never ends by itself.
-const Patience = 150 * time.Millisecond
+// Deadline is how long Mixed waits for Slow, which never ends by itself.
+const Deadline = 150 * time.Millisecond
 
 // Result is what Mixed gives for n, if it was sent e.
 func Result(n, e int) int { return (n + 1) + 3*(n+1) + 3 + e + 1 }
@@ -45,7 +45,7 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 	for _, p := range parts {
 		sum += p
 	}
-	slow, deadline := Slow.Start(ctx, n), pawl.After(ctx, Patience)
+	slow, deadline := Slow.Start(ctx, n), pawl.After(ctx, Deadline)
 	switch first, err := pawl.Select(ctx, slow, deadline); {
 	case err != nil:
 		return 0, err

@@ -1,8 +1,5 @@
-// Package gates is the protocol of docs/decisions/0014-gates.md without its servers: the scripts about one gate as pure
-// transitions of a value, and a world of instances, their owners, and gates, in which they are called.
-//
-// As in package model, two things are done with it. The world is searched, breadth first and by random walks, for a state that
-// breaks a promise; and the scripts are the oracle against which the Lua of internal/limiter is run (package tests/conformance).
+// Package gates is the protocol of docs/decisions/0014-gates.md without its servers: a world of instances, their owners, and gates (those
+// of package memlimit), which is searched, breadth first and by random walks, for a state that breaks a promise.
 //
 // The promises, as seen from outside:
 //

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
@@ -31,14 +32,14 @@ func start() Program { return Program{Start: 0, Stages: [][]int{{Open}}} }
 func behind() Program { return Program{Start: 0, Stages: [][]int{{1}}} }
 func other() Program  { return Program{Start: Open, Stages: [][]int{{1}}} }
 
-func setup(wrong Mistake, f Faults, cancels []int, ps ...Program) *Setup {
-	return &Setup{Rules: Rules{Wrong: wrong}, Policy: Policy{Concurrency: 1, QueueTimeout: -1}, Gates: 2, Programs: ps, Cancels: cancels, Faults: f}
+func setup(wrong memlimit.Mistake, f Faults, cancels []int, ps ...Program) *Setup {
+	return &Setup{Rules: memlimit.Rules{Wrong: wrong}, Policy: memlimit.Policy{Concurrency: 1, QueueTimeout: -1}, Gates: 2, Programs: ps, Cancels: cancels, Faults: f}
 }
 
 func timed(s *Setup) *Setup { s.Policy.QueueTimeout = tick; return s }
 func short(s *Setup) *Setup { s.Policy.QueueLimit = 1; return s }
 func rated(s *Setup) *Setup {
-	s.Policy = Policy{Rate: 1, RateWindow: 2 * tick, QueueTimeout: -1}
+	s.Policy = memlimit.Policy{Rate: 1, RateWindow: 2 * tick, QueueTimeout: -1}
 	return s
 }
 
@@ -47,28 +48,28 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 		name  string
 		setup *Setup
 	}{
-		{"two instances, and their owners die", setup(None, Faults{Crashes: 2, Sweeps: 1}, nil, one(), one())},
-		{"words are lost, and heard late", setup(None, Faults{Losses: 2, Lates: 1, Sweeps: 1}, nil, one(), one())},
-		{"a visit, a crash and a late word", setup(None, Faults{Crashes: 1, Lates: 1, Sweeps: 1}, nil, one(), one())},
-		{"copies of calls arrive late", setup(None, Faults{Echoes: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
-		{"a former owner goes on", setup(None, Faults{Pauses: 1, Sweeps: 2}, nil, one(), one())},
-		{"a former owner goes on, and asks again", setup(None, Faults{Pauses: 1, Sweeps: 1, Asks: 1}, nil, one(), one())},
-		{"gates answer and nobody hears it", setup(None, Faults{Slow: 2, Unheard: 1, Sweeps: 1}, nil, one(), one())},
-		{"decided otherwise", setup(None, Faults{Otherwise: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
-		{"cancelled while it waits", setup(None, Faults{Crashes: 1, Sweeps: 1}, []int{0}, one(), one())},
-		{"one after the other", setup(None, Faults{Crashes: 1, Sweeps: 1}, nil, chain(), one())},
-		{"a slot that is kept", setup(None, Faults{Crashes: 1, Fails: 1, Sweeps: 1, Lates: 1}, nil, kept(), one())},
-		{"starts that wait", setup(None, Faults{Crashes: 1, Losses: 1, Sweeps: 1}, nil, start(), start())},
-		{"starts that are cancelled", setup(None, Faults{Losses: 1, Lates: 1, Sweeps: 1}, []int{0}, start(), start())},
-		{"the store of an instance goes back", setup(None, Faults{Rollbacks: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
-		{"the store of the gate goes back", setup(None, Faults{Forgets: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
-		{"a gate behind another", setup(None, Faults{Slow: 1, Crashes: 1, Lates: 1, Sweeps: 3}, nil, behind(), other())},
-		{"who waits too long is turned away", timed(setup(None, Faults{Ticks: 2, Sweeps: 2, Losses: 1}, nil, one(), one()))},
-		{"who waits is turned away by a client", setup(None, Faults{Clears: 1, Crashes: 1, Losses: 1}, nil, one(), one())},
-		{"a queue of one", short(setup(None, Faults{Crashes: 1}, nil, chain(), one(), one()))},
-		{"a rate", rated(setup(None, Faults{Ticks: 3, Sweeps: 2}, nil, chain(), one()))},
-		{"two gates", setup(None, Faults{Crashes: 1, Sweeps: 1}, nil, cross(), cross())},
-		{"taken off the list while somebody enters", setup(None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
+		{"two instances, and their owners die", setup(memlimit.None, Faults{Crashes: 2, Sweeps: 1}, nil, one(), one())},
+		{"words are lost, and heard late", setup(memlimit.None, Faults{Losses: 2, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"a visit, a crash and a late word", setup(memlimit.None, Faults{Crashes: 1, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"copies of calls arrive late", setup(memlimit.None, Faults{Echoes: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
+		{"a former owner goes on", setup(memlimit.None, Faults{Pauses: 1, Sweeps: 2}, nil, one(), one())},
+		{"a former owner goes on, and asks again", setup(memlimit.None, Faults{Pauses: 1, Sweeps: 1, Asks: 1}, nil, one(), one())},
+		{"gates answer and nobody hears it", setup(memlimit.None, Faults{Slow: 2, Unheard: 1, Sweeps: 1}, nil, one(), one())},
+		{"decided otherwise", setup(memlimit.None, Faults{Otherwise: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
+		{"cancelled while it waits", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, []int{0}, one(), one())},
+		{"one after the other", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, nil, chain(), one())},
+		{"a slot that is kept", setup(memlimit.None, Faults{Crashes: 1, Fails: 1, Sweeps: 1, Lates: 1}, nil, kept(), one())},
+		{"starts that wait", setup(memlimit.None, Faults{Crashes: 1, Losses: 1, Sweeps: 1}, nil, start(), start())},
+		{"starts that are cancelled", setup(memlimit.None, Faults{Losses: 1, Lates: 1, Sweeps: 1}, []int{0}, start(), start())},
+		{"the store of an instance goes back", setup(memlimit.None, Faults{Rollbacks: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
+		{"the store of the gate goes back", setup(memlimit.None, Faults{Forgets: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
+		{"a gate behind another", setup(memlimit.None, Faults{Slow: 1, Crashes: 1, Lates: 1, Sweeps: 3}, nil, behind(), other())},
+		{"who waits too long is turned away", timed(setup(memlimit.None, Faults{Ticks: 2, Sweeps: 2, Losses: 1}, nil, one(), one()))},
+		{"who waits is turned away by a client", setup(memlimit.None, Faults{Clears: 1, Crashes: 1, Losses: 1}, nil, one(), one())},
+		{"a queue of one", short(setup(memlimit.None, Faults{Crashes: 1}, nil, chain(), one(), one()))},
+		{"a rate", rated(setup(memlimit.None, Faults{Ticks: 3, Sweeps: 2}, nil, chain(), one()))},
+		{"two gates", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, nil, cross(), cross())},
+		{"taken off the list while somebody enters", setup(memlimit.None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := explore.Search(NewWorld(c.setup), explore.Bound(t, 500))
@@ -82,32 +83,32 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 
 // A test that can not fail is none: each law, broken, has a counterexample.
 func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
-	setups := map[Mistake]*Setup{
-		Overtakes:       setup(None, Faults{}, nil, one(), chain(), one()),
-		EnterTwice:      setup(None, Faults{Asks: 1}, nil, one(), one(), one()),
-		CountedTwice:    setup(None, Faults{Losses: 1, Sweeps: 2}, nil, one()),
-		AwayForgotten:   setup(None, Faults{Clears: 1}, nil, one(), one()),
-		RateUnseen:      rated(setup(None, Faults{}, nil, one(), one())),
-		SweepFrees:      setup(None, Faults{Sweeps: 1}, nil, one()),
-		RestoredRefused: setup(None, Faults{Forgets: 1, Asks: 2}, nil, one(), one()),
-		RestoredTwice:   setup(None, Faults{Forgets: 1, Asks: 1}, nil, one(), one()),
-		LeaveEarly:      setup(None, Faults{}, []int{0}, one()),
-		WordOnce:        setup(None, Faults{Losses: 1}, nil, one(), one()),
-		GrantTwice:      setup(None, Faults{Lates: 1}, nil, two(), one()),
-		UnknownIgnored:  setup(None, Faults{Echoes: 1}, nil, one()),
-		DisownBlind:     setup(None, Faults{Pauses: 1, Sweeps: 1}, nil, chain()),
-		StampIgnored:    setup(None, Faults{Rollbacks: 1, Sweeps: 1}, nil, one(), one()),
-		WordTimeless:    setup(None, Faults{Rollbacks: 1, Sweeps: 1, Lates: 1}, nil, start(), one()),
-		PendingWanted:   setup(None, Faults{Losses: 1}, nil, start(), start()),
-		WaitingKept:     setup(None, Faults{Losses: 1}, nil, kept(), kept()),
-		NeverForgone:    setup(None, Faults{Crashes: 1}, nil, kept()),
-		NeverAsks:       setup(None, Faults{Forgets: 1}, nil, one(), one()),
-		Unlisted:        setup(None, Faults{Losses: 1}, nil, one(), one()),
+	setups := map[memlimit.Mistake]*Setup{
+		memlimit.Overtakes:       setup(memlimit.None, Faults{}, nil, one(), chain(), one()),
+		memlimit.EnterTwice:      setup(memlimit.None, Faults{Asks: 1}, nil, one(), one(), one()),
+		memlimit.CountedTwice:    setup(memlimit.None, Faults{Losses: 1, Sweeps: 2}, nil, one()),
+		memlimit.AwayForgotten:   setup(memlimit.None, Faults{Clears: 1}, nil, one(), one()),
+		memlimit.RateUnseen:      rated(setup(memlimit.None, Faults{}, nil, one(), one())),
+		memlimit.SweepFrees:      setup(memlimit.None, Faults{Sweeps: 1}, nil, one()),
+		memlimit.RestoredRefused: setup(memlimit.None, Faults{Forgets: 1, Asks: 2}, nil, one(), one()),
+		memlimit.RestoredTwice:   setup(memlimit.None, Faults{Forgets: 1, Asks: 1}, nil, one(), one()),
+		LeaveEarly:               setup(memlimit.None, Faults{}, []int{0}, one()),
+		WordOnce:                 setup(memlimit.None, Faults{Losses: 1}, nil, one(), one()),
+		GrantTwice:               setup(memlimit.None, Faults{Lates: 1}, nil, two(), one()),
+		UnknownIgnored:           setup(memlimit.None, Faults{Echoes: 1}, nil, one()),
+		DisownBlind:              setup(memlimit.None, Faults{Pauses: 1, Sweeps: 1}, nil, chain()),
+		memlimit.StampIgnored:    setup(memlimit.None, Faults{Rollbacks: 1, Sweeps: 1}, nil, one(), one()),
+		WordTimeless:             setup(memlimit.None, Faults{Rollbacks: 1, Sweeps: 1, Lates: 1}, nil, start(), one()),
+		PendingWanted:            setup(memlimit.None, Faults{Losses: 1}, nil, start(), start()),
+		WaitingKept:              setup(memlimit.None, Faults{Losses: 1}, nil, kept(), kept()),
+		NeverForgone:             setup(memlimit.None, Faults{Crashes: 1}, nil, kept()),
+		NeverAsks:                setup(memlimit.None, Faults{Forgets: 1}, nil, one(), one()),
+		Unlisted:                 setup(memlimit.None, Faults{Losses: 1}, nil, one(), one()),
 	}
-	begins := map[Mistake][]string{ // of those whose stories are long
-		StampIgnored:  {"(what the store of i1", "i1 is started", "turn of i1", "i1 (era 0) to gate 0: +t1.0 arrives", "visit of gate 0"},
-		WordTimeless:  {"i1 is started", "(what the store of i0", "i0 is started", "turn of i0", "i0 (era 0) to gate 0: +s0 arrives", "visit of gate 0"},
-		RestoredTwice: {"i0 is started", "turn of i0", "i0 (era 0) to gate 0: +t0.0 arrives", "the commit of i0", "t0.0 is done", "turn of i0"},
+	begins := map[memlimit.Mistake][]string{ // of those whose stories are long
+		memlimit.StampIgnored:  {"(what the store of i1", "i1 is started", "turn of i1", "i1 (era 0) to gate 0: +t1.0 arrives", "visit of gate 0"},
+		WordTimeless:           {"i1 is started", "(what the store of i0", "i0 is started", "turn of i0", "i0 (era 0) to gate 0: +s0 arrives", "visit of gate 0"},
+		memlimit.RestoredTwice: {"i0 is started", "turn of i0", "i0 (era 0) to gate 0: +t0.0 arrives", "the commit of i0", "t0.0 is done", "turn of i0"},
 	}
 	for _, wrong := range Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {

@@ -3,6 +3,8 @@ package gates
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
 // play takes the steps whose names begin so, one after the other, and tells what broke on the way.
@@ -42,7 +44,7 @@ func TestAWordThatComesLateIsNoGrant(t *testing.T) {
 		"the commit of i0 arrives", "word that t0.0 is granted is heard",
 	}
 	faults := Faults{Slow: 1, Asks: 2, Crashes: 1, Lates: 1}
-	if _, b := play(t, NewWorld(setup(None, faults, nil, behind(), other(), other())), append(story, "i0 (era 1) to gate 1: +t0.0 arrives")...); b != "" {
+	if _, b := play(t, NewWorld(setup(memlimit.None, faults, nil, behind(), other(), other())), append(story, "i0 (era 1) to gate 1: +t0.0 arrives")...); b != "" {
 		t.Error(b)
 	}
 	trusts := setup(WordTimeless, faults, nil, behind(), other(), other())
@@ -52,7 +54,7 @@ func TestAWordThatComesLateIsNoGrant(t *testing.T) {
 }
 
 func TestSweepReportsThePolicyOfTheGateThatExpires(t *testing.T) {
-	g := &Gate{Keyed: true, There: true, Force: Force{Version: 3, Declared: "group"}}
+	g := &memlimit.Gate{Keyed: true, There: true, Force: memlimit.Force{Version: 3, Declared: "group"}}
 	if s := g.Sweep(3_600_001_000, nil); g.There || s.Force.Version != 3 || s.Force.Declared != "group" {
 		t.Fatalf("there: %t, policy in force: %+v", g.There, s.Force)
 	}

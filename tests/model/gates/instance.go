@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
 // The statuses of an instance; empty: its start has not been turned.
@@ -13,14 +15,14 @@ const (
 	Ended   = "ended"
 )
 
-// State is that of an activity, as the history tells it.
+// State is that of an activity, as the history records it.
 type State string
 
 // The states. Fresh is one that the turn under way has scheduled.
 const (
 	Fresh   State = "fresh"
 	Waiting State = "waiting"
-	Going   State = "going" // let in, or not limited: it has a lease, or its completion is unread
+	Going   State = "going" // admitted, or not limited: it has a lease, or its completion is unread
 	Resting State = "resting"
 	Done    State = "done"
 )
@@ -31,7 +33,7 @@ type Activity struct {
 	Gate   int
 	State  State
 	Tries  int
-	Since  int64 // ms: when the gate said that it waits; 0: it did not, or not to the turn that was committed
+	Since  int64 // ms: when the gate reported that it waits; 0: it did not, or not to the turn that was committed
 }
 
 // Instance is what the store has of one.
@@ -77,7 +79,7 @@ func (in *Instance) attempt(ticket string) string {
 	return ""
 }
 
-// since is when the gate said that a ticket waits, as far as the history tells.
+// since is when the gate reported that a ticket waits, as far as the history records it.
 func (in *Instance) since(ticket string) int64 {
 	for _, a := range in.Activities {
 		if a.Ticket == ticket {
@@ -87,15 +89,15 @@ func (in *Instance) since(ticket string) int64 {
 	return in.Since
 }
 
-// runs tells whether a member has been let in and not ended.
-func (in *Instance) runs(m Member) bool {
+// runs reports whether a member has been admitted and not ended.
+func (in *Instance) runs(m memlimit.Member) bool {
 	return m.Place == "b" && in.Status == Running || slices.Contains(in.Leases, m.Ticket)
 }
 
 // Slot is a ticket that an instance wants.
 type Slot struct {
 	Gate   int
-	Member Member
+	Member memlimit.Member
 	In     bool
 }
 
@@ -113,12 +115,12 @@ func (w *World) slots(of int, in *Instance) (all []Slot) {
 	return all
 }
 
-func (w *World) starter(of int) Member {
-	return Member{Ticket: fmt.Sprint("s", of), Instance: fmt.Sprint("i", of), Place: "b"}
+func (w *World) starter(of int) memlimit.Member {
+	return memlimit.Member{Ticket: fmt.Sprint("s", of), Instance: fmt.Sprint("i", of), Place: "b"}
 }
 
-func (w *World) member(of int, ticket string) Member {
-	m := Member{Ticket: ticket, Instance: fmt.Sprint("i", of), Place: "1"}
+func (w *World) member(of int, ticket string) memlimit.Member {
+	m := memlimit.Member{Ticket: ticket, Instance: fmt.Sprint("i", of), Place: "1"}
 	if w.setup.Programs[of].Keep {
 		m.Place = "-"
 	}
@@ -130,7 +132,7 @@ type decider struct {
 	*Instance
 	program Program
 	variant string // of the tickets
-	wrong   Mistake
+	wrong   memlimit.Mistake
 	ended   []string // tickets whose worker has ended them
 }
 

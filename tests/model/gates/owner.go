@@ -1,6 +1,10 @@
 package gates
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
+)
 
 // Owner is what the owner of an instance has in memory.
 type Owner struct {
@@ -12,8 +16,8 @@ type Owner struct {
 	Pop     []string
 	Leave   []Slot // after the commit
 	Inputs  []Input
-	Knock   Kind  // what the gate in front of the start has said
-	Since   int64 // and when, if it waits
+	Knock   memlimit.Kind // the verdict of the gate in front of the start
+	Since   int64         // and when, if it waits
 }
 
 // Input is one of the owner's own: no inbox has it.
@@ -37,13 +41,13 @@ func (o *Owner) load(w *World) {
 	}
 }
 
-// fenced tells whether another has acquired, or the store is not as the owner believes.
+// fenced reports whether another has acquired, or the store is not as the owner assumes.
 func (o *Owner) fenced(w *World) bool {
 	in := w.Instances[o.Of]
 	return o.Era != in.Era || o.Mem != nil && o.Mem.Head != in.Head
 }
 
-// turn decides about the first n unread inputs, and what gates have said; it enters the gates of what it schedules.
+// turn decides about the first n unread inputs, and the notices of gates; it enters the gates of what it schedules.
 func (o *Owner) turn(w *World, n int, timer bool, variant string) {
 	o.load(w)
 	unread := w.Instances[o.Of].Inbox
@@ -51,7 +55,7 @@ func (o *Owner) turn(w *World, n int, timer bool, variant string) {
 	o.Turn = w.fresh()
 	if n > 0 && unread[0] == "start" && o.Mem.Status == "" && program.Start != Open && o.Knock == "" {
 		o.Await = 1
-		w.send(Call{Gate: program.Start, From: o.Of, Era: o.Era, Turn: o.Turn, Enter: []Entry{{Member: w.starter(o.Of)}}})
+		w.send(Call{Gate: program.Start, From: o.Of, Era: o.Era, Turn: o.Turn, Enter: []memlimit.Entry{{Member: w.starter(o.Of)}}})
 		return
 	}
 	d := &decider{Instance: o.Mem.clone(), program: program, variant: variant, wrong: w.setup.Rules.Wrong}
@@ -62,9 +66,9 @@ func (o *Owner) turn(w *World, n int, timer bool, variant string) {
 	o.Pop = slices.Clone(unread[:n])
 	for _, in := range o.Pop {
 		kind, ticket := split(in)
-		if kind == "start" && d.Status == "" && program.Start != Open && o.Knock != LetIn {
+		if kind == "start" && d.Status == "" && program.Start != Open && o.Knock != memlimit.LetIn {
 			d.Status, d.Since = Pending, o.Since
-			if o.Knock != Waits {
+			if o.Knock != memlimit.Waits {
 				o.Inputs = append(o.Inputs, Input{"refused", w.starter(o.Of).Ticket})
 			}
 			continue
@@ -84,7 +88,7 @@ func (o *Owner) enter(w *World, d *decider) {
 	calls := make([]Call, w.setup.Gates)
 	for _, a := range d.Activities {
 		if a.State == Fresh {
-			calls[a.Gate].Enter = append(calls[a.Gate].Enter, Entry{Member: w.member(o.Of, a.Ticket)})
+			calls[a.Gate].Enter = append(calls[a.Gate].Enter, memlimit.Entry{Member: w.member(o.Of, a.Ticket)})
 		}
 	}
 	wanted := w.slots(o.Of, d.Instance)
@@ -94,7 +98,7 @@ func (o *Owner) enter(w *World, d *decider) {
 			continue
 		}
 		if slices.Contains(d.ended, s.Member.Ticket) || w.wrong(LeaveEarly) {
-			calls[s.Gate].Leave = append(calls[s.Gate].Leave, Leave{Member: s.Member})
+			calls[s.Gate].Leave = append(calls[s.Gate].Leave, memlimit.Leave{Member: s.Member})
 		} else {
 			o.Leave = append(o.Leave, s)
 		}
@@ -113,19 +117,19 @@ func (o *Owner) enter(w *World, d *decider) {
 	}
 }
 
-// answered takes what a gate has said at a time, in ms; nil: it was not heard.
-func (o *Owner) answered(w *World, c Call, verdicts []Verdict, now int64) {
+// answered takes the verdicts of a gate at a time, in ms; nil: the answer was lost.
+func (o *Owner) answered(w *World, c Call, verdicts []memlimit.Verdict, now int64) {
 	if c.Turn == 0 {
 		for i, v := range verdicts {
 			e := c.Enter[i]
-			if e.In || v.Kind == Waits {
+			if e.In || v.Kind == memlimit.Waits {
 				continue
 			}
 			word := Word{Kind: Refused, Gate: c.Gate, Member: e.Member, At: now, Own: true, Since: c.Since[i], Paused: o == w.Paused}
-			if v.Kind == LetIn {
+			if v.Kind == memlimit.LetIn {
 				word.Kind = Granted
 			}
-			if w.hearable(word) {
+			if (steps{w}).hearable(word) {
 				o.hears(w, word)
 			} else {
 				w.say(word)
@@ -137,17 +141,17 @@ func (o *Owner) answered(w *World, c Call, verdicts []Verdict, now int64) {
 		return
 	}
 	for i, e := range c.Enter {
-		kind := Kind("") // an answer that did not come: it waits, and asks again
+		kind := memlimit.Kind("") // an answer that did not come: it waits, and asks again
 		if verdicts != nil {
 			kind = verdicts[i].Kind
 		}
 		since := int64(0)
-		if kind == Waits {
+		if kind == memlimit.Waits {
 			since = now
 		}
 		if e.Member.Place == "b" {
 			if kind == "" {
-				kind = Waits
+				kind = memlimit.Waits
 			}
 			o.Knock, o.Since, o.Turn = kind, since, 0
 			return
@@ -159,8 +163,8 @@ func (o *Owner) answered(w *World, c Call, verdicts []Verdict, now int64) {
 	}
 }
 
-// verdict notes what a gate has said to a schedule of the turn.
-func (o *Owner) verdict(ticket string, kind Kind, since int64) {
+// verdict notes the verdict of a gate on an activity that the turn schedules.
+func (o *Owner) verdict(ticket string, kind memlimit.Kind, since int64) {
 	for k := range o.Next.Activities {
 		a := &o.Next.Activities[k]
 		if a.Ticket != ticket {
@@ -168,9 +172,9 @@ func (o *Owner) verdict(ticket string, kind Kind, since int64) {
 		}
 		a.State, a.Since = Waiting, since
 		switch kind {
-		case LetIn:
+		case memlimit.LetIn:
 			a.State = Going
-		case Waits, "":
+		case memlimit.Waits, "":
 		default:
 			o.Inputs = append(o.Inputs, Input{"refused", ticket})
 		}
@@ -181,7 +185,7 @@ func (o *Owner) commit(w *World) {
 	w.Commits = append(w.Commits, Commit{Of: o.Of, Era: o.Era, Turn: o.Turn, Expect: o.Mem.Head, Next: o.Next, Pop: o.Pop, Leave: o.Leave})
 }
 
-// committed carries out a commit; heard: the answer arrives.
+// committed carries out a commit; `heard`: the answer arrives.
 func (w *World) committed(c Commit, heard bool) {
 	in := w.Instances[c.Of]
 	ok := c.Era == in.Era && c.Expect == in.Head && len(in.Inbox) >= len(c.Pop) && slices.Equal(in.Inbox[:len(c.Pop)], c.Pop)
@@ -195,14 +199,14 @@ func (w *World) committed(c Commit, heard bool) {
 	if !ok || !heard {
 		o.forget()
 		if o == w.Paused {
-			w.Paused = nil // it knows now
+			w.Paused = nil // it detects that it was replaced
 		}
 		return
 	}
 	o.Mem, o.Turn, o.Next, o.Pop, o.Leave, o.Knock = w.Instances[c.Of].clone(), 0, nil, nil, nil, ""
 	o.Since = 0
 	for _, s := range c.Leave {
-		w.send(Call{Gate: s.Gate, From: c.Of, Era: c.Era, Leave: []Leave{{Member: s.Member}}})
+		w.send(Call{Gate: s.Gate, From: c.Of, Era: c.Era, Leave: []memlimit.Leave{{Member: s.Member}}})
 	}
 }
 
@@ -239,7 +243,7 @@ func (w *World) lawful(gate int, ticket string) {
 	}
 }
 
-// about tells whether a word is about the entry that the history tells of. An answer is, if it was so when the owner asked.
+// about reports whether a notice is about the entry that the history has. An answer is, if it was so when the owner asked.
 func (o *Owner) about(word Word) bool {
 	since := o.Mem.since(word.Member.Ticket)
 	if word.Own {
@@ -248,8 +252,8 @@ func (o *Owner) about(word Word) bool {
 	return word.At > since && since != 0
 }
 
-// hears takes a word. That nothing wants its ticket is said after a look: what the owner knows is what the store has, and
-// nothing is unread (see hearable). What it then says to the gate may be carried out much later.
+// `hears` takes a notice. The owner disowns a ticket that nothing wants only when its memory is what the store has, and
+// nothing is unread (see hearable). The call to the gate that follows may be carried out much later.
 func (o *Owner) hears(w *World, word Word) {
 	o.load(w)
 	ticket := word.Member.Ticket
@@ -263,23 +267,23 @@ func (o *Owner) hears(w *World, word Word) {
 		o.Inputs = append(o.Inputs, Input{kind, ticket})
 	case waits && word.Own: // it has entered anew since, and that was answered
 	case waits:
-		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []Entry{{Member: word.Member}}, Since: []int64{o.Mem.since(ticket)}})
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []memlimit.Entry{{Member: word.Member}}, Since: []int64{o.Mem.since(ticket)}})
 	case w.wrong(GrantTwice) && o.Mem.state(ticket) == Done:
 		o.Inputs = append(o.Inputs, Input{kind, ticket})
 	case wanted || w.wrong(UnknownIgnored):
 	case o.fenced(w) && !w.wrong(DisownBlind):
 		o.forget()
 		if o == w.Paused {
-			w.Paused = nil // it knows now
+			w.Paused = nil // it detects that it was replaced
 		}
 	default:
 		o.Knock, o.Since = "", 0 // an instance that is not there is not kept in memory
-		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Leave: []Leave{{word.Member, true, word.At}}})
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Leave: []memlimit.Leave{{Member: word.Member, Disowned: true, At: word.At}}})
 	}
 }
 
-// wants tells whether the instance wants a ticket, as far as its owner knows.
-func (o *Owner) wants(w *World, m Member) bool {
+// wants reports whether the instance wants a ticket, by the state that its owner has.
+func (o *Owner) wants(w *World, m memlimit.Member) bool {
 	return slices.ContainsFunc(w.slots(o.Of, o.Mem), func(s Slot) bool { return s.Member == m })
 }
 
@@ -295,7 +299,7 @@ func (o *Owner) asks(w *World) {
 	calls := make([]Call, w.setup.Gates)
 	for _, s := range w.slots(o.Of, o.Mem) {
 		c := &calls[s.Gate]
-		c.Enter, c.Since = append(c.Enter, Entry{s.Member, s.In}), append(c.Since, o.Mem.since(s.Member.Ticket))
+		c.Enter, c.Since = append(c.Enter, memlimit.Entry{Member: s.Member, In: s.In}), append(c.Since, o.Mem.since(s.Member.Ticket))
 	}
 	for g, c := range calls {
 		c.Gate, c.From, c.Era = g, o.Of, o.Era

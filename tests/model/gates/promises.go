@@ -3,9 +3,11 @@ package gates
 import (
 	"fmt"
 	"slices"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
-// Check tells which promise the state breaks, or nothing.
+// Check returns the promise that the state breaks, or nothing.
 func (w *World) Check() string {
 	if w.Broken != "" {
 		return w.Broken
@@ -30,7 +32,7 @@ func (w *World) Check() string {
 				}
 			}
 			if g := w.Gates[a.Gate]; a.State == Waiting && !w.forgot && slices.Contains(w.Arrived[a.Gate], a.Ticket) &&
-				g.holder(m) < 0 && g.waiter(m) < 0 && g.turned(m) < 0 {
+				g.Holder(m) < 0 && g.Waiter(m) < 0 && g.Turned(m) < 0 {
 				return a.Ticket + " waits, and has lost its place"
 			}
 		}
@@ -46,16 +48,16 @@ func (w *World) Check() string {
 	return ""
 }
 
-// holds: who runs is a holder, unless a store has been rolled back: then the limit tells.
-func (w *World) holds(gate int, m Member) string {
-	if w.forgot || w.Gates[gate].holder(m) >= 0 {
+// holds: a member that runs is a holder, unless a store has been rolled back: then only the number of those that run is checked.
+func (w *World) holds(gate int, m memlimit.Member) string {
+	if w.forgot || w.Gates[gate].Holder(m) >= 0 {
 		return ""
 	}
 	return m.Ticket + " runs, and its slot is free for another"
 }
 
 const (
-	visits = 3 // rounds in which the gates are visited and nobody asks again: none is leaked after these
+	visits = 3 // rounds in which the gates are visited and no instance asks again: none is leaked after these
 	rounds = 12
 )
 
@@ -65,7 +67,7 @@ func (w *World) Fair() (Step, bool) {
 	if w.Paused != nil {
 		return Step{"the former owner finds itself fenced", func(w *World) { w.Paused = nil }}, true
 	}
-	if all := w.fair(); len(all) > 0 {
+	if all := (steps{w}).fair(); len(all) > 0 {
 		return all[0], true
 	}
 	if w.Round == rounds {
@@ -82,7 +84,7 @@ func (w *World) round() {
 	}
 	for i, o := range w.Owners {
 		if o.fenced(w) {
-			o.forget() // a renewal of its ownership tells
+			o.forget() // a renewal of its ownership fails
 		}
 		o.load(w)
 		if w.Round > visits {
@@ -97,13 +99,13 @@ func (w *World) round() {
 	}
 }
 
-// leaks looks for slots of nobody, and grants that were not taken up.
+// leaks looks for slots that no instance requires, and grants that were not taken up.
 func (w *World) leaks() {
 	for g, gate := range w.Gates {
 		if !w.Listed[g] && w.Left.Unlists < w.setup.Faults.Unlists {
-			continue // until somebody enters it again
+			continue // until a member enters it again
 		}
-		var all []Member
+		var all []memlimit.Member
 		for _, h := range gate.Holders {
 			all = append(all, h.Member)
 		}
@@ -119,7 +121,7 @@ func (w *World) leaks() {
 	}
 }
 
-// Finished tells what is missing from a world that has come to rest.
+// Finished returns what is missing from a world that has come to rest.
 func (w *World) Finished() string {
 	for i, in := range w.Instances {
 		if in.Status != Ended || len(in.Inbox) > 0 {
@@ -134,5 +136,5 @@ func (w *World) Finished() string {
 	return ""
 }
 
-// Clock is the moment from which others are told, in the text's unit.
+// Clock is the moment to which others are relative, in the text's unit.
 func (w *World) Clock() int64 { return w.Now }

@@ -11,21 +11,24 @@ func split(in string) (kind, ticket string) {
 	return kind, ticket
 }
 
+// steps are those that can happen in the world.
+type steps struct{ *World }
+
 // Steps lists what can happen now, the fair before the faulty.
 func (w *World) Steps() []Step {
-	all := w.fair()
+	all := steps{w}.fair()
 	may := func(left int, name string, do func(*World)) {
 		if left > 0 {
 			all = append(all, Step{name, do})
 		}
 	}
-	w.optional(may)
-	w.faults(may)
+	steps{w}.optional(may)
+	steps{w}.faults(may)
 	return all
 }
 
 // fair lists what must happen sooner or later.
-func (w *World) fair() (all []Step) {
+func (w steps) fair() (all []Step) {
 	add := func(name string, do func(*World)) { all = append(all, Step{name, do}) }
 	for i, c := range w.Calls {
 		if w.behind(i) {
@@ -56,16 +59,16 @@ func (w *World) fair() (all []Step) {
 	return all
 }
 
-// free tells whether a call arrives in no order with those of the same process: a copy, and one that disowns.
+// free reports whether a call arrives in no order with those of the same process: a copy, and one that disowns.
 func (c *Call) free() bool { return c.Echo || len(c.Leave) > 0 && c.Leave[0].Disowned }
 
-// behind tells whether the same process has sent another call to the same gate before: they arrive in order.
-func (w *World) behind(i int) bool {
+// behind reports whether the same process has sent another call to the same gate before: they arrive in order.
+func (w steps) behind(i int) bool {
 	c := w.Calls[i]
 	return !c.free() && slices.ContainsFunc(w.Calls[:i], func(b Call) bool { return !b.free() && b.Gate == c.Gate && b.From == c.From && b.Era == c.Era })
 }
 
-func (w *World) turns(add func(string, func(*World)), o *Owner) {
+func (w steps) turns(add func(string, func(*World)), o *Owner) {
 	unread := w.Instances[o.Of].Inbox
 	who := fmt.Sprintf("i%d", o.Of)
 	if o.Turn != 0 {
@@ -80,7 +83,7 @@ func (w *World) turns(add func(string, func(*World)), o *Owner) {
 }
 
 // optional lists what may happen and need not.
-func (w *World) optional(may func(int, string, func(*World))) {
+func (w steps) optional(may func(int, string, func(*World))) {
 	for g := range w.Gates {
 		if w.Listed[g] {
 			may(w.Left.Sweeps, fmt.Sprintf("visit of gate %d", g), func(w *World) {
@@ -128,7 +131,7 @@ func (w *World) optional(may func(int, string, func(*World))) {
 	}
 }
 
-func (w *World) faults(may func(int, string, func(*World))) {
+func (w steps) faults(may func(int, string, func(*World))) {
 	for i, c := range w.Calls {
 		if c.Echo || w.behind(i) {
 			continue
@@ -167,14 +170,14 @@ func (w *World) faults(may func(int, string, func(*World))) {
 	w.storeFaults(may)
 }
 
-func (w *World) ownerFaults(may func(int, string, func(*World))) {
+func (w steps) ownerFaults(may func(int, string, func(*World))) {
 	for i, o := range w.Owners {
 		acquire := func(w *World) {
 			in := w.Instances[i].clone()
 			in.Era++
 			w.Instances[i] = in
 			w.Owners[i] = &Owner{Of: i, Era: in.Era}
-			w.deaf(i)
+			steps{w}.deaf(i)
 		}
 		may(w.Left.Crashes, fmt.Sprintf("the owner of i%d dies, another acquires", i), func(w *World) {
 			w.Left.Crashes--
@@ -204,25 +207,25 @@ func (w *World) ownerFaults(may func(int, string, func(*World))) {
 	}
 }
 
-func (w *World) storeFaults(may func(int, string, func(*World))) {
+func (w steps) storeFaults(may func(int, string, func(*World))) {
 	for i, in := range w.Instances {
 		if w.Saved[i] == nil {
 			may(w.Left.Rollbacks, fmt.Sprintf("(what the store of i%d will remember)", i), func(w *World) { w.Saved[i] = in.clone() })
 			continue
 		}
-		may(w.Left.Rollbacks, fmt.Sprintf("ROLLBACK of i%d", i), func(w *World) { w.rollback(i) })
+		may(w.Left.Rollbacks, fmt.Sprintf("ROLLBACK of i%d", i), func(w *World) { steps{w}.rollback(i) })
 	}
 	for g := range w.Gates {
 		if w.Kept[g] == nil {
 			may(w.Left.Forgets, fmt.Sprintf("(what the store of gate %d will remember)", g), func(w *World) { w.Kept[g] = w.Gates[g].Clone() })
 			continue
 		}
-		may(w.Left.Forgets, fmt.Sprintf("ROLLBACK of gate %d", g), func(w *World) { w.forgets(g) })
+		may(w.Left.Forgets, fmt.Sprintf("ROLLBACK of gate %d", g), func(w *World) { steps{w}.forgets(g) })
 	}
 }
 
 // deaf: what an owner was answered is for itself.
-func (w *World) deaf(i int) {
+func (w steps) deaf(i int) {
 	paused := w.Paused != nil && w.Paused.Of == i && w.Paused.Era == w.Owners[i].Era-1
 	for k := range w.Words {
 		if word := &w.Words[k]; word.Own && !word.Paused && instance(word.Member) == i {
@@ -234,9 +237,9 @@ func (w *World) deaf(i int) {
 	}
 }
 
-// rollback: who had ended wants its slot again, and others have been let in for it. It may have it at once, if a late word of its
-// first life has put it there.
-func (w *World) rollback(i int) {
+// rollback: an instance that had ended wants its slot again, and others have been admitted in its place. It may have it at once, if a
+// late notice of its first life has put it there.
+func (w steps) rollback(i int) {
 	w.Left.Rollbacks--
 	w.forgot = true
 	now, then := w.Instances[i], w.Saved[i].clone()
@@ -249,8 +252,8 @@ func (w *World) rollback(i int) {
 	w.Instances[i], w.Saved[i] = then, nil
 }
 
-// ended are the slots that an instance has had: a worker has acked, or the history says so.
-func (w *World) ended(i int, in *Instance) (all []Slot) {
+// ended are the slots that an instance has had: a worker has acked, or the history records it.
+func (w steps) ended(i int, in *Instance) (all []Slot) {
 	if g := w.setup.Programs[i].Start; g != Open && in.Status == Ended {
 		all = append(all, Slot{g, w.starter(i), true})
 	}
@@ -263,11 +266,11 @@ func (w *World) ended(i int, in *Instance) (all []Slot) {
 	return all
 }
 
-func (w *World) forgets(g int) {
+func (w steps) forgets(g int) {
 	w.Left.Forgets--
 	w.forgot = true
 	for _, h := range w.Gates[g].Holders {
-		if w.Kept[g].holder(h.Member) < 0 {
+		if w.Kept[g].Holder(h.Member) < 0 {
 			w.Forgotten[g]++
 		}
 	}
@@ -292,9 +295,9 @@ func (w *World) takeWord(i int) Word {
 	return word
 }
 
-// hearable tells whether who is meant can take the word now: not in the middle of a turn, and if it does not want the
+// hearable reports whether the receiver can take the notice now: not in the middle of a turn, and if it does not want the
 // ticket, what is unread is turned first.
-func (w *World) hearable(word Word) bool {
+func (w steps) hearable(word Word) bool {
 	if word.Kind == Asked {
 		return true
 	}
@@ -312,7 +315,7 @@ func (w *World) hearable(word Word) bool {
 	if o.Mem == nil {
 		o = &Owner{Of: i, Mem: in}
 	}
-	return o.wants(w, word.Member) || len(in.Inbox)+len(o.Inputs) == 0
+	return o.wants(w.World, word.Member) || len(in.Inbox)+len(o.Inputs) == 0
 }
 
 func (w *World) hear(word Word) {

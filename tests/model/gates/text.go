@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
 // Text appends the state; see explore.World.
 func (w *World) Text(b []byte) []byte {
 	c := w.clock()
 	for g, gate := range w.Gates {
-		b = gate.text(append(b, "\ngate "...), c)
+		b = gateText(gate, append(b, "\ngate "...), c)
 		if k := w.Kept[g]; k != nil {
-			b = k.text(append(b, " kept "...), c)
+			b = gateText(k, append(b, " kept "...), c)
 		}
 		b = strconv.AppendBool(strconv.AppendBool(b, w.Listed[g]), w.Idle[g])
 		b = fmt.Appendf(b, "%v%d", w.Arrived[g], w.Forgotten[g])
@@ -54,10 +56,10 @@ func (w *World) Text(b []byte) []byte {
 	return fmt.Appendf(b, "\n%v %d %v %v %s", w.Left, w.Round, w.LetIn, w.forgot, w.Broken)
 }
 
-// clock tells moments apart only as far as a script or an owner can: what was said is compared with what is remembered, or will be.
+// clock distinguishes moments only as far as a script or an owner can: the moment of a notice is compared with what is remembered, or will be.
 type clock struct {
 	now  int64   // ms
-	says []int64 // the moments that words and disowning calls on their way name, in order
+	says []int64 // the moments that notices and disowning calls in flight name, in order
 }
 
 func (w *World) clock() *clock {
@@ -77,7 +79,7 @@ func (w *World) clock() *clock {
 	return c
 }
 
-// said appends a moment that was said.
+// `said` appends the moment of a notice or of a disowning call.
 func (c *clock) said(b []byte, ms int64) []byte {
 	i, _ := slices.BinarySearch(c.says, ms)
 	return c.past(strconv.AppendInt(append(b, " said "...), int64(i), 10), ms)
@@ -92,7 +94,7 @@ func (c *clock) known(b []byte, ms int64) []byte {
 	return c.past(fmt.Appendf(b, " %d%v", i, same), ms)
 }
 
-// past tells whether what happens now can be at the same moment.
+// past reports whether what happens now can be at the same moment.
 func (c *clock) past(b []byte, ms int64) []byte { return strconv.AppendInt(b, max(ms-c.now, -1), 10) }
 
 // due appends when something is over, in ticks from now.
@@ -100,7 +102,7 @@ func (c *clock) due(b []byte, ms int64) []byte {
 	return strconv.AppendInt(append(b, " in "...), max(0, (ms-c.now+tick-1)/tick), 10)
 }
 
-func (g *Gate) text(b []byte, c *clock) []byte {
+func gateText(g *memlimit.Gate, b []byte, c *clock) []byte {
 	for _, q := range g.Queue {
 		b = c.known(append(b, q.Member.Ticket...), q.Number/1000+1)
 		if g.Force.Policy.QueueTimeout > 0 {

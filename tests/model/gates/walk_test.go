@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
@@ -26,7 +27,7 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 		for kind, faults := range map[string]Faults{"stores that keep": calm, "stores that forget": stores} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
-					s := setup(None, faults, []int{1}, ps...)
+					s := setup(memlimit.None, faults, []int{1}, ps...)
 					s.Policy.Concurrency = rapid.IntRange(1, 2).Draw(rt, "concurrency")
 					s.Policy.QueueLimit = rapid.IntRange(0, 2).Draw(rt, "queue limit")
 					s.Policy.QueueTimeout = rapid.SampledFrom([]int64{-1, -1, 2 * tick}).Draw(rt, "queue timeout")

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
 // Setup is what a search is about.
 type Setup struct {
-	Rules    Rules
-	Policy   Policy    // of every gate
-	Gates    int       // how many
-	Programs []Program // an instance each
-	Cancels  []int     // instances that a client cancels, at any time after their start
+	Rules    memlimit.Rules
+	Policy   memlimit.Policy // of every gate
+	Gates    int             // how many
+	Programs []Program       // an instance each
+	Cancels  []int           // instances that a client cancels, at any time after their start
 	Faults   Faults
 }
 
@@ -24,24 +26,24 @@ type Program struct {
 	Keep   bool // a failed activity is tried once more, after a pause, with the slot of the first attempt
 }
 
-// Open is the gate of who is not limited.
+// Open is the gate of an action that is not limited.
 const Open = -1
 
 // Faults are how often the world may do each.
 type Faults struct {
 	Crashes   int // an owner dies and another acquires; what it had sent still arrives
-	Pauses    int // an owner is replaced and does not know it: what it does meets the fence, but no gate has one
-	Losses    int // a word is lost, or the sweeper dies before it has asked after a holder
-	Lates     int // a word is heard, and again later
+	Pauses    int // an owner is replaced without noticing: what it does meets the fence, but no gate has one
+	Losses    int // a notice is lost, or the sweeper dies before it has asked about a holder
+	Lates     int // a notice is received, and again later
 	Echoes    int // a call of a gate arrives, and a copy of it later
-	Slow      int // a gate has done what it was told, and the owner does not hear of it
-	Unheard   int // a commit is done, and the owner does not hear of it
+	Slow      int // a gate has done what was asked, and the owner does not receive the answer
+	Unheard   int // a commit is done, and the owner does not receive the answer
 	Otherwise int // a turn that was decided before is decided otherwise: its activities have other tickets
 	Rollbacks int // the store of an instance goes back
 	Forgets   int // the store of a gate goes back
-	Sweeps    int // visits that nobody needs
+	Sweeps    int // visits that are not needed
 	Asks      int // owners that ask again before they must
-	Unlists   int // a gate that was idle is taken off its list while somebody enters
+	Unlists   int // a gate that was idle is taken off its list while a member enters
 	Clears    int // a client clears a gate
 	Ticks     int // that time passes, a tick
 	Fails     int // activities that fail
@@ -51,24 +53,24 @@ type Faults struct {
 type World struct {
 	setup     *Setup
 	Now       int64 // µs
-	Gates     []*Gate
-	Kept      []*Gate // what a restart of the gate would remember
+	Gates     []*memlimit.Gate
+	Kept      []*memlimit.Gate // what a restart of the gate would remember
 	Listed    []bool
 	Idle      []bool // a visit has found it idle, and will take it off the list
 	Instances []*Instance
 	Saved     []*Instance
 	Owners    []*Owner
-	Paused    *Owner // a former one that believes to be one
+	Paused    *Owner // a former one that assumes that it still is the owner
 	Calls     []Call // of gates, in flight
 	Commits   []Commit
 	Words     []Word
 	Left      Faults
 	Round     int // of the fair world
 	Broken    string
-	Arrived   [][]string // by gate: who waits since it came, as seen from outside, in order
-	LetIn     []string   // tickets that a gate has ever let in
+	Arrived   [][]string // by gate: the members that have waited since they came, as seen from outside, in order
+	LetIn     []string   // tickets that a gate has ever admitted
 	Forgotten []int      // by gate: grants that a rollback has forgotten, and ends of holders
-	Times     [][]int64  // by gate: when somebody was let in within the limits, ms
+	Times     [][]int64  // by gate: when a member was admitted within the limits, ms
 	forgot    bool       // some store has been rolled back
 	ran       bool       // the last step was a script of a gate
 	nonce     int
@@ -78,19 +80,19 @@ type World struct {
 // one, so that what is caused by a script comes later. It never adds up to a tick.
 const tick = 1000
 
-// Call is a call of Admit on its way.
+// Call is a call of Admit in flight.
 type Call struct {
 	Gate  int
 	From  int // instance
 	Era   int // of the owner that sent it
 	Turn  int // that waits for the answer; 0: none does, it is an ask
-	Leave []Leave
-	Enter []Entry
-	Since []int64 // of an ask: what the history said of each
-	Echo  bool    // a copy that nobody hears the answer of
+	Leave []memlimit.Leave
+	Enter []memlimit.Entry
+	Since []int64 // of an ask: what the history recorded of each
+	Echo  bool    // a copy whose answer is not received
 }
 
-// Commit is the commit of a turn on its way.
+// Commit is the commit of a turn in flight.
 type Commit struct {
 	Of, Era, Turn int
 	Expect        int
@@ -99,18 +101,18 @@ type Commit struct {
 	Leave         []Slot
 }
 
-// Word is what a gate has to tell an instance, or (Check) a holder that has not been known as wanted for long.
+// Word is the notice of a gate to an instance, or (Asked) its question about a holder that has not been known as wanted for long.
 type Word struct {
 	Kind   WordKind
 	Gate   int
-	Member Member
+	Member memlimit.Member
 	Paused bool  // to the owner that is none any more
 	At     int64 // ms, by the gate's clock
 	Own    bool  // it is the answer to an owner that has asked
-	Since  int64 // about an entry of which the history said so
+	Since  int64 // about an entry of which the history recorded this time
 }
 
-// WordKind is what is said.
+// WordKind is the kind of a notice.
 type WordKind string
 
 // The kinds.
@@ -133,9 +135,9 @@ func (s Step) String() string { return s.Name }
 func NewWorld(setup *Setup) *World {
 	w := &World{setup: setup, Now: 1_000_000, Left: setup.Faults}
 	for range setup.Gates {
-		w.Gates = append(w.Gates, NewGate(setup.Rules, setup.Policy))
+		w.Gates = append(w.Gates, memlimit.NewGate(setup.Rules, setup.Policy))
 	}
-	w.Kept, w.Listed, w.Idle = make([]*Gate, setup.Gates), make([]bool, setup.Gates), make([]bool, setup.Gates)
+	w.Kept, w.Listed, w.Idle = make([]*memlimit.Gate, setup.Gates), make([]bool, setup.Gates), make([]bool, setup.Gates)
 	w.Arrived, w.Forgotten, w.Times = make([][]string, setup.Gates), make([]int, setup.Gates), make([][]int64, setup.Gates)
 	for i := range setup.Programs {
 		w.Instances = append(w.Instances, &Instance{No: i})
@@ -179,7 +181,7 @@ func (w *World) After(s Step) *World {
 
 func (w *World) fresh() int { w.nonce++; return w.nonce }
 
-func (w *World) wrong(m Mistake) bool { return w.setup.Rules.Wrong == m }
+func (w *World) wrong(m memlimit.Mistake) bool { return w.setup.Rules.Wrong == m }
 
 func (w *World) breaksf(format string, args ...any) {
 	if w.Broken == "" {
@@ -187,7 +189,7 @@ func (w *World) breaksf(format string, args ...any) {
 	}
 }
 
-// send puts a call on its way. Whoever enters has put the gate on the list of its partition before.
+// send puts a call in flight. A sender that enters has put the gate on the list of its partition before.
 func (w *World) send(c Call) {
 	if len(c.Leave)+len(c.Enter) == 0 {
 		return
@@ -209,7 +211,7 @@ func (w *World) speaker(of, era int) *Owner {
 	return nil
 }
 
-// admit carries out a call; heard: its answer arrives.
+// admit carries out a call; `heard`: its answer arrives.
 func (w *World) admit(c Call, heard bool) {
 	g := w.Gates[c.Gate]
 	before := g.Clone()
@@ -235,28 +237,28 @@ func (w *World) admit(c Call, heard bool) {
 	o.answered(w, c, nil, 0)
 }
 
-// heals: who runs and says so is a holder again, whatever has been forgotten.
+// heals: a member that runs, and is reported as such, is a holder again, whatever has been forgotten.
 func (w *World) heals(c Call) {
 	for _, e := range c.Enter {
-		if e.In && w.Instances[c.From].runs(e.Member) && w.Gates[c.Gate].holder(e.Member) < 0 {
+		if e.In && w.Instances[c.From].runs(e.Member) && w.Gates[c.Gate].Holder(e.Member) < 0 {
 			w.breaksf("%s has said that it runs, and has no slot", e.Member.Ticket)
 		}
 	}
 }
 
 // left takes note of leaves, as one sees them from outside: who waits in its instance waits.
-func (w *World) left(gate int, before *Gate, leave []Leave) {
+func (w *World) left(gate int, before *memlimit.Gate, leave []memlimit.Leave) {
 	for _, l := range leave {
 		m := l.Member
-		if w.Instances[instance(m)].state(m.Ticket) == Waiting && before.holder(m) < 0 && before.turned(m) < 0 || w.Gates[gate].waiter(m) >= 0 {
+		if w.Instances[instance(m)].state(m.Ticket) == Waiting && before.Holder(m) < 0 && before.Turned(m) < 0 || w.Gates[gate].Waiter(m) >= 0 {
 			continue
 		}
 		w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(t string) bool { return t == m.Ticket })
 	}
 }
 
-// granted takes note of who was let in from the queue: nobody who came before it may wait.
-func (w *World) granted(gate int, ms []Member) {
+// granted takes note of waiters that were admitted: no waiter that came before them may still wait.
+func (w *World) granted(gate int, ms []memlimit.Member) {
 	for _, m := range ms {
 		at := slices.Index(w.Arrived[gate], m.Ticket)
 		for _, before := range w.Arrived[gate][:max(at, 0)] {
@@ -286,7 +288,7 @@ func (w *World) paced(gate int) {
 }
 
 func (w *World) overtaken(gate int, who, by string) {
-	if slices.ContainsFunc(w.Gates[gate].Away, func(t Turned) bool { return t.Member.Ticket == who }) {
+	if slices.ContainsFunc(w.Gates[gate].Away, func(t memlimit.Turned) bool { return t.Member.Ticket == who }) {
 		return // it waits only for the word
 	}
 	for _, in := range w.Instances {
@@ -297,14 +299,14 @@ func (w *World) overtaken(gate int, who, by string) {
 }
 
 // came takes note of an entry and what became of it.
-func (w *World) came(gate int, before *Gate, e Entry, k Kind) {
+func (w *World) came(gate int, before *memlimit.Gate, e memlimit.Entry, k memlimit.Kind) {
 	t := e.Member.Ticket
 	known := slices.Contains(w.Arrived[gate], t)
 	switch {
-	case e.In && k == LetIn:
+	case e.In && k == memlimit.LetIn:
 		w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(s string) bool { return s == t })
-	case k == LetIn:
-		if before.holder(e.Member) < 0 {
+	case k == memlimit.LetIn:
+		if before.Holder(e.Member) < 0 {
 			at := slices.Index(w.Arrived[gate], t)
 			if at < 0 {
 				at = len(w.Arrived[gate])
@@ -315,13 +317,13 @@ func (w *World) came(gate int, before *Gate, e Entry, k Kind) {
 			w.paced(gate)
 		}
 		w.through(gate, t)
-	case k == Waits && !known:
+	case k == memlimit.Waits && !known:
 		w.Arrived[gate] = append(w.Arrived[gate], t)
 	}
 }
 
-// tell sends words, to whoever believes to be the owner.
-func (w *World) tell(gate int, kind WordKind, ms []Member, at int64) {
+// `tell` sends notices to every process that assumes to be the owner.
+func (w *World) tell(gate int, kind WordKind, ms []memlimit.Member, at int64) {
 	for _, m := range ms {
 		w.say(Word{Kind: kind, Gate: gate, Member: m, At: at})
 		if w.Paused != nil && w.Paused.Of == instance(m) && kind != Asked {
@@ -343,7 +345,7 @@ func (w *World) sweep(gate int) {
 	s := g.Sweep(w.Now, nil)
 	w.granted(gate, s.Granted)
 	w.tell(gate, Granted, s.Granted, now)
-	var away []Member
+	var away []memlimit.Member
 	for _, a := range s.Away {
 		away = append(away, a.Member)
 	}
@@ -375,11 +377,11 @@ func (w *World) check(word Word) {
 		wanted = slices.Contains(in.Leases, word.Member.Ticket)
 	}
 	if !wanted {
-		w.tell(word.Gate, Granted, []Member{word.Member}, word.At)
+		w.tell(word.Gate, Granted, []memlimit.Member{word.Member}, word.At)
 	}
 }
 
-func instance(m Member) (n int) {
+func instance(m memlimit.Member) (n int) {
 	_, _ = fmt.Sscanf(strings.TrimPrefix(m.Instance, "i"), "%d", &n)
 	return n
 }

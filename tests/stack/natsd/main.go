@@ -2,6 +2,7 @@
 // kill: natsd PORT DIR, or, of a cluster, natsd PORT DIR NAME ROUTE ROUTES: its own address for the other servers,
 // and those of all, separated by commas. With NATSD_TLS=DIR it offers
 // TLS with DIR/cert.pem and DIR/key.pem, to clients that want it. With NATSD_SYNC=interval it syncs its files in intervals, as a server by default does.
+// With NATSD_STORE=DIR it has its files there.
 package main
 
 import (
@@ -38,6 +39,9 @@ func run(args []string) error {
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
 		SyncAlways:        os.Getenv("NATSD_SYNC") != "interval", // so that kill -9 loses nothing that was acknowledged
 		JetStreamMaxStore: 1 << 40,                               // streams reserve their limit
+	}
+	if dir := os.Getenv("NATSD_STORE"); dir != "" {
+		options.StoreDir = dir
 	}
 	if dir := os.Getenv("NATSD_TLS"); dir != "" {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// attributesOf parses attributes of the command line.
+func attributesOf(args []string) (as history.Attributes, _ error) {
+	for _, arg := range args {
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, fmt.Errorf("--attribute %q: want NAME=VALUE", arg)
+		}
+		a, err := history.AttributeOf(name, attributeValue(text))
+		if err == nil {
+			as, err = as.With(a)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--attribute %s: %w", arg, err)
+		}
+	}
+	return as, nil
+}
+
+func attributeValue(text string) any {
+	if unquoted, err := strconv.Unquote(text); err == nil {
+		return unquoted
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at
+	}
+	return text
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+type countCmd struct {
+	Where  string `placeholder:"FILTER" help:"Only instances that pass a filter, as in pawl list."`
+	By     string `placeholder:"FIELD" help:"Count by status, orchestration, version, parent, code, or the name of an attribute."`
+	JSON   bool   `name:"json" help:"Write a JSON object."`
+	reader `group:"Connection"`
+}
+
+// reader is connection without --by, which is the field here.
+type reader struct {
+	settings.Namespace
+	settings.NATS
+	settings.Log
+}
+
+// AfterApply checks the settings.
+func (r reader) AfterApply() error { return r.connection().AfterApply() }
+
+func (r reader) connection() connection {
+	return connection{Namespace: r.Namespace, NATS: r.NATS, Log: r.Log}
+}
+
+// Validate rejects what the orchestrators would.
+func (c *countCmd) Validate() error {
+	if _, err := filter.Grouping(c.By); err != nil {
+		return fmt.Errorf("--by: %w", err)
+	}
+	return checkWhere(c.Where)
+}
+
+// Run counts instances, also if some partitions did not answer.
+func (c *countCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.connection().client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	n, failed := cl.Count(ctx, client.CountOptions{Where: c.Where, By: c.By})
+	if c.JSON {
+		return cmp.Or(writeJSON(s.out, api.CountsOf(n, c.By)), failed)
+	}
+	t := &term.Table{Right: []int{1}, Header: []string{"VALUE", "INSTANCES"}}
+	for _, g := range n.Groups {
+		t.Add(cmp.Or(g.Value, "(none)"), g.Count)
+	}
+	if n.Other > 0 {
+		t.Add("(others)", n.Other)
+	}
+	if c.By != "" {
+		if err := t.Write(s.out); err != nil {
+			return err
+		}
+	}
+	total := strconv.FormatUint(n.Count, 10)
+	if n.AtLeast {
+		total = "at least " + total
+	}
+	if c.By == "" {
+		_, err = fmt.Fprintln(s.out, total)
+	} else if n.AtLeast {
+		_, err = fmt.Fprintln(s.err, "There are "+total+": a partition reads at most 4,000 instances for a count.")
+	}
+	return cmp.Or(failed, err)
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+type importCmd struct {
+	operateFlags
+	File     string `arg:"" type:"existingfile" help:"File that pawl export has written."`
+	Continue bool   `help:"Continue it, if it had not ended: what was outstanding is scheduled anew. Otherwise it is cancelled, and a retry continues it later."`
+}
+
+// Run imports an instance.
+func (c *importCmd) Run(ctx context.Context, s streams) error {
+	export, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, s, "imported", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+		opts := []client.ImportOption{client.Reason(c.Reason)}
+		if c.Continue {
+			opts = append(opts, client.Continue())
+		}
+		return cl.Import(ctx, c.ID, export, opts...)
+	})
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+type refusedCmd struct {
+	Drop       []string `placeholder:"ID" help:"Remove the notes of the refused inputs of an id; an instance of that id is not affected."`
+	DropAll    bool     `help:"Remove all notes."`
+	Yes        bool     `short:"y" help:"Do not ask for confirmation of --drop-all, which is asked for on a terminal only."`
+	JSON       bool     `name:"json" help:"Write one JSON object per input, those that are removed with --drop and --drop-all."`
+	connection `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *refusedCmd) Help() string {
+	return "An input that its orchestrator cannot use is not kept; a note of it is, with the reason, for a day. Correct the sender, and send it again."
+}
+
+// Validate rejects invalid combinations.
+func (c *refusedCmd) Validate() error {
+	if len(c.Drop) > 0 && c.DropAll {
+		return errors.New("--drop-all excludes --drop")
+	}
+	return nil
+}
+
+// Run lists the notes of refused inputs, or removes them.
+func (c *refusedCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var rows []client.Refused
+	var failed error // those of the partitions that have answered are shown nevertheless
+	for r, err := range cl.Refused(ctx) {
+		if err != nil {
+			failed = err
+			break
+		}
+		if len(c.Drop) == 0 || slices.Contains(c.Drop, r.Instance) {
+			rows = append(rows, r)
+		}
+	}
+	ids := c.Drop
+	if c.DropAll {
+		for _, r := range rows {
+			ids = append(ids, r.Instance)
+		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+		if len(ids) > 0 && !c.Yes && interactive(s) {
+			if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("Remove %s?", diagnose.Counted(len(rows), "note"))); err != nil {
+				return err
+			}
+		}
+	}
+	for _, id := range ids {
+		if err := cl.DropRefused(ctx, id); err != nil && (!c.DropAll || !errors.Is(err, client.ErrNotFound)) {
+			return errors.Join(failed, err)
+		}
+	}
+	return errors.Join(c.write(s, rows), failed)
+}
+
+// write shows the notes, or how many were removed.
+func (c *refusedCmd) write(s streams, rows []client.Refused) error {
+	switch {
+	case c.JSON:
+		for _, r := range rows {
+			if err := writeJSON(s.out, api.RefusedOf(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(c.Drop) > 0 || c.DropAll:
+		_, err := fmt.Fprintf(s.out, "%s removed\n", diagnose.Counted(len(rows), "note"))
+		return err
+	case len(rows) == 0 && term.Interactive(s.out):
+		_, err := fmt.Fprintln(s.out, "No input is listed as refused.")
+		return err
+	}
+	t := &term.Table{Header: []string{"INSTANCE", "REFUSED (UTC)", "REASON"}, Fold: 3}
+	for _, r := range rows {
+		t.Add(r.Instance, formatSecond(r.At), diagnose.OneLine(r.Reason))
+	}
+	return t.Write(s.out)
+}

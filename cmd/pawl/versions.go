@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+type versionsCmd struct {
+	JSON       bool `name:"json" help:"Write a JSON object."`
+	connection `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *versionsCmd) Help() string {
+	return "A version without instances can be removed from the code. Instances of a version that no orchestrator has are stalled. " +
+		"Orchestrators without partitions are not asked."
+}
+
+// Run counts the versions.
+func (c *versionsCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	v, err := cl.Versions(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.out, api.VersionsOf(v))
+	}
+	t := &term.Table{Header: []string{"ORCHESTRATION", "VERSION", "INSTANCES", "ORCHESTRATORS"}, Right: []int{2}, Fold: 4}
+	for _, x := range v.Versions {
+		have := "all"
+		if n := len(x.Orchestrators); n == 0 {
+			have = "none"
+		} else if n < len(v.Orchestrators) {
+			have = abbreviated(x.Orchestrators)
+		}
+		t.Add(x.Orchestration, x.Version, x.Instances, have)
+	}
+	if err := t.Write(s.out); err != nil || !v.Partial {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, "A partition has more than 20,000 instances; those beyond are not counted.")
+	return err
+}

@@ -1,0 +1,117 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pawltest/integration"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// The code of docs/guide/updates.md and docs/guide/operations.md.
+
+// Decision is the input of an update.
+type Decision struct {
+	By string `json:"by"`
+	OK bool   `json:"ok"`
+}
+
+var (
+	Outlay    = pawl.NewOrchestration[int, string]("outlay")
+	Approve   = pawl.NewUpdate[Decision, int]("approve") // answered with the number of approvals that are missing
+	Missing   = pawl.NewQuery[pawl.None, int]("missing")
+	ErrNoName = pawl.NewError("outlay.no-name")
+	ErrTwice  = pawl.NewError("outlay.approved-twice")
+)
+
+func outlay(ctx *pawl.Context, approvals int) (string, error) {
+	var by []string
+	if err := Missing.Handle(ctx, func(pawl.None) (int, error) { return approvals - len(by), nil }); err != nil {
+		return "", err
+	}
+	if err := Approve.Validate(ctx, func(d Decision) error {
+		if d.By == "" {
+			return ErrNoName
+		}
+		return nil
+	}); err != nil {
+		return "", err
+	}
+	for len(by) < approvals {
+		request, err := Approve.Next(ctx).Get(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(by) > 0 && by[0] == request.Input.By {
+			err = request.Reject(ctx, ErrTwice)
+		} else {
+			by = append(by, request.Input.By)
+			err = request.Answer(ctx, approvals-len(by))
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return by[0] + " and " + by[1], nil
+}
+
+func approveOutlay(ctx context.Context, c *client.Client, id, requestID string, d Decision) (missing int, _ error) {
+	missing, err := client.Update(ctx, c, Approve, id, d, client.UpdateID(requestID), client.Deadline(time.Minute))
+	if errors.Is(err, pawl.ErrUpdateEnded) {
+		return 0, nil // it had all approvals before
+	}
+	return missing, err
+}
+
+func missingApprovals(ctx context.Context, c *client.Client, id string) (int, error) {
+	got, err := client.Query(ctx, c, Missing, id, pawl.None{})
+	return got.Value, err
+}
+
+func hold(ctx context.Context, c *client.Client, id string) error {
+	if _, err := c.Pause(ctx, id, client.Stop(), client.Reason("the bank is down")); err != nil {
+		return err
+	}
+	_, err := c.Resume(ctx, id)
+	return err
+}
+
+func TestGuideUpdatesAndOperators(t *testing.T) {
+	t.Parallel()
+	c, ctx := integration.Start(t, Outlay.Do(outlay)).Client, t.Context()
+	run, err := client.Start(ctx, c, Outlay, "e-1", 2)
+	if err = errors.Join(err, run.WaitStarted(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold(ctx, c, "e-1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		id, by  string
+		missing int
+		err     error
+	}{{"1", "", 0, ErrNoName}, {"2", "ada", 1, nil}, {"2", "ada", 1, nil}, {"3", "ada", 0, ErrTwice}, {"4", "bob", 0, nil}, {"5", "eve", 0, nil}} {
+		missing, err := approveOutlay(ctx, c, "e-1", x.id, Decision{By: x.by, OK: true})
+		if missing != x.missing || !errors.Is(err, x.err) || x.err == nil && err != nil {
+			t.Errorf("update %s: %d, %v", x.id, missing, err)
+		}
+	}
+	if got, err := run.Result(ctx); got != "ada and bob" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	poll.Until(t, time.Minute, "the query sees the end", func() bool {
+		n, err := missingApprovals(ctx, c, "e-1")
+		return n == 0 && err == nil
+	})
+}
+
+func TestGuideUpdatesIsCompiled(t *testing.T) {
+	code := doctest.Read(t, "guide_updates_test.go")
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/updates.md"), 3, code)
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/operations.md"), 1, code)
+}

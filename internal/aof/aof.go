@@ -1,0 +1,53 @@
+// Package aof repairs the append-only file of a Redis server before it starts.
+//
+// The writes of a script are one block of the file, MULTI … EXEC. If the process is killed, or the machine loses power, while a block is
+// written, Redis (7.0) removes only the incomplete command from the end of the file when it starts. The beginning of the block stays
+// there, and what is appended next completes it: at the start after that, Redis executes writes that it has never acknowledged. A
+// history then has events twice, and an inbox lacks inputs. The checking tool of Redis removes the whole block.
+package aof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// ErrNoTool is returned if the server has no checking tool beside it or on PATH.
+var ErrNoTool = errors.New("not installed")
+
+// Repair removes an incomplete block from the end of the AOF in the directory of a server that does not run. Without an AOF it does
+// nothing, and nothing about a file that is damaged in another way: the tool would remove all that follows the damage, and the server
+// refuses to start with it. The server is redis-server or valkey-server, by name or path: each has a checking tool, redis-check-aof or valkey-check-aof.
+func Repair(ctx context.Context, server, dir string) error {
+	manifests, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.manifest"))
+	if err != nil || len(manifests) == 0 {
+		return err
+	}
+	name := strings.TrimSuffix(filepath.Base(server), "-server") + "-check-aof"
+	tool, err := exec.LookPath(filepath.Join(filepath.Dir(server), name))
+	if err != nil {
+		if tool, err = exec.LookPath(name); err != nil {
+			return fmt.Errorf("%s: %w", name, ErrNoTool)
+		}
+	}
+	for _, m := range manifests {
+		report, err := exec.CommandContext(ctx, tool, m).CombinedOutput()
+		if err == nil || damaged.Match(report) {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, tool, "--fix", m)
+		cmd.Stdin = strings.NewReader("y\n") // it asks before it removes anything
+		if out, err := cmd.CombinedOutput(); err != nil {
+			const shown = 500
+			return fmt.Errorf("%s --fix %s: %w: %s", name, m, err, out[max(0, len(out)-shown):])
+		}
+	}
+	return nil
+}
+
+// damaged finds in a report that a file has other bytes than were written, and is not only shorter. See also scripts/redis-start.sh.
+var damaged = regexp.MustCompile(`format error|Expected prefix|Expected \\r\\n, got: [^0]`)

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// jobResult compares a job with hello: an orchestration that calls the same activity.
+type jobResult struct {
+	loadResult
+
+	HelloPerS  float64            `json:"hello_instances_per_s"`
+	HelloP50MS float64            `json:"hello_p50_ms"`
+	HelloRatio float64            `json:"hello_ratio"`                    // instances for each of hello in the same time
+	HelloCPU   map[string]float64 `json:"hello_cpu_s_per_1000,omitempty"` // of hello
+	CPURatio   map[string]float64 `json:"cpu_per_hello,omitempty"`        // processor time for that of hello, by process
+}
+
+// job measures hello and jobs on one fleet, half of each in alternation, so that what else the machine does disturbs both alike.
+func (r *run) job(ctx context.Context) (err error) {
+	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single}
+	if l.single {
+		l.concurrency = 2 * r.InFlight
+	}
+	f, d, stop, err := r.start(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	job, hello := d.jobs(), d.scenario("hello", 1)
+	n := r.Instances
+	if n == 0 {
+		n = hello.instances
+	}
+	var halves [2][2]loadResult // of job, of hello
+	for i, order := range [2][2]int{{1, 0}, {0, 1}} {
+		for _, which := range order {
+			sc := [2]scenario{job, hello}[which]
+			if halves[which][i], err = r.measureAs(ctx, sc, max(n/2, 1), d, f); err != nil {
+				return fmt.Errorf("%s: %w", sc.name, err)
+			}
+		}
+	}
+	own, other := halves[0][0].and(halves[0][1]), halves[1][0].and(halves[1][1])
+	m := jobResult{loadResult: own, HelloPerS: other.InstancesPerS, HelloP50MS: other.P50MS, HelloCPU: other.CPU, HelloRatio: own.InstancesPerS / other.InstancesPerS}
+	for name, s := range own.CPU {
+		if other.CPU[name] > 0 {
+			if m.CPURatio == nil {
+				m.CPURatio = make(map[string]float64)
+			}
+			m.CPURatio[name] = s / other.CPU[name]
+		}
+	}
+	return r.add(m)
+}
+
+// jobs is the activity of hello, as a job.
+func (d *driver) jobs() scenario {
+	return scenario{name: "job", activities: 1, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
+		return func(ctx context.Context) error {
+			run, err := client.Run(ctx, d.c, examples.Greet, id, "world")
+			if err == nil {
+				_, err = run.Result(ctx)
+			}
+			return err
+		}, nil
+	}}
+}
+
+// and joins two measurements of the same scenario and the same number of instances.
+func (m loadResult) and(o loadResult) loadResult {
+	m.Instances, m.Activities, m.Seconds = m.Instances+o.Instances, m.Activities+o.Activities, m.Seconds+o.Seconds
+	m.InstancesPerS, m.ActivitiesPerS = float64(m.Instances)/m.Seconds, float64(m.Activities)/m.Seconds
+	m.P50MS, m.P99MS = (m.P50MS+o.P50MS)/2, max(m.P99MS, o.P99MS)
+	cpu := make(map[string]float64, len(m.CPU))
+	for name, s := range m.CPU {
+		cpu[name] = (s + o.CPU[name]) / 2
+	}
+	m.CPU = cpu
+	return m
+}

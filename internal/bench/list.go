@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	listInstances = 20_000
+	listAsked     = 200  // times each list and each count
+	listPage      = 50   // rows
+	listTenants   = 1000 // values of an attribute
+	listInFlight  = 2048
+)
+
+var (
+	listed     = pawl.NewOrchestration[int, int]("bench-listed")
+	listTenant = pawl.NewAttribute[string]("tenant")
+	listItems  = pawl.NewAttribute[int]("items")
+
+	errDeclined = pawl.NewError("bench-declined")
+)
+
+// listOrchestrations are what is listed: of every ten instances one fails.
+func listOrchestrations() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{listed.Do(func(_ *pawl.Context, n int) (int, error) {
+		if n%10 == 0 {
+			return 0, errDeclined
+		}
+		return n, nil
+	})}
+}
+
+// listResult is how long a list or a count takes. The latencies of a list are those of its first page.
+type listResult struct {
+	Scenario  string  `json:"scenario"`
+	Query     string  `json:"query"`
+	Instances int     `json:"instances"`
+	Matching  int     `json:"matching"`
+	P50MS     float64 `json:"page_p50_ms"`
+	P99MS     float64 `json:"page_p99_ms"`
+	CountP50  float64 `json:"count_p50_ms"`
+	CountP99  float64 `json:"count_p99_ms"`
+	PerValue  float64 `json:"attribute_bytes"` // of Redis, for one attribute of an instance
+}
+
+// list measures lists and counts of instances with two attributes: a text, of which one of 1,000 has the same, and a number.
+func (r *run) list(ctx context.Context) (err error) {
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	rdb, err := f.redisClient()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	n := r.Instances
+	if n == 0 {
+		n = listInstances
+	}
+	bytes, err := r.fillList(ctx, d, rdb, n)
+	if err != nil {
+		return err
+	}
+	for _, q := range []struct{ name, where string }{
+		{"all", ""},
+		{"one-term", `tenant = "t-013"`},
+		{"two-terms", `tenant = "t-010" and status = failed`},
+		{"three-terms", `tenant in ("t-010", "t-020") and status = failed and orchestration = bench-listed`},
+		{"range", `items >= 4990`},
+	} {
+		m := listResult{Scenario: "list", Query: q.name, Instances: n, PerValue: bytes}
+		if err := d.measureList(ctx, q.where, &m); err != nil {
+			return fmt.Errorf("list %s: %w", q.name, err)
+		}
+		if err := r.add(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillList runs instances to their ends, a tenth of them without attributes, and returns how many bytes an attribute takes.
+func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient, n int) (bytes float64, err error) {
+	p := term.NewProgress(r.errw, n, "instances")
+	defer p.End()
+	var done atomic.Int64
+	fill := func(n int, attributes bool) (perInstance float64, err error) {
+		before, err := usedMemory(ctx, rdb)
+		if err != nil {
+			return 0, err
+		}
+		if err := each(ctx, n, listInFlight, func(ctx context.Context, i int) error {
+			var opts []client.StartOption
+			if attributes {
+				opts = append(opts, client.With(listTenant.Is(fmt.Sprintf("t-%03d", i%listTenants))), client.With(listItems.Is(i%5000)))
+			}
+			run, err := client.Start(ctx, d.c, listed, d.id("listed"), i/listTenants, opts...)
+			if err != nil {
+				return err
+			}
+			if _, err = run.Result(ctx); errors.Is(err, errDeclined) {
+				err = nil
+			}
+			p.Set(int(done.Add(1)))
+			return err
+		}); err != nil {
+			return 0, err
+		}
+		after, err := usedMemory(ctx, rdb)
+		return (after - before) / float64(n), err
+	}
+	plain := max(n/10, 1)
+	if _, err := fill(min(plain, 1000), false); err != nil { // what a fleet takes once
+		return 0, err
+	}
+	without, err := fill(plain, false)
+	if err != nil {
+		return 0, err
+	}
+	with, err := fill(n, true)
+	return (with - without) / 2, err
+}
+
+// measureList measures the first page of a list, and the count, one at a time.
+func (d *driver) measureList(ctx context.Context, where string, m *listResult) error {
+	var pages, counts []time.Duration
+	for range listAsked {
+		began := time.Now()
+		for _, err := range d.c.List(ctx, client.ListOptions{Where: where, Limit: listPage}) {
+			if err != nil {
+				return err
+			}
+		}
+		pages, began = append(pages, time.Since(began)), time.Now()
+		c, err := d.c.Count(ctx, client.CountOptions{Where: where})
+		if err != nil {
+			return err
+		}
+		counts, m.Matching = append(counts, time.Since(began)), int(c.Count) //nolint:gosec // of instances that this process has started
+	}
+	slices.Sort(pages)
+	slices.Sort(counts)
+	m.P50MS, m.P99MS, m.CountP50, m.CountP99 = percentile(pages, 0.5), percentile(pages, 0.99), percentile(counts, 0.5), percentile(counts, 0.99)
+	return nil
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	updateLife      = 50   // updates of one execution
+	updatesHalf     = 3000 // at half of the capacity
+	updateInstances = 64   // that are measured without faults
+	closeUpdates    = -1   // ends an instance
+)
+
+var (
+	tallied   = pawl.NewOrchestration[int, int]("bench-update")
+	increment = pawl.NewUpdate[int, int]("increment")
+)
+
+func updateOrchestrations() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{tallied.Do(countUpdates)}
+}
+
+// countUpdates numbers the updates that it executes, over all executions, and answers with the number. Of every ten values it rejects one,
+// with the number as the text.
+func countUpdates(ctx *pawl.Context, executed int) (int, error) {
+	for range updateLife {
+		u, err := increment.Next(ctx).Get(ctx)
+		if err != nil {
+			return executed, err
+		}
+		if u.Input == closeUpdates {
+			return executed, u.Answer(ctx, executed)
+		}
+		executed++
+		if u.Input%10 == 0 {
+			err = u.Reject(ctx, errors.New(strconv.Itoa(executed)))
+		} else {
+			err = u.Answer(ctx, executed)
+		}
+		if err != nil {
+			return executed, err
+		}
+	}
+	return tallied.ContinueAsNew(ctx, executed)
+}
+
+// updateResult is how long updates take.
+type updateResult struct {
+	Scenario  string             `json:"scenario"`
+	Updates   int                `json:"updates"`
+	Seconds   float64            `json:"seconds"`
+	PerS      float64            `json:"updates_per_s"`
+	P50MS     float64            `json:"p50_ms"` // of one at a time, nothing else running
+	P99MS     float64            `json:"p99_ms"`
+	HalfPerS  float64            `json:"half_updates_per_s"` // sent at half of the rate
+	HalfP50MS float64            `json:"half_p50_ms"`
+	HalfP99MS float64            `json:"half_p99_ms"`
+	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 updates, by process
+}
+
+// validateUpdate rejects flags of other scenarios.
+func (c *Command) validateUpdate() error {
+	switch {
+	case c.Kill && c.Scenario != "schedule" && c.Scenario != "update":
+		return errors.New("--kill applies to the scenarios schedule and update only")
+	case c.Rollback && (c.Scenario != "update" || !c.Kill):
+		return errors.New("--rollback applies to the scenario update with --kill only")
+	}
+	return nil
+}
+
+// update measures updates.
+func (r *run) update(ctx context.Context) (err error) {
+	if r.Kill {
+		return r.updateKill(ctx)
+	}
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	sc, err := d.updates(ctx)
+	if err != nil {
+		return err
+	}
+	load, err := r.measure(ctx, sc, d, f)
+	if err != nil {
+		return err
+	}
+	m := updateResult{
+		Scenario: "update", Updates: load.Instances, Seconds: load.Seconds, PerS: load.InstancesPerS, P50MS: load.P50MS, P99MS: load.P99MS, CPU: load.CPU,
+		HalfPerS: loadPart * load.InstancesPerS,
+	}
+	took, err := d.timed(ctx, sc, m.HalfPerS, min(updatesHalf, m.Updates))
+	if err != nil {
+		return err
+	}
+	m.HalfP50MS, m.HalfP99MS = percentile(took, 0.5), percentile(took, 0.99)
+	return r.add(m)
+}
+
+// updates starts instances, and returns the scenario of an update of one of them.
+func (d *driver) updates(ctx context.Context) (scenario, error) {
+	var ids []string
+	for range updateInstances {
+		id := d.id("update")
+		if _, err := client.Start(ctx, d.c, tallied, id, 0); err != nil {
+			return scenario{}, err
+		}
+		ids = append(ids, id)
+	}
+	return scenario{name: "update", instances: 20_000, begin: func(context.Context, string) (func(context.Context) error, error) {
+		id := ids[d.n.Load()%updateInstances]
+		return func(ctx context.Context) error {
+			_, err := client.Update(ctx, d.c, increment, id, 1)
+			return err
+		}, nil
+	}}, nil
+}
+
+// timed runs n instances of a scenario at a rate, whether or not the previous ones have ended, and returns how long each took, in
+// ascending order.
+func (d *driver) timed(ctx context.Context, sc scenario, perSecond float64, n int) (all []time.Duration, err error) {
+	g, running := errgroup.WithContext(ctx)
+	starting, enough := context.WithCancel(running)
+	defer enough()
+	var mu sync.Mutex
+	started := 0
+	one := scenario{name: sc.name, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
+		finish, err := sc.begin(running, id)
+		if started++; started >= n {
+			enough()
+		}
+		return func(context.Context) error {
+			began := time.Now()
+			err := finish(running)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, time.Since(began))
+			return err
+		}, err
+	}}
+	g.Go(func() error { return d.pace(starting, g, one, perSecond) })
+	err = g.Wait()
+	slices.Sort(all)
+	return all, err
+}
+
+// ask sends an update, and repeats it until it has an answer: the number of its execution, in a result or a rejection.
+func (d *driver) ask(ctx context.Context, instance, id string, n int) (executed, repeats int, err error) {
+	for {
+		executed, err = client.Update(ctx, d.c, increment, instance, n, client.UpdateID(id))
+		f, rejected := errors.AsType[*pawl.Failure](err)
+		switch {
+		case rejected:
+			executed, err = strconv.Atoi(f.Message)
+			if err != nil {
+				err = fmt.Errorf("update %s of %s: %w", id, instance, f)
+			}
+			return executed, repeats, err
+		case err == nil || ctx.Err() != nil:
+			return executed, repeats, err
+		}
+		repeats++
+		select {
+		case <-time.After(canaryInterval):
+		case <-ctx.Done():
+		}
+	}
+}

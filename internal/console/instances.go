@@ -1,0 +1,273 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	listRows   = "50"
+	maxColumns = 6 // attributes that are columns
+	ownColumns = 3 // of them without a choice
+	maxCell    = 60
+)
+
+// listView is which instances are listed, and how. It is the query of the address, so that it can be kept and shared.
+type listView struct {
+	Name    string // of a saved view; empty: none
+	Where   string // the filter as it was written
+	Columns string // attributes, separated by commas; empty: those that most of the instances have
+}
+
+// at is the address of the view with another filter.
+func (v listView) at(where, cursor string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"view": v.Name, "where": where, "columns": v.Columns, "cursor": cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(q) == 0 {
+		return "/instances"
+	}
+	return "/instances?" + q.Encode()
+}
+
+func listPath(where string) string { return listView{}.at(where, "") }
+
+// listData is a page of instances.
+type listData struct {
+	api.Instances
+	listView
+
+	Problem  string // of the filter
+	Facets   []facet
+	Views    []link   // that need no saving
+	Choose   []link   // attributes that are columns, or may be
+	Table    rows     // of the page
+	NextPage string   // address; empty: this is the last
+	Complete string   // JSON: what the filter is completed with
+	Examples []string // of filters
+	First    string   // address of the first page; empty: this is it
+}
+
+// facet are the filters with the values of a field.
+type facet struct {
+	Name  string
+	Links []link
+}
+
+// link is a filter to choose.
+type link struct {
+	Name, Class, URL string
+	Count            uint64
+	More             bool // at least so many
+	Current          bool
+	Changes          bool // it leads to a change, which a viewer may not make
+}
+
+func listInstances(q *request) (view, error) {
+	d := listData{listView: listView{
+		Name: text.Cut(strings.TrimSpace(q.FormValue("view")), maxCell), Where: strings.TrimSpace(q.FormValue("where")), Columns: q.FormValue("columns"),
+	}}
+	asked := url.Values{"limit": {listRows}, "where": {d.Where}}
+	if cursor := q.FormValue("cursor"); cursor != "" {
+		asked.Set("cursor", cursor)
+		d.First = d.at(d.Where, "")
+	}
+	v := view{template: "instances", title: cmp.Or(d.Name, "Instances"), section: "instances"}
+	where, bad := filter.Parse(d.Where, q.now)
+	if bad != nil {
+		d.Problem, v.status = bad.Error(), http.StatusBadRequest
+	} else {
+		if err := q.call(http.MethodGet, "/instances", asked, nil, &d.Instances); err != nil {
+			return view{}, err
+		}
+		if d.Next != "" {
+			d.NextPage = d.at(d.Where, d.Next)
+		}
+		v.live = "/api/v1/watch?where=" + url.QueryEscape(d.Where) + "&"
+	}
+	attributes := attributesOf(d.Instances.Instances)
+	d.complete(q.orchestrations(), attributes)
+	d.columns(where, attributes)
+	d.facets(q, where)
+	for name, filter := range map[string]string{
+		"Failed in the last hour": "status = failed and ended > -1h", "Running for more than a day": "status = running and started < -24h",
+	} {
+		d.Views = append(d.Views, link{Name: name, URL: listView{Name: name}.at(filter, ""), Current: d.Name == name})
+	}
+	slices.SortFunc(d.Views, func(a, b link) int { return strings.Compare(a.Name, b.Name) })
+	d.Table.Now, d.Table.Rows = q.now, d.Instances.Instances
+	v.data = d
+	return v, nil
+}
+
+// attributesOf are the values of each attribute of the instances, as a filter has them.
+func attributesOf(all []api.Instance) map[string][]string {
+	out := make(map[string][]string)
+	for _, i := range all {
+		for name, value := range values(i) {
+			out[name] = append(out[name], value)
+		}
+	}
+	return out
+}
+
+// values are the attributes of an instance, as a filter has them.
+func values(i api.Instance) map[string]string {
+	var all map[string]any
+	if json.Unmarshal(i.Attributes, &all) != nil {
+		return nil
+	}
+	out := make(map[string]string, len(all))
+	for name, v := range all {
+		switch v := v.(type) {
+		case string:
+			out[name] = v
+		case map[string]any: // a time
+			out[name], _ = v["time"].(string)
+		default:
+			b, _ := json.Marshal(v) //nolint:errchkjson // it was JSON
+			out[name] = string(b)
+		}
+	}
+	return out
+}
+
+// attributeLinks are the attributes of an instance, with the lists of those that have the same.
+func attributeLinks(i api.Instance) (out []link) {
+	all := values(i)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, link{Name: name, Class: text.Shorten(all[name], maxCell), URL: listPath(filter.Where{}.Is(filter.Field(name), all[name]).String())})
+	}
+	return out
+}
+
+// columns chooses the attributes that are columns: those of the address, or those that most of the instances have.
+func (d *listData) columns(where filter.Where, attributes map[string][]string) {
+	byUse := slices.SortedFunc(maps.Keys(attributes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(attributes[b]), len(attributes[a])), strings.Compare(a, b))
+	})
+	chosen := byUse[:min(len(byUse), ownColumns)]
+	if d.Columns != "" {
+		chosen = slices.DeleteFunc(strings.Split(d.Columns, ","), func(name string) bool { return name == "" || name == "-" })
+		chosen = chosen[:min(len(chosen), maxColumns)]
+	}
+	d.Table.Columns = chosen
+	for _, name := range byUse[:min(len(byUse), 2*maxColumns)] {
+		next := slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { return c == name })
+		shown := len(next) < len(chosen)
+		if !shown {
+			next = append(next, name)
+		}
+		v := d.listView
+		v.Columns = cmp.Or(strings.Join(next, ","), "-")
+		d.Choose = append(d.Choose, link{Name: name, URL: v.at(d.Where, ""), Current: shown})
+	}
+	d.Table.filtered = func(name, value string) string {
+		f := filter.Field(name)
+		return d.at(where.Without(f).Is(f, value).String(), "")
+	}
+}
+
+const (
+	facetValues = 8
+	facetTime   = 500 * time.Millisecond // a page is shown without the counts that take longer
+)
+
+// facets are links to the same filter with another value of a field, with their counts: of the status, the orchestration, the code of
+// failures and the first columns. They are counted beside one another.
+func (d *listData) facets(q *request, where filter.Where) {
+	by := []filter.Field{filter.Status, filter.Orchestration}
+	if of, _ := where.Exactly(filter.Status); slices.Contains(of, string(client.Failed)) {
+		by = append(by, filter.Code)
+	}
+	for _, name := range d.Table.Columns[:min(len(d.Table.Columns), 2)] {
+		by = append(by, filter.Field(name))
+	}
+	d.Facets = make([]facet, len(by))
+	ctx, cancel := context.WithTimeout(q.Context(), facetTime)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, field := range by {
+		wg.Go(func() {
+			rest := where.Without(field)
+			n, err := q.client.Count(ctx, client.CountOptions{Where: rest.String(), By: string(field)})
+			if err == nil || n.Count > 0 {
+				d.Facets[i] = d.facet(where, rest, field, n)
+			}
+		})
+	}
+	wg.Wait()
+	d.Facets = slices.DeleteFunc(d.Facets, func(f facet) bool { return len(f.Links) == 0 })
+}
+
+func (d *listData) facet(where, rest filter.Where, field filter.Field, n client.Counts) facet {
+	groups := n.Groups
+	if field == filter.Status { // in their order, also those without instances
+		groups = nil
+		for _, s := range []client.Status{client.Running, client.Pending, client.Paused, client.Completed, client.Failed, client.Cancelled} {
+			groups = append(groups, client.Group{Value: string(s), Count: n.Status[s]})
+		}
+	} else if len(groups) < 2 && len(rest) == len(where) {
+		return facet{} // there is nothing to choose
+	}
+	chosen, _ := where.Exactly(field)
+	f := facet{Name: string(field), Links: []link{{Name: "all", Count: n.Count, More: n.AtLeast, URL: d.at(rest.String(), ""), Current: len(rest) == len(where)}}}
+	for _, g := range groups[:min(len(groups), facetValues)] {
+		if g.Value == "" {
+			continue // no filter selects those without a value
+		}
+		f.Links = append(f.Links, link{
+			Name: text.Shorten(g.Value, maxCell), Count: g.Count, More: n.AtLeast || n.Other > 0, URL: d.at(rest.Is(field, g.Value).String(), ""), Current: slices.Contains(chosen, g.Value),
+		})
+		if field == filter.Status {
+			f.Links[len(f.Links)-1].Class = pills[g.Value]
+		}
+	}
+	return f
+}
+
+// complete sets what the filter is completed with: fields and attributes, and values that are known.
+func (d *listData) complete(orchestrations []string, attributes map[string][]string) {
+	codes := map[string]bool{}
+	for _, i := range d.Instances.Instances {
+		if i.Code != "" {
+			codes[i.Code] = true
+		}
+	}
+	known := map[filter.Field][]string{
+		filter.Status: filter.Statuses(), filter.Orchestration: orchestrations, filter.Code: slices.Sorted(maps.Keys(codes)),
+	}
+	fields := filter.Fields()
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		f := filter.Field(name)
+		fields = append(fields, f)
+		slices.Sort(attributes[name])
+		known[f] = slices.Compact(slices.Clone(attributes[name]))
+	}
+	b, _ := json.Marshal(struct { //nolint:errchkjson // texts
+		Fields []filter.Field            `json:"fields"`
+		Times  []filter.Field            `json:"times"`
+		Values map[filter.Field][]string `json:"values"`
+	}{fields, slices.DeleteFunc(filter.Fields(), func(f filter.Field) bool { return !f.Timed() }), known})
+	d.Complete = string(b)
+	d.Examples = []string{"status = failed and ended > -1h", "id starts order-", "started > -24h"}
+	for _, name := range orchestrations {
+		d.Examples = append(d.Examples, filter.Where{}.Is(filter.Orchestration, name).String())
+	}
+}

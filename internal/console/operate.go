@@ -1,0 +1,197 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// verbs are the requests of operators by their names in the API, and what their pages state.
+var verbs = map[string]confirmData{
+	"pause": {
+		Button: "Pause the instance", Mild: true,
+		Effects: []string{"The instance takes no turn until it is resumed. Its inputs are kept.", "Activities that run go on, and their results are kept."},
+		Fields:  []field{{Name: "stop", Label: "Also cancel the activities that run; they run again after the pause", Check: true, Optional: true}},
+	},
+	"resume": {Button: "Resume the instance", Mild: true, Effects: []string{"The instance takes turns again, with the inputs that came meanwhile."}},
+	"terminate": {
+		Button:  "Terminate the instance",
+		Effects: []string{"The instance ends at once: its code does not run again, and cannot clean up.", "Its activities and children are cancelled. Its history is kept."},
+	},
+	"retry": {
+		Button: "Retry the instance", Mild: true,
+		Fields: []field{{Name: "from_start", Label: "From the start, with the same input and the newest version", Check: true, Optional: true}},
+	},
+	"rewind": {Button: "Rewind the instance", Fields: []field{{Name: "to", Hidden: true}}},
+}
+
+// verb is the instance and the request of an operator that the path names.
+func (q *request) verb() (id, verb string, c confirmData, err error) {
+	id, verb = q.PathValue("id"), q.PathValue("verb")
+	c, known := verbs[verb]
+	if !known {
+		err = &apiError{Status: http.StatusNotFound, Detail: "There is no page " + q.URL.Path + "."}
+	}
+	return id, verb, c, err
+}
+
+// verbForm confirms the request of an operator. For a rewind and a retry it shows what would run again.
+func verbForm(q *request) (view, error) {
+	id, verb, c, err := q.verb()
+	if err != nil {
+		return view{}, err
+	}
+	c.Section, c.Title, c.Back = "instances", strings.ToUpper(verb[:1])+verb[1:]+" "+id, instancePath(id)
+	c.Command = "pawl " + verb + " " + shellQuote(id) + " --reason '…'"
+	c.Fields = append([]field{{Name: "reason", Label: "Reason (recorded in the history)"}}, c.Fields...)
+	if verb != "retry" && verb != "rewind" {
+		return confirmation(c), nil
+	}
+	to, err := eventID(q.FormValue("to"), verb)
+	if err != nil {
+		return view{}, err
+	}
+	plan, err := q.client.PlanRewind(q.Context(), id, to)
+	if err != nil {
+		return view{}, &apiError{Status: http.StatusConflict, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Choose another event of the history."}
+	}
+	c.Effects = append(show.RewindPlan(id, plan), "The events behind it are no longer part of the instance; a new execution begins.")
+	if verb == "rewind" {
+		c.Fields[1].Value = strconv.FormatUint(to, 10)
+		c.Command = "pawl rewind " + shellQuote(id) + " --to " + c.Fields[1].Value + " --reason '…'"
+	}
+	return confirmation(c), nil
+}
+
+// eventID reads the event to go back to; a retry has none.
+func eventID(text, verb string) (uint64, error) {
+	if verb == "retry" {
+		return 0, nil
+	}
+	to, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || to == 0 {
+		return 0, &apiError{Status: http.StatusBadRequest, Detail: "An event is named by its id in the history, from 1."}
+	}
+	return to, nil
+}
+
+// doVerb makes the request of an operator.
+func doVerb(q *request) (view, error) {
+	id, verb, _, err := q.verb()
+	if err != nil {
+		return view{}, err
+	}
+	body := map[string]any{}
+	for _, name := range []string{"stop", "from_start"} {
+		if q.PostFormValue(name) != "" {
+			body[name] = true
+		}
+	}
+	if reason := q.PostFormValue("reason"); reason != "" {
+		body["reason"] = reason
+	}
+	if verb == "rewind" {
+		if body["to"], err = eventID(q.PostFormValue("to"), verb); err != nil {
+			return view{}, err
+		}
+	}
+	return view{redirect: instancePath(id)}, q.call(http.MethodPost, instancePath(id)+"/"+verb, nil, body, nil)
+}
+
+// askData is the form of an update or a query, with its answer.
+type askData struct {
+	Instance, Verb, Name, Payload, Problem, Answer string
+}
+
+// What is what the form sends.
+func (d askData) What() string {
+	if d.Verb == "query" {
+		return "a query"
+	}
+	return "an update"
+}
+
+func (d askData) view(status int) view {
+	return view{template: "ask", title: "Send " + d.What() + " to " + d.Instance, section: "instances", status: status, data: d}
+}
+
+func askForm(verb string) func(*request) (view, error) {
+	return func(q *request) (view, error) {
+		return askData{Instance: q.PathValue("id"), Verb: verb, Name: q.FormValue("name")}.view(0), nil
+	}
+}
+
+// ask sends an update or a query, and shows the answer.
+func ask(verb string) func(*request) (view, error) {
+	return func(q *request) (view, error) {
+		d := askData{Instance: q.PathValue("id"), Verb: verb, Name: strings.TrimSpace(q.PostFormValue("name")), Payload: q.PostFormValue("data")}
+		data, err := q.jsonField("data")
+		if err == nil {
+			err = d.send(q, data)
+		}
+		if err == nil {
+			return d.view(0), nil
+		}
+		e := problemOf(err)
+		if e.Status >= http.StatusInternalServerError {
+			return view{}, err
+		}
+		d.Problem = e.Detail
+		return d.view(e.Status), nil
+	}
+}
+
+func (d *askData) send(q *request, data json.RawMessage) error {
+	var body any
+	if data != nil {
+		body = data
+	}
+	path := instancePath(d.Instance)
+	if d.Verb == "query" {
+		var a api.QueryAnswer
+		err := q.call(http.MethodPost, path+"/queries/"+url.PathEscape(d.Name), nil, body, &a)
+		d.Answer = formatJSON(a.Value)
+		return err
+	}
+	var a api.UpdateAnswer
+	err := q.call(http.MethodPost, path+"/updates/"+url.PathEscape(d.Name), url.Values{"wait": {"5s"}}, body, &a)
+	d.Answer, d.Problem = formatJSON(a.Result), a.Error
+	if a.Status == "open" {
+		d.Problem = "The instance has the update, and has not answered it yet."
+	}
+	return err
+}
+
+// operations are the requests of operators that an instance in this state takes.
+func operations(status client.Status, kind string) []link {
+	switch {
+	case kind == "batch" && status == client.Paused:
+		return []link{{Name: "Resume…", URL: "resume"}}
+	case kind == "batch" && !status.Ended():
+		return []link{{Name: "Pause…", URL: "pause"}}
+	case kind != "" && kind != "job":
+		return nil
+	case kind == "job" && (status == client.Running || status == client.Pending):
+		return []link{{Name: "Pause…", URL: "pause"}, {Name: "Terminate…", URL: "terminate"}}
+	case kind == "job" && status == client.Completed:
+		return nil
+	case kind == "job" && status.Ended():
+		return []link{{Name: "Retry…", URL: "retry"}}
+	}
+	switch status {
+	case client.Paused:
+		return []link{{Name: "Resume…", URL: "resume"}, {Name: "Terminate…", URL: "terminate"}}
+	case client.Running, client.Pending:
+		return []link{{Name: "Update…", URL: "update"}, {Name: "Query…", URL: "query"}, {Name: "Pause…", URL: "pause"}, {Name: "Terminate…", URL: "terminate"}}
+	case client.Failed, client.Cancelled:
+		return []link{{Name: "Retry…", URL: "retry"}, {Name: "Query…", URL: "query"}}
+	default:
+		return []link{{Name: "Query…", URL: "query"}}
+	}
+}

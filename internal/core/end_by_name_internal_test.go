@@ -1,0 +1,33 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The commit of an end that no code has decided may be refused, or its fate be unknown: until it is confirmed the state is the store's.
+func TestEndByNameKeepsTheStateUntilItsCommitIsConfirmed(t *testing.T) {
+	now := time.UnixMilli(1_000)
+	a := New(Config{Look: time.Second}, Beginning{Heads: "h."}, now)
+	in := a.instance("i")
+	in.phase, in.rec = idle, &record.Record{Name: "o", Execution: 1, Head: "h.0", Status: record.Running}
+	var err error
+	if in.state, err = FoldOf([]history.Event{
+		&history.Started{Head: history.Head{ID: 1, At: 1}, Name: "o", Execution: 1},
+		&history.ActivityScheduled{Head: history.Head{ID: 2, At: 1}, Name: "act", Effect: "e", Attempt: 1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	state := in.state
+	a.turns.failByName(in, &history.Failure{Code: history.CodeBlocked})
+	if in.phase != committing || in.state.End != nil || in.state.OutstandingLen() != 1 || in.state.Len != 2 {
+		t.Fatalf("%s: end %v, %d activities of %d events", in.phase, in.state.End, in.state.OutstandingLen(), in.state.Len)
+	}
+	a.Step(now, &Message{Kind: CommitAnswered, ID: "i", Committed: record.Committed{Now: 1_000, Number: 1}})
+	if a.Err() != nil || state.End == nil || state.OutstandingLen() != 0 {
+		t.Fatalf("%v: end %v, %d activities", a.Err(), state.End, state.OutstandingLen())
+	}
+}

@@ -1,0 +1,88 @@
+package core
+
+import (
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The inbox of an instance that takes no turn: paused, or delayed. What ends the wait (a request, a cancellation, a forced purge) may be
+// anywhere in it, and what else comes stays there, up to record.InboxBound. So a long one is searched once in a tenure:
+//
+//	searched, nothing found ──▶ held {known: its length} ──┬─ an ordinary input is ingested ──▶ known is its length; nothing is read
+//	          ▲                                            ├─ what may end the wait is ingested, the reply of an ingest is lost ──▶ not held
+//	          └── the next wakeup ◀── longer than known ◀──┴─ reconciled: completions, which no ingest has brought
+//
+// It holds because all that can end the wait comes through ingests, and this owner has the replies to those of its tenure in order. A
+// reconciliation holds back what is known, so an input that another owner would have to find has a wakeup. A commit changes the
+// inbox, and ends it.
+//
+// Crash points: there are none. What is held is memory; the wakeup of each ingested input is in the store.
+
+// heldInbox is what is known of a long inbox in which nothing ends the wait.
+type heldInbox struct {
+	known int // inputs at its head, of which none does
+	seen  int // its length when it was reconciled last
+}
+
+// searchHeld has the inbox searched for what ends the wait, unless nothing can have come since that was done.
+func (a *operators) searchHeld(in *instance) bool {
+	if !in.cut || in.searched {
+		return false
+	}
+	in.searched = true // what is ingested meanwhile resets it
+	if h, ok := a.operators.held[in.id]; ok && h.seen <= h.known {
+		return false
+	}
+	delete(a.operators.held, in.id)
+	a.inbox.search(in, operation{goal: toOperate})
+	return true
+}
+
+// wait puts an instance away in whose inbox nothing ends its wait.
+func (a *operators) wait(in *instance) {
+	if in.searched && !in.cut {
+		a.operators.held[in.id] = heldInbox{known: len(in.unread)}
+	}
+	if in.wakeupDue {
+		a.leases.reconcileLeases(in)
+		return
+	}
+	a.park(in)
+}
+
+// endsWait reports an input that may end the wait of an instance.
+func (arr *Arrival) endsWait() bool {
+	s, ok := arr.Ev.Ev.(*history.Started)
+	return arr.Kind == message.KindCancel || arr.Kind == message.KindPurge || arr.Kind == message.KindOperate || ok && s.Reuse == history.ReuseTerminate
+}
+
+// keepsWaiting takes note of what was ingested for a held instance. It reports that nothing else is to be done: its wakeup is set.
+func (a *operators) keepsWaiting(arr *Arrival, said *record.Ingested) bool {
+	h, ok := a.operators.held[arr.Instance]
+	switch {
+	case !ok:
+		return false
+	case said == nil, said.Full, arr.endsWait():
+		delete(a.operators.held, arr.Instance)
+		return false
+	}
+	h.known = max(h.known, said.Unread)
+	a.operators.held[arr.Instance] = h
+	return a.PhaseOf(arr.Instance) == Absent
+}
+
+// knownInputs is how many inputs at the head of the inbox of an instance that takes no turn do not end its wait.
+func (a *operators) knownInputs(in *instance) int {
+	return max(len(in.unread), a.operators.held[in.id].known)
+}
+
+// seenHeld notes the length of a held inbox. It reports that there is nothing in it that memory lacks.
+func (a *operators) seenHeld(in *instance, length int) bool {
+	h, ok := a.operators.held[in.id]
+	if ok {
+		h.seen = length
+		a.operators.held[in.id] = h
+	}
+	return ok && in.cut
+}

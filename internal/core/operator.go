@@ -1,0 +1,512 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Requests of operators: pause, resume, terminate, rewind, retry. See decision 68.
+//
+//	            ┌── pause ──▶ paused ── resume, cancel ──▶ running
+//	running ────┼── terminate ────────▶ cancelled, by the owner, without the code
+//	            └── rewind, retry ────▶ execution n+1 ──▶ running       (also from an instance that has ended)
+//
+// A request is an input that waits for its turn in the inbox, and that the owner takes there: the code does not see it. Three kinds of
+// instances do not come to their requests, so all of their inbox is searched:
+//
+//	paused               the first request of any kind, cancellation or forced purge
+//	stalled              the first terminate, rewind or retry; before it a forced purge
+//	continuing as new    the first pause or terminate
+//
+// A commit pops only the head of an inbox. So a request that was found behind other inputs stays there, and the record names its
+// place (Control): it, and each request before it, has no effect when the instance comes to it. Requests take effect in the order of
+// their places, whichever way they were found.
+//
+// Pause is a commit without the code: status paused, Paused in the history, and, if it stops what runs, the deletion of all leases.
+// Resumed is an input of a turn. The code then schedules anew what was stopped, except the activities whose completions are in the
+// inbox: none can be added to them, because a completion needs its lease.
+//
+// Rewind has four steps, each repeatable; the request stays in the inbox until the last:
+//
+//	outbox empty ──▶ history and inbox read, planned ──▶ undone children: cancel, or purge of an explicit id, in INPUTS ──▶ one script
+//
+// The script copies the kept events to execution n+1, deletes the leases of execution n, and puts into the front of the inbox: Rewound,
+// and what was put back (see history.RewindPlan). A completion that has arrived since the inbox was read is a conflict. Rewound is the
+// first input of its turn, and neither a timer nor a notice comes before it: all that the code decides from there on has effect ids
+// of execution n+1.
+//
+// Crash points: before a commit or the script nothing is written, and the next owner finds the request again. Children may have been
+// undone then; the plan follows from the same history, so they are undone again, and a child without that start ignores it. After the
+// script the record names the request, so it is not carried out again; the client that waits learns the outcome from a description.
+
+// operators carries out what operators request.
+type operators struct {
+	*Owner
+	held map[string]heldInbox // of instances that take no turn: see held.go
+}
+
+// operator is the request of an operator, or nil.
+func (u Unread) operator() *history.OperatorRequested {
+	r, _ := u.Ev.(*history.OperatorRequested)
+	return r
+}
+
+// ForOwner reports an input that the code does not see.
+func (u Unread) ForOwner() bool { return u.Purge() || u.operator() != nil }
+
+// position is the place of an input in the stream; zero for one that the stream does not have.
+func (u Unread) position() history.Position {
+	_, rest, _ := strings.Cut(u.ID, ".")
+	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 { // the seal
+		rest = rest[:end]
+	}
+	t, err := strconv.ParseInt(rest, 10, 64)
+	if err != nil {
+		return history.Position{}
+	}
+	return history.Position{Seq: u.seq(), Time: t}
+}
+
+// request finds the first unread request for this incarnation that has not taken effect and has one of these verbs.
+func (in *instance) request(verbs ...history.Verb) (n int, r *history.OperatorRequested) {
+	for i, u := range in.unread {
+		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) && slices.Contains(verbs, r.Verb) {
+			return i, r
+		}
+	}
+	return 0, nil
+}
+
+// tookEffect reports a request that has taken effect, or is for another instance that has, or had, the id.
+func (in *instance) tookEffect(u Unread, r *history.OperatorRequested) bool {
+	return !in.concerns(u, r.Of) || in.rec != nil && !u.start() && follows(in.rec.Control, u.position())
+}
+
+// terminatedEarly terminates an instance whose termination has overtaken its start, before its code runs. It reports whether it has.
+func (a *operators) terminatedEarly(in *instance) bool {
+	if in.rec != nil || len(in.unread) < 2 {
+		return false
+	}
+	n, r := in.request(history.VerbTerminate)
+	if r == nil || r.Of == "" {
+		return false
+	}
+	a.operators.terminate(in, n)
+	return true
+}
+
+// requestNext reports a request at the head of the inbox. One for a start that has not come yet is kept, as early inputs are.
+func (*operators) requestNext(in *instance) bool {
+	return len(in.unread) > 0 && requestOf(in, in.unread[0]) != nil && (in.rec != nil || in.unread[0].forgotten())
+}
+
+// urgent finds the request that a stalled instance must not wait with.
+func (in *instance) urgent() (n int, r *history.OperatorRequested) {
+	if in.rec == nil { // it has not begun
+		return in.request(history.VerbTerminate)
+	}
+	return in.request(history.VerbTerminate, history.VerbRewind, history.VerbRetry)
+}
+
+// overtakes reports a request for which the inbox of a stalled instance is searched.
+func overtakes(in message.Input) bool {
+	v, _ := history.ParseVerb(in.Name)
+	return in.Kind == message.KindOperate && v != history.VerbPause && v != history.VerbResume || in.Kind == message.KindStart && in.Reuse == history.ReuseTerminate
+}
+
+func (in *instance) paused() bool { return in.status() == record.Paused }
+
+// rewinding reports whether the next input is Rewound.
+func (in *instance) rewinding() bool {
+	_, ok := in.unread0().(*history.Rewound)
+	return ok
+}
+
+// requested carries out the request at a place of the inbox, or its next step.
+func (a *operators) requested(in *instance, n int) {
+	u := in.unread[n]
+	r := requestOf(in, u)
+	ended, begun := in.status().Ended(), in.rec != nil && (in.status().Ended() || in.state != nil && in.state.Len > 0)
+	switch {
+	case in.rec == nil && n == 0, in.tookEffect(u, r):
+		a.commits.takeOut(in, 1)
+	case r.Verb == history.VerbPause && ended, r.Verb == history.VerbTerminate && ended:
+		a.operators.refuse(in, n, fmt.Sprintf("instance %s has ended", in.id))
+	case r.Verb == history.VerbPause && in.paused():
+		a.operators.refuse(in, n, fmt.Sprintf("instance %s is paused already", in.id))
+	case r.Verb == history.VerbPause:
+		a.operators.pause(in, n)
+	case r.Verb == history.VerbResume && in.paused():
+		a.operators.resume(in, n, r.By, r.Text, r.Reply)
+	case r.Verb == history.VerbResume:
+		a.operators.refuse(in, n, fmt.Sprintf("instance %s is not paused", in.id))
+	case r.Verb == history.VerbTerminate:
+		a.operators.terminate(in, n)
+	case r.Verb == history.VerbRetry && !ended:
+		a.operators.refuse(in, n, fmt.Sprintf("instance %s has not ended; rewind it instead", in.id))
+	case !begun:
+		a.operators.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
+	case len(in.outbox) > 0:
+		if n > 0 {
+			a.removals.forced[in.id] = true // it is searched for once more
+		}
+		a.outbox.flushOutbox(in) // and go on when the stream has it
+	default:
+		a.to(in, readingHistory)
+		in.op = operation{place: n}
+		a.emit(Effect{Kind: ReadHistory, ID: in.id, Number: in.execution()})
+	}
+}
+
+// refuse answers a request that has no effect, and has it taken out, or noted as carried out.
+func (a *operators) refuse(in *instance, n int, why string) {
+	u := in.unread[n]
+	a.met[CountDropped]++
+	a.log.Info("request of an operator refused", "instance", in.id, "verb", u.operator().Verb, "by", u.operator().By, "reason", why)
+	a.commits.answer(u.operator().Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	if n == 0 {
+		a.commits.takeOut(in, 1)
+		return
+	}
+	in.control = u.position()
+	a.unloadCode(in)
+	a.commits.commit(in, &turn{in: in, now: a.clock.now(), noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}})
+}
+
+// pause has the instance take no turn until it is resumed.
+func (a *operators) pause(in *instance, n int) {
+	u := in.unread[n]
+	r := u.operator()
+	a.unloadCode(in)
+	t := &turn{in: in, now: a.clock.now(), note: record.Paused, noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}}
+	if n == 0 {
+		t.Pop = []string{u.ID}
+	}
+	if t.Fold.Len > 0 {
+		ev := &history.Paused{By: r.By, Text: r.Text, Stop: r.Stop}
+		ev.Head = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
+		if !t.Record([]history.Event{ev}) {
+			a.removals.stall(in, stallUnreadable, t.Err.Error())
+			return
+		}
+	}
+	in.control, in.answerTo = u.position(), r.Reply
+	a.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
+	a.commits.commit(in, t)
+}
+
+// whilePaused looks for what ends the pause, and has the activities reconciled that still run.
+func (a *operators) whilePaused(in *instance) {
+	if a.operators.searchHeld(in) {
+		return
+	}
+	if n, p := in.forcedPurge(); p != nil {
+		a.removals.endPurged(in, p, n)
+		return
+	}
+	for n, u := range in.unread {
+		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) {
+			a.operators.requested(in, n)
+			return
+		}
+		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
+			a.operators.resume(in, n, c.By, c.Text, "")
+			return
+		}
+	}
+	a.operators.wait(in)
+}
+
+// resume has the instance take turns again: for an operator, or for a cancellation, which the code handles.
+func (a *operators) resume(in *instance, n int, by, why, reply string) {
+	in.control, in.answerTo = in.unread[n].position(), reply
+	if p := in.state.PausedBy(); p != nil {
+		ev := &history.Resumed{By: by, Text: why, Stopped: p.Stop}
+		ev.At = max(in.state.Now, a.clock.now())
+		if p.Stop {
+			for _, id := range in.state.Outstanding() {
+				if slices.ContainsFunc(in.unread, in.ends(id)) {
+					ev.Answered = append(ev.Answered, id)
+				}
+			}
+		}
+		in.localInputs = slices.Insert(in.localInputs, 0, history.Event(ev))
+	}
+	a.log.Info("instance resumed", "instance", in.id, "by", by)
+	a.turns.turn(in)
+}
+
+// terminate ends the instance without its code; its history stays, and so does a start that is to take its id.
+func (a *operators) terminate(in *instance, n int) {
+	u := in.unread[n]
+	r := requestOf(in, u)
+	a.unloadCode(in)
+	in.control, in.answerTo = u.position(), r.Reply
+	why := &cancel.Cancelled{Reason: cancel.Terminated, By: r.By, Text: r.Text, At: time.UnixMilli(a.clock.now()).UTC()}
+	a.log.Info("instance terminated", "instance", in.id, "by", r.By)
+	drop := n
+	if !u.start() {
+		drop++
+	}
+	a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: r.By, Text: r.Text}, drop)
+}
+
+// atBoundary pauses or terminates an instance between two executions, if that was requested.
+func (a *operators) atBoundary(in *instance) bool {
+	n, r := in.request(history.VerbPause, history.VerbTerminate)
+	if r == nil {
+		return false
+	}
+	a.operators.requested(in, n)
+	return true
+}
+
+// stopped are the leases of the activities that a pause stops.
+func (t *turn) stopped(p *history.Paused) []record.Lease {
+	var out []record.Lease
+	if p.Stop {
+		for _, id := range t.Fold.Outstanding() {
+			out = append(out, record.Lease{Activity: id})
+		}
+	}
+	return out
+}
+
+// stopHints are the hints to the workers that held the deleted leases of the current execution.
+func stopHints(in *instance, why *history.ActivityCancelRequested, done record.Committed) map[string][]message.Hint {
+	hints := make(map[string][]message.Hint)
+	for _, id := range sorted(done.Workers) {
+		hints[done.Workers[id]] = append(hints[done.Workers[id]], hint(in, in.execution(), id, in.state.Activity(id).Effect, why, done.Now))
+	}
+	return hints
+}
+
+func hint(in *instance, execution, activity uint64, effect string, why *history.ActivityCancelRequested, at int64) message.Hint {
+	return message.Hint{
+		Instance: in.id, Execution: execution, Activity: activity, Effect: effect, Reason: why.Reason, By: why.By, Text: why.Text, At: at,
+	}
+}
+
+// sendHints sends hints to workers whose leases were deleted.
+func (a *commits) sendHints(hints map[string][]message.Hint) {
+	for _, w := range sorted(hints) {
+		a.met[CountHints] += float64(len(hints[w]))
+		a.emit(Effect{Kind: SendHints, ID: w, Body: hints[w]})
+	}
+}
+
+// answerOperator answers the request that has taken effect.
+func (a *commits) answerOperator(in *instance) {
+	if to := in.answerTo; to != "" {
+		in.answerTo = ""
+		a.commits.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
+	}
+}
+
+// rewind is a rewind that is under way.
+type rewind struct {
+	plan   *history.RewindPlan
+	began  *history.Started
+	inbox  int // elements that were read
+	undone int // messages to undone children that are not acknowledged
+	failed bool
+}
+
+// historyRead plans the rewind, and undoes the children whose starts it does not keep.
+func (a *operators) historyRead(in *instance, src record.RewindSource, err error) {
+	op := in.op
+	a.to(in, idle)
+	var inbox []Unread
+	var events []history.Event
+	if err == nil {
+		inbox, err = a.inbox.parseUnread(src.Inbox)
+	}
+	if err == nil {
+		events, err = decodeAll(1, src.Events)
+	}
+	if err == nil && len(inbox) <= op.place {
+		err = fmt.Errorf("inbox of %s: %w", in.id, record.ErrConflict)
+	}
+	if err != nil {
+		a.unload(in)
+		a.inbox.unreadable(in, err)
+		return
+	}
+	in.unread, in.cut = inbox, false
+	r := inbox[op.place].operator()
+	if r == nil { // memory had another inbox
+		a.unload(in)
+		a.schedule.wake(in.id)
+		return
+	}
+	plan, err := planRewind(events, r, inbox)
+	if err != nil {
+		a.operators.refuse(in, op.place, fmt.Sprintf("instance %s: %v", in.id, err))
+		return
+	}
+	began, _ := events[0].(*history.Started)
+	rw := &rewind{plan: plan, began: began, inbox: len(inbox)}
+	in.op = operation{place: op.place, rewind: rw}
+	a.to(in, undoing)
+	for _, c := range plan.Undone {
+		if out, ok := undo(in, began, c, r); ok {
+			rw.undone++
+			a.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
+		}
+	}
+	if rw.undone == 0 {
+		a.operators.commitRewind(in)
+	}
+}
+
+func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Unread) (*history.RewindPlan, error) {
+	if r.Verb == history.VerbRetry {
+		return history.PlanRetry(events, r.Start)
+	}
+	return history.PlanRewind(events, r.To, func(e *history.ActivityScheduled) bool {
+		return slices.ContainsFunc(inbox, func(u Unread) bool { _, ok := u.Completes(); return ok && u.Fits(e) })
+	})
+}
+
+// undo is the message to a child whose start is not kept: one with an id of its own is removed, so that the code may start it again.
+func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *history.OperatorRequested) (out message.OutInput, ok bool) {
+	out = message.OutInput{Instance: c.Instance, Kind: message.KindCancel, Of: c.Effect, Reason: cancel.Rewound, By: r.By, Text: r.Text}
+	for id := in.identity(); id.Execution > 0 && id.Execution >= began.Execution; id.Execution-- { // of the execution, or one that it was rewound from
+		if c.Instance == replay.ChildID(began.IdentityOf(in.identity(), id.Execution), c.ID) {
+			return out, !in.status().Ended()
+		}
+	}
+	out.Kind, out.Reason, out.Force = message.KindPurge, 0, true
+	return out, true
+}
+
+// undone takes the acknowledgement of a message to an undone child.
+func (a *operators) undone(in *instance, err error) {
+	rw := in.op.rewind
+	if a.instances[in.id] != in || in.phase != undoing || rw == nil {
+		return
+	}
+	rw.failed = rw.failed || err != nil && !unsendable(err)
+	if rw.undone--; rw.undone > 0 {
+		return
+	}
+	if rw.failed {
+		a.to(in, idle)
+		a.outbox.retrySoon(in, publishRetry)
+		return
+	}
+	a.operators.commitRewind(in)
+}
+
+// commitRewind writes the rewind.
+func (a *operators) commitRewind(in *instance) {
+	a.to(in, idle)
+	rw, u := in.op.rewind, in.unread[in.op.place]
+	r, plan, next := u.operator(), rw.plan, in.execution()+1
+	w := &record.Rewind{
+		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.commits.heads + strconv.FormatUint(a.nextNumber(), 36),
+		From: in.status(), To: record.Running, Read: rw.inbox, Control: u.position(), Release: in.rec.Retained,
+	}
+	if plan.State.Waiting(1) {
+		w.To = record.Pending
+	}
+	w.Unanswered = strconv.FormatBool(plan.State.UpdateLen() > 0)
+	c := record.Commit{Record: &record.Record{Status: w.To, Unanswered: w.Unanswered}}
+	c.Reindex(in.rec)
+	w.Leave, w.Enter = c.Leave, c.Enter
+	for _, k := range plan.State.Tickets() {
+		if k.Limit.Retain && !k.Waiting {
+			w.Retain = append(w.Retain, k.ID)
+		}
+	}
+	if in.state != nil {
+		for _, id := range in.state.Outstanding() {
+			w.Delete = append(w.Delete, record.Lease{Activity: id, Effect: in.state.Activity(id).Effect})
+		}
+	}
+	var first history.Event
+	id := fmt.Sprintf("%s%d.0", record.RewoundMark, next)
+	if plan.Keep == 0 {
+		s := *rw.began
+		s.Execution, s.Version, s.Limit, s.Cancel, s.StatusVersion, s.CustomStatus = next, "", nil, nil, in.rec.CustomVersion, in.rec.Custom
+		s.Recorded = nil
+		if s.StartAt, s.Reuse = 0, 0; s.Timeout > 0 {
+			s.Deadline = max(a.clock.now(), plan.State.Now) + s.Timeout
+		}
+		first, id = &s, successorID(next)
+	} else {
+		first = &history.Rewound{Execution: next, From: in.execution(), By: r.By, Text: r.Text, Answered: plan.Answered}
+	}
+	first.Meta().At = max(a.clock.now(), plan.State.Now)
+	err := prepend(w, id+a.seal, first)
+	for i, ev := range plan.PutBack {
+		back := CarriedID(next, i+1)
+		if c, ok := ev.(*history.ActivityCompleted); ok {
+			back = "a" + plan.State.Activity(c.Scheduled).Effect + ".r"
+		}
+		err = errors.Join(err, prepend(w, back+a.seal, ev))
+	}
+	if err != nil {
+		a.operators.refuse(in, in.op.place, err.Error())
+		return
+	}
+	a.to(in, rewinding)
+	a.emit(Effect{Kind: RewindInstance, ID: in.id, Body: w})
+}
+
+func prepend(w *record.Rewind, id string, ev history.Event) error {
+	b, err := Element(id, ev)
+	w.Prepend = append(w.Prepend, b)
+	return err
+}
+
+// rewound goes on with the new execution.
+func (a *operators) rewound(in *instance, done record.Committed, err error) {
+	u := in.unread[in.op.place]
+	r := u.operator()
+	a.to(in, idle)
+	switch {
+	case err == nil:
+		a.sawClock(done.Now)
+		a.met[CountCommits]++
+		if done.Number <= a.commits.number {
+			a.fail(fmt.Errorf("rewind %d was acknowledged before as %d: %w", done.Number, a.commits.number, record.ErrRolledBack))
+			return
+		}
+		a.commits.number = done.Number
+		a.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", in.op.rewind.plan.Keep, "execution", in.execution()+1)
+		a.operators.sendRewound(in, done, r)
+	case errors.Is(err, record.ErrConflict):
+		a.met[CountConflicts]++
+	default:
+		a.storeFailed("rewind of "+in.id, err)
+	}
+	delete(a.removals.stalls, in.id)
+	delete(a.removals.forced, in.id)
+	a.unload(in)
+	a.schedule.wake(in.id)
+}
+
+// sendRewound notifies workers and watchers of a rewind.
+func (a *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
+	why := &history.ActivityCancelRequested{Reason: cancel.Rewound, By: r.By, Text: r.Text}
+	a.commits.sendHints(stopHints(in, why, done))
+	if in.state != nil {
+		for _, id := range in.state.Outstanding() {
+			delete(a.commits.sent, sending{in.id, id})
+		}
+	}
+	a.commits.publishChange(in, message.Change{Status: string(record.Running), Was: string(in.status())}, done.Now)
+	a.commits.answer(r.Reply, message.Answer{Instance: in.id, Execution: in.execution() + 1, Status: string(record.Running)})
+}

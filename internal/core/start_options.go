@@ -1,0 +1,130 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Options of a start: delay, timeout of the run, reuse of the id. See decision 72.
+//
+// A delayed start stays at the head of the inbox until it is due; its instance has a record, and no history:
+//
+//	ingested ──▶ noted: record, pending ──┬─ StartAt ──▶ (limit) ──▶ its first turn, whose time is StartAt
+//	                                      ├─ cancel, terminate ──▶ cancelled, by the owner, without the code
+//	                                      └─ forced purge ──▶ as of any instance
+//
+// The record is there for lists, counts and wakeups. Other inputs wait behind the start. Its time is a decision by time: it comes behind
+// every input that was accepted before, so a cancellation that was accepted before StartAt wins.
+//
+// The timeout of the run is a time in the start, which the next executions receive. The owner ends the instance by name when that is
+// over, behind the inputs that were accepted before; between two executions at once, since code that continues as new does not come
+// to its inputs. A pause suspends it, and a rewind begins it anew.
+//
+// A start with a policy other than ignore has its message id remembered with its ingest, so a repeat of the message is no other start.
+// Of starts that ignore, ingest drops those directly behind another start, so that they do not fill an inbox that is held back. An
+// instance that has ended gives its id to a start that replaces it, as an orphan does: see duplicate_start.go. One that has not is
+// terminated by a start that requires it: see restart.go.
+//
+// Crash points: before the note the start is in the inbox, and the next owner notes it; behind it the wakeup is that of the record.
+
+// delayed is the start at the head of the inbox whose time is yet to come, or has just come; nil: there is none.
+func (in *instance) delayed() *history.Started {
+	s, ok := in.unread0().(*history.Started)
+	if !ok || s.StartAt == 0 || in.state != nil && in.state.Len > 0 || in.status().Ended() {
+		return nil
+	}
+	return s
+}
+
+// beforeStart does what is to be done before a delayed start is due. It reports that there is nothing else to be done.
+func (a *turns) beforeStart(in *instance) (waits bool) {
+	s := in.delayed()
+	switch {
+	case s == nil, in.rec == nil && s.StartAt <= a.clock.now():
+		return false
+	case in.rec == nil:
+		a.commits.commit(in, &turn{in: in, now: a.clock.now(), note: record.Pending, noted: true, Decided: Decided{Made: Made{Fold: &history.State{}}}})
+		return true
+	case a.operators.searchHeld(in):
+		return true
+	}
+	if n, p := in.forcedPurge(); p != nil {
+		a.removals.endPurged(in, p, n)
+		return true
+	}
+	for n, u := range in.unread {
+		if r := requestOf(in, u); r != nil && r.Verb == history.VerbTerminate && !in.tookEffect(u, r) {
+			a.operators.terminate(in, n)
+			return true
+		}
+		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
+			why := &cancel.Cancelled{Reason: cancel.Requested, By: c.By, Text: c.Text, At: time.UnixMilli(a.clock.now()).UTC()}
+			a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: c.By, Text: c.Text}, n+1)
+			return true
+		}
+	}
+	switch {
+	case a.schedule.isDue(in.id, s.StartAt):
+		return false
+	default:
+		a.operators.wait(in)
+	}
+	return true
+}
+
+// deadline is when the run times out: by its state, or by the start that is to begin it; 0: never.
+func (in *instance) deadline(s *history.State) int64 {
+	if s != nil && s.Len > 0 {
+		return s.Deadline()
+	}
+	if start, ok := in.unread0().(*history.Started); ok {
+		return start.Deadline
+	}
+	return 0
+}
+
+// runTimedOut reports that the run has timed out, and that everything that was accepted before has been turned.
+func (a *turns) runTimedOut(in *instance) bool {
+	d := in.deadline(in.state)
+	if d == 0 || d > a.clock.now() || in.state != nil && in.state.End != nil {
+		return false
+	}
+	if behind := in.behindStart(); !in.continues() && len(behind) > 0 && Bounds(behind, in.partial())[0] < d {
+		return false
+	}
+	return a.schedule.isDue(in.id, d)
+}
+
+// behindStart is what is unread, without a start at the head.
+func (in *instance) behindStart() []Unread {
+	if len(in.unread) > 0 && in.unread[0].start() {
+		return in.unread[1:]
+	}
+	return in.unread
+}
+
+// endTimedOut ends an instance whose run has timed out.
+func (a *turns) endTimedOut(in *instance) {
+	d, timeout := in.deadline(in.state), int64(0)
+	if s, ok := in.unread0().(*history.Started); ok {
+		timeout = s.Timeout
+	}
+	if in.state != nil && in.state.Started != nil {
+		timeout = in.state.Started.Timeout
+	}
+	if !in.continues() {
+		in.rejectedAt = d // the commit is decided by time
+		defer func() { in.rejectedAt = 0 }()
+	}
+	in.passGate()
+	a.unloadCode(in)
+	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
+		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
+		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),
+	}}, 0)
+}

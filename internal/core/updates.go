@@ -1,0 +1,123 @@
+package core
+
+import (
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Updates are inputs with an answer: decision 64 has their states, the orders that matter and the crash points. The commit of a turn
+// writes its answers into the ledger; what is sent after it is a copy, which may be lost:
+//
+//	turn ──▶ Decided.Answers ──▶ Commit.Answers ──committed──▶ AnswerUpdate, to the reply subject of the update and those that wait for it
+//	ingest: a repeat of an id ──▶ ReadUpdate: the shell answers from the ledger
+//
+// An update that the end of its instance leaves is answered without a write: a record that has ended, and a ledger without the answer, are
+// that answer.
+
+// AnsweredUpdate is an update that a turn answers.
+type AnsweredUpdate struct {
+	Update *history.UpdateReceived
+	Answer history.UpdateAnswer
+	Left   bool // the instance does not receive it, and the answer is not written
+}
+
+// UpdateReply is the answer to an update, for those that wait for it.
+type UpdateReply struct {
+	To     []string // reply subjects
+	Answer message.UpdateAnswer
+}
+
+// UpdateQuestion is what a repeat of an update requires.
+type UpdateQuestion struct{ Name, UpdateID, Reply string }
+
+// UpdateWait is the id of UpdateAwaited.
+func UpdateWait(instance, update string) string { return instance + "\n" + update }
+
+func updateReceived(in message.Input, name string, p history.Payload) *history.UpdateReceived {
+	return &history.UpdateReceived{Name: name, UpdateID: in.ID, Payload: p, By: in.By, Reply: in.Reply, Deadline: in.Deadline}
+}
+
+// Answer notes the answer to an update that the code does not get.
+func (t *Decided) Answer(u *history.UpdateReceived, at int64, why *history.Failure) {
+	t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: history.UpdateAnswer{At: at, Failure: why}})
+}
+
+// noteAnswered keeps the update that an event answers, before the state forgets it.
+func (t *Decided) noteAnswered(e history.Event) {
+	a, ok := e.(*history.UpdateAnswered)
+	if !ok {
+		return
+	}
+	if u := t.Fold.Update(a.Update); u != nil {
+		t.Size += len(a.Result.Data)
+		t.Answers = append(t.Answers, AnsweredUpdate{Update: u, Answer: history.UpdateAnswer{At: a.At, Result: a.Result, Failure: a.Failure}})
+	}
+}
+
+// leave notes an input that is dropped with its instance.
+func (t *Decided) leave(u Unread) {
+	if up, ok := u.Ev.(*history.UpdateReceived); ok {
+		t.Answers = append(t.Answers, AnsweredUpdate{Update: up, Answer: history.UpdateAnswer{Failure: replay.EndedUpdate(up.Name, up.UpdateID)}, Left: true})
+	}
+}
+
+// answers returns what the commit writes into the ledger.
+func (t *turn) answers() []record.Answer {
+	if len(t.Answers) == 0 {
+		return nil
+	}
+	out := make([]record.Answer, 0, len(t.Answers))
+	for _, a := range t.Answers {
+		switch {
+		case !a.Left:
+			b, err := a.Answer.Encode()
+			if err != nil { // it was encoded as an event before
+				continue
+			}
+			out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
+		case t.in.rec == nil: // nothing else would remove it
+			out = append(out, record.Answer{Update: a.Update.Key()})
+		}
+	}
+	return out
+}
+
+// replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
+func (a *commits) replyUpdates(in *instance, t *turn) {
+	for _, u := range t.Answers {
+		a.commits.replyUpdate(in.id, u.Update, u.Answer)
+	}
+	if t.Fold == nil || t.Fold.End == nil || !in.status().Ended() {
+		return
+	}
+	for _, u := range t.Fold.OpenUpdates() {
+		a.commits.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
+	}
+}
+
+func (a *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
+	to := a.commits.updaters.take(UpdateWait(instance, u.Key()))
+	if u.Reply != "" {
+		to = append(to, u.Reply)
+	}
+	if len(to) > 0 {
+		a.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
+	}
+}
+
+// UpdateAnswer is the answer to an update in the form of a reply.
+func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) message.UpdateAnswer {
+	return message.UpdateAnswer{Instance: instance, Update: name, ID: id, Result: answer.Result, Failure: answer.Failure}
+}
+
+// repeatedUpdate answers a repeat of an update from the ledger, now or when it is answered.
+func (a *commits) repeatedUpdate(arr Arrival, said record.Ingested) {
+	u, ok := arr.Ev.Ev.(*history.UpdateReceived)
+	if !ok || arr.Reply == "" || !said.Repeat {
+		return
+	}
+	a.commits.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, a.clock.now())
+	a.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
+}

@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// batch is a request to start a batch.
+type batch struct {
+	client.Batch
+
+	ID     string `json:"id,omitempty"`      // of its instance; default: made of the Idempotency-Key
+	DryRun bool   `json:"dry_run,omitempty"` // count the instances only
+}
+
+func batchOperations() []operation {
+	const path = root + "/batches"
+	return []operation{
+		{
+			method: http.MethodPost, path: path, id: "startBatch", role: access.Operator, serve: startBatch, keyed: true,
+			summary: "Send a request to every instance that passes a filter; purge needs the role admin; dry_run counts them.",
+			request: batch{}, replies: map[int]any{200: api.BatchCount{}, 202: api.Accepted{}},
+		},
+		{
+			method: http.MethodGet, path: path, id: "listBatches", role: access.Viewer, serve: listBatches,
+			summary: "List batches, the latest change first.", query: []parameter{limitParam}, replies: map[int]any{200: api.Batches{}},
+		},
+		{
+			method: http.MethodGet, path: path + "/{id}", id: "getBatch", role: access.Viewer, serve: getBatch,
+			summary: "Describe a batch and its progress.", replies: map[int]any{200: api.Batch{}},
+		},
+	}
+}
+
+func startBatch(c *call) (answer, error) {
+	var b batch
+	if err := c.decode(&b); err != nil {
+		return answer{}, err
+	}
+	if err := b.Check(); err != nil {
+		return answer{}, badRequest("%v", err)
+	}
+	if b.Verb == client.BatchPurge && c.user.Role < access.Admin {
+		return answer{}, &access.Refusal{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; a batch of purges requires %s", c.user.Name, c.user.Role, access.Admin)}
+	}
+	if b.DryRun {
+		n, err := c.client.CountBatch(c.Context(), b.Batch)
+		return answer{body: api.BatchCount{Count: n.Count, AtLeast: n.AtLeast}}, err
+	}
+	key, err := c.key()
+	if err != nil {
+		return answer{}, err
+	}
+	if b.ID == "" {
+		b.ID = "batch-" + suffix(key)
+	}
+	if err := pawl.ValidateID(b.ID); err != nil {
+		return answer{}, badRequest("%v", err)
+	}
+	_, err = c.client.StartBatch(c.Context(), b.ID, b.Batch, client.By(c.user.Name))
+	return answer{status: http.StatusAccepted, location: root + "/batches/" + b.ID, body: api.Accepted{Instance: b.ID, Accepted: true}}, err
+}
+
+func getBatch(c *call) (answer, error) {
+	id := c.PathValue("id")
+	st, status, err := c.client.DescribeBatch(c.Context(), id)
+	return answer{body: api.BatchOf(id, status, &st)}, err
+}
+
+func listBatches(c *call) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.Batches{Batches: []api.Batch{}}
+	for row, err := range c.client.Batches(c.Context(), limit+1) {
+		if err != nil {
+			return answer{}, err
+		}
+		if out.More = len(out.Batches) == limit; !out.More {
+			out.Batches = append(out.Batches, api.Batch{ID: row.Instance})
+		}
+	}
+	var read errgroup.Group
+	read.SetLimit(scheduleParallel)
+	for i := range out.Batches {
+		b := &out.Batches[i]
+		read.Go(func() error {
+			st, status, err := c.client.DescribeBatch(c.Context(), b.ID)
+			if errors.Is(err, client.ErrNoBatch) { // just purged
+				b.ID = ""
+				return nil
+			}
+			*b = api.BatchOf(b.ID, status, &st)
+			return err
+		})
+	}
+	err = read.Wait()
+	out.Batches = slices.DeleteFunc(out.Batches, func(b api.Batch) bool { return b.ID == "" })
+	return answer{body: out}, err
+}

@@ -1,0 +1,36 @@
+package gateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+)
+
+func TestBatchOverHTTP(t *testing.T) {
+	h := newHarness(t)
+	for _, id := range []string{"n-1", "n-2"} {
+		h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"`+id+`"}`)
+	}
+	h.do(202, "POST", "/instances", `{"orchestration":"pay","id":"p-1","input":{"amount":7}}`)
+	const body = `{"verb":"terminate","where":"orchestration = nap","reason":"enough"`
+	poll.Until(t, 20*time.Second, "both run", func() bool { return h.do(200, "POST", "/batches", body+`,"dry_run":true}`)["count"] == 2.0 })
+	h.do(400, "POST", "/batches", `{"verb":"terminate"}`)
+	h.do(400, "POST", "/batches", `{"verb":"terminate","where":"status = x"}`)
+	h.do(400, "POST", "/instances", `{"orchestration":"pawl.batch","input":{}}`)
+	h.do(404, "GET", "/batches/b-1", "")
+	h.do(404, "GET", "/batches/n-1", "")
+	h.do(202, "POST", "/batches", body+`,"id":"b-1"}`)
+	h.do(200, "GET", "/instances/b-1/result?wait=30s", "")
+	got := h.do(200, "GET", "/batches/b-1", "")
+	h.want(got, "status", "completed")
+	h.want(got, "sent", 2)
+	h.want(got, "total", 2)
+	for _, id := range []string{"n-1", "n-2"} {
+		h.want(h.do(200, "GET", "/instances/"+id+"/result?wait=30s", ""), "status", "cancelled")
+	}
+	h.want(h.do(200, "GET", "/instances/p-1", ""), "status", "running")
+	if all, _ := h.do(200, "GET", "/batches", "")["batches"].([]any); len(all) != 1 {
+		t.Errorf("%v", all)
+	}
+}

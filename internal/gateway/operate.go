@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// operate is the body of the request of an operator.
+type operate struct {
+	Reason    string `json:"reason,omitempty"`
+	Stop      bool   `json:"stop,omitempty"`       // of a pause: also cancel what runs
+	FromStart bool   `json:"from_start,omitempty"` // of a retry
+	To        uint64 `json:"to,omitempty"`         // of a rewind: the last event that is kept
+	DryRun    bool   `json:"dry_run,omitempty"`    // of a rewind and a retry
+}
+
+func operateOperations() []operation {
+	const instance = root + "/instances/{id}"
+	post := func(verb, id, summary string, serve func(*call) (answer, error)) operation {
+		return operation{
+			method: http.MethodPost, path: instance + "/" + verb, id: id, role: access.Operator, serve: serve, keyed: true, summary: summary,
+			request: operate{}, optional: true, replies: map[int]any{200: api.Operated{}, 202: api.Accepted{}},
+		}
+	}
+	return []operation{
+		post("pause", "pauseInstance", "Pause an instance; with stop its activities are cancelled, and run again when it is resumed.", pauseInstance),
+		post("resume", "resumeInstance", "Resume a paused instance.", resumeInstance),
+		post("terminate", "terminateInstance", "End an instance without its code, and keep its history.", terminateInstance),
+		post("rewind", "rewindInstance", "Have an instance go on from an earlier event; dry_run answers with the plan.", rewindInstance),
+		{
+			method: http.MethodPost, path: instance + "/requeue", id: "requeueInstance", role: access.Operator, serve: requeueInstance,
+			summary: "Have a stalled instance tried again now.", request: reason{}, optional: true, replies: map[int]any{204: nil},
+		},
+		{
+			method: http.MethodPost, path: instance + "/import", id: "importInstance", role: access.Admin, serve: importInstance, keyed: true,
+			summary: "Make an instance with an id that is unused from an export; with continue it goes on if it had not ended.",
+			request: importBody{}, replies: map[int]any{200: api.Operated{}, 202: api.Accepted{}},
+		},
+		{
+			method: http.MethodGet, path: root + "/refused", id: "listRefused", role: access.Viewer, serve: listRefused,
+			summary: "List inputs that could not be used, with the reason.", replies: map[int]any{200: api.RefusedList{}},
+		},
+		{
+			method: http.MethodDelete, path: root + "/refused/{id}", id: "dropRefused", role: access.Operator, serve: dropRefused,
+			summary: "Remove the notes of the refused inputs of an id; an instance of that id is not affected.", replies: map[int]any{204: nil},
+		},
+		post("retry", "retryInstance", "Have a failed instance go on before its failure, or from its start; dry_run answers with the plan.", retryInstance),
+	}
+}
+
+func pauseInstance(c *call) (answer, error) {
+	return c.operate(func(ctx context.Context, id string, o operate, opts []client.OperateOption) (client.Operated, error) {
+		if o.Stop {
+			opts = append(opts, client.Stop())
+		}
+		return c.client.Pause(ctx, id, opts...)
+	})
+}
+
+func resumeInstance(c *call) (answer, error) {
+	return c.operate(func(ctx context.Context, id string, _ operate, opts []client.OperateOption) (client.Operated, error) {
+		return c.client.Resume(ctx, id, opts...)
+	})
+}
+
+func terminateInstance(c *call) (answer, error) {
+	return c.operate(func(ctx context.Context, id string, _ operate, opts []client.OperateOption) (client.Operated, error) {
+		return c.client.Terminate(ctx, id, opts...)
+	})
+}
+
+func rewindInstance(c *call) (answer, error) {
+	return c.operate(func(ctx context.Context, id string, o operate, opts []client.OperateOption) (client.Operated, error) {
+		if o.To == 0 {
+			return client.Operated{}, badRequest("to must be an event id of the history, from 1")
+		}
+		return c.client.Rewind(ctx, id, o.To, opts...)
+	})
+}
+
+func retryInstance(c *call) (answer, error) {
+	return c.operate(func(ctx context.Context, id string, o operate, opts []client.OperateOption) (client.Operated, error) {
+		if o.FromStart {
+			opts = append(opts, client.FromStart())
+		}
+		return c.client.Retry(ctx, id, opts...)
+	})
+}
+
+func requeueInstance(c *call) (answer, error) {
+	if err := c.decode(new(reason)); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, c.client.Requeue(c.Context(), c.PathValue("id"))
+}
+
+// maxRefused bounds a list: a partition keeps a hundred notes.
+const maxRefused = 1000
+
+func listRefused(c *call) (answer, error) {
+	list := api.RefusedList{Refused: []api.Refused{}}
+	for r, err := range c.client.Refused(c.Context()) {
+		if err != nil {
+			return answer{}, err
+		}
+		if list.Refused = append(list.Refused, api.RefusedOf(r)); len(list.Refused) == maxRefused {
+			break
+		}
+	}
+	return answer{body: list}, nil
+}
+
+func dropRefused(c *call) (answer, error) {
+	return answer{status: http.StatusNoContent}, c.client.DropRefused(c.Context(), c.PathValue("id"))
+}
+
+// operate decodes the body, and makes the request.
+func (c *call) operate(request func(context.Context, string, operate, []client.OperateOption) (client.Operated, error)) (answer, error) {
+	var o operate
+	if err := c.decode(&o); err != nil {
+		return answer{}, err
+	}
+	shared, err := c.options()
+	if err != nil {
+		return answer{}, err
+	}
+	opts := []client.OperateOption{client.Reason(o.Reason)}
+	for _, s := range shared {
+		opts = append(opts, s)
+	}
+	id := c.PathValue("id")
+	ctx, cancel := context.WithTimeout(c.Context(), requestTime)
+	defer cancel()
+	if o.DryRun {
+		if o.FromStart {
+			opts = append(opts, client.FromStart())
+		}
+		p, err := c.client.PlanRewind(ctx, id, o.To, opts...)
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{body: api.RewindPlanOf(p)}, nil
+	}
+	got, err := request(ctx, id, o, opts)
+	if errors.Is(err, client.ErrPending) && c.Context().Err() == nil {
+		return accepted(id), nil
+	}
+	return answer{body: api.OperatedOf(got)}, err
+}

@@ -1,0 +1,41 @@
+package limiter
+
+import (
+	"github.com/pawlrun/pawl/internal/limit"
+)
+
+// Plain data that the owner of a partition shares: see package limit, which documents it (decision 62).
+//
+//nolint:revive // as above
+type (
+	Entry        = limit.Entry
+	AdmitRequest = limit.AdmitRequest
+	Kind         = limit.Kind
+	Verdict      = limit.Verdict
+	AdmitReply   = limit.AdmitReply
+	Member       = limit.Member
+	Rejection    = limit.Rejection
+	SweepReply   = limit.SweepReply
+	Orphan       = limit.Orphan
+	InForce      = limit.InForce
+	Overrides    = limit.Overrides
+)
+
+// The values of these types: see package limit.
+const (
+	Admitted      = limit.Admitted
+	Waiting       = limit.Waiting
+	QueueFull     = limit.QueueFull
+	Limited       = limit.Limited
+	TimedOut      = limit.TimedOut
+	Cleared       = limit.Cleared
+	RetainedPlace = limit.RetainedPlace
+	GlobalLevel   = limit.GlobalLevel
+	ActionLevel   = limit.ActionLevel
+	GroupLevel    = limit.GroupLevel
+)
+
+// Errors: see package limit.
+var (
+	ErrMember = limit.ErrMember
+)

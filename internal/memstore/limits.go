@@ -1,0 +1,153 @@
+package memstore
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/memlimit"
+)
+
+// Limits are the limits of a partition. They share its clock, and its store has the list of those that are to be visited.
+type Limits struct {
+	Stale    int64 // ms after which a holder, or a notice, is repeated
+	gates    map[string]*memlimit.Gate
+	policies map[string]limit.InForce
+}
+
+// Waiting counts the members that wait at a limit.
+func (l *Limits) Waiting(name string) int {
+	if g := l.gates[name]; g != nil {
+		return len(g.Queue)
+	}
+	return 0
+}
+
+func (l *Limits) gate(name string) *memlimit.Gate {
+	g := l.gates[name]
+	if g == nil {
+		g = &memlimit.Gate{Rules: memlimit.Rules{Stale: l.Stale}, Keyed: limit.Key(name) != ""}
+		if l.gates == nil {
+			l.gates, l.policies = map[string]*memlimit.Gate{}, map[string]limit.InForce{}
+		}
+		l.gates[name] = g
+	}
+	return g
+}
+
+// force notes the policy that a request brings; nil: it brings none.
+func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
+	if f == nil || f.Version == 0 {
+		return nil
+	}
+	if f.Version >= l.policies[name].Version {
+		l.policies[name] = *f
+	}
+	p, quota := f.Policy, int(f.Policy.Quota)                                //nolint:gosec // at most history.MaxQuota
+	return &memlimit.Force{Version: int(f.Version), Policy: memlimit.Policy{ //nolint:gosec // a count of changes
+		Concurrency: int(p.Concurrency), Rate: int(p.Rate), RateWindow: p.RateWindow, Quota: quota, QuotaWindow: p.QuotaWindow,
+		QueueLimit: int(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject, Paused: p.Paused,
+	}}
+}
+
+// AnswerLimit carries out a request to a limit, and returns its answer; nil: it has none, or the effect is no such request.
+func (s *Shell) AnswerLimit(l *Limits, e *core.Effect) *core.Message {
+	switch e.Kind {
+	case core.CallGate:
+		return &core.Message{Kind: core.GateAnswered, Number: e.Number, Admitted: s.admit(l, e.Call)}
+	case core.ReleaseTickets:
+		var leave []memlimit.Leave
+		for _, o := range e.Body.([]limit.Orphan) {
+			leave = append(leave, memlimit.Leave{Member: memlimit.Member(o.Member), Disowned: true, At: o.At})
+		}
+		got := l.gate(e.ID).Admit(s.Now*1000, nil, leave, nil)
+		return &core.Message{Kind: core.TicketsReleased, ID: e.ID, Admitted: s.admitted(got)}
+	case core.SweepGate:
+		f, _ := e.Body.(*limit.InForce)
+		return &core.Message{Kind: core.GateSwept, ID: e.ID, Body: s.swept(l, e.ID, f)}
+	case core.RelistGate:
+		s.Store.Relist(s.Now, e.ID, e.After.Milliseconds())
+		return &core.Message{Kind: core.GateRelisted, ID: e.ID, Body: e.After}
+	case core.UnlistGate:
+		s.Store.Relist(s.Now, e.ID, 0)
+	case core.FindUnwanted:
+		swept := e.Body.(limit.SweepReply)
+		found := &core.UnwantedMembers{At: swept.Now}
+		for _, m := range swept.Stale {
+			if !s.wanted(m) {
+				found.Members = append(found.Members, m)
+			}
+		}
+		return &core.Message{Kind: core.UnwantedFound, ID: e.ID, Body: found}
+	case core.PassNotices:
+		return &core.Message{Kind: core.NoticesPassed, Body: e.Body}
+	case core.WakeGate:
+		return &core.Message{Kind: core.GateDue, ID: e.ID}
+	default:
+	}
+	return nil
+}
+
+func (s *Shell) admit(l *Limits, r *limit.AdmitRequest) limit.AdmitReply {
+	var leave []memlimit.Leave
+	for _, m := range r.Leave {
+		leave = append(leave, memlimit.Leave{Member: memlimit.Member(m)})
+	}
+	var enter []memlimit.Entry
+	for _, e := range r.Enter {
+		enter = append(enter, memlimit.Entry{Member: memlimit.Member(e.Member), In: e.Active})
+	}
+	if _, listed := s.Store.Gates[r.Limit]; !listed && len(enter) > 0 {
+		s.Store.List(s.Now, r.Limit)
+	}
+	return s.admitted(l.gate(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
+}
+
+func (s *Shell) admitted(got memlimit.Admitted) limit.AdmitReply {
+	out := limit.AdmitReply{Now: s.Now, Granted: members(got.Granted), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until, SweepNow: got.Look}
+	kinds := map[memlimit.Kind]limit.Kind{
+		memlimit.LetIn: limit.Admitted, memlimit.Waits: limit.Waiting, memlimit.Full: limit.QueueFull, memlimit.Limited: limit.Limited,
+		memlimit.TimedOut: limit.TimedOut, memlimit.Cleared: limit.Cleared,
+	}
+	for _, v := range got.Verdicts {
+		out.Verdicts = append(out.Verdicts, limit.Verdict{Kind: kinds[v.Kind], Position: v.Position, Until: v.Until})
+	}
+	return out
+}
+
+func (s *Shell) swept(l *Limits, name string, f *limit.InForce) limit.SweepReply {
+	got := l.gate(name).Sweep(s.Now*1000, l.force(name, f))
+	out := limit.SweepReply{
+		Now: s.Now, Granted: members(got.Granted), Stale: members(got.Stale), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until,
+		Next: got.Next, Deadlocked: got.Deadlocked, IdleFor: time.Duration(got.Idle) * time.Millisecond,
+		Declared: l.policies[name].Declared, Version: l.policies[name].Version,
+	}
+	for _, a := range got.Away {
+		out.Rejected = append(out.Rejected, limit.Rejection{Member: limit.Member(a.Member), Cleared: a.Cleared})
+	}
+	return out
+}
+
+func members(ms []memlimit.Member) []limit.Member {
+	var out []limit.Member
+	for _, m := range ms {
+		out = append(out, limit.Member(m))
+	}
+	return out
+}
+
+// wanted reports whether an instance requires the ticket: its activity has a lease, its start has been admitted, or its record retains it.
+func (s *Shell) wanted(m limit.Member) bool {
+	in := s.Store.Get(m.Instance)
+	if execution, event, ok := m.Activity(); ok {
+		return in.Leases[Place{execution, event}].Effect == m.Ticket
+	}
+	if in.Data == nil {
+		return false
+	}
+	if origin, ok := m.Origin(); ok {
+		return limit.StartPlace(in.Data.Origin) == "o"+origin && in.Status != "pending" && in.Data.Ended == 0
+	}
+	return in.Data.Ended == 0 && slices.Contains(in.Data.Retained, m.Ticket)
+}

@@ -1,0 +1,83 @@
+package memstore
+
+// Glance is a reconciliation: the state of the leases
+// of what the history at this head has outstanding, and the next wakeup.
+type Glance struct {
+	Instance  string
+	Execution uint64 // of the leases
+	Head      string
+	Next      int64
+	Hold      Hold
+	Known     int // inputs that Known holds back
+	Leases    []Create
+	Sent      Place // up to which the stream has the messages; zero: it stays as it is
+}
+
+// The states of a lease in the answer to a reconciliation.
+const (
+	Waits     = "W" // for a worker
+	Claimed   = "C"
+	Cleared   = "X" // its claim was over
+	Poisoned  = "P" // claimed too often
+	Missing   = "M" // its completion may be unread
+	MadeAgain = "R" // the store had lost it
+)
+
+// Look takes away the claims that are over, makes leases again that the store has
+// lost, and sets the next wakeup, provided that the instance is still the one that
+// was looked at. It answers the length of the inbox and the state of each lease.
+func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, states []string) {
+	if s.fenced(now, token) {
+		return Fenced, 0, nil
+	}
+	in := s.Get(g.Instance)
+	if in.Head != "" && (in.Head == g.Head || s.Rules.Wrong == SentBlind) && g.Sent != (Place{}) {
+		in.Sent = g.Sent
+	}
+	if in.Head != g.Head && s.Rules.Wrong != BlindRescore {
+		return Conflict, 0, nil
+	}
+	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != LookBlind { // a late copy of a reconciliation of what came early
+		s.blind(g.Instance, 0)
+		return OK, 0, nil
+	}
+	for _, c := range g.Leases {
+		at := Place{g.Execution, c.Activity}
+		state := s.glance(now, g.Instance, at, c.Effect)
+		if over := in.Leases[at].Until + 1; state == Claimed && g.Next > over {
+			g.Next = over // a claim that is not renewed is looked at when it is over, not later
+		}
+		states = append(states, state)
+	}
+	if s.Rules.Wrong == BlindRescore {
+		s.blind(g.Instance, g.Next)
+	} else {
+		if g.Hold == Known && (len(in.Inbox) > g.Known && s.Rules.Wrong != HoldUnseen) {
+			g.Hold = ""
+		}
+		s.settle(now, g.Instance, g.Next, g.Hold)
+	}
+	return OK, len(in.Inbox), states
+}
+
+func (s *Store) glance(now int64, id string, at Place, effect string) string {
+	in := s.Get(id)
+	l, ok := in.Leases[at]
+	alive := l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != RequeueUnseen
+	switch {
+	case !ok || l.Effect != effect:
+		if len(in.Inbox) > 0 || s.Rules.Wrong == BlindRescore {
+			return Missing
+		}
+		s.make(id).Leases[at] = Lease{Effect: effect}
+		return MadeAgain
+	case alive:
+		return Claimed
+	case l.Claims >= s.Rules.Claims:
+		return Poisoned
+	case l.Token != "":
+		in.Leases[at] = Lease{Effect: l.Effect, Claims: l.Claims, Back: l.Back}
+		return Cleared
+	}
+	return Waits
+}

@@ -1,0 +1,287 @@
+package memstore
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/record"
+)
+
+// Rules are the intervals and bounds that the scripts use, in the caller's unit of
+// time, and the mistake that they make, if any.
+type Rules struct {
+	Soon     int64 // an unread inbox is looked at within this
+	Early    int64 // inputs wait so long for the start of their instance
+	Look     int64 // outstanding activities are looked at within this
+	LeaseTTL int64
+	OwnerTTL int64
+	Claims   int    // a lease claimed so often is not claimed or cleared any more
+	Inbox    int    // bound of an inbox
+	Seen     int64  // for how long an id of a message is remembered
+	Seal     string // of the elements that ingest makes itself
+	Wrong    Mistake
+}
+
+// Mistake is a law that is broken on purpose.
+type Mistake string
+
+// The mistakes. Each is one that a runtime of this kind could make, or has made.
+const (
+	None               Mistake = ""
+	PopByCount         Mistake = "commit pops by count"
+	NoPreviousPosition Mistake = "ingest does not name the position it continues from"
+	BlindNextLook      Mistake = "commit writes the next look without seeing the inbox"
+	BlindRescore       Mistake = "the look re-scores without seeing head and inbox"
+	CancelBeforeCreate Mistake = "commit deletes leases before it creates the new ones"
+	AckOfNothing       Mistake = "ack of a lease that is gone pushes its completion"
+	AckAfterExpiry     Mistake = "ack is accepted after the lease expired"
+	NoHead             Mistake = "commit does not check the head"
+	NoFence            Mistake = "an owner's token is not checked"
+	NoApplied          Mistake = "renewal does not carry what was acknowledged"
+	RequeueUnseen      Mistake = "the look clears a claim without judging its expiry"
+	ClaimHeld          Mistake = "a held lease can be claimed"
+	NoRepeats          Mistake = "ids of taken messages are not kept"
+	EffectIgnored      Mistake = "effect ids are not compared"
+	BlindHold          Mistake = "early inputs are put off without seeing that their start has come"
+	AckWithoutLook     Mistake = "ack does not bring the look forward"
+	EventsKept         Mistake = "continue-as-new leaves the length of the old history in the record"
+	FrontBehind        Mistake = "the next execution is pushed behind what is unread"
+	FrontTwice         Mistake = "a commit that is sent again pushes its front again"
+	FrontAfter         Mistake = "the front is not pushed by the commit, but after it"
+	FrontUnseen        Mistake = "commit does not look at what it has put in front"
+	NoPrune            Mistake = "histories are not pruned"
+	BirthInherits      Mistake = "another birth keeps the end of the one before"
+	SentBlind          Mistake = "the look writes what was sent without comparing heads"
+	PurgeBlind         Mistake = "a purge does not compare heads"
+	PurgeDropsRest     Mistake = "a purge drops what came behind it"
+	PurgeLeavesStart   Mistake = "a purge leaves the start that came behind it where it is"
+	PurgeLeavesPast    Mistake = "a purge leaves the execution before"
+	PurgeLeavesReports Mistake = "a purge leaves the reports"
+	PurgeForgetsIDs    Mistake = "a purge forgets the ids of the messages taken"
+	PurgeUnseen        Mistake = "a purge does not look at what came behind it"
+	ReportBlind        Mistake = "a report is noted also of nobody"
+	LookBlind          Mistake = "a look puts on the agenda whoever is not there"
+	FullUnsaid         Mistake = "a full inbox does not say that something was dropped"
+	FullStart          Mistake = "a full inbox does not take the start of its instance"
+	DueUnseen          Mistake = "commit does not compare what it decided by time with what is unread"
+	AppliedUnseen      Mistake = "commit does not compare the position up to which the owner believes to have ingested"
+	HoldUnseen         Mistake = "a reconciliation holds back what the owner has not seen"
+	RewindBlind        Mistake = "a rewind does not compare the head"
+	RewindUnread       Mistake = "a rewind does not see a completion that the owner has not"
+	RewindTwice        Mistake = "a rewind that is sent again pushes its front again"
+	RewindNoPrune      Mistake = "a rewind leaves the execution before"
+	RewindKeepsLeases  Mistake = "a rewind leaves the leases"
+	RewindKeepsEnd     Mistake = "a rewind leaves the end"
+	RewindBehind       Mistake = "a rewind puts its front behind what is unread"
+)
+
+// Mistakes lists those of the scripts.
+func Mistakes() []Mistake {
+	return []Mistake{
+		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
+		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
+		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
+		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, LookBlind,
+		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
+		HoldUnseen, RewindBlind, RewindUnread, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
+	}
+}
+
+// Position is a place in the inputs stream; its zero is the place before the first message.
+type Position struct {
+	Seq  uint64
+	Time int64
+}
+
+// Ownership is the hash `p`.
+type Ownership struct {
+	Token   string
+	Until   int64
+	Span    int64 // for how long it was taken
+	Epoch   uint64
+	Clean   bool
+	Applied Position
+	Commits int64
+}
+
+// Element is one unread input of an instance.
+type Element struct {
+	ID   string // of its pusher; commit names it
+	Kind string // start, event, cancel, done
+	Time int64
+	Ref  uint64 // done: the activity
+	Tag  string // done: the effect id; otherwise the message's own id
+	Body []byte // the input itself; opaque to the scripts
+}
+
+// Lease is the right to have an activity's result wanted.
+type Lease struct {
+	Effect string
+	Token  string // empty: no worker holds it
+	Worker string
+	Until  int64
+	Span   int64 // for how long it was claimed
+	Claims int
+	Back   int64 // for when a worker has given it back
+}
+
+// Place is an event of an instance: as a mark, all that is before it too.
+type Place struct{ Execution, Event uint64 }
+
+// Less reports whether p is before q.
+func (p Place) Less(q Place) bool {
+	return p.Execution < q.Execution || p.Execution == q.Execution && p.Event < q.Event
+}
+
+// Record is the hash of an instance, as far as the scripts deal with it.
+type Record struct {
+	Head      string // random per commit; empty before the first
+	Status    string // empty before the first commit
+	Execution uint64 // the current one
+	Events    int    // length of its history
+	Parent    string
+	End       string
+	Custom    uint64 // version of the custom status
+	Out, Sent Place  // the last event that sends a message, and up to which the stream has them
+
+	Data *record.Record // what the scripts do not read
+}
+
+// HasPending reports pending messages: the stream is not known to have every one.
+func (r *Record) HasPending() bool { return r.Sent.Less(r.Out) }
+
+// Instance is what the keys of one instance hold.
+type Instance struct {
+	Record
+
+	Histories map[uint64][]string // by execution; opaque to the scripts
+	Inbox     []Element
+	Seen      map[string]int64 // ids of messages taken
+	Leases    map[Place]Lease
+	Reports   map[Place]string // how cancelled activities ended
+
+	Spent []string // messages that are gone with a purge; only the promises know of it
+}
+
+// History is that of the current execution.
+func (in *Instance) History() []string { return in.Histories[in.Execution] }
+
+// Store is one partition as Redis holds it.
+type Store struct {
+	Rules     Rules
+	Owner     Ownership
+	Agenda    map[string]int64
+	Gates     map[string]int64 // when each gate of the partition is looked at
+	Instances map[string]*Instance
+}
+
+// NewStore gives an empty partition without an owner.
+func NewStore(r Rules) *Store {
+	return &Store{Rules: r, Agenda: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
+}
+
+// Clone copies the partition, as a snapshot on disk would.
+func (s *Store) Clone() *Store {
+	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
+	for id, in := range s.Instances {
+		c.Instances[id] = &Instance{
+			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
+			Reports: maps.Clone(in.Reports), Spent: slices.Clone(in.Spent),
+		}
+		for n, h := range in.Histories {
+			c.Instances[id].Histories[n] = slices.Clone(h)
+		}
+	}
+	return c
+}
+
+// Get gives the instance, or an empty one that is not part of the store.
+func (s *Store) Get(id string) *Instance {
+	if in, ok := s.Instances[id]; ok {
+		return in
+	}
+	return &Instance{}
+}
+
+// NewInstance has nothing.
+func NewInstance() *Instance {
+	return &Instance{Histories: map[uint64][]string{}, Seen: map[string]int64{}, Leases: map[Place]Lease{}, Reports: map[Place]string{}}
+}
+
+func (s *Store) make(id string) *Instance {
+	in, ok := s.Instances[id]
+	if !ok {
+		in = NewInstance()
+		s.Instances[id] = in
+	}
+	return in
+}
+
+// over reports whether a claim that lasts until `until`, made for span, is over. One
+// that lasts longer than it can was made before the clock stepped back.
+func over(until, span, now int64) bool { return until <= now || until > now+span }
+
+// bring moves the instance's look forward to at, never back.
+func (s *Store) bring(id string, at int64) {
+	if old, ok := s.Agenda[id]; !ok || at < old {
+		s.Agenda[id] = at
+	}
+}
+
+// settle is the helper that ends every script of the owner: want (zero: never) is
+// what the owner computed; an unread inbox overrules it, unless it is held back.
+func (s *Store) settle(now int64, id string, want int64, h Hold) {
+	in := s.Get(id)
+	started := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
+	held := h == Stalled || h == Known || h == Early && (!started || s.Rules.Wrong == BlindHold)
+	if !held && len(in.Inbox) > 0 && (want == 0 || want > now+s.Rules.Soon) {
+		want = now + s.Rules.Soon
+	}
+	s.blind(id, want)
+}
+
+func (s *Store) blind(id string, want int64) {
+	if want == 0 {
+		delete(s.Agenda, id)
+		return
+	}
+	s.Agenda[id] = want
+}
+
+// Shift moves all that the store remembers of time into the past by d, as if d had
+// passed; a negative d is a clock that steps back.
+func (s *Store) Shift(d int64) {
+	if s.Owner.Token != "" {
+		s.Owner.Until -= d
+	}
+	for id := range s.Agenda {
+		s.Agenda[id] -= d
+	}
+	for gate := range s.Gates {
+		s.Gates[gate] -= d
+	}
+	for _, in := range s.Instances {
+		for id := range in.Seen {
+			in.Seen[id] -= d
+		}
+		for a, l := range in.Leases {
+			if l.Token != "" {
+				l.Until -= d
+			}
+			if l.Back != 0 {
+				l.Back -= d
+			}
+			in.Leases[a] = l
+		}
+	}
+}
+
+// Hold keeps an unread inbox from hurrying the wakeup.
+type Hold string
+
+// The reasons to hold back.
+const (
+	Stalled Hold = "stalled" // the instance cannot be turned: what comes waits for the next try
+	Known   Hold = "known"   // the instance is paused: what the owner has seen waits
+	Early   Hold = "early"   // what has come waits for its start, for a day; a start ends that at once
+)

@@ -1,0 +1,165 @@
+package message
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Statuses of an instance beside those in its record.
+const (
+	StatusPending = "pending" // waits at a limit for its first turn, or is known by its inputs only
+	StatusPurged  = "purged"  // the purge that is answered has removed the instance
+)
+
+// Problem is why a request has failed.
+type Problem struct {
+	Code    string // one of the constants below
+	Message string
+}
+
+// Error is the message.
+func (p *Problem) Error() string { return p.Message }
+
+// WireFields encodes or decodes the fields.
+func (p *Problem) WireFields(c *wire.Codec) { c.String(&p.Code); c.String(&p.Message) }
+
+// Codes of problems.
+const (
+	ProblemNotFound   = "not-found"   // no such instance, limit or policy
+	ProblemNotOwner   = "not-owner"   // the partition is being handed over: repeat the request
+	ProblemBadRequest = "bad-request" // the request cannot be understood
+	ProblemRefused    = "refused"     // the input or the policy cannot take effect; the message reports why
+	ProblemInternal   = "internal"    // the owner failed; its log has more
+)
+
+// Answer reports the end of an instance, its custom status, or why they cannot be reported.
+type Answer struct {
+	Instance  string
+	Origin    history.Position
+	Execution uint64
+	Status    string           // completed, failed, cancelled; of a custom status also running; of a purge StatusPurged
+	Result    history.Payload  // of Await
+	Failure   *history.Failure // of Await
+	Problem   *Problem         // if set, nothing else is
+	Custom    *CustomStatus    // of Status: the latest; nil: none was ever set
+}
+
+// WireFields encodes or decodes the fields.
+func (a *Answer) WireFields(c *wire.Codec) {
+	c.String(&a.Instance)
+	a.Origin.WireFields(c)
+	c.Uint(&a.Execution)
+	c.String(&a.Status)
+	a.Result.WireFields(c)
+	wire.Optional(c, &a.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	wire.Optional(c, &a.Problem, func(c *wire.Codec, p *Problem) { p.WireFields(c) })
+	wire.Optional(c, &a.Custom, func(c *wire.Codec, s *CustomStatus) { s.WireFields(c) })
+}
+
+// CustomStatus is the custom status of an instance.
+type CustomStatus struct {
+	Version uint64 // from 1, ascending over all executions
+	Payload history.Payload
+	Cleared bool // an empty Payload alone may be one that does not fit into the reply
+}
+
+// WireFields encodes or decodes the fields.
+func (s *CustomStatus) WireFields(c *wire.Codec) {
+	c.Uint(&s.Version)
+	s.Payload.WireFields(c)
+	c.Bool(&s.Cleared)
+}
+
+// Outcome is the answer in the form for other languages.
+func (a *Answer) Outcome() Outcome {
+	o := Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
+	switch {
+	case a.Problem != nil:
+		o.Status, o.Error, o.Code = a.Problem.Code, a.Problem.Message, a.Problem.Code
+	case a.Failure != nil:
+		o.Error, o.Code = a.Failure.Message, a.Failure.Code
+	case len(a.Result.Data) == 0:
+	case a.Result.Type == history.TypeJSON && json.Valid(a.Result.Data):
+		o.Result = a.Result.Data
+	default:
+		o.Result, _ = json.Marshal(a.Result.Data) //nolint:errchkjson // bytes always encode
+	}
+	return o
+}
+
+// UpdateAnswer is the answer to an update. On the reply subject of the update it is JSON, for clients of any language.
+type UpdateAnswer struct {
+	Instance string
+	Update   string // name
+	ID       string
+	Result   history.Payload  // if Failure is nil
+	Failure  *history.Failure // why it was rejected, or not executed
+}
+
+// Statuses of an update in JSON.
+const (
+	UpdateAnswered = "answered"
+	UpdateRejected = "rejected"
+	UpdateExpired  = "expired"
+	UpdateEnded    = "ended"
+)
+
+// updateJSON is the form of an UpdateAnswer.
+type updateJSON struct {
+	Instance string           `json:"instance"`
+	Update   string           `json:"update"`
+	ID       string           `json:"id"`
+	Status   string           `json:"status"`
+	Result   json.RawMessage  `json:"result,omitempty"` // of another content type than JSON: a string in base64
+	Type     string           `json:"type,omitempty"`   // content type, if it is not JSON
+	Error    *history.Failure `json:"error,omitempty"`
+}
+
+// Status is answered, rejected, expired or ended.
+func (a UpdateAnswer) Status() string {
+	switch {
+	case a.Failure == nil:
+		return UpdateAnswered
+	case a.Failure.Code == history.CodeExpired:
+		return UpdateExpired
+	case a.Failure.Code == history.CodeEnded:
+		return UpdateEnded
+	default:
+		return UpdateRejected
+	}
+}
+
+// MarshalJSON writes the answer for clients of any language.
+func (a UpdateAnswer) MarshalJSON() ([]byte, error) {
+	out := updateJSON{Instance: a.Instance, Update: a.Update, ID: a.ID, Status: a.Status(), Error: a.Failure}
+	switch p := a.Result; {
+	case len(p.Data) == 0:
+	case p.Type == history.TypeJSON && json.Valid(p.Data):
+		out.Result = p.Data
+	default:
+		out.Type = p.Type
+		out.Result, _ = json.Marshal(p.Data) //nolint:errchkjson // bytes always encode
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (a *UpdateAnswer) UnmarshalJSON(b []byte) error {
+	var in updateJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*a = UpdateAnswer{Instance: in.Instance, Update: in.Update, ID: in.ID, Failure: in.Error}
+	switch {
+	case len(in.Result) == 0:
+		return nil
+	case in.Type == "":
+		a.Result = history.Payload{Type: history.TypeJSON, Data: in.Result}
+		return nil
+	default:
+		a.Result.Type = in.Type
+		return json.Unmarshal(in.Result, &a.Result.Data)
+	}
+}

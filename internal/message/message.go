@@ -1,0 +1,265 @@
+// Package message has what instances, their clients and workers send each other, as plain data. Package queue publishes it.
+package message
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// InputKind is the operation that an input requests. It is a token of the subject.
+type InputKind uint8
+
+// The kinds of input.
+const (
+	KindStart  InputKind = 1 // start.<orchestration>
+	KindEvent  InputKind = 2 // event.<name>
+	KindCancel InputKind = 3 // cancel
+	KindPurge  InputKind = 4 // purge
+	KindDone   InputKind = 5 // done: the end of a child, for its parent
+	KindUpdate InputKind = 6 // update.<name>
+
+	KindOperate InputKind = 9 // operate.<verb>: the request of an operator, see history.Verb
+)
+
+// BatchName is the orchestration that sends requests to all instances that pass a filter. Its start is a request of operators: a client
+// publishes it on operate.batch, and is refused on start.<orchestration>.
+const BatchName = "pawl.batch"
+
+// ImportName is the name of a start that imports an instance: see history.Import. Its start is a request of operators, on operate.import.
+const ImportName = "pawl.import"
+
+// Sender is the role of the publisher of an input, which its subject proves: messages between instances have a subject of
+// their own, which NATS permissions reserve for orchestrators. It is the first token of the subject after the namespace.
+type Sender uint8
+
+// The senders.
+const (
+	SenderClient       Sender = 0 // to: any publisher with the permission; all kinds except done
+	SenderOrchestrator Sender = 1 // own: an orchestrator, for an instance; all kinds except update
+)
+
+// String returns the token in the subject.
+func (s Sender) String() string {
+	if s == SenderOrchestrator {
+		return "own"
+	}
+	return "to"
+}
+
+// String returns the token in the subject.
+func (k InputKind) String() string {
+	switch k {
+	case KindStart:
+		return "start"
+	case KindEvent:
+		return "event"
+	case KindCancel:
+		return "cancel"
+	case KindPurge:
+		return "purge"
+	case KindDone:
+		return "done"
+	case KindUpdate:
+		return "update"
+	case KindOperate:
+		return "operate"
+	default:
+		return "unknown"
+	}
+}
+
+// Operate are the parameters of an operator's request: see history.OperatorRequested.
+type Operate struct {
+	Stop  bool   `json:"stop,omitempty"`       // of a pause
+	Start bool   `json:"from_start,omitempty"` // of a retry
+	To    uint64 `json:"to,omitempty"`         // of a rewind
+}
+
+// OutEvent is an event or an update that a start carries in the same message: both take effect together or not at all.
+type OutEvent struct {
+	Name    string
+	Payload history.Payload
+	Update  bool
+}
+
+// Done is the end of a child, for the parent that started it. A child that could not start ends with a failure, too.
+type Done struct {
+	Scheduled uint64           // event id of the parent's ChildScheduled
+	Effect    string           // effect id of that start; of another start it is ignored
+	Result    history.Payload  // if Failure is nil
+	Failure   *history.Failure // of the child, or why it did not start
+}
+
+// Input is one message of the INPUTS stream.
+type Input struct {
+	Pos      history.Position
+	Size     int // bytes of the body
+	Instance string
+	Sender   Sender
+	Kind     InputKind       // zero if unknown; then there is a Problem
+	Name     string          // of the orchestration, the event or the update; the verb of an operator's request
+	Payload  history.Payload // of a start, an event or an update
+	ID       string          // the sender's id of the message; may be empty, but not of an update
+	Deadline int64           // of an update: Unix ms; 0: none
+	Reply    string          // subject for the answer; empty: none is required
+	Headers  history.Headers // of a start or an event
+	By       string          // the sender: from the header, or from a cancel's body
+	Text     string          // of a cancel or a purge; at most 8 KiB
+	Force    bool            // of a purge: also if the instance runs
+	Operate  Operate         // of an operator's request
+
+	Version string          // of a start: the requested version of the orchestration; empty: the newest
+	Attrs   string          // of a start: the text of history.Attributes; empty: none
+	StartAt int64           // of a start: Unix ms; 0: at once
+	Timeout time.Duration   // of a start: of the run; 0: none
+	Reuse   history.Reuse   // of a start: of an id that an instance has
+	Parent  *history.Parent // of a start from an orchestrator: the parent; nil: none
+	Event   *OutEvent       // of a start: the event or update that it carries; nil: none
+	Of      string          // of a cancel or a purge from an orchestrator: effect id of the start that a parent revokes; empty: of any start
+	Reason  cancel.Reason   // of a cancel from an orchestrator; zero: Requested
+	Done    *Done           // of a done only
+
+	// Problem is why the input cannot be used: ErrBadInstance, ErrUnknownKind,
+	// ErrBadName, ErrTooLarge, ErrMalformed or ErrNewer. Pos is valid nevertheless:
+	// such an input is read, counted and skipped.
+	Problem error
+}
+
+// OutInput is an input to be published. Its fields are those of Input; fields that do not belong to the kind are not sent.
+type OutInput struct {
+	Instance string
+	Sender   Sender // SenderOrchestrator only by an orchestrator, for one of its instances
+	Kind     InputKind
+	Name     string          // of the orchestration, the event or the update; the verb; empty for a cancel and a done
+	Payload  history.Payload // of a start, an event or an update; at most MaxPayload
+	Deadline time.Duration   // of an update, since its acceptance; 0: none
+	ID       string          // makes it safe to publish again; see PublishInput
+	Reply    string
+	Headers  history.Headers // of a start or an event
+	By       string
+	Text     string // of a cancel or a purge; cut at 8 KiB
+	Force    bool   // of a purge: also if the instance runs
+	Operate  Operate
+
+	Version string
+	Attrs   string          // of a start
+	StartAt string          // of a start: a duration since its acceptance, or a time as of RFC 3339; empty: at once
+	Timeout time.Duration   // of a start
+	Reuse   history.Reuse   // of a start
+	Parent  *history.Parent // SenderOrchestrator only, as Of, Reason and Done
+	Event   *OutEvent       // its payload is at most MaxPayload too, and both fit into one message of the server
+	Of      string
+	Reason  cancel.Reason
+	Done    *Done // its payload is at most MaxPayload
+}
+
+// Accepted is what INPUTS had stored of a partition at one moment of the clock of its leader.
+type Accepted struct {
+	At   time.Time        // by the clock of the stream's leader
+	Last history.Position // the partition's last input in the stream; zero: it has none behind the position that was named
+	End  history.Position // of the stream at that time, or shortly before
+}
+
+// Change reports what a commit has changed of an instance. It may be lost or forged: it is a reason to read the instance
+// again.
+type Change struct {
+	Instance      string `json:"instance"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Status        string `json:"status"`        // pending, running, completed, failed, cancelled, purged
+	Was           string `json:"was,omitempty"` // the status before; left out: the same, or there was no instance
+	Execution     uint64 `json:"execution,omitempty"`
+	Events        uint64 `json:"events,omitempty"`  // of the execution's history
+	Stalled       string `json:"stalled,omitempty"` // why the instance cannot continue
+	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
+}
+
+// Outcome is how an instance ended, or its current status.
+type Outcome struct {
+	Instance      string          `json:"instance"`
+	Orchestration string          `json:"orchestration,omitempty"` // not in the reply to a request
+	Status        string          `json:"status"`                  // completed, failed, cancelled; in a reply also running, not-found, and unavailable: repeat the request
+	Execution     uint64          `json:"execution,omitempty"`
+	Result        json.RawMessage `json:"result,omitempty"`  // of another content type than JSON: a string in base64
+	Omitted       bool            `json:"omitted,omitempty"` // the result does not fit into a message of this server
+	Error         string          `json:"error,omitempty"`
+	Code          string          `json:"code,omitempty"` // of the failure
+	At            string          `json:"at,omitempty"`
+}
+
+const liveTime = "2006-01-02T15:04:05.000Z"
+
+// LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
+func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
+
+// Doorbell reports that an activity has ended and that its completion is in an inbox that was empty before.
+type Doorbell struct {
+	Instance string
+	Effect   string // effect id of the activity
+	Element  []byte // the element as it was pushed; nil if it is larger than history.MaxRung
+	Proof    string // made by Redis: see Tenure.Proves of package store
+}
+
+// Hint reports that a lease of the worker was deleted. The worker renews at once; only the result of the renewal cancels.
+//
+// A hint with a Token is a question: whether the worker has the claim with that token. A claim that it does not have, it
+// acknowledges again or releases; only the script's comparison of the token decides.
+type Hint struct {
+	Instance            string
+	Execution, Activity uint64
+	Effect              string
+	Reason              cancel.Reason
+	By, Text            string
+	At                  int64 // Unix milliseconds
+	Token               string
+}
+
+// LimitNoticeKind is what a LimitNotice reports.
+type LimitNoticeKind uint8
+
+// The kinds of notice.
+const (
+	LimitGranted  LimitNoticeKind = 1 // the member was admitted
+	LimitTimedOut LimitNoticeKind = 2 // its maximum wait is over, and it was rejected
+	LimitCleared  LimitNoticeKind = 3 // an operator has cleared the waiters
+	LimitSweep    LimitNoticeKind = 4 // the limit needs a sweep; there is no Member
+)
+
+// LimitNotice is a message from a limit to the owner of a member's instance or, LimitSweep, to the owner of the partition that the
+// name of the limit hashes to. A lost one is repeated by the sweep.
+type LimitNotice struct {
+	Kind   LimitNoticeKind
+	Gate   string
+	Member string // as package limiter encodes it
+	At     int64  // Unix ms, by the clock of the limit
+}
+
+// Errors of a publish. An error that does not match ErrUnknown means that the message was not accepted and will not be.
+var (
+	// ErrUnknown matches every error after which the message may have been accepted, or may still be: the
+	// acknowledgement did not arrive, or cannot be read, or the connection was lost before it.
+	ErrUnknown = errors.New("queue: unknown whether the message was accepted")
+	// ErrNoStream is returned if no stream took the message: not accepted.
+	ErrNoStream = errors.New("queue: no stream took the message: its leader is being elected, JetStream is not enabled, or the namespace is gone")
+	// ErrStreamFull is returned if the stream is full until it is trimmed: not accepted.
+	ErrStreamFull = errors.New("queue: the stream is full until orchestrators have read and trimmed it: publish again later, or raise --inputs-max-bytes")
+	// ErrTimeout is returned if no acknowledgement, or no reply, arrived in time. Of a publish it is ErrUnknown too.
+	ErrTimeout = errors.New("queue: no acknowledgement in time")
+	// ErrBusy is returned if too many publishes are outstanding.
+	ErrBusy = errors.New("queue: too many publishes in flight")
+)
+
+// Errors of a message.
+var (
+	ErrBadInstance = errors.New("queue: bad instance id")
+	ErrBadName     = errors.New("queue: bad name")
+	ErrUnknownKind = errors.New("queue: unknown kind of input")
+	ErrTooLarge    = errors.New("queue: payload too large")
+	ErrMalformed   = errors.New("queue: malformed message")
+	ErrForged      = errors.New("queue: forged message") // a task whose content does not match its effect id
+	// ErrNewer matches a *NewerError.
+	ErrNewer = errors.New("queue: message of a newer version")
+)

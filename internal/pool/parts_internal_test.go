@@ -1,0 +1,91 @@
+package pool
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// TestProgressHasAQuestionStayOpen holds that a member that is busy is waited for, and one that falls silent is not.
+func TestProgressHasAQuestionStayOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*question)}
+		token, ended := "", make(chan error, 2)
+		c.ask(time.Second, func(reply string) error { token = reply; return nil }, func(_ []byte, err error) { ended <- err })
+		begun := time.Now()
+		for range 5 {
+			<-time.After(900 * time.Millisecond)
+			if err := c.answered(token, progress); err != nil || len(ended) > 0 {
+				t.Fatalf("the question is not open after %v: %v", time.Since(begun), err)
+			}
+		}
+		if err := <-ended; !errors.Is(err, ErrUnanswered) || time.Since(begun) != 5500*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		if err := c.answered(token, progress); err != nil || len(ended) > 0 {
+			t.Errorf("progress behind the end: %v", err)
+		}
+	})
+}
+
+// TestPartsAreWholeOrNothing has parts lost, repeated and mixed, and floods of beginnings.
+func TestPartsAreWholeOrNothing(t *testing.T) {
+	var a assembly
+	now := time.UnixMilli(1)
+	add := func(of string, parts ...[]byte) (got []byte) {
+		for _, p := range parts {
+			if b, _ := a.add(of, p, now); b != nil {
+				got = b
+			}
+		}
+		return got
+	}
+	message := bytes.Repeat([]byte("0123456789abcdef"), 3*partBytes/16)
+	p, err := split(message)
+	if err != nil || len(p) != 3 {
+		t.Fatalf("%d parts, %v", len(p), err)
+	}
+	if got := add("a", p...); !bytes.Equal(got, message) {
+		t.Errorf("%d bytes of %d", len(got), len(message))
+	}
+	for name, parts := range map[string][][]byte{"lost": {p[0], p[2]}, "repeated": {p[0], p[0], p[2]}, "in another order": {p[1], p[0], p[2]}} {
+		if got := add("b", parts...); got != nil {
+			t.Errorf("%s: %d bytes", name, len(got))
+		}
+	}
+	if got := add("b", p...); !bytes.Equal(got, message) {
+		t.Error("what was begun before is in the way")
+	}
+	begin, more := wire.Encode((&part{of: maxParts, data: []byte("x")}).fields), wire.Encode((&part{at: 1, of: maxParts, data: message[:partBytes]}).fields)
+	for i := range maxPartials + 1 {
+		add(string(rune(i)), begin)
+	}
+	if len(a.all) != maxPartials {
+		t.Errorf("%d messages are begun", len(a.all))
+	}
+	most := 0
+	for i := range 2 * maxPartial / partBytes {
+		if add(string(rune(i)), more); i%64 > 0 {
+			continue
+		}
+		kept := 0
+		for _, m := range a.all {
+			kept += len(m.data)
+		}
+		most = max(most, kept)
+	}
+	if most > maxPartial || len(a.all) < maxPartial/partBytes/2 {
+		t.Errorf("%d bytes in %d messages are kept", most, len(a.all))
+	}
+	if now = now.Add(time.Hour); add("c", p[:2]...) != nil || len(a.all) != 1 {
+		t.Errorf("%d messages are kept for an hour", len(a.all))
+	}
+	if _, err := split(make([]byte, MaxMessage+1)); err == nil {
+		t.Error("a message that is too large is sent")
+	}
+}

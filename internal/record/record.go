@@ -1,0 +1,207 @@
+// Package record has what a store keeps of instances, and what owners request of it, as plain data: package store of pkg/history
+// has it in Redis, and package memstore in memory. It does no I/O.
+package record
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Loaded is an instance as the store has it.
+type Loaded struct {
+	Record   *Record         // nil: none
+	Events   []history.Event // of the current execution; nil if it has ended
+	Previous []history.Event // of the ended execution with pending messages: this one, or the one before
+	Unread   [][]byte
+}
+
+// Truncated reports whether the head of an inbox, as returned by Unread or a commit, may not be all of it: it has the maximum
+// number of elements, or so many bytes that the next may not have fitted.
+func Truncated(raw [][]byte) bool {
+	size := 0
+	for _, b := range raw {
+		size += len(b)
+	}
+	return len(raw) >= UnreadBatch || size > UnreadBytes/2 // no element is nearly as large as the other half
+}
+
+// Status is the status of an instance.
+type Status string
+
+// The statuses. Each has an index of its instances.
+const (
+	Pending   Status = "pending" // it waits at the limit of its orchestration, and has not run
+	Running   Status = "running"
+	Paused    Status = "paused" // by an operator: it takes no turn
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+)
+
+// Ended reports whether the status is final.
+func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// Statuses lists the statuses in the order in which they are shown.
+func Statuses() []Status { return []Status{Pending, Running, Paused, Completed, Failed, Cancelled} }
+
+// Record has the properties of an instance besides its history.
+//
+// In a Commit it has the changes. With a Name the identity is written: Name, Version, Origin, Execution, Created and, if there is
+// one, Parent; without, it stays. Other zero fields stay as they are.
+type Record struct {
+	Name      string
+	Version   string
+	Origin    history.Position
+	Execution uint64 // the current one; its history may still be empty
+	Status    Status
+	Head      string          // random, set by every commit
+	Created   int64           // Unix ms: time of the start input
+	Updated   int64           // Unix ms: last commit, by Redis TIME
+	Events    uint64          // length of the history of Execution
+	Ended     int64           // Unix ms; 0 while it runs
+	End       []byte          // the event that ended it, encoded
+	Parent    *history.Parent // nil: none
+
+	Unread []history.UnreadEvents // at the end: the events that it had not received, as recorded by its owner
+
+	Custom        history.Payload // the custom status
+	CustomVersion uint64          // number of custom statuses set, over all executions; 0: none, and then Custom is not written
+
+	Stalled bool // the list of the stalled instances has it. It is only read: scripts write both
+
+	Attributes string // the text of history.Attributes; "": none were ever set
+
+	// Unanswered is "true" if the code has received updates that it has not answered; "": as it is, or never. Of an instance that has
+	// ended it means nothing.
+	Unanswered string
+
+	Produced  Watermark // the last event that produced a message
+	Published Watermark // the last event whose messages are in the inputs stream; before Produced: messages are pending
+
+	// Control is the place in INPUTS of the last request of an operator that has taken effect. Earlier ones that are still unread have
+	// no effect any more.
+	Control history.Position
+
+	// Retained are the tickets whose slots are retained from one attempt to the next, in order. It is only read: a Commit has the
+	// changes. A limit's sweep finds in it that such a slot is required; see decision 14.
+	Retained []string
+
+	// Replaced: another instance had the id, and the ledger of updates, before the origin. It is only read: scripts write it.
+	Replaced bool
+
+	// NewIncarnation replaces an instance that has ended, in a Commit: its end, custom status, parent and watermark are cleared,
+	// except what the same Record sets. It is never read back.
+	NewIncarnation bool
+}
+
+// EndEvent returns the event that ends an execution, or nil.
+func (r *Record) EndEvent() (history.Event, error) {
+	if len(r.End) == 0 {
+		return nil, nil //nolint:nilnil // no end is not an error
+	}
+	return history.Decode(r.Events, r.End)
+}
+
+// Watermark is a place in the decisions of an instance, over all its executions: the last event that produced a message, or the
+// last one whose messages are in the inputs stream. The zero Watermark is before everything.
+type Watermark struct {
+	Execution uint64
+	Event     uint64 // id in the history of the execution
+}
+
+// Before reports whether m is before n.
+func (m Watermark) Before(n Watermark) bool {
+	return m.Execution < n.Execution || m.Execution == n.Execution && m.Event < n.Event
+}
+
+// String returns the text of the record's field, such as 3.17; "" for the zero Watermark.
+func (m Watermark) String() string {
+	if m == (Watermark{}) {
+		return ""
+	}
+	return strconv.FormatUint(m.Execution, 10) + "." + strconv.FormatUint(m.Event, 10)
+}
+
+// HasPendingMessages reports whether the inputs stream may lack a message of the instance.
+func (r *Record) HasPendingMessages() bool { return r.Published.Before(r.Produced) }
+
+// Refusal is an input that cannot be used: of an unknown kind or a newer version, too large, or malformed. Its sender has its
+// acknowledgement and does not wait for an answer.
+type Refusal struct {
+	Instance string `json:"instance"`
+	Seq      uint64 `json:"seq"` // in the inputs stream
+	At       int64  `json:"at"`  // Unix ms
+	Reason   string `json:"why"`
+}
+
+// The errors of scripts.
+var (
+	// ErrFenced is the error of a token that does not own the partition. Nothing was written.
+	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
+	// ErrConflict is the error of a call that builds on other state than Redis has: Redis was rolled back, or the caller's memory
+	// is stale. Nothing was written; load the instance again.
+	ErrConflict = errors.New("conflict: the store is not where the caller believed")
+	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
+	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
+)
+
+// ErrRefused is the error of a request that the store has refused as a whole, and would refuse again: a key has another type.
+var ErrRefused = errors.New("refused by the store")
+
+// Unreadable reports whether this build cannot decode what is stored, so that a retry will not help.
+func Unreadable(err error) bool {
+	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || errors.Is(err, ErrRefused)
+}
+
+// Bounds of inboxes, of message ids and of replies.
+const (
+	InboxBound      = 100_000  // unread inputs of an instance
+	InboxBytes      = 64 << 20 // memory that they take in Redis
+	EarlyBytes      = 4 << 20  // bytes of the inputs of an instance before its start
+	EarlyTotalBytes = 16 << 20 // of all instances of a partition
+	UnreadBatch     = 256      // unread elements in the reply to a commit or a read
+	UnreadBytes     = 4 << 20  // their bytes
+	CommitBytes     = 16 << 20 // bytes of a commit
+)
+
+// Message is an input in transit to an inbox.
+type Message struct {
+	Instance string
+	ID       string // message id of the sender; "" has none, and its repeat is not recognized
+	Kind     MessageKind
+	Element  []byte // see history.Element
+}
+
+// MessageKind is the kind of a message, as far as ingest distinguishes it.
+type MessageKind string
+
+// The kinds. A start goes in front of early inputs; a plain one directly behind another start is dropped; a cancel of an unknown instance is dropped; any other message waits for the
+// start.
+const (
+	StartMessage  MessageKind = "s"
+	PlainStart    MessageKind = "i" // of a client, with no effect if there is an instance
+	CancelMessage MessageKind = "c"
+	OtherMessage  MessageKind = ""
+	UpdateMessage MessageKind = "u" // its ID is the key of the update, and recognized for as long as the ledger has it
+)
+
+// Ingested is the outcome of a message.
+type Ingested struct {
+	Repeat  bool // ingested before; dropped
+	Full    bool // the inbox is full; dropped, and the instance must fail with that error
+	Early   bool // early, and over the bound of early inputs; dropped, and an instance that has others fails with that error when it starts
+	Unknown bool // a cancel of an unknown instance; dropped
+	Exists  bool // the instance has a record
+	Unread  int  // of the inbox, with the message
+}
+
+// DueSet has the instances and the limits that are due.
+type DueSet struct {
+	Now       int64 // Redis TIME, Unix ms
+	Instances []string
+	Next      int64 // when the next one is due, Unix ms; 0: none
+	Limits    []string
+	NextLimit int64
+}

@@ -1,0 +1,43 @@
+package replay
+
+import "github.com/pawlrun/pawl/pkg/history"
+
+// SetAttribute sets an attribute of the instance. Like the custom status it is not in the history. The error matches
+// history.ErrAttribute if the instance has too many.
+func (x *Code) SetAttribute(a history.Attribute) error {
+	as, err := x.CurrentAttributes()
+	if err != nil {
+		return err
+	}
+	if as, err = as.With(a); err == nil {
+		x.attrs = as.String()
+	}
+	return err
+}
+
+// ClearAttribute removes an attribute.
+func (x *Code) ClearAttribute(name string) error {
+	as, err := x.CurrentAttributes()
+	if err == nil {
+		x.attrs = as.Without(name).String()
+	}
+	return err
+}
+
+// CurrentAttributes returns the attributes of the instance, as the start and the code have set them.
+func (x *Code) CurrentAttributes() (history.Attributes, error) {
+	if _, err := x.enter(); err != nil {
+		return nil, err
+	}
+	return history.ParseAttributes(x.currentAttributes())
+}
+
+func (x *record) currentAttributes() string {
+	if x.attrs == "" {
+		return x.started.Attributes
+	}
+	return x.attrs
+}
+
+// Attributes returns the text of the attributes; empty: the instance has had none in this execution.
+func (x *Execution) Attributes() string { return x.currentAttributes() }

@@ -1,0 +1,79 @@
+package replay_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// TestObjectOfADecisionWithOtherOwnersIsAnother: a turn was lost and is decided again, with the same payload for another receiver or parent. The
+// object of the first has the owners of the first, and would be removed while the second has it. A replay has the same names: it reads no object.
+func TestObjectOfADecisionWithOtherOwnersIsAnother(t *testing.T) {
+	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)}
+	run := func(receiver, parent string, child bool) []pawlcodec.Object {
+		opts := replay.Options{Codec: c, Strict: true, Load: func(string, int) ([]byte, error) {
+			t.Error("a replay reads an object")
+			return nil, pawlcodec.ErrNotLoaded
+		}}
+		code := replay.Program(func(x *replay.Execution) replay.Ending {
+			if child {
+				if err := x.Launch(replay.Child{Name: "c", Instance: receiver}, large, nil); err != nil {
+					t.Error(err)
+				}
+			} else if err := x.Send(receiver, "event", large, nil); err != nil {
+				t.Error(err)
+			}
+			return replay.Ending{Result: large}
+		})
+		id := history.Identity{Instance: "i", Execution: 1}
+		x := replay.New(id, code, opts)
+		if _, err := x.Apply(&history.Started{Name: "o", Parent: &history.Parent{Instance: parent}}); err != nil {
+			t.Fatal(err)
+		}
+		objects := replay.TakeObjects(x)
+		if err := replay.New(id, code, opts).Replay(x.Take()); err != nil || len(objects) != 2 {
+			t.Fatalf("%d objects, replay: %v", len(objects), err)
+		}
+		if sent, end := fmt.Sprint(objects[0].Owners), fmt.Sprint(objects[1].Owners); sent != fmt.Sprint([]string{receiver, "i"}) || end != fmt.Sprint([]string{"i", parent}) {
+			t.Errorf("owners: %s and %s", sent, end)
+		}
+		return objects
+	}
+	for _, child := range []bool{false, true} {
+		first, again, other := run("a", "p", child), run("a", "p", child), run("b", "q", child)
+		for n, o := range first {
+			if o.Name != again[n].Name || !slices.Equal(o.Owners, again[n].Owners) {
+				t.Errorf("decided again: %s, then %s", o.Name, again[n].Name)
+			}
+			if o.Name == other[n].Name {
+				t.Errorf("%s is of %q and of %q", o.Name, o.Owners, other[n].Owners)
+			}
+		}
+	}
+}
+
+// TestErrorOfTheObjectStoreIsNotThatOfAKey: for a key, or the setting, another owner takes the partition. All have the same store.
+func TestErrorOfTheObjectStoreIsNotThatOfAKey(t *testing.T) {
+	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)})
+	for cause, want := range map[error]error{errors.New("no answer"): replay.ErrObject, pawlcodec.ErrNotLoaded: replay.ErrSealed} {
+		x := replay.New(history.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int) ([]byte, error) { return nil, cause }})
+		_, err := x.Apply(&history.Started{Name: "o", Payload: sealed})
+		if !errors.Is(err, want) || errors.Is(err, replay.ErrSealed) != (want == replay.ErrSealed) {
+			t.Errorf("%v: %v, want %v", cause, err, want)
+		}
+	}
+}

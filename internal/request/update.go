@@ -1,0 +1,99 @@
+package request
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Update requests the answer to an update. Reply: Answered, without an answer while the update is open or not known; then the answer is
+// published to ReplyTo when there is one.
+type Update struct {
+	Instance string
+	ReplyTo  string // empty: no answer is published
+	Name, ID string
+}
+
+func (*Update) operation() operation { return opUpdate }
+func (q *Update) fields(c *wire.Codec) {
+	c.String(&q.Instance)
+	c.String(&q.ReplyTo)
+	c.String(&q.Name)
+	c.String(&q.ID)
+}
+
+// Query requests an answer from the state of an instance. Reply: QueryAnswer.
+type Query struct {
+	Instance string
+	Name     string
+	Payload  history.Payload
+}
+
+func (*Query) operation() operation { return opQuery }
+func (q *Query) fields(c *wire.Codec) {
+	c.String(&q.Instance)
+	c.String(&q.Name)
+	q.Payload.WireFields(c)
+}
+
+// QueryAnswer is the reply to Query.
+type QueryAnswer struct {
+	Result    history.Payload
+	Failure   *history.Failure // that the handler returned; nil: none
+	Execution uint64
+	Events    uint64 // that the answer is based on
+}
+
+func (r *QueryAnswer) fields(c *wire.Codec) {
+	r.Result.WireFields(c)
+	wire.Optional(c, &r.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
+	c.Uint(&r.Execution)
+	c.Uint(&r.Events)
+}
+
+// AnswerOf is the answer to an update in the form of the other answers.
+func AnswerOf(a message.UpdateAnswer) Answer {
+	return Answer{Instance: a.Instance, Status: a.Status(), Result: a.Result, Failure: a.Failure}
+}
+
+// PublishUpdate sends the answer to an update to a reply subject, in JSON. The error need not be handled: the client repeats its request.
+func PublishUpdate(conn *queue.Conn, to string, a message.UpdateAnswer) error {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("answer to update %s of %s: %w", a.Update, a.Instance, err)
+	}
+	return conn.Answer(to, b)
+}
+
+// decodeAnswer reads an answer; that to an update is JSON.
+func decodeAnswer(b []byte) (a Answer, err error) {
+	if len(b) > 0 && b[0] == '{' {
+		var u message.UpdateAnswer
+		if err := json.Unmarshal(b, &u); err != nil {
+			return a, fmt.Errorf("%w: answer to an update: %w", queue.ErrMalformed, err)
+		}
+		return AnswerOf(u), nil
+	}
+	err = decode("answer", b, a.WireFields)
+	return a, err
+}
+
+// OpenUpdate is an update that an instance has not answered.
+type OpenUpdate struct {
+	Name, ID, By string
+	At, Deadline int64           // Unix milliseconds; Deadline 0: none
+	Input        history.Payload // empty if it is large
+}
+
+func (u *OpenUpdate) fields(c *wire.Codec) {
+	c.String(&u.Name)
+	c.String(&u.ID)
+	c.String(&u.By)
+	c.Int(&u.At)
+	c.Int(&u.Deadline)
+	u.Input.WireFields(c)
+}

@@ -1,0 +1,154 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
+	updated, instance, err := request.ParseListCursor(q.Cursor)
+	where, bad := filter.Parse(q.Where, time.Now())
+	if err = errors.Join(err, bad); err != nil {
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
+	}
+	query := listQuery(where)
+	query.Updated, query.Instance, query.Limit = updated, instance, q.Limit
+	page, err := qs.store.List(ctx, qs.st.Part, query)
+	if err != nil {
+		return nil, err
+	}
+	r := &request.InstancePage{Cursor: cursorBehind(page)}
+	for _, row := range page.Rows {
+		sum := summary(row.Instance, row.Record, "")
+		if row.Record == nil {
+			sum.Status, sum.Updated, sum.Stalled = string(row.Status), row.Updated, "unreadable: "+row.Problem
+		}
+		sum.StatusSince = row.Updated
+		r.Instances = append(r.Instances, sum)
+	}
+	return r, nil
+}
+
+func cursorBehind(page store.Page) string {
+	if !page.More {
+		return ""
+	}
+	return request.ListCursor(page.Updated, page.Instance)
+}
+
+// List reads instances of a partition, also of one that another process owns: see builtin.Instances. It takes at most half of the time
+// that a turn may take.
+func (s *Process) List(partition int, where filter.Where, cursor string, limit int) (rows []builtin.Listed, next string, err error) {
+	query := listQuery(where)
+	query.Limit = limit
+	if query.Updated, query.Instance, err = request.ParseListCursor(cursor); err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.TurnLimit/2)
+	defer cancel()
+	page, err := s.store.List(ctx, partition, query)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, row := range page.Rows {
+		rows = append(rows, builtin.Listed{Instance: row.Instance, Since: row.Updated, Problem: row.Record == nil})
+	}
+	return rows, cursorBehind(page), nil
+}
+
+// filterRow is what a filter compares of an instance.
+func filterRow(id string, rec *store.Record) *filter.Row {
+	r := &filter.Row{
+		ID: id, Status: string(rec.Status), Orchestration: rec.Name, Version: rec.Version, Code: rec.FailureCode(), Unanswered: rec.WaitsForAnswer(),
+		Started: rec.Created, Updated: rec.Updated, Ended: rec.Ended,
+	}
+	attributes, _ := history.ParseAttributes(rec.Attributes)
+	for _, a := range attributes {
+		if r.Attributes == nil {
+			r.Attributes = make(map[string]filter.Value, len(attributes))
+		}
+		n, ok := a.Number()
+		r.Attributes[a.Name] = filter.Value{Text: a.Value, Number: n, Numeric: ok}
+	}
+	if rec.Parent != nil {
+		r.Parent = rec.Parent.Instance
+	}
+	return r
+}
+
+// listQuery is how the store finds the instances that pass a filter. What its sets do not decide exactly is compared in the records.
+func listQuery(where filter.Where) store.ListQuery {
+	q := store.ListQuery{Span: func(s store.Status) (from, until int64) {
+		span := where.StatusSince(s.Ended())
+		return span.From, span.Until
+	}}
+	for _, s := range record.Statuses() {
+		if where.Has(string(s), s.Ended()) && (s == record.Failed || !ofFailures(where)) {
+			q.Statuses = append(q.Statuses, s)
+		}
+	}
+	q.IDs, _ = where.Exactly(filter.ID)
+	compared := false
+	for _, t := range where {
+		switch {
+		case t.Field == filter.Status, t.Field == filter.ID && t.Op == filter.Equal, t.Field == filter.ID && t.Op == filter.In:
+		case t.Field == filter.ID && t.Op == filter.Starts && len(t.Texts[0]) > len(q.Prefix):
+			q.Prefix = t.Texts[0]
+		case t.Field.Attribute() && ranged(&t, &q):
+			compared = true
+		case hasSets(&t) && len(t.Texts) <= store.MaxSets:
+			q.Values = append(q.Values, store.Values{Field: string(t.Field), Of: slices.Compact(slices.Sorted(slices.Values(t.Texts)))})
+		default:
+			compared = compared || t.Field != filter.ID
+		}
+	}
+	if ids := where.On(filter.ID); ids != nil {
+		q.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
+	}
+	if compared {
+		q.Keep = func(id string, rec *store.Record) bool { return where.Match(filterRow(id, rec)) }
+	}
+	return q
+}
+
+// ranged adds a comparison of an attribute to the query.
+func ranged(t *filter.Term, q *store.ListQuery) bool {
+	from, until, ok := t.Range()
+	if ok {
+		q.Ranges = append(q.Ranges, store.Range{Field: string(t.Field), From: from, Until: until})
+	}
+	return ok
+}
+
+// ofFailures reports whether only failed instances can pass: no other has a code.
+func ofFailures(where filter.Where) bool {
+	return slices.ContainsFunc(where, func(t filter.Term) bool {
+		return t.Field == filter.Code && (t.Op == filter.Equal || t.Op == filter.In) && !slices.Contains(t.Texts, "")
+	})
+}
+
+func isNumber(text string) bool {
+	_, ok := filter.Number(text)
+	return ok
+}
+
+// hasSets reports whether the store has a set for each value of a term.
+func hasSets(t *filter.Term) bool {
+	switch t.Field {
+	case filter.Orchestration, filter.Version, filter.Parent, filter.Code, filter.Unanswered:
+	default: // the set of a number is another
+		if !t.Field.Attribute() || slices.ContainsFunc(t.Texts, isNumber) {
+			return false
+		}
+	}
+	return (t.Op == filter.Equal || t.Op == filter.In) && !slices.ContainsFunc(t.Texts, func(v string) bool { return !record.Indexed(v) })
+}

@@ -1,0 +1,190 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/pool"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Queries, and descriptions of instances that are not in memory, run on replicas: see decision 65.
+//
+//	request ──▶ read the history ──▶ replay (5 s) ──▶ handler (50 ms) ──▶ reply, evict
+//	                                     └────────────────┴── over time: refused; the goroutine keeps its place until it returns
+
+const (
+	queryTime   = 50 * time.Millisecond
+	replayTime  = 5 * time.Second
+	maxReplicas = 8 // of a process
+
+	maxDescribed = 1000 // events that a description replays; a few milliseconds
+	describeTime = 500 * time.Millisecond
+)
+
+// replicas counts the replicas that exist.
+type replicas struct{ n atomic.Int32 }
+
+func (r *replicas) take() bool {
+	if r.n.Add(1) > maxReplicas {
+		r.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (r *replicas) release() { r.n.Add(-1) }
+
+func cannotAnswer(format string, args ...any) error {
+	return &request.Problem{Code: request.ProblemRefused, Message: fmt.Sprintf(format, args...)}
+}
+
+// query answers a query from a replica of the instance.
+func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, error) {
+	events, execution, err := qs.committed(ctx, q.Instance)
+	if err != nil {
+		return nil, err
+	}
+	if start, ok := events[0].(*history.Started); ok {
+		if _, here := qs.cfg.Programs.Recorded(start.Name, start.Version); !here {
+			id := history.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
+			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
+		}
+	}
+	return qs.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.loadObject)
+}
+
+// askReplica answers a query from a replica.
+func (s *Process) askReplica(name string, input history.Payload, id string, execution uint64, events []history.Event, load pawlcodec.Load) (*request.QueryAnswer, error) {
+	r := &request.QueryAnswer{Execution: execution, Events: uint64(len(events))}
+	var found bool
+	var has []string
+	err := s.onReplica("query "+name, id, execution, events, replayTime, load, func(x *replay.Execution) {
+		if r.Result, r.Failure, found = x.Query(name, input); !found {
+			has = x.Queries()
+		}
+	})
+	if err == nil && !found {
+		err = cannotAnswer("instance %s has no query %s; it has %q", id, name, has)
+	}
+	return r, err
+}
+
+// askPool has a member answer a query that has the code.
+func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error) {
+	type result struct {
+		body []byte
+		err  error
+	}
+	got := make(chan result, 1)
+	findMember(s.Process, q.Name, q.Version, false, func(f pool.Found, err error) {
+		if err != nil {
+			got <- result{err: err}
+			return
+		}
+		r := pool.Request{Query: q}
+		s.caller.Send(f.At, r.Encode(""), replayTime+memberGrace, func(b []byte, err error) { got <- result{b, err} })
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-got:
+		if r.err != nil {
+			return nil, cannotAnswer("query %s: %s", q.Query, missing(q.Name, q.Version, r.err))
+		}
+		a, err := pool.DecodeAnswer(r.body)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Query == nil:
+			return nil, cannotAnswer("%s", a.Missing)
+		default:
+			return &request.QueryAnswer{Execution: q.Identity.Execution, Events: a.Query.Events, Result: a.Query.Result, Failure: a.Query.Failure}, nil
+		}
+	}
+}
+
+// awaitedByReplica returns the names of the events that the code of an instance waits for which its owner does not have in memory; none
+// if the instance has more events than a description is worth, or its code cannot be replayed, or receives large payloads.
+func (s *Process) awaitedByReplica(id string, execution uint64, events []history.Event) []string {
+	if len(events) == 0 || len(events) > maxDescribed {
+		return nil
+	}
+	var names []string
+	err := s.onReplica("description", id, execution, events, describeTime, nil, func(x *replay.Execution) { names, _ = x.Awaited() })
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// onReplica replays an instance and has use run on the replica. If it returns an error, use may still be running: what it writes must not
+// be read then.
+func (s *Process) onReplica(what, id string, execution uint64, events []history.Event, within time.Duration, load pawlcodec.Load, use func(*replay.Execution)) error {
+	start, ok := events[0].(*history.Started)
+	if !ok {
+		return fmt.Errorf("instance %s: the history does not begin with a start: %w", id, history.ErrCorrupt)
+	}
+	b, ok := s.cfg.Programs.Recorded(start.Name, start.Version)
+	if !ok {
+		return cannotAnswer("the orchestrator that owns instance %s does not have orchestration %s", id, start.Name)
+	}
+	if !s.replicas.take() {
+		return cannotAnswer("%s: %d queries are running in this orchestrator; repeat it later", what, maxReplicas)
+	}
+	exec := replay.New(history.Identity{Instance: id, Origin: start.Origin, Execution: execution}, b.Program, replay.Options{Limits: s.cfg.Limits, Codec: s.cfg.Codec, Load: load})
+	replayed, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer s.replicas.release()
+		err := exec.Replay(events)
+		if replayed <- err; err != nil {
+			return
+		}
+		defer func() { _ = exec.Evict() }()
+		use(exec)
+		close(done)
+	}()
+	slow := time.NewTimer(within)
+	defer slow.Stop()
+	select {
+	case err := <-replayed:
+		if err != nil {
+			return cannotAnswer("%s: the history of instance %s cannot be replayed: %v", what, id, err)
+		}
+	case <-slow.C:
+		exec.GiveUp()
+		return cannotAnswer("%s: the replay of instance %s takes longer than %s", what, id, within)
+	}
+	slow.Reset(queryTime)
+	select {
+	case <-done:
+		return nil
+	case <-slow.C:
+		exec.GiveUp()
+		return cannotAnswer("%s of instance %s was not answered within %s", what, id, queryTime)
+	}
+}
+
+// committed reads the history of the latest execution that has one.
+func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, uint64, error) {
+	rec, err := qs.store.Record(ctx, qs.st.Part, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if rec == nil {
+		return nil, 0, qs.pending(ctx, id, cannotAnswer("instance %s has not begun", id))
+	}
+	for execution := rec.Execution; execution > 0 && execution+1 >= rec.Execution; execution-- {
+		events, err := qs.store.History(ctx, qs.st.Part, id, execution)
+		if err != nil || len(events) > 0 {
+			return events, execution, err
+		}
+	}
+	return nil, 0, core.NotFound(id)
+}

@@ -1,0 +1,163 @@
+package shard
+
+import (
+	"context"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/tracing"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	spanBatches    = 1024             // turns whose spans wait for the tracer
+	lostSpans      = 30 * time.Second // before a takeover: an exporter of the last owner may not have sent the spans since then
+	respanInstance = 2_000            // instances of a partition whose spans are emitted again
+)
+
+// spans emits the spans of committed turns. A nil *spans is no tracer: it emits nothing, and costs nothing. See decision 71.
+type spans struct {
+	tracer  tracing.Tracer
+	batches chan spanBatch
+	dropped prometheus.Counter
+}
+
+// spanBatch has what a turn has committed. All of it is immutable.
+type spanBatch struct {
+	in        *tracing.Instance
+	events    []history.Event
+	requested *history.CancelRequested
+	settled   map[uint64]history.Event
+}
+
+func newSpans(tracer tracing.Tracer, met *Metrics) *spans {
+	if tracer == nil {
+		return nil
+	}
+	return &spans{tracer: tracer, batches: make(chan spanBatch, spanBatches), dropped: met.spansDropped}
+}
+
+// run hands spans to the tracer until ctx ends, and then those that are waiting.
+func (s *spans) run(ctx context.Context) {
+	for {
+		select {
+		case b := <-s.batches:
+			b.emit(s.tracer)
+			continue
+		case <-ctx.Done():
+		}
+		for {
+			select {
+			case b := <-s.batches:
+				b.emit(s.tracer)
+			default:
+				return
+			}
+		}
+	}
+}
+
+func (b spanBatch) emit(to tracing.Tracer) {
+	b.in.Events(b.events, b.requested, func(id uint64) history.Event { return b.settled[id] }, to.Emit)
+}
+
+// committed has the spans of a turn emitted that is in the store. It does not block.
+func (s *spans) committed(id string, t *core.Decided) {
+	if s == nil || t.Fold == nil || len(t.Events) == 0 {
+		return
+	}
+	in, ok := tracing.Of(id, t.Fold.Started)
+	if !ok {
+		return
+	}
+	select {
+	case s.batches <- spanBatch{in: in, events: t.Events, requested: t.Fold.Cancel, settled: t.Settled}:
+	default:
+		s.dropped.Inc()
+	}
+}
+
+// received adds to a start what its spans begin with.
+func (s *spans) received(in *queue.Input) {
+	if s != nil && in.Kind == queue.KindStart && in.Problem == nil {
+		in.Headers = in.Headers.Traced(in.Instance, in.Pos, s.tracer.Sample)
+	}
+}
+
+// again emits the spans of what has begun or ended shortly before an unclean takeover again: the last owner may have died with them.
+// It is best effort: an instance that cannot be read is passed.
+func (s *shell) emitAgain(ctx context.Context) {
+	since := time.Now().Add(-lostSpans - s.cfg.OwnerTTL).UnixMilli()
+	q := store.ListQuery{Statuses: record.Statuses(), Limit: respanInstance / 4, Span: func(record.Status) (from, until int64) { return since, 1 << 53 }}
+	for n := 0; n < respanInstance; {
+		page, err := s.store.List(ctx, s.st.Part, q)
+		if err != nil {
+			logFailure(s.log, "spans of last owner not emitted", err)
+			return
+		}
+		for _, row := range page.Rows {
+			if row.Record != nil {
+				s.emitInstance(ctx, row.Instance, row.Record, since)
+			}
+		}
+		if n += len(page.Rows); !page.More {
+			return
+		}
+		q.Updated, q.Instance = page.Updated, page.Instance
+	}
+}
+
+func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record, since int64) {
+	first, err := s.store.RawHistory(ctx, s.st.Part, id, rec.Execution, 0, 1)
+	if err != nil || len(first) == 0 {
+		return
+	}
+	start, err := history.Decode(1, first[0])
+	started, _ := start.(*history.Started)
+	in, sampled := tracing.Of(id, started)
+	if err != nil || !sampled {
+		return
+	}
+	all := []history.Event{started}
+	for rest := true; rest; {
+		raw, err := s.store.RawHistory(ctx, s.st.Part, id, rec.Execution, uint64(len(all)), spanBatches)
+		if err != nil {
+			return
+		}
+		for _, b := range raw {
+			e, err := history.Decode(uint64(len(all))+1, b)
+			if err != nil {
+				return
+			}
+			all = append(all, e)
+		}
+		rest = len(raw) == spanBatches
+	}
+	in.Recent(all, since, s.spans.tracer.Emit)
+}
+
+// traceLogger adds the trace of an instance to its log lines.
+func traceLogger(log *slog.Logger, g *core.Given) *slog.Logger {
+	var first history.Event
+	if len(g.Events) > 0 {
+		first = g.Events[0]
+	} else if len(g.Inputs) > 0 {
+		first = g.Inputs[0].Ev
+	}
+	s, ok := first.(*history.Started)
+	if !ok || s.Headers == "" {
+		return log
+	}
+	from, ok := history.ParseTraceparent(s.Headers.Get(history.HeaderTraceparent))
+	if !ok {
+		return log
+	}
+	return log.With("trace_id", hex.EncodeToString(from.Trace[:]))
+}

@@ -1,0 +1,23 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestNoTracerCostsNoAllocation(t *testing.T) {
+	var none *spans
+	start := history.Started{Name: "o"}
+	turn := &core.Decided{Made: core.Made{Fold: &history.State{Started: &start}, Events: []history.Event{&start}}}
+	in := &queue.Input{Kind: queue.KindStart}
+	if n := testing.AllocsPerRun(100, func() { none.committed("i", turn); none.received(in) }); n != 0 || in.Headers != "" {
+		t.Errorf("%v allocations, headers %q", n, in.Headers)
+	}
+	some := &spans{batches: make(chan spanBatch, 1)}
+	if n := testing.AllocsPerRun(100, func() { some.committed("i", turn) }); n != 0 || len(some.batches) != 0 {
+		t.Errorf("an instance that is not sampled costs %v allocations, %d batches", n, len(some.batches))
+	}
+}

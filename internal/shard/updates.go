@@ -1,0 +1,106 @@
+package shard
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// answerUpdate sends the answer to an update. What is lost the client requests again.
+func (s *shell) answerUpdate(to string, a message.UpdateAnswer) {
+	if err := request.PublishUpdate(s.conn, to, a); err != nil {
+		s.log.Debug("answer not sent", "instance", a.Instance, "update", a.Update, "error", err)
+	}
+}
+
+// repeatAnswer answers a repeat of an update, if it is answered.
+func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
+	s.waits.Go(func() {
+		ctx, stop := context.WithTimeout(s.life, loadTimeout)
+		defer stop()
+		a, err := s.readAnswer(ctx, id, q.Name, q.UpdateID)
+		switch {
+		case err != nil:
+			s.log.Debug("answer to an update not read, the client requests it again", "instance", id, "update", q.Name, "error", err)
+		case a != nil:
+			s.answerUpdate(q.Reply, *a)
+		}
+	})
+}
+
+// readAnswer reads the answer to an update: from the ledger, or from the end of the instance. It returns nil if there is none yet.
+func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*message.UpdateAnswer, error) {
+	answer, open, err := s.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID))
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil {
+		rec, err := s.store.Record(ctx, s.st.Part, id)
+		left := rec != nil && rec.Replaced && open.Before(rec.Origin) // by the instance that had the id before
+		if err != nil || rec == nil || !rec.Status.Ended() && !left {
+			return nil, err
+		}
+		// The end may have come between the two reads, with the answer.
+		if answer, _, err = s.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID)); err != nil {
+			return nil, err
+		}
+		if answer == nil {
+			answer = &history.UpdateAnswer{Failure: replay.EndedUpdate(name, updateID)}
+		}
+	}
+	a := core.UpdateAnswer(id, name, updateID, *answer)
+	return &a, nil
+}
+
+// updateAnswer answers with the answer to an update, or registers the reply subject for it.
+func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request.Reply, error) {
+	if q.ReplyTo != "" {
+		qs.post(core.Message{Kind: core.UpdateAwaited, ID: core.UpdateWait(q.Instance, history.UpdateKey(q.Name, q.ID)), Body: q.ReplyTo})
+	}
+	a, err := qs.readAnswer(ctx, q.Instance, q.Name, q.ID)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
+		if err == nil && rec == nil {
+			err = qs.pending(ctx, q.Instance, nil)
+		}
+		return new(request.Answered), err
+	}
+	ans := request.AnswerOf(*a)
+	return &request.Answered{Answer: &ans}, nil
+}
+
+const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a description
+
+// openUpdates lists the updates that an instance has not answered: those of its history, and then those at the head of its inbox.
+func openUpdates(l store.Loaded, state *history.State) []request.OpenUpdate {
+	if l.Record.Status.Ended() {
+		return nil
+	}
+	all := state.OpenUpdates()
+	for _, b := range l.Unread {
+		if el, err := history.ParseElement(b); err == nil {
+			if ev, err := el.Event(); err == nil {
+				if u, ok := ev.(*history.UpdateReceived); ok {
+					all = append(all, u)
+				}
+			}
+		}
+	}
+	var out []request.OpenUpdate
+	for _, u := range all[:min(len(all), maxOutstanding)] {
+		o := request.OpenUpdate{Name: u.Name, ID: u.UpdateID, By: u.By, At: u.At, Deadline: u.Deadline}
+		if len(u.Payload.Data) <= maxUpdateInput {
+			o.Input = u.Payload
+		}
+		out = append(out, o)
+	}
+	return out
+}

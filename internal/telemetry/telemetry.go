@@ -1,0 +1,79 @@
+// Package telemetry exports the traces of the stock binaries, as the OTEL_* environment variables say. A program of a user chooses its
+// own provider and uses package pawlotel.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/pawlrun/pawl/internal/build"
+	"github.com/pawlrun/pawl/pawlotel"
+)
+
+// Provider is a tracer provider with its end.
+type Provider struct {
+	trace.TracerProvider
+	shutdown func(context.Context) error // nil: nothing is exported
+}
+
+// Open returns the provider of a program. It records nothing unless OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. Exporters retry in the background, so a collector that is not there is no error.
+func Open(ctx context.Context, service string, log *slog.Logger) (*Provider, error) {
+	if !enabled() {
+		return &Provider{TracerProvider: noop.NewTracerProvider()}, nil
+	}
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER: %w", err)
+	}
+	if autoexport.IsNoneSpanExporter(exporter) {
+		return &Provider{TracerProvider: noop.NewTracerProvider()}, nil
+	}
+	own, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", build.Read().Version)),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv()) // the environment wins
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))
+	tp := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(pawlotel.IDGenerator{}), sdktrace.WithResource(own))
+	return &Provider{TracerProvider: tp, shutdown: tp.Shutdown}, nil
+}
+
+func enabled() bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	for _, name := range []string{"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Enabled reports whether anything is exported.
+func (p *Provider) Enabled() bool { return p.shutdown != nil }
+
+const shutdownTimeout = 5 * time.Second // for a collector that does not answer
+
+// Close exports what is left.
+func (p *Provider) Close() {
+	if p.shutdown == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer stop()
+	_ = p.shutdown(ctx) // reported to the error handler, too
+}

@@ -1,0 +1,184 @@
+package pawlcodec
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// typeFailure is the type of the payload that has what is secret of a failure.
+const typeFailure = "pawl/failure"
+
+// hidden is the message of a failure that is sealed.
+const hidden = "encrypted"
+
+// SealFailure returns the failure with its message, stack and data sealed; its codes stay readable. A Codec that does not encrypt returns it
+// unchanged, as every one returns nil.
+func (c *Codec) SealFailure(place []byte, f *history.Failure) *history.Failure {
+	if c == nil || c.keys == nil || f == nil || f.Data.Type == history.TypeSealed {
+		return f
+	}
+	inner := history.Failure{Message: f.Message, Stack: f.Stack, Data: f.Data}
+	sealed := *f
+	sealed.Message, sealed.Stack = hidden, ""
+	sealed.Data = c.Seal(place, history.Payload{Type: typeFailure, Data: wire.Encode(inner.WireFields)})
+	return &sealed
+}
+
+// OpenFailure returns the failure as it was before SealFailure. Errors are those of Open; then the failure is returned unchanged.
+func (c *Codec) OpenFailure(f *history.Failure) (*history.Failure, error) {
+	if f == nil || f.Data.Type != history.TypeSealed {
+		return f, nil
+	}
+	p, err := c.Open(f.Data)
+	if err != nil {
+		return f, err
+	}
+	opened := *f
+	if opened.Data = p; p.Type != typeFailure {
+		return &opened, nil
+	}
+	var inner history.Failure
+	if err := wire.Decode(p.Data, inner.WireFields); err != nil {
+		return f, ErrDamaged
+	}
+	opened.Message, opened.Stack, opened.Data = inner.Message, inner.Stack, inner.Data
+	return &opened, nil
+}
+
+// SealEvent seals the payloads and the failure of a decision, and returns the objects that must be in the store before the decision is
+// recorded. The owners of these are the instances to which the decision sends them, and those given, which have it in their histories.
+// The payload of a broadcast is never an object: it would have thousands of owners.
+func (c *Codec) SealEvent(place []byte, e history.Event, owners ...string) (objects []Object) {
+	if c == nil {
+		return nil
+	}
+	visit(e, func(p *history.Payload) {
+		if e.Kind() == history.KindBroadcast {
+			*p = c.Seal(place, *p)
+			return
+		}
+		sealed, o := c.sealStored(ByOrchestrator, place, append(receivers(e), owners...), *p)
+		if *p = sealed; o != nil {
+			objects = append(objects, *o)
+		}
+	}, func(f *history.Failure) { *f = *c.SealFailure(place, f) })
+	return objects
+}
+
+// receivers returns the instances to which a decision sends its payloads.
+func receivers(e history.Event) []string {
+	switch e := e.(type) {
+	case *history.ChildScheduled:
+		return []string{e.Instance}
+	case *history.EventSent:
+		return []string{e.Instance}
+	default:
+		return nil
+	}
+}
+
+// OpenEvent opens the payloads of an event with a function, such as Open, and its failure. It returns the first error, and leaves unchanged
+// what it cannot open.
+func (c *Codec) OpenEvent(open func(history.Payload) (history.Payload, error), e history.Event) (err error) {
+	note := func(failed error) {
+		if err == nil {
+			err = failed
+		}
+	}
+	visit(e, func(p *history.Payload) {
+		opened, failed := open(*p)
+		*p = opened
+		note(failed)
+	}, func(f *history.Failure) {
+		opened, failed := c.OpenFailure(f)
+		*f = *opened
+		note(failed)
+	})
+	return err
+}
+
+// References returns the names of the objects to which an event refers.
+func References(e history.Event) (names []string) {
+	visit(e, func(p *history.Payload) {
+		if name := Name(*p); name != "" {
+			names = append(names, name)
+		}
+	}, func(*history.Failure) {})
+	return names
+}
+
+// ErrNotPortable is a history that has payloads in the object store of a fleet, or needs one.
+var ErrNotPortable = errors.New("pawlcodec: it has a payload that needs an object store")
+
+// CheckPortable returns ErrNotPortable if an event has a reference, which only its own fleet can resolve and only as long as it has the
+// instance, or a payload that no history has without a store.
+func CheckPortable(e history.Event) (err error) {
+	visit(e, func(p *history.Payload) {
+		switch r, stored := referenceOf(*p); {
+		case stored:
+			err = fmt.Errorf("%w: event %d refers to object %s", ErrNotPortable, e.Meta().ID, r.name)
+		case p.Type == history.TypeSealed && len(p.Data) > maxOpened+maxSealing, p.Type != history.TypeSealed && len(p.Data) > MaxInline:
+			err = fmt.Errorf("%w: event %d has %d bytes, at most %d are allowed", ErrNotPortable, e.Meta().ID, len(p.Data), MaxInline)
+		}
+	}, func(*history.Failure) {})
+	return err
+}
+
+// visit calls the functions for the payloads and the failure of an event. A failure behind a pointer is copied before.
+func visit(e history.Event, payload func(*history.Payload), failure func(*history.Failure)) {
+	pointer := func(f **history.Failure) {
+		if *f != nil {
+			c := **f
+			failure(&c)
+			*f = &c
+		}
+	}
+	switch e := e.(type) {
+	case *history.Started:
+		payload(&e.Payload)
+		payload(&e.CustomStatus)
+	case *history.EventReceived:
+		payload(&e.Payload)
+	case *history.ActivityScheduled:
+		payload(&e.Payload)
+	case *history.ActivityCompleted:
+		payload(&e.Result)
+	case *history.ActivityFailed:
+		failure(&e.Failure)
+	case *history.ChildScheduled:
+		payload(&e.Payload)
+	case *history.ChildCompleted:
+		payload(&e.Result)
+	case *history.ChildFailed:
+		failure(&e.Failure)
+	case *history.EventSent:
+		payload(&e.Payload)
+		if e.Start != nil {
+			s := *e.Start
+			payload(&s.Payload)
+			e.Start = &s
+		}
+	case *history.Broadcast:
+		payload(&e.Payload)
+	case *history.SideEffectRecorded:
+		payload(&e.Result)
+		pointer(&e.Failure)
+	case *history.UpdateReceived:
+		payload(&e.Payload)
+	case *history.UpdateAnswered:
+		payload(&e.Result)
+		pointer(&e.Failure)
+	case *history.Completed:
+		payload(&e.Result)
+	case *history.Failed:
+		failure(&e.Failure)
+	case *history.Cancelled:
+		failure(&e.Failure)
+	case *history.ContinuedAsNew:
+		payload(&e.Payload)
+	default: // the others have none
+	}
+}

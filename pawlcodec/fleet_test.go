@@ -1,0 +1,265 @@
+package pawlcodec_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// canary is in all payloads, and in no name.
+const canary = "canary-5f1c0a"
+
+var (
+	everything = pawl.NewOrchestration[string, string]("everything")
+	broken     = pawl.NewOrchestration[string, string]("broken")
+	echo       = pawl.NewActivity[string, string]("echo")
+	decline    = pawl.NewActivity[string, string]("decline")
+	step       = pawl.NewEvent[string]("step")
+	change     = pawl.NewUpdate[string, string]("change")
+	refuse     = pawl.NewUpdate[string, string]("refuse")
+	peek       = pawl.NewQuery[string, string]("peek")
+	progress   = pawl.NewStatus[string]()
+	declined   = pawl.NewError("declined")
+)
+
+// runEverything has a payload in every place that an orchestration has; the first execution continues as new.
+func runEverything(ctx *pawl.Context, in string) (string, error) {
+	if err := errors.Join(
+		change.Handle(ctx, func(_ *pawl.Context, v string) (string, error) { return v, nil }),
+		refuse.Handle(ctx, func(_ *pawl.Context, v string) (string, error) { return "", errors.New(v) }),
+		peek.Handle(ctx, func(v string) (string, error) { return v, nil }),
+		progress.Set(ctx, in),
+	); err != nil {
+		return "", err
+	}
+	if _, err := pawl.SideEffect(ctx, func() (string, error) { return canary, nil }); err != nil {
+		return "", err
+	}
+	if _, err := echo.Call(ctx, in); err != nil {
+		return "", err
+	}
+	if _, err := decline.Call(ctx, in); !errors.Is(err, declined) || !strings.Contains(err.Error(), canary) {
+		return "", err
+	}
+	if _, err := broken.Call(ctx, in); err == nil || !strings.Contains(err.Error(), canary) {
+		return "", err
+	}
+	got, err := step.Receive(ctx)
+	if err != nil || strings.HasSuffix(in, "again") {
+		return got, err
+	}
+	return everything.ContinueAsNew(ctx, in+" again")
+}
+
+func runBroken(ctx *pawl.Context, in string) (string, error) {
+	_, err := pawl.SideEffect(ctx, func() (string, error) { return "", errors.New(in) })
+	return "", err
+}
+
+// servers are those of a test, with the logs of all that run on them.
+type servers struct {
+	t    *testing.T
+	dir  string
+	nats *nats.Conn
+	rdb  redis.UniversalClient
+	stop func()
+	log  *slog.Logger
+	logs *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T) *servers {
+	t.Helper()
+	s := &servers{t: t, dir: t.TempDir(), logs: &lockedBuffer{}}
+	s.log = slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: s.dir, Redis: embedded.RedisServer})
+	if errors.Is(err, embedded.ErrNoRedisServer) {
+		t.Skip(err)
+	}
+	s.must(err)
+	s.nats, err = queue.Dial(stack.NATSURL())
+	s.must(err)
+	o, err := redis.ParseURL(stack.RedisURL())
+	s.must(err)
+	s.rdb = redis.NewClient(o)
+	s.stop = sync.OnceFunc(func() {
+		s.nats.Close()
+		_ = s.rdb.Close()
+		if err := stack.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *servers) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run runs both fleets, and returns what stops them.
+func (s *servers) run(c *pawlcodec.Codec) (stop func()) {
+	s.t.Helper()
+	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.rdb, Partitions: 4, Codec: c, Logger: s.log},
+		everything.Do(runEverything), broken.Do(runBroken), echoes.Do(runEchoes),
+		sub.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }))
+	s.must(err)
+	w, err := worker.New(worker.Config{NATS: s.nats, Redis: s.rdb, Codec: c, Logger: s.log},
+		echo.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
+		decline.Do(func(_ context.Context, in string) (string, error) { return "", fmt.Errorf("%w: %s", declined, in) }))
+	s.must(err)
+	s.must(o.Start(s.t.Context()))
+	s.must(w.Start(s.t.Context()))
+	return func() {
+		s.must(errors.Join(w.Stop(context.Background()), o.Stop(context.Background())))
+	}
+}
+
+func (s *servers) client(c *pawlcodec.Codec) *client.Client {
+	s.t.Helper()
+	cl, err := client.New(s.t.Context(), s.nats, client.Options{Codec: c, Logger: s.log})
+	s.must(err)
+	s.t.Cleanup(cl.Close)
+	return cl
+}
+
+// files returns the names of the files of both servers that have a text.
+func (s *servers) files(text string) (found []string) {
+	s.t.Helper()
+	s.must(filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	return found
+}
+
+// TestNothingOfAPayloadIsReadableAtRest looks into every file of both servers, and into the logs.
+func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(key(t, "k1"))}) // without compression, which hides the canary, too
+	stop := s.run(c)
+	cl, ctx := s.client(c), t.Context()
+	run, err := client.Start(ctx, cl, everything, "readable-id", canary)
+	s.must(err)
+	if got, err := client.Update(ctx, cl, change, "readable-id", canary); err != nil || got != canary {
+		t.Errorf("update: %q, %v", got, err)
+	}
+	if _, err := client.Update(ctx, cl, refuse, "readable-id", canary); err == nil || !strings.Contains(err.Error(), canary) {
+		t.Errorf("rejected update: %v", err)
+	}
+	if got, err := client.Query(ctx, cl, peek, "readable-id", canary); err != nil || got.Value != canary {
+		t.Errorf("query: %q, %v", got.Value, err)
+	}
+	s.must(client.Send(ctx, cl, step, "readable-id", canary))
+	s.must(client.Send(ctx, cl, step, "readable-id", canary))
+	if got, err := run.Result(ctx); err != nil || got != canary {
+		t.Errorf("result: %q, %v", got, err)
+	}
+	if got, err := client.CustomStatus(ctx, cl, progress, "readable-id"); err != nil || got.Value != canary+" again" {
+		t.Errorf("status: %q, %v", got.Value, err)
+	}
+	if d, err := cl.Describe(ctx, "readable-id"); err != nil || !strings.Contains(string(d.Result.Data), canary) {
+		t.Errorf("described: %s, %v", d.Result.Data, err)
+	}
+	if _, err := client.Attach(s.client(nil), everything, "readable-id").Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) || !strings.Contains(err.Error(), "readable-id") {
+		t.Errorf("result without the key: %v", err)
+	}
+	stop()
+	s.stop()
+	if found := s.files("readable-id"); len(found) < 2 {
+		t.Errorf("the id is in %q only: the test does not see what is written", found)
+	}
+	if found := s.files("canary"); len(found) > 0 {
+		t.Errorf("the canary is in %q", found)
+	}
+	if log := s.logs.String(); strings.Contains(log, canary) || !strings.Contains(log, "orchestrator started") {
+		t.Errorf("the canary is in the logs, or nothing is:\n%s", log)
+	}
+}
+
+// TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere also rotates: the fleet continues with another key, and then gets the old one.
+func TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	old, current := key(t, "k1"), key(t, "k2")
+	before := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(old)})
+	after := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(current, old), Compress: true})
+	ctx := t.Context()
+	stop := s.run(before)
+	cl := s.client(before)
+	run, err := client.Start(ctx, cl, everything, "order-1", canary)
+	s.must(err)
+	poll.Until(t, time.Minute, "it waits for an event", func() bool {
+		d, err := cl.Describe(ctx, "order-1")
+		return err == nil && len(d.AwaitedEvents) == 1
+	})
+	stop()
+
+	stop = s.run(codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(current)}))
+	s.must(client.Send(ctx, cl, step, "order-1", canary))
+	poll.Until(t, time.Minute, "it is stalled", func() bool {
+		d, err := cl.Describe(ctx, "order-1")
+		return err == nil && strings.Contains(d.Stalled, `"k1"`) && strings.Contains(d.Stalled, "order-1")
+	})
+	stop()
+
+	stop = s.run(after)
+	defer stop()
+	s.must(client.Send(ctx, s.client(after), step, "order-1", canary))
+	if got, err := client.Attach(s.client(after), everything, "order-1").Result(ctx); err != nil || got != canary {
+		t.Errorf("result: %q, %v", got, err)
+	}
+	if _, err := run.Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) { // of a client that has the old key only
+		t.Errorf("result without the new key: %v", err)
+	}
+}

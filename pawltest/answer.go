@@ -1,0 +1,151 @@
+package pawltest
+
+import (
+	"strconv"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// answers are what instances have answered: to updates, as their commits have it, and to operators.
+type answers struct {
+	ledger map[string]history.UpdateAnswer
+	sent   int // updates without an id
+}
+
+func answerKey(instance, update string) string { return instance + "\n" + update }
+
+// note keeps the answers of a commit.
+func (a *answers) note(id string, all []record.Answer) error {
+	for _, u := range all {
+		if len(u.Answer) == 0 {
+			continue
+		}
+		answer, err := history.DecodeUpdateAnswer(u.Answer)
+		if err != nil {
+			return err
+		}
+		if a.ledger == nil {
+			a.ledger = make(map[string]history.UpdateAnswer)
+		}
+		a.ledger[answerKey(id, u.Update)] = answer
+	}
+	return nil
+}
+
+// operated fails the test if a request of an operator was refused.
+func (e *world) operated(a *core.ClientAnswer) {
+	if p := a.Answer.Problem; p != nil && len(a.To) > 0 {
+		e.failf(a.Answer.Instance, "refused: %s", p.Message)
+	}
+}
+
+// Answer is what an instance answers to an update.
+type Answer[Out any] struct {
+	m            Moment
+	instance     string
+	name, update string
+	decode       func(history.Payload) (Out, error)
+}
+
+// Update sends an update at the moment. Nothing waits for the answer; Get returns it afterwards. A value that does not encode fails the
+// test.
+func Update[In, Out any](m Moment, u pawl.Update[In, Out], in In) *Answer[Out] {
+	m.e.tb.Helper()
+	p, err := author.Input(u).Encode(in)
+	if err != nil {
+		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
+	}
+	a := answerTo(&m, u)
+	m.input(&message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"})
+	return a
+}
+
+// UpdateWithStart is Update of an instance that the same message starts, if it is not there: the one that To names.
+func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
+	m Moment, o pawl.Orchestration[In, Out], in In, u pawl.Update[UpdateIn, UpdateOut], update UpdateIn,
+) *Answer[UpdateOut] {
+	m.e.tb.Helper()
+	p, err := author.Input(o).Encode(in)
+	if err != nil {
+		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
+	}
+	q, err := author.Input(u).Encode(update)
+	if err != nil {
+		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
+	}
+	a := answerTo(&m, u)
+	m.input(&message.OutInput{
+		Kind: message.KindStart, Name: o.Name(), Payload: p, By: "test", Event: &message.OutEvent{Name: u.Name(), Payload: q, Update: true},
+	})
+	return a
+}
+
+func answerTo[In, Out any](m *Moment, u pawl.Update[In, Out]) *Answer[Out] {
+	if m.id == "" {
+		m.e.answers.sent++
+		m.id = "update-" + strconv.Itoa(m.e.answers.sent)
+	}
+	return &Answer[Out]{m: *m, instance: m.target(), name: u.Name(), update: m.id, decode: author.Result(u).Decode}
+}
+
+// Get returns the answer: the result, or the *pawl.Failure of a rejection, with its sentinels; pawl.ErrUpdateEnded if the instance has
+// ended without one. It fails the test if there is no answer yet.
+func (a *Answer[Out]) Get() (Out, error) {
+	e := a.m.e
+	e.tb.Helper()
+	var zero Out
+	got, ok := e.answers.ledger[answerKey(a.instance, history.UpdateKey(a.name, a.update))]
+	if !ok && e.ended(a.instance) {
+		got, ok = history.UpdateAnswer{Failure: replay.EndedUpdate(a.name, a.update)}, true
+	}
+	switch {
+	case !ok:
+		e.failf(a.instance, "instance %s has not answered update %s %s", a.instance, a.name, a.update)
+		return zero, nil
+	case got.Failure != nil:
+		return zero, &pawl.Failure{Failure: *got.Failure}
+	default:
+		return a.decode(got.Result)
+	}
+}
+
+// Query asks a query of an execution, as it is after its last turn. It is answered by a replay, as in production. The error is that of the
+// handler; an orchestration without the query fails the test.
+func Query[In, Out any](of Recorded, q pawl.Query[In, Out], in In) (out Out, err error) {
+	r := of.recorded()
+	r.e.tb.Helper()
+	p, err := author.Input(q).Encode(in)
+	if err != nil {
+		r.e.tb.Fatalf("query %s: %v", q.Name(), err)
+	}
+	var answer history.Payload
+	var failure *history.Failure
+	found, exec := false, r.x.fresh()
+	if blocked := r.e.guard.run(func() {
+		if err = exec.Replay(r.x.events); err == nil {
+			answer, failure, found = exec.Query(q.Name(), p)
+		}
+	}); blocked != nil {
+		exec.GiveUp()
+		r.in.failf("query %s: %v", q.Name(), blocked)
+	}
+	has := exec.Queries()
+	if evicted := exec.Evict(); err == nil {
+		err = evicted
+	}
+	switch {
+	case err != nil:
+		r.in.failf("query %s: %v", q.Name(), err)
+	case !found:
+		r.in.failf("instance %s has no query %s, only %q", r.in.id, q.Name(), has)
+	case failure != nil:
+		return out, &pawl.Failure{Failure: *failure}
+	}
+	return author.Result(q).Decode(answer)
+}

@@ -1,0 +1,27 @@
+package pawltest_test
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/pawltest"
+)
+
+// One instance of sixty turns, brought back from its history after each of them.
+func BenchmarkThirtyDaysOfReminders(b *testing.B) {
+	for b.Loop() {
+		env := reminders(b)
+		if got, err := pawltest.Run(env, remind, 30); got != "nobody" || err != nil {
+			b.Fatal(got, err)
+		}
+	}
+}
+
+func BenchmarkThirtyDaysOfRemindersWithoutCrashes(b *testing.B) {
+	for b.Loop() {
+		env := reminders(b)
+		env.CrashAfter()
+		if got, err := pawltest.Run(env, remind, 30); got != "nobody" || err != nil {
+			b.Fatal(got, err)
+		}
+	}
+}

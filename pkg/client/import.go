@@ -1,0 +1,113 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// ErrNoImport is returned if an export cannot be imported: it is none, it breaks a rule of histories, or it exceeds a bound.
+var ErrNoImport = history.ErrNoImport
+
+// Import makes an instance with an id that is unused from an export (pawl export), of this namespace or another one: its latest
+// execution, with its history and attributes. The imported instance has ended. One that had not ended when it was exported is cancelled;
+// Continue, or a later Retry, continues it like a rewind: what was outstanding is scheduled anew, with new effect ids and the same
+// idempotency keys, and children that were outstanding are started anew. Sealed payloads stay as they are: they need their keys. What is not in the
+// history is not imported: unread inputs, the custom status, answers to updates, and the parent.
+//
+// The caller needs the permissions of the role operator. The history may have 4 MiB and 10,000 events, and 512 KiB when it is compressed.
+// None of its payloads may be in an object store, or larger than 512 KiB.
+// If its owner is of an older build that does not read it, Import waits for one that does. Errors: ErrNoImport, then the id is in use if the
+// owner refused it; ErrIDTaken if the id is in use; those of WaitStarted and Describe.
+func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...ImportOption) (Operated, error) {
+	m, running, err := readImport(export)
+	if err != nil {
+		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)
+	}
+	p, err := m.Payload()
+	if err == nil && len(p.Data) > queue.MaxPayload {
+		err = fmt.Errorf("%w: %d bytes when it is compressed, at most %d are allowed", ErrNoImport, len(p.Data), queue.MaxPayload)
+	}
+	if err != nil {
+		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)
+	}
+	in := queue.OutInput{Instance: id, Kind: queue.KindStart, Name: message.ImportName, Payload: p, Reuse: history.ReuseReject}
+	seq, err := publish(ctx, c, &in, opts)
+	if err != nil {
+		return Operated{}, err
+	}
+	r := &RawInstance{c: c, id: id, seq: seq, msgID: in.ID, contested: true}
+	if err := r.WaitStarted(ctx); err != nil {
+		return Operated{}, err
+	}
+	d, err := c.Describe(ctx, id)
+	if err == nil && d.Orchestration == message.ImportName { // its owner could not read it
+		err = fmt.Errorf("client: import of %s: %w", id, ErrNoImport)
+		if d.Failure != nil {
+			err = fmt.Errorf("%w: its owner reports: %s", err, d.Failure.Message)
+		}
+		return Operated{}, err
+	}
+	if again := slices.ContainsFunc(opts, isContinue); err == nil && again && running {
+		return c.Retry(ctx, id, By(in.By), Reason(cmp.Or(in.Text, "imported")))
+	}
+	return Operated{Instance: id, Status: d.Status, Execution: d.Execution}, err
+}
+
+type continueOption struct{}
+
+func (continueOption) apply(*queue.OutInput) {}
+func (continueOption) imports()              {}
+
+func isContinue(o ImportOption) bool {
+	_, ok := o.(continueOption)
+	return ok
+}
+
+// Continue has an imported instance continue that had not ended when it was exported. If the caller dies before, Retry does.
+func Continue() ImportOption { return continueOption{} }
+
+// readImport reads the latest execution of an export, and whether it is running.
+func readImport(export []byte) (m *history.Import, running bool, _ error) {
+	instance, executions, err := show.ReadExport(export)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
+	}
+	if len(executions) == 0 {
+		return nil, false, fmt.Errorf("%w: it has no history", ErrNoImport)
+	}
+	var described struct {
+		Instance struct {
+			Attributes json.RawMessage `json:"attributes"`
+		} `json:"instance"`
+	}
+	if json.Unmarshal(export, &described) != nil { // lines of pawl history --json have none
+		described.Instance.Attributes = nil
+	}
+	attributes, err := history.ParseAttributes(string(described.Instance.Attributes))
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
+	}
+	m = &history.Import{Instance: instance, Attributes: attributes.String()}
+	events := executions[len(executions)-1]
+	for _, e := range events {
+		if err := pawlcodec.CheckPortable(e); err != nil {
+			return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
+		}
+		b, err := history.Encode(e)
+		if err != nil {
+			return nil, false, err
+		}
+		m.Events = append(m.Events, b)
+	}
+	state, _ := history.Check(events) // Payload checks them
+	return m, state.End == nil, nil
+}

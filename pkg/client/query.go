@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// QueryAnswer is the answer to a query, and the history that it is based on.
+type QueryAnswer[Out any] struct {
+	Value     Out
+	Execution uint64
+	Events    uint64 // number of events of the history
+}
+
+// Query asks an instance for its state, which answers without an effect. The error is a *pawl.Failure that the handler returned;
+// ErrNotFound; ErrRefused if the instance has not begun or has no such query, or the handler took longer than 50 ms; and those of Describe.
+func Query[In, Out any](ctx context.Context, c *Client, q pawl.Query[In, Out], id string, in In) (QueryAnswer[Out], error) {
+	p, err := author.Input(q).Encode(in)
+	if err != nil {
+		return QueryAnswer[Out]{}, fmt.Errorf("client: query %s of %s: %w", q.Name(), id, err)
+	}
+	raw, err := c.QueryRaw(ctx, q.Name(), id, p)
+	if err != nil {
+		return QueryAnswer[Out]{}, err
+	}
+	out := QueryAnswer[Out]{Execution: raw.Execution, Events: raw.Events}
+	if out.Value, err = author.Result(q).Decode(raw.Value); err != nil {
+		return out, fmt.Errorf("client: answer to query %s of %s: %w", q.Name(), id, err)
+	}
+	return out, nil
+}
+
+// QueryRaw is Query for a query that is known by its name only.
+func (c *Client) QueryRaw(ctx context.Context, name, id string, p history.Payload) (QueryAnswer[history.Payload], error) {
+	var r request.QueryAnswer
+	if n := len(p.Data); n > queue.MaxPayload {
+		return QueryAnswer[history.Payload]{}, tooLarge(n, queue.MaxPayload)
+	}
+	err := c.requestInstance(ctx, id, &request.Query{Instance: id, Name: name, Payload: c.opts.Codec.Seal(nil, p)}, &r)
+	if err == nil {
+		err = c.openResult(c.opts.Codec.Open, id, &r.Result, &r.Failure)
+	}
+	if err != nil {
+		return QueryAnswer[history.Payload]{}, err
+	}
+	if r.Failure != nil {
+		return QueryAnswer[history.Payload]{}, &pawl.Failure{Failure: *r.Failure}
+	}
+	return QueryAnswer[history.Payload]{Value: r.Result, Execution: r.Execution, Events: r.Events}, nil
+}

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// seal seals the payloads of an input, and stores those that are large. The limit is that of what the author sends.
+func (c *Client) seal(ctx context.Context, in *queue.OutInput) error {
+	if in.Kind == queue.KindStart && in.Name == message.ImportName { // its payloads are sealed already
+		return nil
+	}
+	all := []*history.Payload{&in.Payload}
+	if in.Event != nil {
+		e := *in.Event
+		in.Event, all = &e, append(all, &e.Payload)
+	}
+	for _, p := range all {
+		if n, most := len(p.Data), c.opts.Codec.MaxPayload(); n > most && p.Type != history.TypeSealed {
+			return tooLarge(n, most)
+		}
+		sealed, o := c.opts.Codec.SealStored(pawlcodec.ByClient, *p)
+		if o != nil {
+			o.Owners = []string{in.Instance}
+			if err := c.store(ctx, *o); err != nil {
+				return err
+			}
+		}
+		*p = sealed
+	}
+	return nil
+}
+
+func tooLarge(n, most int) error {
+	return fmt.Errorf("%w: %w: %d bytes, at most %d are allowed", pawl.ErrTooLarge, queue.ErrTooLarge, n, most)
+}
+
+// Repeats of a request to the object store.
+const (
+	storeTimeout = 30 * time.Second // without a deadline
+	storeAgain   = 250 * time.Millisecond
+)
+
+// store stores an object, and tries again while the store is unavailable, until ctx ends.
+func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
+	limit := queue.MaxStoring
+	if _, ok := ctx.Deadline(); !ok {
+		limit = storeTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := c.conn.PutObject(ctx, o)
+		if err == nil || errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrPermission) || errors.Is(err, queue.ErrStreamFull) {
+			return err
+		}
+		select {
+		case <-time.After(storeAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// load reads an object of the store.
+func (c *Client) load(ctx context.Context) pawlcodec.Load {
+	return func(name string, size int) ([]byte, error) {
+		return c.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
+	}
+}
+
+type opener = func(history.Payload) (history.Payload, error)
+
+// small opens payloads that may be part of a list: none that is larger than 512 KiB.
+func (c *Client) small(ctx context.Context) opener {
+	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenSmall(c.load(ctx), p) }
+}
+
+// whole opens payloads of any size.
+func (c *Client) whole(ctx context.Context) opener {
+	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenWith(c.load(ctx), p) }
+}
+
+// open opens what an answer has. The error is that of a key that is missing, or of an object that cannot be read, with the instance.
+func (c *Client) open(ctx context.Context, id string, a request.Answer) (request.Answer, error) {
+	if a.Custom != nil {
+		custom, empty := *a.Custom, (*history.Failure)(nil)
+		if err := c.openResult(c.whole(ctx), id, &custom.Payload, &empty); err != nil {
+			return a, err
+		}
+		a.Custom = &custom
+	}
+	return a, c.openResult(c.whole(ctx), id, &a.Result, &a.Failure)
+}
+
+func (c *Client) openResult(open opener, id string, p *history.Payload, f **history.Failure) (err error) {
+	opened, err := open(*p)
+	if err == nil {
+		*p = opened
+		*f, err = c.opts.Codec.OpenFailure(*f)
+	}
+	if err != nil {
+		return fmt.Errorf("client: instance %s: %w", id, err)
+	}
+	return nil
+}

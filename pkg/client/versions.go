@@ -1,0 +1,70 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/request"
+)
+
+// Versions are the versions of a namespace.
+type Versions struct {
+	Versions      []VersionUse // by orchestration and version
+	Orchestrators []string     // that own partitions, sorted
+	Partial       bool         // a partition has more than 20,000 instances that have not ended, and those beyond are not counted
+}
+
+// VersionUse is a version of an orchestration.
+type VersionUse struct {
+	Orchestration string
+	Version       string   // empty: without versions
+	Instances     uint64   // that have not ended, and have begun
+	Orchestrators []string // that have its code, sorted; empty: its instances are stalled
+}
+
+// Versions counts the instances that have not ended by their version, and names the orchestrators that have the code of each. An
+// orchestrator that owns no partition is not asked. It reads the record of each instance: use it for a deployment, not for a metric.
+func (c fleet) Versions(ctx context.Context) (Versions, error) {
+	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.OwnerVersions, string, error) {
+		var r request.OwnerVersions
+		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Versions), &r)
+		return []request.OwnerVersions{r}, "", err
+	}, 0)
+	var out Versions
+	all := make(map[[2]string]*VersionUse)
+	of := func(orchestration, version string) *VersionUse {
+		k := [2]string{orchestration, version}
+		if all[k] == nil {
+			all[k] = &VersionUse{Orchestration: orchestration, Version: version}
+		}
+		return all[k]
+	}
+	for _, s := range sources {
+		for _, r := range s.rows {
+			out.Partial = out.Partial || r.More
+			for _, n := range r.Instances {
+				of(n.Orchestration, n.Version).Instances += n.Count
+			}
+			if slices.Contains(out.Orchestrators, r.Member) {
+				continue
+			}
+			out.Orchestrators = append(out.Orchestrators, r.Member)
+			for _, code := range r.Code {
+				for _, v := range code.Versions {
+					x := of(code.Orchestration, v)
+					x.Orchestrators = append(x.Orchestrators, r.Member)
+				}
+			}
+		}
+	}
+	slices.Sort(out.Orchestrators)
+	for _, v := range all {
+		slices.Sort(v.Orchestrators)
+		out.Versions = append(out.Versions, *v)
+	}
+	slices.SortFunc(out.Versions, func(a, b VersionUse) int {
+		return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.Version, b.Version))
+	})
+	return out, missing(sources, c.partitions())
+}

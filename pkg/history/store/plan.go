@@ -1,0 +1,372 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// plan finds the rows of a list, either from the statuses or from the smallest of its terms:
+//
+//	statuses, in their order ──pages──▶ members of the sets of every term ──▶ records
+//	the smallest term        ──ids────▶ their statuses ──in order──▶ members of the sets of the other terms ──▶ records
+//
+// The sets of values have no order of lists, and no status, so that an end need not write them. Looking up all members of a small
+// term costs less than a walk through the statuses that few of their members pass; plan compares the two.
+type plan struct {
+	*Reader
+
+	part  int
+	q     *ListQuery
+	sets  []statusSet // that are walked through
+	rows  []Row       // in place of sets: what was looked up, in order
+	byIDs bool
+	tests []Values // terms that a row has to pass
+	// Members of the statuses that are expected to have three times a page's rows among them, because a list waits for the slowest
+	// of its partitions; 0: all pass.
+	expect int
+	// selected is the size of the smallest term, if the statuses are walked through; decides: the query selects by nothing else that
+	// sets know.
+	selected int64
+	decides  bool
+}
+
+// statusSet is a set of instances of a status, by the time of the status.
+type statusSet struct {
+	status Status
+	key    string
+}
+
+const (
+	// MaxSets bounds the values of a term of ListQuery.Values. Each has a set.
+	MaxSets  = 64
+	maxIDs   = 2_000 // that are looked up
+	maxNames = 1_000 // orchestrations whose sets are read for the beginning of an id
+	minWalk  = 16    // members that are read of each status, if not all pass
+)
+
+// plan chooses between the two.
+func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error) {
+	p := &plan{Reader: s, part: part, q: q}
+	for _, st := range q.Statuses {
+		p.sets = append(p.sets, statusSet{st, s.space.Part(part).Index(string(st))})
+	}
+	if q.IDs != nil {
+		p.tests = q.Values
+		return p, p.lookUp(ctx, slices.Compact(slices.Sorted(slices.Values(q.IDs))))
+	}
+	terms, err := p.terms(ctx)
+	if err != nil || len(terms) == 0 {
+		return p, err
+	}
+	members, err := p.count(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	best := slices.MinFunc(terms, func(a, b *term) int { return cmp.Compare(a.n, b.n) })
+	walk := best.n > maxIDs || p.lookUpCost(best.n) > p.walkCost(best.n, members)
+	for _, t := range terms {
+		if t.values != nil && (walk || t != best) {
+			p.tests = append(p.tests, *t.values)
+		}
+	}
+	if walk {
+		p.selected, p.decides = best.n, len(terms) == 1 && len(q.Ranges) == 0 && p.everything()
+		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))
+		return p, nil
+	}
+	var ids []string
+	var round readRound
+	for _, set := range best.sets {
+		round.add(set.read, func(v any, err error) error {
+			if err != nil {
+				return err
+			}
+			r := redisx.NewReply([]any{v})
+			ids = append(ids, r.Strs(0)...)
+			return r.Err()
+		})
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return nil, fmt.Errorf("partition %d: list ids: %w", part, err)
+	}
+	return p, p.lookUp(ctx, ids)
+}
+
+// batch is the number of members that are read first.
+func (p *plan) batch() int {
+	switch {
+	case p.expect > 0:
+		return p.expect
+	case p.q.Keep != nil || len(p.tests) > 0 || p.q.Prefix != "":
+		return min(keptOf*p.q.Limit, maxPage)
+	default:
+		return p.q.Limit
+	}
+}
+
+// lookUpCost and walkCost are of a page, and without a limit of all, in members that are read or looked up; a term has n of
+// `members` instances.
+func (p *plan) lookUpCost(n int64) int64 { return n * int64(1+len(p.sets)) }
+
+func (p *plan) walkCost(n, members int64) int64 {
+	if p.q.Limit > 0 {
+		members = min(members, int64(p.q.Limit)*members/max(n, 1))
+	}
+	sets := 1
+	for i := range p.q.Values {
+		sets += len(p.q.Values[i].Of)
+	}
+	return members * int64(sets)
+}
+
+// term is what a list selects by: values of a field, the ids with a prefix, or the numbers in a range.
+type term struct {
+	values *Values // that rows are tested for; nil: ids are compared, and numbers in the records
+	sets   []idSet // that have the members together, and no member twice
+	n      int64
+}
+
+// idSet is a set that has another order than lists, or a part of it.
+type idSet struct{ count, read redisx.Call }
+
+// terms are those of the query. Because sets of values are ordered by id, a prefix is a part of each.
+// The set of orchestrations only grows, and clients can add names to it: if it has more than maxNames, a prefix alone is no term.
+func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
+	keys := p.space.Part(p.part)
+	from, until := "-", "+"
+	if p.q.Prefix != "" {
+		from, until = "["+p.q.Prefix, "("+p.q.Prefix+"\xff"
+	}
+	of := func(values *Values, field string, each []string) {
+		t := &term{values: values}
+		for _, v := range each {
+			key := keys.Values(field, v)
+			t.sets = append(t.sets, idSet{redisx.Command("ZLEXCOUNT", key, from, until), redisx.Command("ZRANGEBYLEX", key, from, until)})
+		}
+		all = append(all, t)
+	}
+	for i := range p.q.Values {
+		of(&p.q.Values[i], p.q.Values[i].Field, p.q.Values[i].Of)
+	}
+	for _, r := range p.q.Ranges {
+		key := keys.Numbers(r.Field)
+		set := idSet{redisx.Command("ZCOUNT", key, r.From, r.Until), redisx.Command("ZRANGEBYSCORE", key, r.From, r.Until)}
+		all = append(all, &term{sets: []idSet{set}})
+	}
+	if p.q.Prefix == "" || len(p.q.Values) > 0 {
+		return all, nil
+	}
+	v, err := p.run.Do(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
+	if err != nil {
+		return nil, fmt.Errorf("partition %d: list the orchestrations: %w", p.part, err)
+	}
+	r := redisx.NewReply([]any{v})
+	if names := r.Strs(0); len(names) <= maxNames {
+		of(nil, record.FieldOrchestration, names)
+	}
+	return all, r.Err()
+}
+
+// count counts the members of the terms, and the instances that have a status in its span of time.
+func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error) {
+	var round readRound
+	for _, t := range terms {
+		for _, set := range t.sets {
+			round.sum(set.count, &t.n)
+		}
+	}
+	for _, set := range p.sets {
+		round.sum(p.countCall(set), &members)
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return 0, fmt.Errorf("partition %d: count the terms of a list: %w", p.part, err)
+	}
+	return members, nil
+}
+
+// countCall counts the members of the set of a status in its span of time.
+func (p *plan) countCall(set statusSet) redisx.Call {
+	from, until := p.span(set.status)
+	return redisx.Command("ZCOUNT", set.key, from, until)
+}
+
+// everything reports whether the query has all statuses, at any time.
+func (p *plan) everything() bool {
+	return len(p.sets) == len(record.Statuses()) && !slices.ContainsFunc(p.sets, func(set statusSet) bool {
+		from, until := p.span(set.status)
+		return from > 0 || until < maxTime
+	})
+}
+
+// maxTime is the last time of RFC 3339, Unix ms.
+const maxTime = 253_402_300_799_999
+
+func (p *plan) span(st Status) (from, until int64) {
+	if p.q.Span == nil {
+		return 0, maxTime
+	}
+	return p.q.Span(st)
+}
+
+// lookUp makes rows of ids, which have a status each.
+func (p *plan) lookUp(ctx context.Context, ids []string) error {
+	p.byIDs = true
+	var round readRound
+	for _, set := range p.sets {
+		from, until := p.span(set.status)
+		p.members(&round, set.key, ids, func(i int, at float64) {
+			if row := (Row{Instance: ids[i], Status: set.status, Updated: int64(at)}); row.Updated >= from && row.Updated <= until {
+				p.rows = append(p.rows, row)
+			}
+		})
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
+	}
+	newestFirst(p.rows)
+	return nil
+}
+
+// members calls found for those of the ids that are in a set.
+func (p *plan) members(round *readRound, key string, ids []string, found func(i int, score float64)) {
+	for from := 0; from < len(ids); from += maxBatch {
+		batch := ids[from:min(from+maxBatch, len(ids))]
+		call := redisx.Command("ZMSCORE", key)
+		for _, id := range batch {
+			call.Args = append(call.Args, id)
+		}
+		round.add(call, func(v any, err error) error {
+			if err != nil {
+				return err
+			}
+			scores, ok := v.([]any)
+			if !ok || len(scores) != len(batch) {
+				return fmt.Errorf("%w: %T", redisx.ErrReply, v)
+			}
+			for i, v := range scores {
+				if v == nil {
+					continue
+				}
+				at, err := score(v)
+				if err != nil {
+					return err
+				}
+				found(from+i, at)
+			}
+			return nil
+		})
+	}
+}
+
+// next reads the next n rows behind a place, and reports whether they are the last.
+func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bool, _ error) {
+	if p.byIDs {
+		at := 0
+		for at < len(p.rows) && !p.rows[at].behind(behind) {
+			at++
+		}
+		p.rows = p.rows[at:]
+		return slices.Clone(p.rows[:min(n, len(p.rows))]), len(p.rows) <= n, nil
+	}
+	heads := make([]head, len(p.sets))
+	var round readRound
+	for i := range heads {
+		p.read(&round, &p.sets[i], behind, 0, n, &heads[i])
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
+	}
+	var last *Row // what the sets have behind it is not known
+	for i := range heads {
+		h := &heads[i]
+		// Members of the same millisecond in front of the place are read again and skipped.
+		for offset := n; h.more && len(h.rows) == 0; offset += n {
+			p.read(&round, &p.sets[i], behind, offset, n, h)
+			if err := round.do(ctx, p.run); err != nil {
+				return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
+			}
+		}
+		rows = append(rows, h.rows...)
+		if h.more && (last == nil || last.behind(h.rows[len(h.rows)-1].place())) {
+			last = &h.rows[len(h.rows)-1]
+		}
+	}
+	if len(heads) > 1 {
+		newestFirst(rows)
+	}
+	if last != nil {
+		rows = upTo(rows, last.Instance)
+	}
+	return rows[:min(n, len(rows))], last == nil && len(rows) <= n, nil
+}
+
+// head is what was read of a set.
+type head struct {
+	rows []Row // behind the place
+	more bool  // there may be others
+}
+
+func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int, into *head) {
+	from, until := p.span(set.status)
+	if behind.Instance != "" {
+		until = min(until, behind.Updated)
+	}
+	round.add(redisx.Command("ZREVRANGEBYSCORE", set.key, until, from, "WITHSCORES", "LIMIT", offset, n), func(v any, err error) error {
+		if err != nil {
+			return err
+		}
+		members, err := scored(v)
+		into.more = len(members) == n
+		for _, m := range members {
+			if m.behind(behind) {
+				m.Status = set.status
+				into.rows = append(into.rows, m)
+			}
+		}
+		return err
+	})
+}
+
+func (r *Row) place() Page { return Page{Updated: r.Updated, Instance: r.Instance} }
+
+// behind reports whether a row comes behind a place of the list.
+func (r *Row) behind(at Page) bool {
+	return at.Instance == "" || r.Updated < at.Updated || r.Updated == at.Updated && r.Instance < at.Instance
+}
+
+// pick returns the rows that pass what is decided without their records.
+func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
+	picked := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
+		return !strings.HasPrefix(r.Instance, p.q.Prefix) || p.q.Pick != nil && !p.q.Pick(r.Instance)
+	})
+	if len(p.tests) == 0 || len(picked) == 0 {
+		return picked, nil
+	}
+	ids := make([]string, len(picked))
+	for i := range picked {
+		ids[i] = picked[i].Instance
+	}
+	passed := make([]int, len(picked)) // tests
+	var round readRound
+	for _, t := range p.tests {
+		for _, v := range t.Of {
+			p.members(&round, p.space.Part(p.part).Values(t.Field, v), ids, func(i int, _ float64) { passed[i]++ })
+		}
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return nil, fmt.Errorf("partition %d: look up the members of a list: %w", p.part, err)
+	}
+	var all []Row
+	for i, row := range picked {
+		if passed[i] == len(p.tests) { // an instance has one value of a field
+			all = append(all, row)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// TallyQuery selects instances, and how they are counted.
+type TallyQuery struct {
+	ListQuery // without a place and a limit
+
+	Value func(instance string, _ *Record) string // by which they are counted; nil: by status
+	Field string                                  // of Value
+	Known []string                                // values that are likely: their sets are counted before a record is read
+}
+
+// Tally is a number of instances, and the same by a value.
+type Tally struct {
+	Count  uint64
+	Groups map[string]uint64 // by value; "": without one
+	Other  uint64            // of Count, those that are in no group: their values were not read
+	More   bool              // others may pass: as many as a page of a list may read were read
+}
+
+// tally counts with the plan of a list.
+//
+//	sets decide who passes ──count──▶ Count ──sets of the known values──▶ their sum is Count: done
+//	otherwise                                                       ╰─▶ page, read records, count the sets of the values found
+//	one term, any status   ──its size──▶ Count ──▶ page: its groups, as far as it is read
+//
+// So a field with few values costs a page at most, and no record is read for a count by status unless a list would read it. What
+// is read is bounded as a page of a list is.
+type tally struct {
+	*plan
+
+	q      *TallyQuery
+	out    Tally
+	sum    uint64            // of the groups in sets
+	sets   map[string]uint64 // by value, as its set counts it; nil: the sets of values do not decide
+	read   map[string]uint64 // by value, as read
+	counts bool              // Count is that of sets
+}
+
+// Tally counts the instances of a query.
+func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, error) {
+	plan, err := s.plan(ctx, part, &q.ListQuery)
+	if err != nil {
+		return Tally{}, err
+	}
+	t := &tally{plan: plan, q: q, read: make(map[string]uint64)}
+	unselected := len(plan.tests) == 0 && q.Prefix == "" && len(q.Ranges) == 0
+	switch t.counts = !plan.byIDs && q.Pick == nil && q.Keep == nil && (unselected || plan.decides); {
+	case !t.counts:
+	case unselected:
+		done, err := t.countSets(ctx)
+		if done || err != nil {
+			return t.out, err
+		}
+	default:
+		t.out.Count = uint64(plan.selected) //nolint:gosec // a size
+	}
+	if err := t.readPages(ctx); err != nil {
+		return Tally{}, err
+	}
+	return t.result(), nil
+}
+
+// countSets counts the sets of the plan, and those of the known values; done: nothing has to be read.
+func (t *tally) countSets(ctx context.Context) (done bool, _ error) {
+	byStatus := make([]int64, len(t.plan.sets))
+	var round readRound
+	for i, set := range t.plan.sets {
+		round.sum(t.countCall(set), &byStatus[i])
+	}
+	if err := round.do(ctx, t.run); err != nil {
+		return false, fmt.Errorf("partition %d: count instances: %w", t.part, err)
+	}
+	t.out.Groups = make(map[string]uint64)
+	for i, set := range t.plan.sets {
+		n := uint64(byStatus[i]) //nolint:gosec // a size
+		if t.out.Count += n; n > 0 {
+			t.out.Groups[string(set.status)] += n
+		}
+	}
+	if t.q.Value == nil {
+		return true, nil
+	}
+	t.out.Groups = nil
+	if !t.everything() { // the sets of the field have others, too
+		return false, nil
+	}
+	t.sets = make(map[string]uint64)
+	err := t.countValues(ctx, t.q.Known)
+	if t.complete() {
+		t.result()
+	}
+	return t.complete(), err
+}
+
+// maxGroupSets bounds the values whose sets are counted.
+const maxGroupSets = 200
+
+// countValues counts the sets of values that were not counted.
+func (t *tally) countValues(ctx context.Context, values []string) error {
+	var round readRound
+	found := make(map[string]*int64)
+	for _, v := range values {
+		if _, counted := t.sets[v]; counted || found[v] != nil || !record.Indexed(v) || len(t.sets)+len(found) >= maxGroupSets {
+			continue
+		}
+		found[v] = new(int64)
+		round.sum(redisx.Command("ZCARD", t.space.Part(t.part).Values(t.q.Field, v)), found[v])
+	}
+	if err := round.do(ctx, t.run); err != nil {
+		return fmt.Errorf("partition %d: count instances by %s: %w", t.part, t.q.Field, err)
+	}
+	for v, n := range found {
+		t.sets[v] = uint64(*n) //nolint:gosec // a size
+		t.sum += t.sets[v]
+	}
+	return nil
+}
+
+// complete reports that the sets of values have all instances.
+func (t *tally) complete() bool { return t.sets != nil && t.sum >= t.out.Count }
+
+// maxTallied bounds the members that are counted without their records.
+const maxTallied = 20_000
+
+// readPages reads what a page of a list may read, and more if it reads no record.
+func (t *tally) readPages(ctx context.Context) error {
+	var at Page
+	bound := maxTallied
+	if t.q.Keep != nil || t.q.Value != nil {
+		bound = maxMembers
+	}
+	for records, members := 0, 0; ; {
+		rows, end, err := t.next(ctx, at, maxBatch)
+		if err != nil {
+			return err
+		}
+		picked, err := t.pick(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if t.q.Keep != nil || t.q.Value != nil {
+			if room := maxScan - records; len(picked) > room {
+				picked, end = picked[:room], false
+			}
+			picked = slices.Clone(picked)
+			if err := t.fill(ctx, t.part, picked); err != nil {
+				return err
+			}
+			records += len(picked)
+		}
+		found := t.add(picked)
+		if members += len(rows); len(rows) > 0 {
+			at.Updated, at.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
+		}
+		if end {
+			t.sets, t.counts = nil, false // everything was read
+			return nil
+		}
+		if t.sets != nil {
+			if err := t.countValues(ctx, found); err != nil || t.complete() {
+				return err
+			}
+		}
+		if records >= maxScan || members >= bound {
+			t.out.More = !t.counts
+			return nil
+		}
+	}
+}
+
+// add counts rows, and returns their values.
+func (t *tally) add(rows []Row) (values []string) {
+	for i := range rows {
+		row := &rows[i]
+		v := string(row.Status)
+		if t.q.Keep != nil || t.q.Value != nil {
+			if row.Record == nil || t.q.Keep != nil && !t.q.Keep(row.Instance, row.Record) { // one that cannot be read has no values
+				continue
+			}
+		}
+		if t.q.Value != nil {
+			v = t.q.Value(row.Instance, row.Record)
+		}
+		if t.read[v]++; t.read[v] == 1 {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// result joins what sets have counted with what was read.
+func (t *tally) result() Tally {
+	groups, sum := t.read, uint64(0)
+	for v, n := range t.sets {
+		if groups[v] = n; n == 0 {
+			delete(groups, v)
+		}
+	}
+	for _, n := range groups {
+		sum += n
+	}
+	if t.out.Groups = groups; t.counts && t.out.Count > sum {
+		t.out.Other = t.out.Count - sum
+	} else {
+		t.out.Count = sum
+	}
+	return t.out
+}

@@ -1,0 +1,403 @@
+package orchestrator_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+type sum struct{ Total, Updates int }
+
+var (
+	plus    = pawl.NewUpdate[int, sum]("plus")
+	ledger  = pawl.NewOrchestration[sum, sum]("ledger")
+	closed  = pawl.NewEvent[pawl.None]("closed")
+	errOdd  = pawl.NewError("odd")
+	errZero = pawl.NewError("zero")
+)
+
+// account adds up its updates, and continues as new after every third. Zero is rejected by a validator, odd numbers by the code.
+func account(ctx *pawl.Context, s sum) (sum, error) {
+	if err := plus.Validate(ctx, func(n int) error {
+		if n == 0 {
+			return errZero
+		}
+		return nil
+	}); err != nil {
+		return s, err
+	}
+	for range 3 {
+		next, end := plus.Next(ctx), closed.Next(ctx)
+		first, err := pawl.Select(ctx, next, end)
+		if err != nil || first == pawl.Selectable(end) {
+			return s, err
+		}
+		u, err := next.Get(ctx)
+		if err != nil {
+			return s, err
+		}
+		if u.Input%2 != 0 {
+			err = u.Reject(ctx, errOdd)
+		} else {
+			s.Total, s.Updates = s.Total+u.Input, s.Updates+1
+			err = u.Answer(ctx, s)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return ledger.ContinueAsNew(ctx, s)
+}
+
+func (s *stand) client() *client.Client {
+	s.t.Helper()
+	c, err := client.New(s.ctx(), s.nats, client.Options{RepeatInterval: 500 * time.Millisecond})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
+	c := s.client()
+	send := func(id string, n int) string {
+		got, err := client.Update(s.ctx(), c, plus, "u-1", n, client.UpdateID(id))
+		if err != nil && !client.Rejected(err) {
+			t.Fatalf("update %s: %v", id, err)
+		}
+		return fmt.Sprint(got, errors.Is(err, errOdd), errors.Is(err, errZero))
+	}
+	first, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-1", sum{}, plus, 2, client.UpdateID("start"))
+	if err != nil || first != (sum{2, 1}) {
+		t.Fatal(first, err)
+	}
+	want := map[string]string{"start": fmt.Sprint(first, false, false)}
+	for i := range 10 {
+		id := fmt.Sprint("k ", i)
+		want[id] = send(id, i)
+	}
+	for id, answer := range want { // over four executions
+		if got := send(id, 1000); got != answer {
+			t.Errorf("the repeat of %s got %s, and the first %s", id, got, answer)
+		}
+	}
+	if want["k 0"] != fmt.Sprint(sum{}, false, true) || want["k 1"] != fmt.Sprint(sum{}, true, false) {
+		t.Errorf("rejections: %v", want)
+	}
+	if n := s.count("u-1", history.KindUpdateReceived); n > 3 {
+		t.Errorf("the execution has %d updates", n)
+	}
+	if got, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-1", sum{}, plus, 1000, client.UpdateID("start")); err != nil || got != first {
+		t.Errorf("the repeat with a start: %v, %v", got, err)
+	}
+	if err := client.Send(s.ctx(), c, closed, "u-1", pawl.None{}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.Attach(c, ledger, "u-1").Result(s.ctx())
+	if err != nil || out != (sum{22, 5}) {
+		t.Errorf("executed %+v, %v, want 2 and the even ones to 8", out, err)
+	}
+	if got := send("k 8", 1000); got != want["k 8"] { // the answer outlives the instance
+		t.Errorf("after the end: %s, and was %s", got, want["k 8"])
+	}
+	if _, err := client.Update(s.ctx(), c, plus, "u-1", 2); !errors.Is(err, pawl.ErrUpdateEnded) {
+		t.Errorf("an update after the end: %v", err)
+	}
+}
+
+// TestUpdatesSurviveTheirOwners: the answers are asked for by clients whose updates one owner accepts, another decides, and a third has
+// none in memory of; executions follow each other meanwhile.
+func TestUpdatesSurviveTheirOwners(t *testing.T) {
+	s := newStand(t)
+	c := s.client()
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, ledger.Do(account))
+	s.start("ledger", "u-2", `{}`)
+	const n = 60
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	got := make(map[int]sum)
+	half := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			out, err := client.Update(s.ctx(), c, plus, "u-2", 2, client.UpdateID(fmt.Sprint(i)))
+			if err != nil {
+				t.Errorf("update %d: %v", i, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got[i] = out; len(got) == n/4 {
+				close(half)
+			}
+		})
+	}
+	select {
+	case <-half:
+	case <-s.ctx().Done():
+		t.Fatal("no updates are answered")
+	}
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b"}, ledger.Do(account))
+	wg.Wait()
+	seen := make(map[sum]bool)
+	for i, out := range got {
+		if seen[out] || out.Total != 2*out.Updates {
+			t.Errorf("update %d got %+v, which another has, or which was executed twice", i, out)
+		}
+		seen[out] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d answers, want %d", len(seen), n)
+	}
+}
+
+// TestUpdateOfAnyNATSClientIsAnsweredInJSON has the conventions of docs/http-api.md.
+func TestUpdateOfAnyNATSClientIsAnsweredInJSON(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
+	s.start("ledger", "u-3", `{}`)
+	inbox := s.nats.NewInbox()
+	replies, err := s.nats.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replies.Unsubscribe() }()
+	send := func(body, id, deadline string) string {
+		m := nats.NewMsg("pawl.default.to.u-3.update.plus")
+		m.Data = []byte(body)
+		m.Header.Set(queue.HeaderReply, inbox)
+		if id != "" {
+			m.Header.Set(queue.HeaderID, id)
+		}
+		if deadline != "" {
+			m.Header.Set(queue.HeaderDeadline, deadline)
+		}
+		if _, err := s.nats.RequestMsgWithContext(s.ctx(), m); err != nil { // the PubAck
+			t.Fatal(err)
+		}
+		reply, err := replies.NextMsgWithContext(s.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(reply.Data)
+	}
+	want := `{"instance":"u-3","update":"plus","id":"k","status":"answered","result":{"Total":4,"Updates":1}}`
+	for range 2 {
+		if got := send("4", "k", ""); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for body, status := range map[string]string{"3": "rejected", "{": "rejected"} {
+		var got struct{ Status, ID string }
+		if err := json.Unmarshal([]byte(send(body, "", "")), &got); err != nil || got.Status != status || !strings.HasPrefix(got.ID, "#") {
+			t.Errorf("the answer to %s: %+v, %v", body, got, err)
+		}
+	}
+	if got := send("4", "late", "2001-01-01T00:00:00Z"); !strings.Contains(got, `"status":"expired"`) || !strings.Contains(got, "pawl.expired") {
+		t.Errorf("an update whose deadline has passed: %s", got)
+	}
+}
+
+// TestEndOfAnInstanceAnswersItsOpenUpdates, also if it is ended by name.
+func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
+	for name, end := range map[string]func(*stand, *client.Client, string) error{
+		"cancelled": func(s *stand, c *client.Client, id string) error { return c.Cancel(s.ctx(), id, "enough") },
+		"purged":    func(s *stand, c *client.Client, id string) error { return c.Purge(s.ctx(), id, client.Force()) },
+		"returned": func(s *stand, c *client.Client, id string) error {
+			return client.Send(s.ctx(), c, closed, id, pawl.None{})
+		},
+		"replaced": func(s *stand, c *client.Client, id string) error {
+			first, err := client.Start(s.ctx(), c, ledger, id, sum{}, client.TerminateExisting)
+			if err != nil {
+				return err
+			}
+			second, err := client.Start(s.ctx(), c, ledger, id, sum{}, client.TerminateExisting)
+			return errors.Join(err, second.WaitStarted(s.ctx()), first.WaitStarted(s.ctx())) // it began, and was replaced
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
+				u, err := plus.Next(ctx).Get(ctx)
+				if err != nil {
+					return in, err
+				}
+				if err = u.Answer(ctx, in); err != nil {
+					return in, err
+				}
+				if _, err = plus.Next(ctx).Get(ctx); err != nil { // received, and not answered
+					return in, err
+				}
+				_, err = closed.Receive(ctx)
+				return in, err
+			}))
+			c := s.client()
+			if _, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-4", sum{}, plus, 1); err != nil {
+				t.Fatal(err)
+			}
+			var sent []*client.SentUpdate[sum]
+			for range 3 {
+				u, err := client.SendUpdate(s.ctx(), c, plus, "u-4", 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent = append(sent, u)
+			}
+			s.until("the updates are received", func() bool { return s.count("u-4", history.KindUpdateReceived) == 4 })
+			if n, err := c.Count(s.ctx(), client.CountOptions{Where: "unanswered = true"}); n.Count != 1 || err != nil {
+				t.Errorf("%d instances with open updates, %v", n.Count, err)
+			}
+			if err := end(s, c, "u-4"); err != nil {
+				t.Fatal(err)
+			}
+			s.until("no instance has open updates", func() bool {
+				n, err := c.Count(s.ctx(), client.CountOptions{Where: "unanswered = true"})
+				return n.Count == 0 && err == nil
+			})
+			for _, u := range sent {
+				if out, err := u.Answer(s.ctx()); !errors.Is(err, pawl.ErrUpdateEnded) {
+					t.Errorf("%+v, %v", out, err)
+				}
+				if name != "replaced" {
+					continue
+				}
+				if out, err := client.AttachUpdate(c, plus, "u-4", u.ID()).Answer(s.ctx()); !errors.Is(err, pawl.ErrUpdateEnded) {
+					t.Errorf("of the instance that has the id now: %+v, %v", out, err)
+				}
+			}
+		})
+	}
+}
+
+var balance = pawl.NewQuery[int, int]("balance")
+
+// TestQueryIsAnsweredFromCommittedHistory, whatever its handler does: it runs beside the instance, which goes on.
+func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
+	s := newStand(t)
+	returned := make(chan struct{}, 1)
+	s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
+		err := balance.Handle(ctx, func(of int) (int, error) {
+			switch {
+			case of < 0:
+				return 0, errOdd
+			case of > 0: // computes for longer than it may; and writes
+				for stop := time.Now().Add(time.Second); time.Now().Before(stop); {
+					in.Total++
+				}
+				returned <- struct{}{}
+			}
+			return in.Total, nil
+		})
+		for err == nil && in.Updates < 2 {
+			var u *pawl.ReceivedUpdate[int, sum]
+			if u, err = plus.Next(ctx).Get(ctx); err == nil {
+				in.Total, in.Updates = in.Total+u.Input, in.Updates+1
+				err = u.Answer(ctx, in)
+			}
+		}
+		return in, err
+	}))
+	c := s.client()
+	if _, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-5", sum{}, plus, 2); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(want int) (got client.QueryAnswer[int]) {
+		s.until("the query is answered", func() bool { // on a busy machine, 50 ms may pass before its handler runs
+			var err error
+			got, err = client.Query(s.ctx(), c, balance, "u-5", 0)
+			if err != nil && !errors.Is(err, client.ErrRefused) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+		if got.Value != want || got.Execution != 1 {
+			t.Errorf("%+v, want %d", got, want)
+		}
+		return got
+	}
+	if got := ask(2); got.Events != 3 {
+		t.Errorf("based on %d events", got.Events)
+	}
+	if _, err := client.Query(s.ctx(), c, balance, "u-5", 1); !errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), "50ms") {
+		t.Errorf("a handler that takes a second: %v", err)
+	}
+	s.until("a failure of the handler is its answer", func() bool {
+		_, err := client.Query(s.ctx(), c, balance, "u-5", -1)
+		return errors.Is(err, errOdd)
+	})
+	if _, err := c.QueryRaw(s.ctx(), "other", "u-5", history.Payload{}); !errors.Is(err, client.ErrRefused) {
+		t.Errorf("an unknown query: %v", err)
+	}
+	if _, err := c.QueryRaw(s.ctx(), "balance", "nobody", history.Payload{}); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("an unknown instance: %v", err)
+	}
+	if out, err := client.Update(s.ctx(), c, plus, "u-5", 3); err != nil || out != (sum{5, 2}) {
+		t.Errorf("the instance has become %+v, %v", out, err)
+	}
+	s.ended("u-5")
+	ask(5)
+	select {
+	case <-returned: // before the check for goroutines
+	case <-s.ctx().Done():
+		t.Error("the slow handler does not return")
+	}
+}
+
+// TestDescriptionListsOpenUpdates, those that the code has received and those that it has not.
+func TestDescriptionListsOpenUpdates(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
+		if _, err := plus.Next(ctx).Get(ctx); err != nil {
+			return in, err
+		}
+		_, err := closed.Receive(ctx)
+		return in, err
+	}))
+	c := s.client()
+	s.start("ledger", "u-6", `{}`)
+	for i := range 2 {
+		if _, err := client.SendUpdate(s.ctx(), c, plus, "u-6", i, client.UpdateID(fmt.Sprint("k-", i)), client.By("ops"), client.Deadline(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("both are listed", func() bool {
+		d, err := c.Describe(s.ctx(), "u-6")
+		return err == nil && len(d.OpenUpdates) == 2 && d.OpenUpdates[1].ID == "k-1" && d.OpenUpdates[1].By == "ops" && string(d.OpenUpdates[1].Input.Data) == "1" &&
+			!d.OpenUpdates[0].Deadline.IsZero()
+	})
+}
+
+// A description names the events that an instance waits for, also if its owner does not have its code in memory.
+func TestDescriptionNamesAwaitedEventsAfterATakeover(t *testing.T) {
+	s := newStand(t)
+	approved, code := pawl.NewEvent[int]("approved"), pawl.NewOrchestration[int, int]("approval")
+	orchestrate := func() *orchestrator.Orchestrator {
+		return s.orchestrate(orchestrator.Config{}, code.Do(func(ctx *pawl.Context, _ int) (int, error) { return approved.Receive(ctx) }))
+	}
+	named := func(what string) {
+		s.until(what, func() bool { return slices.Equal(s.describe("a-1").AwaitedEvents, []string{"approved"}) })
+	}
+	first := orchestrate()
+	s.start("approval", "a-1", "1")
+	named("the code is in memory")
+	s.stop(first)
+	orchestrate()
+	named("the code is not in memory")
+	s.event("approved", "a-1", "7")
+	s.ended("a-1")
+}

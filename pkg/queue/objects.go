@@ -1,0 +1,226 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pawlcodec"
+)
+
+// OBJECTS is the object store: a stream with a subject for each part of an object.
+//
+//	pawl.<ns>.object.<writer>.<digits>.owners   written first: the instances that may refer to the object, at most maxOwners
+//	pawl.<ns>.object.<writer>.<digits>.<n>      parts of 512 KiB, from 0
+//	pawl.<ns>.removing.<writer>.<digits>        a mark: the object is about to be removed
+//
+// A subject takes one message and no second one, so an object is never changed; to write it again has no effect. A writer has a prefix of
+// its own, so that permissions can distinguish them; only orchestrators list, mark and remove. A reader needs the name, which is in the
+// reference. Decision record 81 has the protocol.
+
+const (
+	objectPart   = 512 << 10 // bytes; with its headers it fits into a message of the server (1 MiB by default)
+	objectOwners = "owners"
+	maxObject    = pawlcodec.MaxStored + 64<<10
+
+	// objectsInFlight is how many bytes of objects a process reads at one time. A larger object is read alone.
+	objectsInFlight = 128 << 20
+	// partTimeout bounds the time without progress of a read and of a write.
+	partTimeout = 2 * time.Second
+
+	// FollowerLag is how long a reader normally asks again for a part that a server does not have, because that one may lag.
+	FollowerLag = partTimeout
+
+	// maxOwners bounds the owners of an object: a sender or a child, the instance, and its parent.
+	maxOwners = 8
+
+	// MaxStoring bounds the time in which a client or a worker tries to store an object. It is shorter than ObjectAge, so that no object is
+	// removed while it is written.
+	MaxStoring = 12 * time.Hour
+	// ObjectAge is the age below which an object may belong to an input that no instance has yet: one that its sender repeats, or that waits
+	// a day for a start.
+	ObjectAge = 48 * time.Hour
+)
+
+// Errors of objects.
+var (
+	ErrNoObject = errors.New("queue: the object store does not have it; restore the stream, or rewind or terminate the instance")
+	ErrRemoving = errors.New("queue: the object store is about to remove it; it can be written again in at most two hours")
+)
+
+type objects struct {
+	*streams
+	reading *semaphore.Weighted
+}
+
+func newObjects(s *streams) *objects {
+	return &objects{streams: s, reading: semaphore.NewWeighted(objectsInFlight)}
+}
+
+// objectsConfig is the configuration of OBJECTS. It has no limit of its own unless one is given, because NATS would reserve it.
+func objectsConfig(o Options, s subjects) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:                 objectsStream(o.Namespace),
+		Description:          "Pawl: large payloads of namespace " + o.Namespace,
+		Subjects:             []string{s.object("*", "*"), s.removing("*.*")},
+		Retention:            jetstream.LimitsPolicy,
+		Discard:              jetstream.DiscardNew,
+		DiscardNewPerSubject: true,
+		MaxMsgsPerSubject:    1,
+		Storage:              jetstream.FileStorage,
+		MaxBytes:             o.ObjectsMaxBytes,
+		MaxMsgSize:           objectPart + maxEnvelope,
+		Replicas:             o.Replicas,
+		Duplicates:           100 * time.Millisecond,
+		AllowDirect:          true,
+	}
+}
+
+// EnsureObjects creates the object store, or verifies an existing one.
+func (c *objects) EnsureObjects(ctx context.Context) error {
+	return c.await(ctx, "open object store", func(ctx context.Context) error { return c.ensure(ctx, objectsConfig(c.opts, c.subj)) })
+}
+
+// PutObject stores an object. It returns when all of it is stored. What was written of one that fails is removed with its owners. The error
+// is ErrRemoving if a part was there already and the object is marked: the mark is older than any removal by an hour, so one that is not seen
+// here is followed by another look for references before the removal.
+func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) error {
+	if len(o.Body) > maxObject {
+		return fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, len(o.Body), maxObject)
+	}
+	if len(o.Owners) > maxOwners {
+		return fmt.Errorf("queue: object %s has %d owners, at most %d are allowed", o.Name, len(o.Owners), maxOwners)
+	}
+	again, err := c.putPart(ctx, c.subj.objectPart(o.Name, objectOwners), wire.Encode(ownersFields(&o.Owners)))
+	for n, body := 0, o.Body; err == nil && len(body) > 0; n++ {
+		var there bool
+		part := body[:min(len(body), objectPart)]
+		there, err = c.putPart(ctx, c.subj.objectPart(o.Name, strconv.Itoa(n)), part)
+		again, body = again || there, body[len(part):]
+	}
+	if err == nil && again && strings.HasPrefix(o.Name, pawlcodec.ByOrchestrator+".") { // names of others are random
+		err = c.unmarked(ctx, o.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("queue: store object %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+func ownersFields(owners *[]string) func(*wire.Codec) {
+	return func(w *wire.Codec) { wire.ListOf(w, owners, maxOwners, (*wire.Codec).String) }
+}
+
+// putPart publishes a message of the store, and again until ctx ends or partTimeout is over. there: the subject had one already.
+func (c *objects) putPart(ctx context.Context, subject string, data []byte) (there bool, err error) {
+	if !c.Connected() { // otherwise it would wait in the reconnect buffer
+		return false, ErrDisconnected
+	}
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	ctx, settle := c.whileAllowed(ctx, subject)
+	_, err = repeated(ctx, createAgain, func(ctx context.Context) (*jetstream.PubAck, error) {
+		return c.js.Publish(ctx, subject, data, jetstream.WithRetryAttempts(0))
+	})
+	err = settle(err)
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api) && strings.Contains(api.Description, "maximum messages per subject exceeded"):
+		return true, nil
+	case errors.As(err, &api):
+		return false, refusal(api)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
+		return false, ErrNoStream
+	default:
+		return false, err
+	}
+}
+
+// GetObject reads an object of that size. wait is how long it asks again for a part that is missing, up to FollowerLag. The error is ErrNoObject if
+// the store does not have all of it. within bounds the transfer, once there is memory for it; 0: only progress does.
+func (c *objects) GetObject(ctx context.Context, name string, size int, wait, within time.Duration) (body []byte, err error) {
+	if size > maxObject {
+		return nil, fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, size, maxObject)
+	}
+	weight := min(int64(size), objectsInFlight)
+	if err := c.reading.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	defer c.reading.Release(weight)
+	if within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	for n := 0; len(body) < size; n++ {
+		m, err := c.getPart(ctx, c.subj.objectPart(name, strconv.Itoa(n)), wait)
+		if err != nil {
+			return nil, err
+		}
+		if body == nil { // the size is a claim until there is a first part
+			body = make([]byte, 0, size)
+		}
+		if len(m.Data) != min(objectPart, size-len(body)) { // of a foreign writer: a million parts of a byte would take an hour
+			return nil, fmt.Errorf("%w: it has another size", ErrNoObject)
+		}
+		body = append(body, m.Data...)
+	}
+	return body, nil
+}
+
+// LostObjects returns those of the objects that the store does not have. Each is asked for twice: the first server may lag.
+func (c *objects) LostObjects(ctx context.Context, names []string) ([]string, error) {
+	for range 2 {
+		var lost []string
+		for _, name := range names {
+			_, err := c.getPart(ctx, c.subj.objectPart(name, objectOwners), 0)
+			if err != nil && !errors.Is(err, ErrNoObject) {
+				return nil, err
+			}
+			if err != nil {
+				lost = append(lost, name)
+			}
+		}
+		names = lost
+	}
+	return names, nil
+}
+
+// getPart reads a message of the store from any server that has it. A follower may lag: one that is missing is asked for again.
+func (c *objects) getPart(ctx context.Context, part string, wait time.Duration) (*nats.Msg, error) {
+	if !c.Connected() {
+		return nil, ErrDisconnected
+	}
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	subject := c.apiSubject("DIRECT.GET." + objectsStream(c.opts.Namespace) + "." + part)
+	ctx, settle := c.whileAllowed(ctx, subject)
+	for until := time.Now().Add(wait); ; {
+		m, err := c.read(ctx, subject, nil)
+		if err = settle(err); err != nil {
+			if errors.Is(err, nats.ErrNoResponders) {
+				err = ErrNoStream
+			}
+			return nil, c.explain(err)
+		}
+		if m.Header.Get("Status") == "" {
+			return m, nil
+		}
+		if time.Now().Add(readAgain).After(until) {
+			return nil, ErrNoObject
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ErrNoObject
+		case <-time.After(readAgain):
+		}
+	}
+}

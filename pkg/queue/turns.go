@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// The messages between orchestrators of which one has code that another lacks: see package internal/pool. Each may be lost, repeated or
+// forged. A message without a member that listens is answered by the server, with an empty body.
+
+// ServeCode answers those that look for an orchestration, with what fn returns, until Stop: for one version of it, or, with newest, for
+// those that take any. One of the members that have it receives a request. fn must not block.
+func (c *requests) ServeCode(name, version string, newest bool, fn func() []byte) (*Subscription, error) {
+	return subscribeGroup(c.nc, c.subj.code(name, version, newest), "pawl", func(m *nats.Msg) {
+		if err := c.AnswerMember(m.Reply, fn()); err != nil {
+			c.ignore(m, err)
+		}
+	})
+}
+
+// FindCode looks for a member that has an orchestration; the answer goes to reply.
+func (c *requests) FindCode(name, version string, newest bool, reply string) error {
+	return c.ask(c.subj.code(name, version, newest), reply, nil)
+}
+
+// ServeTurns calls fn for each part of a message to this member, under the name that it has made up, until Stop, in order. fn must not
+// block, and returns why a part is counted as malformed, if it is.
+func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) error) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.turn(at), func(m *nats.Msg) {
+		if err := fn(m.Reply, m.Data); err != nil {
+			c.ignore(m, err)
+		}
+	})
+}
+
+// SendTurn sends a part of a message to a member; the answer goes to reply.
+func (c *requests) SendTurn(at, reply string, part []byte) error {
+	return c.ask(c.subj.turn(at), reply, part)
+}
+
+// AnswerMember answers a member. Beside the subjects of RepliesTo it may be in an inbox like those of this connection: orchestrators have
+// the same prefix.
+func (c *requests) AnswerMember(to string, part []byte) error {
+	if !c.RepliesTo(to) && !strings.HasPrefix(to, inboxPrefix(c.nc)) {
+		return fmt.Errorf("%w: reply subject of %d bytes", ErrMalformed, len(to))
+	}
+	return c.answer(to, part)
+}
+
+func (c *link) ask(subject, reply string, data []byte) error {
+	if !c.nc.IsConnected() {
+		return ErrDisconnected
+	}
+	if err := checkSubject(subject); err != nil {
+		return err
+	}
+	if err := c.nc.PublishRequest(subject, reply, data); err != nil {
+		return fmt.Errorf("queue: publish to %s: %w", subject, err)
+	}
+	return nil
+}

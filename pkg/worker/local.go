@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// reserve reserves a slot for an activity that the orchestrator of this process is about to commit; nil: it is published. See queue.Local.
+func (q *intake) reserve(activity, instance string) *queue.Reservation {
+	w := q.w
+	a, ok := w.registry.Activity(activity)
+	if !ok || w.nodes.impaired.Load() && w.nodes.silent(w.conn.PartitionOf(instance)) || !q.slots.reserve() {
+		return nil
+	}
+	t := newTask(q, queue.Task{Name: activity, Queue: q.name, Instance: instance}, a)
+	t.state.phase = reserved
+	w.tasks.add(t)
+	return &queue.Reservation{Token: t.token, Worker: w.cfg.Name, TTL: w.cfg.LeaseTTL, Run: t.runReserved, Drop: t.dropReserved}
+}
+
+// runReserved runs a task whose lease has been created with the claim of this worker. The lease is held before the call returns, so that
+// it is found by the hint of a later commit.
+func (t *task) runReserved(task queue.Task) {
+	if t.w.cfg.Codec.CanOpen(task.Payload) != nil {
+		t.dropReserved(task)
+		return
+	}
+	t.given(task)
+	t.claims = 1
+	t.w.count.claims[lease.Acquired].Inc()
+	hold := t.hold()
+	go func() {
+		failpoint.Here("worker.claimed")
+		t.run(hold)
+	}()
+}
+
+// dropReserved ends a task that does not run here.
+func (t *task) dropReserved(task queue.Task) {
+	t.given(task)
+	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(lease.Outcome, error) {}) // otherwise the claim expires
+	t.dismiss()
+}
+
+// given sets the task of a reservation.
+func (t *task) given(task queue.Task) {
+	t.w.tasks.mu.Lock()
+	t.task, t.ref = task, t.w.refOf(task)
+	t.w.tasks.mu.Unlock()
+}
+
+// hold has the keeper renew the lease that the task has acquired.
+func (t *task) hold() *lease.Hold {
+	return t.w.keeper.Hold(context.Background(), t.claim(), t.since)
+}

@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun: it would run with the zero value. Its input has a few bytes in the store, and waits for the room
+// that it takes when it is opened.
+func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
+	c, err := pawlcodec.New(pawlcodec.Options{Store: true, Compress: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("0", 1<<20))})
+	synctest.Test(t, func(t *testing.T) {
+		w := &Worker{tasks: newTaskSet(), cfg: Config{Codec: c}}
+		w.handler = func(context.Context, *Call, history.Payload) (history.Payload, *history.Failure) {
+			t.Error("it has run")
+			return history.Payload{}, nil
+		}
+		if !w.tasks.large.TryAcquire(largeInputs - 512<<10) {
+			t.Fatal("there is no room")
+		}
+		task := &task{w: w}
+		task.task.Payload = input
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan *history.Failure, 1)
+		go func() {
+			_, failure := task.handle(ctx)
+			ended <- failure
+		}()
+		synctest.Wait() // until it waits for the room
+		if len(ended) > 0 {
+			t.Error("it has not waited")
+		}
+		cancel()
+		if failure := <-ended; failure == nil {
+			t.Error("it has not failed")
+		}
+		if !w.tasks.large.TryAcquire(512 << 10) {
+			t.Error("it has taken room")
+		}
+	})
+}

@@ -1,0 +1,105 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/tests/chaos/work"
+)
+
+func (h *harness) keys() string { return filepath.Join(h.dir, "payload.keys") }
+
+// key returns a line of the file of keys.
+func key(id string) string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never an error
+	return id + "=" + base64.StdEncoding.EncodeToString(secret) + "\n"
+}
+
+// setKeys replaces the file of keys, which all members read.
+func (h *harness) setKeys(lines ...string) {
+	h.t.Helper()
+	next := h.keys() + ".next"
+	if err := errors.Join(os.WriteFile(next, []byte(strings.Join(lines, "")), 0o600), os.Rename(next, h.keys())); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// rotate exchanges the key while the fleets work: a second one is added after a third of the time, and becomes the current one after
+// half of it. A member that a fault holds back meanwhile has the older file.
+func (h *harness) rotate(ctx context.Context, over time.Duration) {
+	second := key("second")
+	for _, step := range []struct {
+		after time.Duration
+		name  string
+		lines []string
+	}{{over / 3, "a second key is added", []string{h.firstKey, second}}, {over / 6, "the second key is the current one", []string{second, h.firstKey}}} {
+		timer := time.NewTimer(step.after)
+		select {
+		case <-timer.C:
+			h.rotated = time.Now()
+			h.setKeys(step.lines...)
+			h.recordf("%s", step.name)
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// codec returns what opens the payloads.
+func (h *harness) codec() (*pawlcodec.Codec, error) {
+	return settings.Payloads{PayloadKeys: h.keys(), Compress: true}.Codec(slog.New(slog.DiscardHandler))
+}
+
+// sealed finds payloads that are readable in the files of the servers or in the logs. That the ids of instances are found there shows
+// that it looks at the right files.
+func (h *harness) sealed() error {
+	for server, dirs := range map[string][]string{"redis": h.servers.redisDirs(), "nats": h.servers.natsDirs()} {
+		ids := false
+		for _, dir := range dirs {
+			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) { // the server has replaced it meanwhile
+					return nil
+				} else if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				b, err := os.ReadFile(path)
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				if bytes.Contains(b, []byte(work.Canary)) {
+					h.violationf("%s has a payload that is readable", path)
+				}
+				ids = ids || bytes.Contains(b, []byte("sealed-c"))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !ids {
+			return fmt.Errorf("no file of %s names an instance: %v", server, dirs)
+		}
+	}
+	for _, m := range h.members {
+		if strings.Contains(m.Log(), work.Canary) {
+			h.violationf("the log of %s has a payload", m.name)
+		}
+	}
+	return nil
+}

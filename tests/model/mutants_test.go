@@ -1,0 +1,247 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/tests/model/explore"
+)
+
+// mutant is a mistake of the owner: a change of its source, and the worlds in which the search must find it.
+type mutant struct {
+	name   string
+	file   string // below the root of the module
+	old    string
+	wrong  string // in its place; MUTANT is whether this mistake is the one to be made
+	setups []Setup
+	begins []string // of their stories
+}
+
+// mutants are compiled into one binary of this package, from changed copies of the sources; the sources themselves have no switch.
+// All of its owners read two inputs at a time.
+func mutants() []mutant {
+	asleep := []Setup{
+		setup("sweep", Faults{Resends: 1}, "a", "b", "start", "c").with(prompt),
+		setup("race", Faults{Resends: 1, Dues: 1}, "start", "a", "b").with(prompt),
+		setup("race", Faults{Resends: 1, Dues: 1}, "a", "start", "b").with(prompt),
+		setup("race", Faults{Dues: 2}, "start", "a").with(prompt).with(func(s *Setup) { s.Bare = true }),
+	}
+	room := func(program string, f Faults, ids ...string) []Setup {
+		return []Setup{setup(program, f, ids...).with(prompt).with(crowded)}
+	}
+	begun, second := begun(), second()
+	// A doorbell that comes late has an instance loaded that has nothing unread, and is not in memory.
+	late := slices.Concat(begun, []string{
+		"a worker claims event 2", "event 2 is done", "the schedule names x", "reconcile x", "read inbox x", "the answer", "run turn x", "commit x",
+		"publish ystart", "read input 2", "ingest of 2", "run turn y", "commit y", "a doorbell of x", "load x",
+	})
+	polls := []Setup{setup("sweep", Faults{}, "start").with(ends), setup("sweep", Faults{}, "start", "e1", "e2", "e3").with(ends)}
+	return []mutant{
+		{
+			"an instance that runs is purged", "internal/core/purge.go",
+			"	case in.status().Ended():\n		a.removals.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		a.removals.purge(in, p, in.unread[0].ID)",
+			[]Setup{setup("stop", Faults{}, "start", "kill")}, nil,
+		},
+		{
+			"an instance is purged before its messages are sent", "internal/core/purge.go",
+			"	return len(in.outbox) == 0 && a.schedule", "	return (len(in.outbox) == 0 || MUTANT) && a.schedule",
+			[]Setup{setup("report", Faults{}, "start", "go").with(retire)},
+			slices.Concat(begun, second, []string{"run turn x", "commit x", "a worker claims event 2", "event 2 is done", "a doorbell", "run turn x", "commit x"}),
+		},
+		{
+			"a poll is left for a turn that nothing causes", "internal/turn/turn.go",
+			"func (r *run) observe(left []core.Unread) {\n", "func (r *run) observe(left []core.Unread) {\n	if MUTANT && len(r.given.Inputs) > 0 {\n		return\n	}\n", polls, nil,
+		},
+		{
+			"a poll is complete when the turn ends, whatever it has left", "internal/turn/turn.go",
+			"	if r.given.More || slices", "	if !MUTANT && r.given.More || !MUTANT && slices", polls, nil,
+		},
+		{
+			"a timer fires before the inputs that were accepted before it was due", "internal/core/horizon.go",
+			"	case at <= a.schedule.horizon.reached:\n", "	case at <= a.schedule.horizon.reached || MUTANT:\n		a.schedule.horizon.reached = max(a.schedule.horizon.reached, at)\n",
+			[]Setup{setup("alarm", Faults{Ticks: 1}, "start", "go")}, begun,
+		},
+		{
+			"an input that was missed is forgotten when the next request begins", "internal/core/owner.go",
+			"	if p.showsInbox() {", "	if p.showsInbox() || p.busy() && MUTANT {", asleep, nil,
+		},
+		{
+			"a reading of the inbox is trusted though an input was missed meanwhile", "internal/core/owner.go",
+			"		in.needsInboxRead = in.pending.stale && (", "		in.needsInboxRead = in.pending.stale && !MUTANT && (", room("race", Faults{Dues: 1, Resends: 1}, "start", "ystart", "a"),
+			late,
+		},
+		{
+			"a poll is complete though an input was missed while the inbox was read", "internal/core/owner.go",
+			" || in.missed())", " || in.missed() && !MUTANT)", []Setup{setup("sweep", Faults{Dues: 1}, "start", "e1").with(ends)},
+			slices.Concat(begun, []string{"a worker claims event 2", "event 2 is done", "the schedule names x", "reconcile x", "read inbox x"}, second),
+		},
+		{
+			"the inputs of a repeated ingest are not read if a request is outstanding", "internal/core/arrivals.go",
+			"		case said == nil:\n			in.noteUnread(", "		case MUTANT && (said == nil || said[i].Repeat):\n			in.needsInboxRead = true\n		case said == nil:\n			in.noteUnread(", asleep, nil,
+		},
+		{
+			"what came while an instance was reconciled is not read", "internal/core/owner.go",
+			"		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)", "		in.needsInboxRead = in.needsInboxRead || (in.pending.stale || int(saw) > len(in.unread)) && !MUTANT", asleep, nil,
+		},
+		{
+			"what came while early inputs were put off is not read", "internal/core/reconcile.go",
+			"	in.pending.inputs = nil\n	switch {\n	case came:", "	in.pending.inputs = nil\n	switch {\n	case came && !MUTANT:", asleep, nil,
+		},
+		{
+			"an input that came into an empty inbox while a request was outstanding is forgotten", "internal/core/arrivals.go",
+			"	case in.phase.busy() && said.Unread == 1:\n		in.pending", "	case in.phase.busy() && said.Unread == 1 && MUTANT:\n	case in.phase.busy() && said.Unread == 1:\n		in.pending", room("race", Faults{Dues: 1}, "start", "ystart", "a"),
+			late,
+		},
+		{
+			"a doorbell that carries nothing is forgotten if a request is outstanding", "internal/core/arrivals.go",
+			"		case len(b.Element) == 0 ||", "		case len(b.Element) == 0 && in.phase.busy() && MUTANT:\n		case len(b.Element) == 0 ||", []Setup{setup("both", Faults{Dues: 1}, "start", "ystart").with(prompt).with(func(s *Setup) { s.Parked, s.Bare = 1, true })},
+			late,
+		},
+		{
+			"a request takes effect once more when the instance comes to it", "internal/core/operator.go",
+			"in.rec != nil && !u.start() && follows(in.rec.Control, u.position())", "in.rec != nil && !u.start() && follows(in.rec.Control, u.position()) && !MUTANT", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)}, begun,
+		},
+		{
+			"a resumption schedules anew what has a result", "internal/core/operator.go",
+			"		if p.Stop {", "		if p.Stop && !MUTANT {", []Setup{setup("both", Faults{}, "start", "hold", "resume").with(ends)},
+			slices.Concat(begun, []string{"a worker claims event 2"}, second, []string{"event 2 is done", "commit x"}),
+		},
+		{
+			"a rewind has an activity run again whose result is unread", "internal/core/operator.go",
+			"return ok && u.Fits(e) })", "return ok && u.Fits(e) && !MUTANT })", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)},
+			slices.Concat(begun, []string{"a worker claims event 2"}, second, []string{"event 2 is done"}),
+		},
+	}
+}
+
+// control is the name of no mistake: the binary finds nothing then.
+const control = "control"
+
+// searchMutant searches for a mistake in the binary that has it.
+func searchMutant(name string) int {
+	if name == control {
+		all := worlds()
+		for _, m := range mutants() {
+			for _, setup := range m.setups {
+				all = append(all, world{m.name, setup, nil})
+			}
+		}
+		for i := range all {
+			if f := explore.Search(NewWorld(&all[i].setup), 250); f.Broken != "" {
+				fmt.Fprintln(os.Stderr, all[i].name, f)
+				return 0
+			}
+		}
+		return 1
+	}
+	for _, m := range mutants() {
+		if m.name != name {
+			continue
+		}
+		for i := range m.setups {
+			w, missing := NewWorld(&m.setups[i]).story(m.begins)
+			if missing != "" {
+				fmt.Fprintln(os.Stderr, missing)
+				return 2
+			}
+			if f := explore.Search(w, 6_000); f.Broken != "" {
+				fmt.Fprintln(os.Stderr, f)
+				return 0
+			}
+		}
+		return 1
+	}
+	return 1
+}
+
+func TestTheSearchFindsACounterexampleForEveryMistakeOfTheOwner(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	binary, names := compileMutants(t, root, dir)
+	for _, name := range append(names, control) {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), binary)
+			cmd.Env = append(os.Environ(), "PAWL_MUTANT="+name)
+			out, err := cmd.CombinedOutput()
+			if name == control {
+				if err == nil {
+					t.Fatalf("it is found without a mistake: %s", out)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("no counterexample: %v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
+// compileMutants builds this package with all mistakes in it.
+func compileMutants(t *testing.T, root, dir string) (binary string, names []string) {
+	t.Helper()
+	changed := map[string]string{}
+	replace := func(file, old, wrong string) {
+		text, ok := changed[file]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		if strings.Count(text, old) != 1 {
+			t.Fatalf("%s has %d times %q", file, strings.Count(text, old), old)
+		}
+		changed[file] = strings.Replace(text, old, wrong, 1)
+	}
+	replace("internal/record/record.go", "	UnreadBatch     = 256 ", "	UnreadBatch     = 2 ")
+	for _, m := range mutants() {
+		mutant := fmt.Sprintf("record.Mutant(%q)", m.name)
+		replace(m.file, m.old, strings.ReplaceAll(m.wrong, "MUTANT", mutant))
+		names = append(names, m.name)
+	}
+	changed["internal/record/mutant.go"] = "package record\n\nimport \"os\"\n\nvar mutant = os.Getenv(\"PAWL_MUTANT\")\n\nfunc Mutant(name string) bool { return mutant == name }\n"
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, text := range changed {
+		if strings.HasPrefix(file, "internal/turn") || strings.HasPrefix(file, "internal/core") {
+			text = imported(text)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(root, filepath.FromSlash(file))] = to
+	}
+	b, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "mutants.test")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary, names
+}
+
+// imported has the source import package record.
+func imported(text string) string {
+	const record = "\t\"github.com/pawlrun/pawl/internal/record\"\n"
+	if strings.Contains(text, record) {
+		return text
+	}
+	return strings.Replace(text, "import (\n", "import (\n"+record, 1)
+}

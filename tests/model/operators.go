@@ -1,0 +1,103 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// What operators request must not make work run again that the history has, and takes effect once.
+
+// again: a call that has its result is not scheduled once more, neither behind a pause nor behind a rewind.
+func again(events []history.Event) string {
+	call, done := map[uint64]string{}, map[string]bool{}
+	for _, ev := range events {
+		switch e := ev.(type) {
+		case *history.ActivityScheduled:
+			if done[e.CallKey()] {
+				return fmt.Sprintf("event %d schedules what has completed", e.ID)
+			}
+			call[e.ID] = e.CallKey()
+		case *history.ActivityCompleted:
+			done[call[e.Scheduled]] = true
+		case *history.Resumed:
+			for _, id := range e.Answered {
+				done[call[id]] = true
+			}
+		case *history.Rewound:
+			for _, id := range e.Answered {
+				done[call[id]] = true
+			}
+		}
+	}
+	return ""
+}
+
+// resumed checks that a resumption keeps every result.
+func (w promises) resumed(inbox []memstore.Element, past *history.State, events []history.Event) {
+	for _, ev := range events {
+		re, ok := ev.(*history.Resumed)
+		if !ok || !re.Stopped {
+			continue
+		}
+		w.answered(inbox, past, re.Answered)
+	}
+}
+
+// answered checks that those activities are named of which a result is unread.
+func (w promises) answered(inbox []memstore.Element, past *history.State, named []uint64) {
+	for _, id := range past.Outstanding() {
+		effect := past.Activity(id).Effect
+		has := slices.ContainsFunc(inbox, func(e memstore.Element) bool { return e.Kind == "done" && e.Tag == effect })
+		if has && !slices.Contains(named, id) {
+			w.Broken = fmt.Sprintf("activity %d has a result that is unread, and is to run again", id)
+		}
+	}
+}
+
+// beginsRewound reports an execution that has been rewound, and has had no turn since.
+func beginsRewound(in *memstore.Instance) bool {
+	return len(in.Inbox) > 0 && strings.HasPrefix(in.Inbox[0].ID, record.RewoundMark)
+}
+
+// requested reports a request for a paused instance that has not taken effect.
+func requested(in *memstore.Instance) bool {
+	return slices.ContainsFunc(in.Inbox, func(e memstore.Element) bool {
+		switch ev := inputOf(e).(type) {
+		case *history.OperatorRequested:
+			var seq uint64
+			_, err := fmt.Sscanf(e.ID, "s%d.", &seq)
+			return err == nil && in.Data.Control.Seq < seq
+		case *history.PurgeRequested:
+			return ev.Force
+		case *history.CancelRequested:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// rewound checks that a rewind keeps every result, and remembers the cancellations that are undone.
+func (w promises) rewound(before *memstore.Instance, wanted *record.Rewind) {
+	in := w.Store.Get(wanted.Instance)
+	if in.Head == before.Head {
+		return
+	}
+	past, _, _ := fold(in.History())
+	var answered []uint64
+	if re, ok := inputOf(in.Inbox[0]).(*history.Rewound); ok {
+		answered = re.Answered
+	}
+	w.answered(before.Inbox, past, answered)
+	_, events, _ := fold(before.History())
+	for _, ev := range events[min(wanted.Keep, uint64(len(events))):] {
+		if c, ok := ev.(*history.CancelRequested); ok {
+			w.Spent[named(c)] = true
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// claim takes a task; its token is the name that the activity returns.
+func (w *World) claim(task memstore.Grip) {
+	w.Claims++
+	g := task
+	g.Token = "t" + strconv.Itoa(w.Claims)
+	if a, _ := w.Store.Claim(w.Now, g, "w"); a != memstore.Yours {
+		return
+	}
+	for _, r := range w.Runs {
+		if r.grip.Instance == g.Instance && r.grip.Effect == g.Effect && r.trust > w.Now && !w.Forgot {
+			w.Broken = fmt.Sprintf("two workers have the lease of event %d", g.Activity)
+		}
+	}
+	w.Runs = append(w.Runs, run{g, task.Token, w.Now + ttl})
+}
+
+func (w *World) ack(i int) {
+	r := w.Runs[i]
+	w.Runs = slices.Delete(w.Runs, i, i+1)
+	switch a := w.complete(r.grip, r.name); {
+	case a == memstore.OK && r.trust <= w.Now:
+		w.Broken = fmt.Sprintf("the acknowledgement of event %d was accepted after its lease", r.grip.Activity)
+	case a == memstore.OK && w.Saved != nil: // else it is not forgotten
+		g := r.grip
+		w.Acked = append(w.Acked, g)
+	case a == memstore.Gone:
+		w.Store.Report(r.grip.Instance, memstore.Place{Execution: r.grip.Execution, Event: r.grip.Activity}, "stopped", false)
+	}
+}
+
+// complete acknowledges, and rings if the inbox was empty.
+func (w *World) complete(g memstore.Grip, result string) memstore.Answer {
+	end := &history.ActivityCompleted{Scheduled: g.Activity, Result: history.Payload{Type: history.TypeJSON, Data: []byte(result)}}
+	a, pushed, first := w.Store.Complete(w.Now, g, end)
+	if first && w.setup.Bare {
+		pushed = nil
+	}
+	if first {
+		w.Bells = append(w.Bells, message.Doorbell{Instance: g.Instance, Effect: g.Effect, Element: pushed})
+	}
+	return a
+}
+
+func (w *World) renew(i int) {
+	if w.Store.Prolong(w.Now, w.Runs[i].grip) == memstore.OK {
+		w.Runs[i].trust = w.Now + ttl
+		return
+	}
+	w.Runs = slices.Delete(w.Runs, i, i+1)
+}
+
+// doubted answers for a claim that the store shows and no worker runs: its worker acknowledges again what it remembers to have
+// acknowledged, and returns anything else.
+func (w *World) doubted(g memstore.Grip) {
+	if slices.Contains(w.Acked, g) {
+		w.complete(g, w.named(g))
+		return
+	}
+	w.Store.Abandon(w.Now, g, true, 0)
+}
+
+// named is the name that an activity was called with, as its history has it.
+func (w *World) named(g memstore.Grip) string {
+	events, _ := memstore.Events(w.Store.Get(g.Instance).Histories[g.Execution])
+	for _, ev := range events {
+		if a, ok := ev.(*history.ActivityScheduled); ok && a.ID == g.Activity {
+			return string(a.Payload.Data)
+		}
+	}
+	return ""
+}
+
+// doubtful lists the claims that the store shows after it has forgotten writes, and that no worker runs.
+func (w *World) doubtful() (all []memstore.Grip) {
+	if !w.Forgot {
+		return nil
+	}
+	for _, id := range w.IDs() {
+		leases := w.Store.Get(id).Leases
+		for _, at := range slices.SortedFunc(maps.Keys(leases), byPlace) {
+			l := leases[at]
+			g := memstore.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: l.Effect, Token: l.Token}
+			if l.Token != "" && !slices.ContainsFunc(w.Runs, func(r run) bool { return r.grip == g }) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+func byPlace(p, q memstore.Place) int {
+	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
+}
+
+// emptyBody is the body of an answer that failed.
+func emptyBody(k core.MessageKind) any {
+	switch k {
+	case core.InstanceLoaded:
+		return loadedNothing
+	case core.HistoryRead:
+		return record.RewindSource{}
+	case core.InboxRead:
+		return [][]byte(nil)
+	case core.HeadRead:
+		return ""
+	case core.PurgeAnswered:
+		return int64(0)
+	default:
+		return nil
+	}
+}
