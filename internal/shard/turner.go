@@ -2,15 +2,17 @@ package shard
 
 import (
 	"errors"
+	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
-	"github.com/pawlrun/pawl/internal/turn"
-
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/turn"
+	"github.com/pawlrun/pawl/pawlcodec"
 )
 
 // turner runs user code on a goroutine of its own, one job after the other.
@@ -27,6 +29,7 @@ type turner struct {
 	running    job
 	generation int // of the goroutine: those before have been left behind
 	ticks      int
+	transfers  int // of objects that the job waits for: they are no fault of its code
 	closed     bool
 }
 
@@ -110,23 +113,27 @@ func (t *turner) finish(generation int) (left bool) {
 	return false
 }
 
-// tick counts one tick against the running job and leaves it behind at the limit.
+// tick counts one tick against the running job and leaves it behind at the limit. The jobs after it run when blocked has returned: they
+// must not touch what the goroutine that was left behind still has.
 func (t *turner) tick(limit int) {
 	t.mu.Lock()
 	j := t.running
-	t.ticks++
+	if t.transfers == 0 {
+		t.ticks++
+	}
 	if j == nil || t.ticks < limit {
 		t.mu.Unlock()
 		return
 	}
 	t.generation++
 	t.running, t.ticks = nil, 0
-	go t.run(t.generation)
+	successor := t.generation
 	t.mu.Unlock()
 	j.blocked()
+	go t.run(successor)
 }
 
-// close lets the jobs in the queue run and joins; what is stuck is left behind by the watchdog.
+// close lets the jobs in the queue run and joins; the watchdog abandons those that block.
 func (t *turner) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -137,18 +144,36 @@ func (t *turner) close() {
 
 // turnRun is the turn of an instance as a job.
 type turnRun struct {
-	shell    *shell
+	process  *Process
+	end      turnEnd
 	instance string
 	given    *core.Given
 	code     turn.Code // to begin with, and then what the turn leaves
 	decided  *core.Decided
-	left     atomic.Bool // to the goroutine that is stuck in it
+	left     atomic.Bool // abandoned to the goroutine that blocks in it
 	running  atomic.Pointer[replay.Execution]
 }
 
+// turnEnd has the objects of a turn, and receives how it has ended, on the goroutine of the turner, or of the watchdog.
+type turnEnd interface {
+	loadObject(name string, size int) ([]byte, error)
+	storeObjects(instance string, objects []pawlcodec.Object) error
+	turnDone(r *turnRun)
+	turnBlocked(r *turnRun)
+}
+
 func (r *turnRun) work() {
+	if around := r.process.cfg.AroundTurn; around != nil {
+		around(r.given.Identity, r.given.Name, r.decide)
+		return
+	}
+	r.decide()
+}
+
+// decide runs the code.
+func (r *turnRun) decide() {
 	begin := time.Now()
-	defer func() { r.shell.met.turnSeconds.Observe(time.Since(begin).Seconds()) }()
+	defer func() { r.process.met.turnSeconds.Observe(time.Since(begin).Seconds()) }()
 	if r.code.Exec != nil {
 		r.runs(r.code.Exec)
 	} else if err := r.replay(); err != nil {
@@ -157,15 +182,20 @@ func (r *turnRun) work() {
 		return
 	}
 	r.decided = turn.Decide(r.given, r.code)
+	if err := r.end.storeObjects(r.instance, replay.TakeObjects(r.code.Exec)); err != nil && r.decided.Err == nil {
+		r.decided = &core.Decided{Err: err}
+	}
 }
 
 // replay brings the code into memory.
 func (r *turnRun) replay() (err error) {
-	exec := replay.New(r.given.Identity, r.given.Program, r.shell.replayOptions(r.instance))
+	opts := r.process.replayOptions(r.instance, r.given)
+	opts.Load = r.end.loadObject
+	exec := replay.New(r.given.Identity, r.given.Program, opts)
 	r.code.Exec = exec
 	r.runs(exec)
 	if r.code, err = turn.Replay(r.given, exec); err == nil {
-		r.shell.met.replays.Inc()
+		r.process.met.replays.Inc()
 	}
 	return err
 }
@@ -178,19 +208,27 @@ func (r *turnRun) runs(exec *replay.Execution) {
 	}
 }
 
-func (r *turnRun) done() {
+func (r *turnRun) done() { r.end.turnDone(r) }
+
+// turnDone hands a decided turn to the owner.
+func (s *shell) turnDone(r *turnRun) {
 	failpoint.Here("orchestrator.turned")
-	r.shell.box.post(mail{Message: core.Message{Kind: core.TurnDone, ID: r.instance, Decided: r.decided}, turned: r})
+	s.box.post(mail{Message: core.Message{Kind: core.TurnDone, ID: r.instance, Decided: r.decided}, turned: r})
 }
 
-// blocked leaves the turn to the goroutine that is stuck in it. Its code leaves at its next word.
+// blocked abandons the turn to the goroutine that blocks in it. Its code unwinds at its next operation.
 func (r *turnRun) blocked() {
 	r.left.Store(true)
 	if exec := r.running.Load(); exec != nil {
 		exec.GiveUp()
 	}
-	r.shell.leftBehind(r.instance, "in a turn")
-	r.shell.box.post(mail{Message: core.Message{Kind: core.TurnBlocked, ID: r.instance}, turned: r})
+	r.end.turnBlocked(r)
+}
+
+// turnBlocked hands a turn to the owner whose code does not come back.
+func (s *shell) turnBlocked(r *turnRun) {
+	leftBehind(s.log, s.met, r.instance, "in a turn")
+	s.box.post(mail{Message: core.Message{Kind: core.TurnBlocked, ID: r.instance}, turned: r})
 }
 
 // late evicts code that came back after all: nothing waits for it any more.
@@ -202,7 +240,8 @@ func (r *turnRun) late() {
 
 // eviction ends the coroutines of an instance as a job. The code that a turn leaves in memory is known when that is over.
 type eviction struct {
-	shell    *shell
+	process  *Process
+	log      *slog.Logger
 	instance string
 	exec     *replay.Execution
 	behind   *turnRun // nil: none
@@ -217,14 +256,16 @@ func (e *eviction) work() {
 		return
 	}
 	if err := exec.Evict(); err != nil {
-		e.shell.log.Warn("the deferred functions of an orchestration failed while it was taken out of memory", "instance", e.instance, "error", err)
+		e.log.Warn("the deferred functions of an orchestration failed while it was taken out of memory", "instance", e.instance, "error", err)
 	}
 }
 
 func (e *eviction) done() {}
 func (e *eviction) late() {}
 
-func (e *eviction) blocked() { e.shell.leftBehind(e.instance, "while it was taken out of memory") }
+func (e *eviction) blocked() {
+	leftBehind(e.log, e.process.met, e.instance, "while it was taken out of memory")
+}
 
 // runTurn has the turner run a turn, unless an ancestor of the instance was cancelled before it began.
 func (s *shell) runTurn(id string, g *core.Given) {
@@ -232,7 +273,11 @@ func (s *shell) runTurn(id string, g *core.Given) {
 		s.post(core.Message{Kind: core.TurnDone, ID: id, Decided: &core.Decided{Forbidden: true}})
 		return
 	}
-	r := &turnRun{shell: s, instance: id, given: g}
+	if g.Program == nil {
+		s.askMember(id, g)
+		return
+	}
+	r := &turnRun{process: s.Process, end: s, instance: id, given: g}
 	if g.Resident {
 		r.code = s.residents[id]
 		delete(s.residents, id)
@@ -251,22 +296,30 @@ func (s *shell) turned(r *turnRun) {
 
 // evict takes the code of an instance out of memory.
 func (s *shell) evict(id string) {
-	e := &eviction{shell: s, instance: id, exec: s.residents[id].Exec, behind: s.running[id]}
+	forgetGuest(s, id)
+	e := &eviction{process: s.Process, log: s.log, instance: id, exec: s.residents[id].Exec, behind: s.running[id]}
 	delete(s.residents, id)
 	if e.behind != nil || e.exec != nil && !e.exec.Ended() {
 		s.turns.do(e)
 	}
 }
 
-// awaited gives the names of the events for which the code of an instance waits, if it is in memory and between two turns.
+// awaited gives the names of the events for which the code of an instance waits: empty in a turn, nil if it is not in memory.
 func (s *shell) awaited(id string) []string {
 	if code, ok := s.residents[id]; ok {
-		return code.Exec.Awaited()
+		events, _ := code.Exec.Awaited()
+		return slices.Concat([]string{}, events)
+	}
+	if s.running[id] != nil {
+		return []string{}
+	}
+	if g, ok := s.guests[id]; ok || s.asked[id] != nil {
+		return slices.Concat([]string{}, g.awaited)
 	}
 	return nil
 }
 
-func (s *shell) leftBehind(id, when string) {
-	s.met.leftBehind.Inc()
-	s.log.Error("orchestration code blocks; its goroutine is left behind", "instance", id, "when", when)
+func leftBehind(log *slog.Logger, met *Metrics, id, when string) {
+	met.leftBehind.Inc()
+	log.Error("orchestration code blocks; its goroutine is left behind", "instance", id, "when", when)
 }
