@@ -16,8 +16,8 @@ import (
 
 // Command is pawl bench.
 type Command struct {
-	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,update,list" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. update: requests to instances, idle and at half of the capacity. list: pages and counts by attributes."`
-	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; update: updates, 20,000, with --kill 100,000."`
+	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes."`
+	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; batch, gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; update: updates, 20,000, with --kill 100,000."`
 	N         int      `default:"100" help:"Activities of one fanout."`
 	InFlight  int      `default:"1000" help:"Maximum number of concurrent instances."`
 	Load      bool     `help:"cancel: while the fleet runs at half of its capacity."`
@@ -28,7 +28,7 @@ type Command struct {
 	Fleets    int      `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
 	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
 	Schedules int      `default:"10000" help:"schedule: number of schedules."`
-	Kill      bool     `help:"schedule: kill an orchestrator with signal 9 during the run. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
+	Kill      bool     `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
 	Rollback  bool     `help:"update --kill: also take up to a second of writes from Redis, again and again."`
 	JSON      bool     `name:"json" help:"Write one JSON object per scenario."`
 	Benchstat bool     `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
@@ -67,7 +67,7 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "update", "list"}, c.Scenario) {
+	if c.given && slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list"}, c.Scenario) {
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
 	}
 	switch c.Scenario {
@@ -98,6 +98,8 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 		err = r.job(ctx)
 	case "schedule":
 		err = r.schedule(ctx)
+	case "batch":
+		err = r.batch(ctx)
 	case "update":
 		err = r.update(ctx)
 	case "list":

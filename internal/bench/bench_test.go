@@ -157,6 +157,14 @@ func TestBenchScheduleMissesAndDoublesNothingAfterAKill(t *testing.T) {
 	}
 }
 
+func TestBenchBatchMissesAndDoublesNoInstanceAfterAKill(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[batchResult](t, "batch", "--kill", "--instances", "500")
+	if r := results[0]; r.Instances != 500 || !r.Killed || r.Missed+r.Doubled != 0 || r.PerS <= 0 || r.GapS <= 0 || r.LastPerS <= 0 || r.EndedPerS <= 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestBenchUpdateMeasuresIdleAndHalfLoad(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[updateResult](t, "update", "--instances", "200")

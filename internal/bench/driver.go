@@ -213,6 +213,19 @@ func (d *driver) sequential(ctx context.Context, sc scenario, n int) (p50, p99 f
 	return percentile(took, 0.5), percentile(took, 0.99), nil
 }
 
+// count counts the instances of an orchestration with a status; "": all. There are fewer while a partition has no owner.
+func (d *driver) count(ctx context.Context, orchestration string, s client.Status) int {
+	c, err := d.c.Count(ctx, client.CountOptions{Where: fmt.Sprintf("orchestration = %q", orchestration), By: "status"})
+	n := c.Count
+	if s != "" {
+		n = c.Status[s]
+	}
+	if err != nil {
+		return 0
+	}
+	return int(n) //nolint:gosec // of instances that this process has started
+}
+
 // each calls fn for 0 to n-1, at most limit at a time, and stops at the first error.
 func each(ctx context.Context, n, limit int, fn func(context.Context, int) error) error {
 	g, ctx := errgroup.WithContext(ctx)

@@ -104,7 +104,7 @@ func (c *memberProgram) Run(ctx context.Context) error {
 func (c *memberProgram) orchestrator() fx.Option {
 	return fx.Options(
 		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
-			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), updateOrchestrations(), listOrchestrations())
+			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), batchOrchestrations(), updateOrchestrations(), listOrchestrations())
 		}),
 		fx.Invoke(serveMemory),
 		pawlfx.Orchestrator(members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()))

@@ -183,19 +183,6 @@ func (b *scheduleBench) awaitEnds(ctx context.Context, p *term.Progress) error {
 	return nil
 }
 
-// count counts the instances of an orchestration with a status; "": all. There are fewer while a partition has no owner.
-func (b *scheduleBench) count(ctx context.Context, orchestration string, s client.Status) int {
-	c, err := b.c.Count(ctx, client.CountOptions{Where: fmt.Sprintf("orchestration = %q", orchestration), By: "status"})
-	n := c.Count
-	if s != "" {
-		n = c.Status[s]
-	}
-	if err != nil {
-		return 0
-	}
-	return int(n) //nolint:gosec // of instances that this process has started
-}
-
 // read reads what was started, and by whom.
 func (b *scheduleBench) read(ctx context.Context, m *scheduleResult) error {
 	t := tally{at: b.at, begun: b.begun, starts: make(map[string]int, len(b.at))}

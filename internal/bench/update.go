@@ -72,8 +72,8 @@ type updateResult struct {
 // validateUpdate rejects flags of other scenarios.
 func (c *Command) validateUpdate() error {
 	switch {
-	case c.Kill && c.Scenario != "schedule" && c.Scenario != "update":
-		return errors.New("--kill applies to the scenarios schedule and update only")
+	case c.Kill && c.Scenario != "schedule" && c.Scenario != "batch" && c.Scenario != "update":
+		return errors.New("--kill applies to the scenarios schedule, batch and update only")
 	case c.Rollback && (c.Scenario != "update" || !c.Kill):
 		return errors.New("--rollback applies to the scenario update with --kill only")
 	}
