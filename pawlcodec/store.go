@@ -32,8 +32,9 @@ type Object struct {
 	Body   []byte
 }
 
-// Load reads an object of that size from the store. The error is reported as an *ObjectError.
-type Load func(name string, size int) ([]byte, error)
+// Load reads an object of that size from the store; opens is the maximum size of its payload in memory. The error is reported as an
+// *ObjectError.
+type Load func(name string, size, opens int) ([]byte, error)
 
 // ObjectError is a payload whose object cannot be read here and now.
 type ObjectError struct {
@@ -195,7 +196,7 @@ func loaded(load Load, r reference, most int) ([]byte, error) {
 	if load == nil || r.opens > most {
 		return nil, &ObjectError{Name: r.name, cause: ErrNotLoaded}
 	}
-	body, err := load(r.name, r.size)
+	body, err := load(r.name, r.size, r.opens)
 	if err != nil {
 		return nil, &ObjectError{Name: r.name, cause: err}
 	}

@@ -184,7 +184,7 @@ func TestWhatOpensToMoreThanInlineIsInTheStore(t *testing.T) {
 	if n := pawlcodec.OpenedSize(sealed); n < 4<<20 || len(o.Body) > 64<<10 {
 		t.Errorf("the reference announces %d bytes, the object has %d", n, len(o.Body))
 	}
-	load := func(string, int) ([]byte, error) { return o.Body, nil }
+	load := func(string, int, int) ([]byte, error) { return o.Body, nil }
 	if opened, err := c.OpenWith(load, sealed); err != nil || !same(opened, p) {
 		t.Errorf("opened %d bytes, %v", len(opened.Data), err)
 	}

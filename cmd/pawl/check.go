@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +22,9 @@ import (
 const progressDelay = time.Second // before progress is shown
 
 type checkCmd struct {
-	JSON               bool `name:"json" help:"Write JSON."`
-	Objects            bool `help:"Also verify that NATS has the large payloads to which histories refer."`
+	JSON               bool          `name:"json" help:"Write JSON."`
+	Objects            bool          `help:"Also verify that NATS has the large payloads to which histories refer and, with the permissions of an orchestrator, that it has no others that are old."`
+	OrphanAge          time.Duration `hidden:"" default:"54h"` // they are removed within three hours after 48
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
 	settings.Redis     `group:"Connection"`
@@ -54,12 +57,13 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
 		return err
 	}
+	slices.Sort(checked.References)
 	checked.Objects = len(checked.References)
 	if err := checked.checkGates(ctx, rdb, runner, space); err != nil {
 		return err
 	}
 	if c.Objects {
-		if err := checked.checkObjects(ctx, s, c); err != nil {
+		if err := checked.checkObjects(ctx, s, c, store.New(runner, space)); err != nil {
 			return err
 		}
 	}
@@ -85,6 +89,7 @@ type checkedSpace struct {
 	GateFindings []gateFinding `json:"gate_findings,omitempty"`
 	Objects      int           `json:"objects"` // references to large payloads
 	LostObjects  []string      `json:"lost_objects,omitempty"`
+	Orphans      []string      `json:"orphaned_objects,omitempty"` // old large payloads to which nothing refers
 }
 
 // gateFinding is an invariant that a limit violates.
@@ -94,11 +99,11 @@ type gateFinding struct {
 }
 
 func (c *checkedSpace) number() int {
-	return len(c.Findings) + len(c.GateFindings) + len(c.LostObjects)
+	return len(c.Findings) + len(c.GateFindings) + len(c.LostObjects) + len(c.Orphans)
 }
 
-// checkObjects looks for lost objects.
-func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd) error {
+// checkObjects looks for lost objects, and for those that the collector should have removed.
+func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd, st *store.Store) error {
 	nc, err := o.OpenNATS(o.Open(s.err))
 	if err != nil {
 		return err
@@ -109,8 +114,37 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd)
 		return err
 	}
 	defer conn.Close()
-	c.LostObjects, err = conn.LostObjects(ctx, c.References)
+	if c.LostObjects, err = conn.LostObjects(ctx, c.References); err != nil {
+		return err
+	}
+	err = conn.Objects(ctx, o.OrphanAge, func(page []queue.StoredObject) error { return c.checkOrphans(ctx, conn, st, page) })
+	if errors.Is(err, queue.ErrPermission) {
+		_, err = fmt.Fprintln(s.err, "Objects without a reference are not looked for: this needs the permissions of an orchestrator.")
+	} else if err != nil {
+		err = fmt.Errorf("list objects: %w", err)
+	}
 	return err
+}
+
+// checkOrphans looks for objects that no owner mentions.
+func (c *checkedSpace) checkOrphans(ctx context.Context, conn *queue.Conn, st *store.Store, page []queue.StoredObject) error {
+	for _, o := range page {
+		_, mentioned := slices.BinarySearch(c.References, o.Name)
+		for _, owner := range o.Owners {
+			if mentioned || queue.CheckInstance(owner) != nil { // of a foreign writer
+				continue
+			}
+			names, err := st.Mentions(ctx, conn.PartitionOf(owner), owner, []string{o.Name})
+			if err != nil && !store.Unreadable(err) {
+				return err
+			}
+			mentioned = err != nil || len(names) > 0
+		}
+		if !mentioned {
+			c.Orphans = append(c.Orphans, o.Name)
+		}
+	}
+	return nil
 }
 
 // checkGates checks the limits in use.
@@ -174,6 +208,11 @@ func findings(s streams, c checkedSpace) error {
 	}
 	for _, name := range c.LostObjects {
 		if _, err := fmt.Fprintf(s.out, "object %s is lost\n", name); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.Orphans {
+		if _, err := fmt.Fprintf(s.out, "object %s is orphaned: nothing refers to it\n", name); err != nil {
 			return err
 		}
 	}

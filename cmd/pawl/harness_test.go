@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -19,6 +20,7 @@ type fleets struct {
 	activities     []pawl.ActivityBinding // none: there is no worker
 	grace          time.Duration
 	maxAbandoned   int
+	codec          *pawlcodec.Codec
 }
 
 // stage runs NATS, Redis and the fleets in this process.
@@ -53,7 +55,7 @@ func harnessStack(t *testing.T, f fleets) *embedded.Stack {
 		t.Fatal(err)
 	}
 	atEnd(t, rdb.Close)
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4}, f.orchestrations...)
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4, Codec: f.codec}, f.orchestrations...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func harnessStack(t *testing.T, f fleets) *embedded.Stack {
 		return stack
 	}
 	w, err := worker.New(worker.Config{
-		NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond, Grace: f.grace, MaxAbandoned: f.maxAbandoned,
+		NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond, Grace: f.grace, MaxAbandoned: f.maxAbandoned, Codec: f.codec,
 	}, f.activities...)
 	if err != nil {
 		t.Fatal(err)

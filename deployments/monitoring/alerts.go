@@ -22,6 +22,8 @@ func alerts() []alert {
 		{"PawlRedisErrors", `sum by (namespace, role) (rate(pawl_redis_errors_total[2m])) > 0`, "2m", "critical", "Redis does not reply to {{ $labels.role }}s of {{ $labels.namespace }}."},
 		{"PawlNATSErrors", `sum by (namespace, role) (rate(pawl_nats_errors_total[2m])) > 0`, "2m", "critical", "NATS does not reply to {{ $labels.role }}s of {{ $labels.namespace }}."},
 		{"PawlInputsNearlyFull", `max by (namespace) (pawl_orchestrator_inputs_stream_used_ratio) > 0.8`, "5m", "critical", "The inputs stream of {{ $labels.namespace }} is nearly full; a full stream rejects starts and events."},
+		{"PawlObjectErrors", `sum by (namespace, role) (rate(pawl_queue_object_errors_total[2m])) > 0`, "2m", "critical", "Large payloads of {{ $labels.namespace }} cannot be read or written by {{ $labels.role }}s."},
+		{"PawlObjectsNearlyFull", `max by (namespace) (pawl_orchestrator_objects_stream_used_ratio) > 0.8`, "5m", "critical", "The object store of {{ $labels.namespace }} is nearly full; a full one rejects large payloads, and stalls instances that have them."},
 		{"PawlInputsLost", `sum by (namespace) (increase(pawl_orchestrator_input_gaps_total[10m])) > 0`, "0s", "critical", "Inputs of {{ $labels.namespace }} were removed from the stream before they were ingested."},
 		{"PawlInputLag", `max by (namespace, partition) (pawl_orchestrator_input_lag_seconds) > 10`, "1m", "critical", "Partition {{ $labels.partition }} of {{ $labels.namespace }} does not ingest its inputs."},
 		{"PawlInstancesStalled", `sum by (namespace) (pawl_orchestrator_instances{status="stalled"}) > 0`, "10m", "warning", "Instances of {{ $labels.namespace }} are stalled."},

@@ -94,6 +94,11 @@ func dashboards() []dashboard {
 				{"inputs published", rate("namespace", "pawl_queue_inputs_published_total")}, {"inputs received", rate("namespace", "pawl_queue_inputs_received_total")},
 				{"tasks published", rate("namespace", "pawl_queue_tasks_published_total")}, {"tasks delivered", rate("namespace", "pawl_queue_tasks_delivered_total")},
 			}},
+			{"Object store of large payloads", "bytes", [][2]string{{"stored", "max(" + "pawl_orchestrator_objects_stream_bytes" + selector + ")"}}},
+			{"Large payloads", "ops", [][2]string{
+				{"read", rate("namespace", "pawl_queue_objects_read_total")}, {"stored", rate("namespace", "pawl_queue_objects_stored_total")},
+				{"{{role}} errors", rate("role", "pawl_queue_object_errors_total")}, {"removed", rate("namespace", "pawl_orchestrator_objects_removed_total")},
+			}},
 			{"Builds", "short", [][2]string{{"{{role}} {{version}} {{revision}}", "count by (role, version, revision) (" + "pawl_build_info" + selector + ")"}}},
 		}},
 	}

@@ -52,6 +52,9 @@ func NewConn(role string, stats func() queue.Stats) prometheus.Collector {
 	add("forged_tasks", "Task messages whose content does not match their effect id, removed.", func(s queue.Stats) uint64 { return s.Forged })
 	add("resets", "Times that a consumer was set up again.", func(s queue.Stats) uint64 { return s.Resets })
 	add("ignored", "Messages on Pawl's core-NATS subjects that do not decode.", func(s queue.Stats) uint64 { return s.Ignored })
+	add("objects_read", "Large payloads read from the object store.", func(s queue.Stats) uint64 { return s.ObjectsRead })
+	add("objects_stored", "Large payloads written to the object store, repeats included.", func(s queue.Stats) uint64 { return s.ObjectsStored })
+	add("object_errors", "Reads and writes of large payloads that failed, or whose object the store did not have.", func(s queue.Stats) uint64 { return s.ObjectErrors })
 	return c
 }
 

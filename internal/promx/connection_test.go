@@ -38,7 +38,7 @@ func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
 		t.Fatal("nobody can go without")
 	}
 	families, err := reg.Gather()
-	if err != nil || len(families) != 12 {
+	if err != nil || len(families) != 15 {
 		t.Fatal(len(families), err)
 	}
 	for _, f := range families {

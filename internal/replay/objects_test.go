@@ -21,7 +21,7 @@ func TestObjectOfADecisionWithOtherOwnersIsAnother(t *testing.T) {
 	}
 	large := history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)}
 	run := func(receiver, parent string, child bool) []pawlcodec.Object {
-		opts := replay.Options{Codec: c, Strict: true, Load: func(string, int) ([]byte, error) {
+		opts := replay.Options{Codec: c, Strict: true, Load: func(string, int, int) ([]byte, error) {
 			t.Error("a replay reads an object")
 			return nil, pawlcodec.ErrNotLoaded
 		}}
@@ -70,7 +70,7 @@ func TestErrorOfTheObjectStoreIsNotThatOfAKey(t *testing.T) {
 	}
 	sealed, _ := c.SealStored(pawlcodec.ByClient, history.Payload{Type: history.TypeJSON, Data: bytes.Repeat([]byte("0"), 1<<20)})
 	for cause, want := range map[error]error{errors.New("no answer"): replay.ErrObject, pawlcodec.ErrNotLoaded: replay.ErrSealed} {
-		x := replay.New(history.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int) ([]byte, error) { return nil, cause }})
+		x := replay.New(history.Identity{Instance: "i", Execution: 1}, program(sealedCode), replay.Options{Codec: c, Load: func(string, int, int) ([]byte, error) { return nil, cause }})
 		_, err := x.Apply(&history.Started{Name: "o", Payload: sealed})
 		if !errors.Is(err, want) || errors.Is(err, replay.ErrSealed) != (want == replay.ErrSealed) {
 			t.Errorf("%v: %v, want %v", cause, err, want)

@@ -310,13 +310,9 @@ func (t *hostTurn) turnDone(*turnRun) {
 	t.late()
 }
 
-// load reads a large payload for code.
-func (h *host) load(name string, size int) ([]byte, error) { return h.loadObject(h.ctx, name, size) }
-
 // loadObject reads a large payload for the code.
-func (t *hostTurn) loadObject(name string, size int) ([]byte, error) {
-	defer t.host.turnerOf(t.instance).transfer()()
-	return t.host.load(name, size)
+func (t *hostTurn) loadObject(name string, size, opens int) ([]byte, error) {
+	return t.host.loadForTurn(t.host.ctx, t.host.turnerOf(t.instance), name, size, opens)
 }
 
 // storeObjects writes the large payloads of the turn before it is answered: they are there before the commit.
@@ -345,7 +341,7 @@ func (h *host) query(to string, q *pool.Query, size int) {
 		a.Missing = err.Error()
 		return
 	}
-	got, err := h.askReplica(q.Query, q.Payload, q.Identity.Instance, q.Identity.Execution, events, h.load)
+	got, err := h.askReplica(q.Query, q.Payload, q.Identity.Instance, q.Identity.Execution, events, h.loader(h.ctx))
 	if err != nil {
 		a.Missing = err.Error()
 		return

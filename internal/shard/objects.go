@@ -21,6 +21,11 @@ const (
 	lagWait       = 500 * time.Millisecond
 	missedFor     = time.Minute
 	unansweredFor = 10 * time.Second
+
+	// largeTurns is how many turns of a process may at one time have read more than smallTurn bytes of large payloads, as they are when they are
+	// opened: a replay has in memory what its code keeps of them.
+	largeTurns = 8
+	smallTurn  = 1 << 20
 )
 
 // errUnanswered is that of a read or write soon after one that timed out: of a store that does not answer, each object would have a partition
@@ -76,10 +81,23 @@ func (s *Process) answered(transfer func() error) error {
 	return err
 }
 
-// loadObject reads an object for code.
-func (s *shell) loadObject(name string, size int) ([]byte, error) {
-	defer s.turns.transfer()()
-	return s.Process.loadObject(s.life, name, size)
+// loadObject reads an object for the code of a turn.
+func (s *shell) loadObject(name string, size, opens int) ([]byte, error) {
+	return s.Process.loadForTurn(s.life, s.turns, name, size, opens)
+}
+
+// loadForTurn reads an object for the code of the turn that the turner has.
+func (s *Process) loadForTurn(ctx context.Context, t *turner, name string, size, opens int) ([]byte, error) {
+	defer t.transfer()()
+	if err := t.enlarge(ctx, s.large, opens); err != nil {
+		return nil, err
+	}
+	return s.loadObject(ctx, name, size)
+}
+
+// loader reads objects for a replica, of which a process has at most maxReplicas.
+func (s *Process) loader(ctx context.Context) pawlcodec.Load {
+	return func(name string, size, _ int) ([]byte, error) { return s.loadObject(ctx, name, size) }
 }
 
 // loadObject waits for a server that lags, but after an object that stayed missing only when a minute is over: of a store that has lost its
@@ -103,6 +121,40 @@ func (s *Process) loadObject(ctx context.Context, name string, size int) (body [
 		}
 	}
 	return body, err
+}
+
+// enlarge adds what the running job reads. One that has more than smallTurn takes a place until it ends or is left behind, and waits for it. It
+// takes no second one, so none waits for another that waits.
+func (t *turner) enlarge(ctx context.Context, places chan struct{}, bytes int) error {
+	t.mu.Lock()
+	t.read += bytes
+	small := t.running == nil || t.read <= smallTurn || t.large != nil
+	t.mu.Unlock()
+	if small {
+		return nil
+	}
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == nil || t.large != nil { // it is read by code that was left behind
+		<-places
+		return nil
+	}
+	t.large = places
+	return nil
+}
+
+// shrink gives the place of the job back that ends or is left behind.
+func (t *turner) shrink() {
+	if t.large != nil {
+		<-t.large
+		t.large = nil
+	}
+	t.read = 0
 }
 
 // transfer has the watchdog wait until the function returned is called.

@@ -209,7 +209,7 @@ func TestStoreThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	s := &shell{Process: w.Process, life: life, turns: &turner{}}
 	read := func() error {
-		_, err := s.loadObject(objectName("a"), 600<<10)
+		_, err := s.loadObject(objectName("a"), 600<<10, 600<<10)
 		return err
 	}
 	write := func() error {

@@ -71,6 +71,7 @@ type Process struct {
 	caches
 
 	shards  *shards
+	large   chan struct{} // a place for each turn that has read many bytes of large payloads
 	turners *turners
 	watched *watched
 }
@@ -104,7 +105,7 @@ func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
 		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
 		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.Look), lost: &tasksLoss{}},
-		shards:   newShards(), turners: newTurners(cfg.TurnLimit), watched: &watched{},
+		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit), watched: &watched{},
 	}
 	s.met.lags.shards.Store(s.shards)
 	s.descendants = newDescendants(s.store, conn, s.log)

@@ -57,7 +57,7 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
-	return qs.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.loadObject)
+	return qs.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.loader(qs.life))
 }
 
 // askReplica answers a query from a replica.

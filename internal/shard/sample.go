@@ -25,7 +25,9 @@ func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 		}
 		owned := keeper.Owned()
 		s.sampleInstances(ctx, owned)
-		s.sampleQueues(ctx, len(owned) > 0 && owned[0] == 0)
+		first := len(owned) > 0 && owned[0] == 0
+		s.sampleQueues(ctx, first)
+		s.sampleObjects(ctx, first)
 	}
 }
 
@@ -48,6 +50,20 @@ func (s *Process) sampleInstances(ctx context.Context, owned []int) {
 	for status, n := range map[string]uint64{string(store.Pending): pending, string(store.Running): running, "stalled": stalled} {
 		s.met.instances.WithLabelValues(status).Set(float64(n))
 	}
+}
+
+// sampleObjects reads the size of the object store, in the process that owns partition 0.
+func (s *Process) sampleObjects(ctx context.Context, here bool) {
+	var bytes uint64
+	var used float64
+	if here && s.cfg.Codec.Stores() {
+		var err error
+		if bytes, used, err = s.conn.ObjectsSize(ctx); err != nil {
+			return
+		}
+	}
+	s.met.objectsBytes.Set(float64(bytes))
+	s.met.objectsFill.Set(used)
 }
 
 // sampleQueues reads what waits in TASKS, in the process that owns partition 0. The queues that no worker has reported are one.

@@ -29,7 +29,9 @@ type turner struct {
 	running    job
 	generation int // of the goroutine: those before have been left behind
 	ticks      int
-	transfers  int // of objects that the job waits for: they are no fault of its code
+	transfers  int           // of objects that the job waits for: they are no fault of its code
+	read       int           // bytes of large payloads that the job has read
+	large      chan struct{} // the places, of which the job has one; nil: it has none
 	closed     bool
 }
 
@@ -110,6 +112,7 @@ func (t *turner) finish(generation int) (left bool) {
 		return true
 	}
 	t.running = nil
+	t.shrink()
 	return false
 }
 
@@ -127,6 +130,7 @@ func (t *turner) tick(limit int) {
 	}
 	t.generation++
 	t.running, t.ticks = nil, 0
+	t.shrink()
 	successor := t.generation
 	t.mu.Unlock()
 	j.blocked()
@@ -156,7 +160,7 @@ type turnRun struct {
 
 // turnEnd has the objects of a turn, and receives how it has ended, on the goroutine of the turner, or of the watchdog.
 type turnEnd interface {
-	loadObject(name string, size int) ([]byte, error)
+	loadObject(name string, size, opens int) ([]byte, error)
 	storeObjects(instance string, objects []pawlcodec.Object) error
 	turnDone(r *turnRun)
 	turnBlocked(r *turnRun)

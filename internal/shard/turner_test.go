@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 )
@@ -41,4 +42,58 @@ func TestJobBehindOneThatBlocksRunsAfterThatWasGivenUp(t *testing.T) {
 	}
 	close(release)
 	<-late
+}
+
+// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther: what a replay has received is in memory until its turn ends. With one place, the
+// second large turn waits until the first has ended, or was left behind; a small one does not wait.
+func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
+	for _, blocks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			places, end := make(chan struct{}, 1), make(chan struct{})
+			first, second, small := newTurner(), newTurner(), newTurner()
+			var reading [3]atomic.Bool
+			read := func(turns *turner, n, bytes int, until chan struct{}) {
+				turns.do(step{
+					run: func() {
+						for range 3 { // a turn has one place
+							if err := turns.enlarge(t.Context(), places, bytes/2); err != nil {
+								t.Error(err)
+							}
+						}
+						reading[n].Store(true)
+						<-until
+					},
+					givenUp: func() {}, ended: func() {},
+				})
+				synctest.Wait()
+			}
+			over := make(chan struct{})
+			close(over)
+			read(first, 0, smallTurn, end)
+			read(second, 1, smallTurn, over)
+			read(small, 2, smallTurn/2, over)
+			if !reading[0].Load() || reading[1].Load() || !reading[2].Load() {
+				t.Errorf("reading: first %t, second %t, small %t", reading[0].Load(), reading[1].Load(), reading[2].Load())
+			}
+			if blocks {
+				first.tick(1)
+			} else {
+				close(end)
+			}
+			synctest.Wait()
+			if !reading[1].Load() {
+				t.Error("the second turn still waits")
+			}
+			if blocks {
+				close(end)
+			}
+			for _, turns := range []*turner{first, second, small} {
+				turns.close()
+			}
+			synctest.Wait()
+			if len(places) != 0 {
+				t.Errorf("%d places are lost", len(places))
+			}
+		})
+	}
 }

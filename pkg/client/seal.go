@@ -73,7 +73,7 @@ func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 
 // load reads an object of the store.
 func (c *Client) load(ctx context.Context) pawlcodec.Load {
-	return func(name string, size int) ([]byte, error) {
+	return func(name string, size, _ int) ([]byte, error) {
 		return c.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
 	}
 }

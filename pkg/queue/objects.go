@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -92,14 +93,16 @@ func (c *objects) EnsureObjects(ctx context.Context) error {
 // PutObject stores an object. It returns when all of it is stored. What was written of one that fails is removed with its owners. The error
 // is ErrRemoving if a part was there already and the object is marked: the mark is older than any removal by an hour, so one that is not seen
 // here is followed by another look for references before the removal.
-func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) error {
+func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) (err error) {
+	defer func() { c.transferred(&c.count.objectsStored, err) }()
 	if len(o.Body) > maxObject {
 		return fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, len(o.Body), maxObject)
 	}
 	if len(o.Owners) > maxOwners {
 		return fmt.Errorf("queue: object %s has %d owners, at most %d are allowed", o.Name, len(o.Owners), maxOwners)
 	}
-	again, err := c.putPart(ctx, c.subj.objectPart(o.Name, objectOwners), wire.Encode(ownersFields(&o.Owners)))
+	var again bool
+	again, err = c.putPart(ctx, c.subj.objectPart(o.Name, objectOwners), wire.Encode(ownersFields(&o.Owners)))
 	for n, body := 0, o.Body; err == nil && len(body) > 0; n++ {
 		var there bool
 		part := body[:min(len(body), objectPart)]
@@ -113,6 +116,25 @@ func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) error {
 		return fmt.Errorf("queue: store object %s: %w", o.Name, err)
 	}
 	return nil
+}
+
+// transferred counts a read or a write of an object.
+func (c *objects) transferred(n *atomic.Uint64, err error) {
+	switch {
+	case err == nil:
+		n.Add(1)
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, ErrRemoving):
+		c.count.objectErrors.Add(1)
+	}
+}
+
+// ObjectsSize returns the bytes of the object store, and which part of its limit they are; 0: it has no limit.
+func (c *objects) ObjectsSize(ctx context.Context) (bytes uint64, used float64, err error) {
+	info, err := c.info(ctx, objectsStream(c.opts.Namespace))
+	if err != nil {
+		return 0, 0, fmt.Errorf("queue: state of the object store: %w", err)
+	}
+	return info.State.Bytes, fillOf(info), nil
 }
 
 func ownersFields(owners *[]string) func(*wire.Codec) {
@@ -147,6 +169,7 @@ func (c *objects) putPart(ctx context.Context, subject string, data []byte) (the
 // GetObject reads an object of that size. wait is how long it asks again for a part that is missing, up to FollowerLag. The error is ErrNoObject if
 // the store does not have all of it. within bounds the transfer, once there is memory for it; 0: only progress does.
 func (c *objects) GetObject(ctx context.Context, name string, size int, wait, within time.Duration) (body []byte, err error) {
+	defer func() { c.transferred(&c.count.objectsRead, err) }()
 	if size > maxObject {
 		return nil, fmt.Errorf("%w: an object of %d bytes, at most %d are allowed", ErrTooLarge, size, maxObject)
 	}

@@ -17,10 +17,13 @@ type Stats struct {
 	Forged        uint64 // task messages whose content does not match their effect id, removed
 	Resets        uint64 // readers and pullers that had to be set up again
 	Ignored       uint64 // core-NATS messages that do not decode
+	ObjectsRead   uint64
+	ObjectsStored uint64 // repeats included
+	ObjectErrors  uint64 // reads and writes of objects that failed, and objects that the store did not have
 }
 
 type counters struct {
-	inputs, tasks, failed, received, unusable, gaps, delivered, returned, poison, forged, resets, ignored atomic.Uint64
+	inputs, tasks, failed, received, unusable, gaps, delivered, returned, poison, forged, resets, ignored, objectsRead, objectsStored, objectErrors atomic.Uint64
 }
 
 // Stats returns the counts.
@@ -31,5 +34,6 @@ func (c *link) Stats() Stats {
 		Received: n.received.Load(), Unusable: n.unusable.Load(), Gaps: n.gaps.Load(),
 		Delivered: n.delivered.Load(), Returned: n.returned.Load(), Poison: n.poison.Load(), Forged: n.forged.Load(),
 		Resets: n.resets.Load(), Ignored: n.ignored.Load(),
+		ObjectsRead: n.objectsRead.Load(), ObjectsStored: n.objectsStored.Load(), ObjectErrors: n.objectErrors.Load(),
 	}
 }

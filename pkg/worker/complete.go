@@ -39,10 +39,13 @@ func (t *task) completionEvent(result history.Payload, failure *history.Failure)
 }
 
 // complete sends the ack of the lease, with the completion.
-func (t *task) complete(result history.Payload, failure *history.Failure) {
-	e := t.completionEvent(result, failure)
+func (t *task) complete(e history.Event) {
 	if e == nil {
-		t.end(t.count.lost)
+		if cause := t.cause(); cause != nil {
+			t.drop(cause)
+		} else {
+			t.end(t.count.lost)
+		}
 		return
 	}
 	body, err := history.Encode(e)

@@ -52,7 +52,7 @@ func (t *task) abandon() {
 	w := t.w
 	count := w.tasks.abandon(t)
 	t.grace.expire()
-	t.from.freeSlot()
+	t.freeSlot()
 
 	after, cause := t.sinceCancelled(), t.cause()
 	w.abandonedLog.add(w.log, t)

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/pawlrun/pawl/pawlcodec"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -38,7 +39,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	}
 	release = func() { t.w.tasks.large.Release(weight) }
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		p, err = t.w.cfg.Codec.OpenWith(func(name string, size int) ([]byte, error) {
+		p, err = t.w.cfg.Codec.OpenWith(func(name string, size, _ int) ([]byte, error) {
 			return t.w.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
 		}, t.task.Payload)
 		if !pawlcodec.Unavailable(err) {
@@ -57,14 +58,14 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	}
 }
 
-// store writes the object of a result, and tries again as long as the worker holds the lease.
+// store writes the object of a result, and tries again as long as the worker holds the lease. The task keeps its slot meanwhile.
 func (t *task) store(o pawlcodec.Object) bool {
 	o.Owners = []string{t.task.Instance}
 	until := time.Now().Add(queue.MaxStoring)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		ctx, cancel := context.WithTimeout(context.Background(), objectTimeout) // a worker that stops acknowledges what has returned
+		ctx, stop := context.WithTimeout(context.Background(), objectTimeout) // a worker that stops acknowledges what has returned
 		err := t.w.conn.PutObject(ctx, o)
-		cancel()
+		stop()
 		if err == nil {
 			return true
 		}
@@ -72,7 +73,8 @@ func (t *task) store(o pawlcodec.Object) bool {
 			t.w.log.Warn("result not written to the object store, retrying", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		}
 		time.Sleep(wait)
-		if !t.state.hold.Trusted() || time.Now().After(until) {
+		cause := t.cause()
+		if cause != nil && cause.Reason != cancel.WorkerStopping || !t.state.hold.Trusted() || time.Now().After(until) {
 			return false
 		}
 	}

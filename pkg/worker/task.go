@@ -62,6 +62,7 @@ type taskState struct {
 	hold        *lease.Hold // nil: the lease is not acquired
 	cancelledAt time.Time   // end of the context; zero before the watcher starts
 	returned    bool        // the handler has returned in time
+	free        bool        // its slot is free again
 	abandoned   bool        // the handler has not returned in time
 	stack       string      // of the handler when it was abandoned
 }
@@ -185,26 +186,35 @@ func (t *task) context(hold *lease.Hold) context.Context {
 	return ctx
 }
 
-// handled frees the slot and completes, drops or returns the task.
+// handled completes, drops or returns the task. It frees the slot: that of a result which the object store must have first only then, so
+// that a worker holds no more of them than it has slots.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
 	if t.w.tasks.returned(t) {
 		t.w.log.Info("abandoned activity returned, result dropped", "activity", t.task.Name, "of", t.ref.String())
 		return
 	}
-	t.from.freeSlot()
-
 	cause := t.cause()
 	stopping := cause != nil && cause.Reason == cancel.WorkerStopping
 	switch {
 	case cause != nil && !stopping:
+		t.freeSlot()
 		t.drop(cause)
 	case stopping && failure != nil:
+		t.freeSlot()
 		t.release(t.count.returned)
 	case !t.state.hold.Trusted():
+		t.freeSlot()
 		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	default:
-		t.complete(result, failure)
+		e := t.completionEvent(result, failure)
+		t.freeSlot()
+		t.complete(e)
 	}
+}
+
+func (t *task) freeSlot() {
+	t.w.tasks.freed(t)
+	t.from.freeSlot()
 }
 
 // cause returns the cause of the end of the context; nil: it has not ended.

@@ -65,6 +65,13 @@ func (s *taskSet) returned(t *task) (abandoned bool) {
 	return t.state.abandoned
 }
 
+// freed records that the slot of a task is free.
+func (s *taskSet) freed(t *task) {
+	s.mu.Lock()
+	t.state.free = true
+	s.mu.Unlock()
+}
+
 // abandon records that a task is abandoned, and returns the number of abandoned tasks.
 func (s *taskSet) abandon(t *task) int {
 	s.mu.Lock()
@@ -129,7 +136,7 @@ func (s *taskSet) slotsByQueue() map[string]int {
 	defer s.mu.Unlock()
 	out := make(map[string]int)
 	for t := range s.all {
-		if !t.state.returned && !t.state.abandoned {
+		if !t.state.free {
 			out[t.task.Queue]++
 		}
 	}
