@@ -41,7 +41,7 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	if err := k.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
 	t.Logf("%d tenures, %d notices", runs.Load(), told.Load())

@@ -156,7 +156,7 @@ func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.
 	begin = time.Now()
 	s.stop(first)
 	s.until("the second owns all", func() bool { return len(second.Partitions()) == 8 })
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 4*time.Second { // an owner that does not release its partitions has them for five seconds
 		t.Errorf("a hand-over in good order took %v", took)
 	} else {
 		t.Logf("left in %v", took)
