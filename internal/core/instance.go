@@ -87,6 +87,7 @@ type goal uint8
 const (
 	toContinue goal = iota // with its next step
 	toFail                 // by op.failure
+	toStall                // by op.kind and op.why
 	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled by op.kind and op.why
 	toRelease              // tickets that it does not use, for it is stalled
 	toOperate              // for what ends its pause

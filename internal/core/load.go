@@ -77,6 +77,8 @@ func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
 		a.resume(in, sawHead)
 	case toFail:
 		a.turns.failByName(in, op.failure)
+	case toStall:
+		a.removals.stall(in, op.kind, op.why)
 	case toPurge, toRelease, toOperate:
 		a.inbox.search(in, op)
 	}

@@ -338,16 +338,18 @@ func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 	return out
 }
 
-// blocked gives up a turn whose code does not come back.
+// blocked gives up a turn whose code does not come back. The goroutine that was left behind has the code and the inputs that it was
+// given, and may still write them, so the instance is read anew.
 func (a *turns) blocked(in *instance) {
 	a.to(in, idle)
-	in.resident = false // it belongs to the goroutine that was left behind, and so do the inputs that it was given
+	in.resident = false
+	a.unload(in)
 	s := a.removals.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
-		a.removals.stall(in, stallBlocked, "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network")
+		a.inbox.load(in, operation{goal: toStall, kind: stallBlocked,
+			why: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"})
 		return
 	}
-	a.unload(in)
 	a.inbox.load(in, operation{goal: toFail, failure: &history.Failure{
 		Code:    history.CodeBlocked,
 		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),

@@ -12,7 +12,7 @@ import (
 )
 
 // Codec writes or reads a message, so that a type names its fields once, in order, for both directions. It keeps the first
-// error.
+// error. Writing changes nothing of what is written: several goroutines may write the same value.
 //
 // A message is an array of fields. Fields are only added at the end: a reader skips those that it does not know, and those that
 // are missing are zero. So a writer may leave out the fields at the end of the outermost array that are zero, behind those that
@@ -269,22 +269,24 @@ func (c *Codec) symbol(common string, number uint64) string {
 func Number[T ~uint8 | ~uint32](c *Codec, v *T) {
 	n := uint64(*v)
 	c.Uint(&n)
-	if uint64(T(n)) != n {
+	switch {
+	case uint64(T(n)) != n:
 		c.Keep(fmt.Errorf("number %d out of range", n))
-		return
+	case c.enc == nil:
+		*v = T(n)
 	}
-	*v = T(n)
 }
 
 // Count is a field that is never negative: a negative value is written as zero.
 func (c *Codec) Count(v *int) {
 	n := uint64(max(*v, 0))
 	c.Uint(&n)
-	if n > math.MaxInt32 {
+	switch {
+	case n > math.MaxInt32:
 		c.Keep(fmt.Errorf("number %d out of range", n))
-		return
+	case c.enc == nil:
+		*v = int(n)
 	}
-	*v = int(n)
 }
 
 // Record is an array of fields inside the message, all of which are written. It is zero if all of them are.

@@ -106,3 +106,12 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// An orchestration that was given up may still be encoding what others read.
+func TestWritingChangesNoValue(t *testing.T) {
+	n := -5
+	wire.Encode(func(c *wire.Codec) { c.Count(&n) })
+	if n != -5 {
+		t.Errorf("a count of -5 is %d after it was written", n)
+	}
+}
