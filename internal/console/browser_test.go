@@ -139,7 +139,8 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"every screen is sound", everyScreenIsSound}, {"changes appear by themselves", changesAppear}, {"changes appear at once", changesAppearAtOnce},
 		{"many instances are changed at once", manyAreChanged}, {"the filter is completed", filterIsCompleted}, {"schedules are operated", schedulesAreOperated},
 		{"a job is run and shown as one", jobIsRun}, {"workers show what they run", workersAreShown}, {"lists have facets, columns and views", listsAreViews}, {"what is stalled is tried again and dropped", stalledIsDropped}, {"a policy is previewed", policyIsPreviewed}, {"an instance is started like another", startedLike},
-		{"an instance is operated", instanceIsOperated}, {"updates and queries are answered", updatesAreAnswered}, {"pages need no scripts", withoutScripts},
+		{"an instance is operated", instanceIsOperated}, {"updates and queries are answered", updatesAreAnswered}, {"an action is paused", actionIsPaused},
+		{"the note of a refused input is removed", refusedIsForgotten}, {"an instance is imported", instanceIsImported}, {"pages need no scripts", withoutScripts},
 	} {
 		t.Run(screen.name, func(t *testing.T) {
 			own := *h

@@ -21,6 +21,7 @@ const (
 	bulkParallel = 16 // requests of a job at a time
 	maxJobs      = 50 // that are kept, finished ones among them
 	maxShownFail = 20 // failures of a job that are shown
+	maxCommands  = 5  // lines of the command line for listed instances
 )
 
 // jobs are changes of many instances, and what else runs beside the requests. They run in this process and end with it. It is safe for concurrent use.
@@ -142,7 +143,9 @@ type bulkOp struct {
 	role    access.Role
 	effects []string
 	mild    bool
-	ids     bool // of listed instances only: it is no verb of a batch
+	ids     bool   // of listed instances only: it is no verb of a batch
+	plain   bool   // without a reason
+	command string // of the command line, in front of an id; empty: it is not shown
 	change  func(q *request, id, reason string) error
 }
 
@@ -172,14 +175,22 @@ var bulkOps = map[string]bulkOp{
 		change:  func(q *request, id, reason string) error { return q.post(id, "retry", reason) },
 	},
 	"requeue": {
-		verb: "Try again", role: access.Operator, mild: true, ids: true,
+		verb: "Try again", role: access.Operator, mild: true, ids: true, plain: true, command: "pawl requeue",
 		effects: []string{"Each stalled instance is loaded and run again now, instead of after its pause of up to a minute.", "What cannot go on stalls again."},
 		change:  func(q *request, id, _ string) error { return q.post(id, "requeue", "") },
 	},
 	"drop": {
 		verb: "Drop", role: access.Admin, ids: true,
-		effects: []string{"The instances are purged by force, with their inputs and histories: they cannot be restored.", "Activities and children that can be read are cancelled. Notes of refused inputs are removed."},
+		effects: []string{"The instances are purged by force, with their inputs and histories: they cannot be restored.", "Activities and children that can be read are cancelled."},
 		change:  func(q *request, id, reason string) error { return q.remove(id, reason, true) },
+	},
+	"forget": {
+		verb: "Remove the notes of", role: access.Operator, mild: true, ids: true, plain: true,
+		effects: []string{"The notes of refused inputs are removed. Instances with these ids are not affected."},
+		change: func(q *request, id, _ string) error {
+			return q.call(http.MethodDelete, "/refused/"+url.PathEscape(id), nil, nil, nil)
+		},
+		command: "pawl refused --drop",
 	},
 }
 
@@ -249,8 +260,13 @@ func bulkForm(q *request) (view, error) {
 		Section: "instances", Title: b.verb + " " + diagnose.Counted(len(b.ids), "instance"), Back: "/instances", Action: "/bulk/run", Effects: slices.Clone(b.effects), Mild: b.mild,
 		Fields: []field{{Name: "op", Value: b.op, Hidden: true}},
 	}
-	if b.op != "requeue" {
+	if !b.plain {
 		c.Fields = append(c.Fields, field{Name: "reason", Label: "Reason (recorded in each history)"})
+	}
+	if b.command != "" {
+		for _, id := range b.ids[:min(len(b.ids), maxCommands)] {
+			c.Command += b.command + " " + shellQuote(id) + "\n"
+		}
 	}
 	for _, id := range b.ids {
 		c.Fields = append(c.Fields, field{Name: "instance", Value: id, Hidden: true})

@@ -130,10 +130,15 @@ func (c *console) pages() map[string]page {
 		"GET /schedules/{id}/delete":     operator(deleteScheduleForm),
 		"POST /schedules/{id}/delete":    operator(deleteSchedule),
 		"POST /schedules/{id}/{command}": operator(commandSchedule),
-		"GET /limits":                    viewer(listLimits),
+		"GET /limits":                    viewer(c.listLimits),
 		"GET /limits/{action}":           viewer(c.showLimit),
 		"GET /limits/{action}/clear":     admin(clearForm),
 		"POST /limits/{action}/clear":    admin(clearLimit),
+		"GET /limits/{action}/pause":     operator(pauseActionForm),
+		"POST /limits/{action}/pause":    operator(commandAction("pause")),
+		"GET /limits/{action}/resume":    operator(resumeActionForm),
+		"POST /limits/{action}/resume":   operator(commandAction("resume")),
+		"GET /pause":                     operator(choosePause),
 		"GET /policies/{level}":          admin(policyForm),
 		"POST /policies/{level}":         admin(setPolicy),
 		"GET /workers":                   viewer(listWorkers),
@@ -145,6 +150,8 @@ func (c *console) pages() map[string]page {
 		"GET /run":                       operator(c.runForm),
 		"POST /run":                      operator(c.runJob),
 		"POST /start":                    operator(startInstance),
+		"GET /import":                    admin(importForm),
+		"POST /import":                   admin(importInstance),
 	}
 }
 

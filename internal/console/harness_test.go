@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
@@ -124,6 +125,7 @@ type harness struct {
 
 	url    string
 	client *client.Client
+	nats   *nats.Conn
 }
 
 func newHarness(t testing.TB, a access.Policy) *harness {
@@ -147,7 +149,7 @@ func newHarness(t testing.TB, a access.Policy) *harness {
 	srv.Start()
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return &harness{TB: t, url: srv.URL, client: fleet.Client}
+	return &harness{TB: t, url: srv.URL, client: fleet.Client, nats: fleet.NATS}
 }
 
 func check(t testing.TB, err error) {
@@ -229,6 +231,7 @@ var screens = map[string]string{
 	"schedules": "/schedules", "schedule": "/schedules/invoices", "schedule-paused": "/schedules/back-up", "schedule-form": "/schedule?id=invoices", "backfill": "/schedules/invoices/backfill",
 	"pause": "/instances/order-42/pause", "retry": "/instances/payment-7/retry", "rewind": "/instances/order-42/rewind?to=3", "update": "/instances/order-42/update?name=offer", "query": "/instances/order-42/query",
 	"schedule-delete": "/schedules/invoices/delete", "run": "/run", "keys": "/keys", "tree": "/instances/order-42/tree", "job": "/instances/reserve-7",
+	"pause-action": "/limits/debit/pause", "resume-action": "/limits/debit/resume", "import": "/import",
 }
 
 // tokens of three users.

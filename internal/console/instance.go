@@ -155,6 +155,9 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
 		data.Help = append(data.Help, link{Name: "Send " + name + "…", URL: instancePath(d.Instance) + "/send?" + url.Values{"name": {name}}.Encode(), Changes: true})
 	}
+	if len(d.LimitWaits) > 0 && d.LimitWaits[0].Policy.Paused {
+		data.Help = append(data.Help, link{Name: "Resume " + d.LimitWaits[0].Action + "…", URL: actionPath(d.LimitWaits[0].Action) + "/resume", Changes: true})
+	}
 	if len(d.LimitWaits) > 0 {
 		data.Help = append(data.Help, link{Name: "Open limit " + d.LimitWaits[0].Action, URL: limitURL(d.LimitWaits[0].Action, d.LimitWaits[0].Key)})
 	}

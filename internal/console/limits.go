@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -18,7 +19,7 @@ import (
 
 const maxWaiters = "50"
 
-func listLimits(q *request) (view, error) {
+func (c *console) listLimits(q *request) (view, error) {
 	var limits api.Actions
 	var set api.Policies
 	if err := q.call(http.MethodGet, "/actions", url.Values{"limit": {"1000"}}, nil, &limits); err != nil {
@@ -32,8 +33,15 @@ func listLimits(q *request) (view, error) {
 		api.Actions
 
 		Policies   []api.LevelPolicy
+		Paused     []string
+		Known      api.Registered // that may be paused
 		Deadlocked []api.QueueStats
-	}{Actions: limits, Policies: set.Policies}
+	}{Actions: limits}
+	data.Paused, data.Policies = pausedActions(set.Policies)
+	if q.user.Role >= access.Operator {
+		workers, _, _ := c.workers.latest(q.client) // the form works without them
+		data.Known = api.RegisteredOf(q.orchestrations(), workers)
+	}
 	for _, s := range limits.Actions {
 		if s.Deadlocked {
 			data.Deadlocked = append(data.Deadlocked, s)

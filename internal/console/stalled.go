@@ -65,6 +65,7 @@ type cause struct {
 	Kind, Name, Fix string
 	Links           []link
 	Waits           bool // the instance is tried again later, and may be tried now
+	Notes           bool // there are notes, and perhaps no instances
 }
 
 // causes are the kinds by what a reason begins with.
@@ -98,8 +99,8 @@ var causes = []cause{
 		Fix: "Start a worker that registers the activity and reads its task queue.",
 	},
 	{
-		Kind: "refused", Name: "Inputs that cannot be used",
-		Fix: "Correct the sender, and send the input again: a refused input is not kept. Drop removes the note.",
+		Kind: "refused", Name: "Inputs that cannot be used", Notes: true,
+		Fix: "Correct the sender, and send the input again: a refused input is not kept. The note is kept for a day.",
 	},
 }
 

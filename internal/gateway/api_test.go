@@ -354,6 +354,10 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	if all, _ := h.do(200, "GET", "/policies", "")["policies"].([]any); len(all) != 1 {
 		t.Error(all)
 	}
+	h.do(404, "POST", "/actions/nap/resume", "")
+	h.do(204, "POST", "/actions/nap/pause", "")
+	h.want(h.do(200, "GET", "/policies", "")["policies"].([]any)[1].(map[string]any), "level", "pause:nap") //nolint:forcetypeassert // objects
+	h.do(204, "POST", "/actions/nap/resume", "")
 	h.do(204, "DELETE", "/policies/action:nap", "")
 	workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
 	if len(workers) != 1 || !strings.Contains(fmt.Sprint(workers[0]), "name:w-1") {

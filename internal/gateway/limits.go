@@ -85,6 +85,18 @@ func clearWaiters(c *call) (answer, error) {
 	return answer{body: api.Cleared{Cleared: n}}, nil
 }
 
+func pauseAction(c *call) (answer, error) {
+	return answer{status: http.StatusNoContent}, c.client.PauseAction(c.Context(), c.PathValue("ref"))
+}
+
+func resumeAction(c *call) (answer, error) {
+	err := c.client.ResumeAction(c.Context(), c.PathValue("ref"))
+	if errors.Is(err, client.ErrNotFound) {
+		return answer{}, &problem{Status: http.StatusNotFound, Detail: c.PathValue("ref") + " is not paused"}
+	}
+	return answer{status: http.StatusNoContent}, err
+}
+
 func listPolicies(c *call) (answer, error) {
 	all, err := c.client.Policies(c.Context())
 	if err != nil {

@@ -139,6 +139,14 @@ func limitOperations() []operation {
 			summary: "Reject all waiters at a limit.", query: []parameter{keyParam}, replies: map[int]any{200: api.Cleared{}},
 		},
 		{
+			method: http.MethodPost, path: action + "/pause", id: "pauseAction", role: access.Operator, serve: pauseAction,
+			summary: "Have no call of an activity, or start of an orchestration, admitted; its waiters keep their places.", replies: map[int]any{204: nil},
+		},
+		{
+			method: http.MethodPost, path: action + "/resume", id: "resumeAction", role: access.Operator, serve: resumeAction,
+			summary: "End the pause of an action.", replies: map[int]any{204: nil},
+		},
+		{
 			method: http.MethodGet, path: root + "/policies", id: "listPolicies", role: access.Viewer, serve: listPolicies,
 			summary: "List the policies that were set at run time.", replies: map[int]any{200: api.Policies{}},
 		},

@@ -1,0 +1,62 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/api"
+)
+
+// pausedActions separates the pauses of actions from the other policies, whose form they do not have.
+func pausedActions(all []api.LevelPolicy) (paused []string, others []api.LevelPolicy) {
+	for _, l := range all {
+		if action, is := strings.CutPrefix(l.Level, "pause:"); is {
+			paused = append(paused, action)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return paused, others
+}
+
+// choosePause leads from the name of an action to the page that pauses it: an action without a limit is in no list.
+func choosePause(q *request) (view, error) {
+	action := strings.TrimSpace(q.FormValue("action"))
+	if action == "" {
+		return view{}, &apiError{Status: http.StatusBadRequest, Detail: "Name the activity or the orchestration."}
+	}
+	return view{redirect: actionPath(action) + "/pause"}, nil
+}
+
+func actionPath(action string) string { return "/limits/" + url.PathEscape(action) }
+
+func pauseActionForm(q *request) (view, error) {
+	action := q.PathValue("action")
+	return confirmation(confirmData{
+		Section: "limits", Title: "Pause " + action, Back: "/limits", Button: "Pause the action", Mild: true,
+		Effects: []string{
+			"No call of the activity, or start of the orchestration, is admitted until it is resumed. Waiters keep their places.",
+			"What was admitted goes on.",
+			"Waiters fail after the maximum wait of the policy: one hour without one.",
+		},
+		Command: "pawl pause --action " + shellQuote(action),
+	}), nil
+}
+
+func resumeActionForm(q *request) (view, error) {
+	action := q.PathValue("action")
+	return confirmation(confirmData{
+		Section: "limits", Title: "Resume " + action, Back: "/limits", Button: "Resume the action", Mild: true,
+		Effects: []string{"Waiters are admitted in their order, as the policy of the action allows."},
+		Command: "pawl resume --action " + shellQuote(action),
+	}), nil
+}
+
+// commandAction pauses or resumes an action.
+func commandAction(verb string) func(*request) (view, error) {
+	return func(q *request) (view, error) {
+		err := q.call(http.MethodPost, "/actions/"+url.PathEscape(q.PathValue("action"))+"/"+verb, nil, nil, nil)
+		return view{redirect: "/limits"}, err
+	}
+}
