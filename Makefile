@@ -56,7 +56,7 @@ test: setup ## all tests, with the race detector where there are goroutines; vet
 chart: ## render the Helm chart, and check it against the types of Kubernetes
 	cd deployments/testdata/chart && $(GO) test ./...
 
-check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
+check: fmt vet lint vuln chart test ## what CI runs: fmt, vet, lint, vuln, chart, test
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" ./scripts/fuzz.sh $(FUZZTIME)

@@ -151,7 +151,7 @@ func (h *harness) member(role string, n int, env ...string) *member {
 		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(), "FLEET_CAMPAIGN=true",
 		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=" + ownerTTL.String(),
 		"FLEET_LEDGER=" + h.ledger(), "FLEET_CALLS=" + h.calls(m.name), "FLEET_QUIT=" + filepath.Join(h.dir, "quit"), "FLEET_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
-		"PAWL_PAYLOAD_KEYS_FILE=" + h.keys(), "PAWL_COMPRESS_PAYLOADS=true",
+		"PAWL_PAYLOAD_KEYS_FILE=" + h.keys(), "PAWL_COMPRESS_PAYLOADS=true", "PAWL_STORE_PAYLOADS=true",
 	}, env...))
 	if role != "client" && h.servers.topology == clocks {
 		m.clock = newClock(h.t)
@@ -477,13 +477,15 @@ func (h *harness) stalled(ctx context.Context) error {
 
 // consistent runs the invariant checker of production.
 func (h *harness) consistent(ctx context.Context, cli string) error {
-	cmd := exec.CommandContext(ctx, cli, "check", "--json", "--redis", h.servers.redisURL(), "--namespace", namespace)
+	cmd := exec.CommandContext(ctx, cli, "check", "--json", "--objects", "--redis", h.servers.redisURL(), "--nats", h.servers.natsURL(), "--namespace", namespace)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var checked struct {
 		Findings     []struct{ Instance, Rule string }
 		GateFindings []json.RawMessage `json:"gate_findings"`
+		Objects      int
+		LostObjects  []string `json:"lost_objects"`
 		Stalled      int
 		Leases       int
 	}
@@ -495,6 +497,12 @@ func (h *harness) consistent(ctx context.Context, cli string) error {
 	}
 	for _, f := range checked.GateFindings {
 		h.violationf("pawl check: %s", f)
+	}
+	for _, name := range checked.LostObjects {
+		h.violationf("pawl check: object %s is lost", name)
+	}
+	if checked.Objects == 0 {
+		h.violationf("no history refers to a large payload: the campaign does not store any")
 	}
 	if checked.Leases > 0 {
 		h.violationf("pawl check: %d leases are left although all instances have ended", checked.Leases)

@@ -63,7 +63,7 @@ func (h *harness) rotate(ctx context.Context, over time.Duration) {
 
 // codec returns what opens the payloads.
 func (h *harness) codec() (*pawlcodec.Codec, error) {
-	return settings.Payloads{PayloadKeys: h.keys(), Compress: true}.Codec(slog.New(slog.DiscardHandler))
+	return settings.Payloads{PayloadKeys: h.keys(), Compress: true, Store: true}.Codec(slog.New(slog.DiscardHandler))
 }
 
 // sealed finds payloads that are readable in the files of the servers or in the logs. That the ids of instances are found there shows

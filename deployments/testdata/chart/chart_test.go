@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -230,6 +231,25 @@ func TestSchemaRejectsWrongValues(t *testing.T) {
 	} {
 		if _, err := render(v); err == nil {
 			t.Errorf("%s: %v is accepted", name, v)
+		}
+	}
+}
+
+// TestChartNeedsNoClient: what the modules in noclient leave out would render as empty.
+func TestChartNeedsNoClient(t *testing.T) {
+	files, err := filepath.Glob("../../chart/templates/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"lookup ", ".Capabilities"} {
+			if strings.Contains(string(text), word) {
+				t.Errorf("%s uses %s", file, word)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ var (
 	Door      = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject())
 	Fragile   = pawl.NewActivity[int, string]("fragile")
 	Echo      = pawl.NewActivity[string, string]("echo")
+	Carry     = pawl.NewActivity[string, string]("carry")
 	Hurry     = pawl.NewActivity[int, pawl.None]("hurry", pawl.Concurrency(2), pawl.QueueTimeout(100*time.Millisecond))
 )
 
@@ -54,6 +55,7 @@ func (l Ledger) Activities() []pawl.ActivityBinding {
 		Flaky.Do(l.flaky),
 		Fragile.Do(l.fragile),
 		Echo.Do(l.echo),
+		Carry.Do(l.carry),
 		Seat.Do(func(ctx context.Context, in Input) (pawl.None, error) {
 			return pawl.None{}, l.run(ctx, "seat", in.Tenant, 20*time.Millisecond)
 		}),

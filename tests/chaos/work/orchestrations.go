@@ -45,7 +45,7 @@ var kinds = []Kind{
 	kind("fail", 1, fail, want(Declined)),
 	kind("sleep", 2, sleep, want("slept")),
 	kind("change", 3, change, func(in Input) []string { return []string{strconv.Itoa(in.N), strconv.Itoa(in.N + 1)} }),
-	job, cron, asked, halted, mended, again, delayed, expiring, reused, sealed, flock,
+	job, cron, asked, halted, mended, again, delayed, expiring, reused, sealed, large, flock,
 	kind("listener", 0, listener, func(in Input) []string { return []string{"heard " + strconv.Itoa(in.N)} }),
 }
 

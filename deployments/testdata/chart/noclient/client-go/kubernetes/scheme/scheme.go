@@ -1,0 +1,7 @@
+// Package scheme has the versions that templates find in .Capabilities.APIVersions: none. The chart does not ask for any.
+package scheme
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Scheme is empty.
+var Scheme = runtime.NewScheme()
