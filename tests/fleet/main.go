@@ -18,6 +18,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/telemetry"
+	"github.com/pawlrun/pawl/pawlotel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -83,7 +85,12 @@ func run(cfg *config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rdb.Close()) }()
-	m, err := cfg.member(nc, rdb, log)
+	traces, err := telemetry.Open(ctx, "fleet-"+cfg.Role, log)
+	if err != nil {
+		return err
+	}
+	defer traces.Close()
+	m, err := cfg.member(nc, rdb, traces, log)
 	if err != nil {
 		return err
 	}
@@ -114,23 +121,31 @@ func (cfg *config) registry() ([]pawl.OrchestrationBinding, []pawl.ActivityBindi
 	return crash.Orchestrations(), crash.Ledger(cfg.Ledger).Activities()
 }
 
-func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {
+func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, traces *telemetry.Provider, log *slog.Logger) (member, error) {
 	codec, err := cfg.Codec(log)
 	if err != nil {
 		return nil, err
+	}
+	tracer, err := pawlotel.NewTracer(traces)
+	if err != nil {
+		return nil, err
+	}
+	var interceptors []worker.Interceptor
+	if traces.Enabled() {
+		interceptors = append(interceptors, pawlotel.WorkerInterceptor(traces))
 	}
 	orchestrations, activities := cfg.registry()
 	local := queue.NewLocal()
 	w := func() (member, error) {
 		return worker.New(worker.Config{
 			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, LeaseTTL: cfg.LeaseTTL, Drain: cfg.Drain,
-			Concurrency: cfg.Concurrency, Local: local, Codec: codec, Logger: log,
+			Concurrency: cfg.Concurrency, Local: local, Codec: codec, Interceptors: interceptors, Logger: log,
 		}, activities...)
 	}
 	o := func() (member, error) {
 		return orchestrator.New(orchestrator.Config{
 			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
-			OwnerTTL: cfg.OwnerTTL, Local: local, Codec: codec, Logger: log,
+			OwnerTTL: cfg.OwnerTTL, Local: local, Codec: codec, Tracer: tracer, Logger: log,
 		}, orchestrations...)
 	}
 	switch cfg.Role {

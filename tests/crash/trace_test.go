@@ -1,0 +1,130 @@
+package crash
+
+import (
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pawlrun/pawl/tests/crash/work"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// collector receives the spans that processes export.
+type collector struct {
+	t   *testing.T
+	url string
+
+	mu      sync.Mutex
+	spans   map[string]*trace.Span // by id
+	repeats int                    // spans that were received again, and were the same
+}
+
+func newCollector(t *testing.T) *collector {
+	t.Helper()
+	c := &collector{t: t, spans: make(map[string]*trace.Span)}
+	srv := httptest.NewServer(c)
+	t.Cleanup(srv.Close)
+	c.url = srv.URL
+	return c
+}
+
+// ServeHTTP takes an export. One that a kill has cut short is none.
+func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var export collect.ExportTraceServiceRequest
+	if err != nil || proto.Unmarshal(body, &export) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, resource := range export.GetResourceSpans() {
+		for _, scope := range resource.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				c.add(s)
+			}
+		}
+	}
+}
+
+func (c *collector) add(s *trace.Span) {
+	id := hex.EncodeToString(s.GetSpanId())
+	was, again := c.spans[id]
+	switch {
+	case !again:
+		c.spans[id] = s
+	case proto.Equal(was, s):
+		c.repeats++
+	default:
+		c.t.Errorf("two spans have the id %s: %v and %v", id, was, s)
+	}
+}
+
+// check finds orphans, and returns how many spans have a name.
+func (c *collector) check() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := make(map[string]int)
+	for id, s := range c.spans {
+		named[s.GetName()]++
+		if len(s.GetParentSpanId()) == 0 {
+			continue
+		}
+		parent, ok := c.spans[hex.EncodeToString(s.GetParentSpanId())]
+		if !ok || string(parent.GetTraceId()) != string(s.GetTraceId()) {
+			c.t.Errorf("span %s has no parent in its trace: %v", id, s)
+		}
+	}
+	return named
+}
+
+// TestSpansHaveParentsAndOneContentAcrossKills kills orchestrators and workers that export spans: each span that a collector has in the end
+// has its parent, and no id has two contents. Every instance has its start and its end. PAWL_TRACE_KILLS is the number of kills.
+func TestSpansHaveParentsAndOneContentAcrossKills(t *testing.T) {
+	t.Parallel()
+	kills := 5
+	if text := os.Getenv("PAWL_TRACE_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCollector(t)
+	a := newHarness(t, startServers(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.url, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_BSP_SCHEDULE_DELAY=3000")
+	all := []*stack.Process{
+		a.orchestrator("orchestrator-1"), a.worker("worker-1"), a.orchestrator("orchestrator-2"), a.worker("worker-2"),
+	}
+	a.join()
+	for i := range kills {
+		a.begin(2)
+		select { // while some are at work, and their spans are not exported
+		case <-a.mixed[max(0, len(a.mixed)-4)].received:
+		case <-time.After(400 * time.Millisecond):
+		}
+		p := all[(i+i/len(all))%len(all)]
+		p.Kill()
+		p.Start()
+	}
+	a.end()
+	a.started()
+	for _, p := range all {
+		p.Stop() // exports what is left
+	}
+	named := c.check()
+	t.Logf("%d kills, %d instances, %d spans, %d of them exported again: %v", kills, len(a.mixed), len(c.spans), c.repeats, named)
+	for _, what := range []string{"start ", "orchestration "} {
+		if n := named[what+work.Mixed.Name()]; n != len(a.mixed) {
+			t.Errorf("%d spans %q of %d instances", n, what+work.Mixed.Name(), len(a.mixed))
+		}
+	}
+}
