@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -81,9 +82,10 @@ func TestInstancesAreFoundByAttributes(t *testing.T) {
 	if err := client.Send(ctx, c, Dispatched, "s-2", pawl.None{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Attach(c, Dispatch, "s-2").Result(ctx); err != nil {
-		t.Fatal(err)
-	}
+	poll.Until(t, time.Minute, "s-2 has completed", func() bool {
+		d, err := c.Describe(ctx, "s-2")
+		return err == nil && d.Status == client.Completed
+	})
 	for _, id := range []string{"s-1", "s-3", "s-4"} { // their first turn is committed when they are known to wait
 		waits(t, c, id)
 	}
