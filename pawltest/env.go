@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -26,6 +27,8 @@ type world struct {
 	moments *moments
 	outside outside
 	answers answers
+
+	policies *limit.Overrides // that are set at run time
 	records
 }
 
@@ -59,7 +62,7 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 // bad name or a duplicate fails the test.
 func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	tb.Helper()
-	e := &world{tb: tb, guard: newGuard(), setup: setup{id: "test", limit: 1000}, records: records{byID: make(map[string]*instance)}}
+	e := &world{tb: tb, guard: newGuard(), setup: setup{id: "test", limit: 1000}, policies: &limit.Overrides{}, records: records{byID: make(map[string]*instance)}}
 	e.part, e.moments = newPartition(e), &moments{env: e, after: make(map[int][]action)}
 	e.work = &work{env: e, scripts: make(map[string][]Step), started: make(map[string]bool)}
 	e.code.bindings = bindings

@@ -294,6 +294,17 @@ func TestAnOrderThatFailsIsRetriedByAnOperator(t *testing.T) {
 	}
 }
 
+func TestAnOrderWaitsWhileItsActivityIsPaused(t *testing.T) {
+	env := shop(t)
+	pawltest.Send(env.BeforeStart(), Approved, "finance")
+	env.BeforeStart().PauseAction(Reserve)
+	env.At(40 * time.Minute).ResumeAction(Reserve)
+	_, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
+	if waited := env.Now().Sub(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)); waited != 40*time.Minute || err != nil {
+		t.Errorf("it waited for %s, %v", waited, err)
+	}
+}
+
 func fulfilWithGift(ctx *pawl.Context, o Order) (string, error) {
 	receipt, err := fulfil(ctx, o)
 	if err == nil && pawl.Patched(ctx, "gift") {
@@ -343,5 +354,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 15, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 16, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
 }

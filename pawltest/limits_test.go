@@ -49,7 +49,7 @@ func press(opts ...pawl.ActivityOption) (pawl.Orchestration[[]order, []string], 
 		return pawl.Map(ctx, len(os), os, func(ctx *pawl.Context, o order) (string, error) {
 			_, err := one.Call(ctx, o, pawl.Retry{})
 			how := fmt.Sprint(int(pawl.Now(ctx).Sub(begin).Minutes()))
-			for _, is := range []error{pawl.ErrQueueFull, pawl.ErrQueueTimeout, pawl.ErrLimited} {
+			for _, is := range []error{pawl.ErrQueueFull, pawl.ErrQueueTimeout, pawl.ErrQueueCleared, pawl.ErrLimited} {
 				if errors.Is(err, is) {
 					how += " " + is.Error()
 				}

@@ -78,7 +78,7 @@ func (p *partition) acquire() {
 	begin := core.Beginning{Seal: p.Store.Rules.Seal, Heads: p.token() + ".", Applied: history.Position(applied), Commits: p.Store.Owner.Commits}
 	p.owner = core.New(cfg, begin, time.UnixMilli(p.Now))
 	p.post(core.Message{Kind: core.TenureBegan, Body: &core.Takeover{
-		Now: p.Now, Due: p.Within(5 * never.Milliseconds()), Stalls: maps.Clone(p.stalled), Policies: p.env.policies(),
+		Now: p.Now, Due: p.Within(5 * never.Milliseconds()), Stalls: maps.Clone(p.stalled), Policies: p.env.policies,
 	}})
 	p.ingest() // before anything is repeated that it may have ended
 }

@@ -24,6 +24,9 @@ func (l *Limits) Waiting(name string) int {
 	return 0
 }
 
+// Clear rejects all that wait at a limit.
+func (l *Limits) Clear(name string, now int64) { l.gate(name).Clear(now * 1000) }
+
 func (l *Limits) gate(name string) *memlimit.Gate {
 	g := l.gates[name]
 	if g == nil {
