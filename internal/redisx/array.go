@@ -15,10 +15,10 @@ import (
 const arrayLua = `local function call(key, last_key, arg, last_arg)
 %s
 end
-local replies, n = {}, tonumber(ARGV[1])
+local replies, n = {}, num(ARGV[1])
 local key, arg = 0, 1 + 2 * n
 for i = 1, n do
-  local last_key, last_arg = key + ARGV[2 * i], arg + ARGV[2 * i + 1]
+  local last_key, last_arg = key + num(ARGV[2 * i]), arg + num(ARGV[2 * i + 1])
   local ok, reply = pcall(call, key, last_key, arg, last_arg)
   if not ok and type(reply) ~= 'table' then -- before Redis 7, and of Lua itself; Redis 6.2 would break its protocol by a line break
     reply = string.gsub(tostring(reply), '%%s+', ' ')

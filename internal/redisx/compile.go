@@ -85,7 +85,7 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 	}
 	for i, f := range d.fixed {
 		if name, ok := strings.CutSuffix(f, "#"); ok {
-			add(name, "tonumber(%s)", d.place(i+1))
+			add(name, "num(%s)", d.place(i+1))
 		} else {
 			add(f, "%s", d.place(i+1))
 		}
@@ -113,7 +113,7 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 		case l.as >= 0:
 			fmt.Fprintf(&out, "local %s_n = %s_n ", l.name, args[l.as].name)
 		default:
-			fmt.Fprintf(&out, "local %s_n = tonumber(%s) ", l.name, d.place(len(d.fixed)+i+1))
+			fmt.Fprintf(&out, "local %s_n = num(%s) ", l.name, d.place(len(d.fixed)+i+1))
 		}
 		at = l.name + "_at + " + l.name + "_n"
 		if l.width() > 1 {

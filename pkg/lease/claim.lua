@@ -10,7 +10,7 @@
 -- Checks before it writes: the effect; then whether a claim is current, and whose; then the number of claims: claims are counted, not
 -- deliveries.
 local is = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
-local holder, held_until, span, claims = is[2], is[3], is[4], tonumber(is[5]) or 0
+local holder, held_until, span, claims = is[2], is[3], is[4], num(is[5] or '') or 0
 
 if is[1] ~= effect then
   return { 'GONE' }
@@ -29,6 +29,6 @@ if claims >= max_claims then
 end
 
 claims = claims + 1
-local till = t + ttl
+local till = t + num(ttl)
 redis.call('HSET', lease, 't', token, 'w', worker, 'u', ms(till), 'd', ttl, 'n', ms(claims))
 return { 'ACQUIRED', claims, till, t }

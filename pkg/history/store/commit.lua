@@ -16,7 +16,7 @@
 -- index, move: sets that a member leaves (score '-'; '=': if the set before has no members) or enters: of values, with the instance, and
 -- that of orchestrations.
 -- CONFLICT history: its length is not the one in the record.
--- workers: who held the deleted leases, by their place among the deleted from 1.
+-- unread, workers: nil if there are none. workers: who held the deleted leases, by their place among the deleted from 1.
 -- number: of this commit in the partition. An owner that receives one it has received before knows that Redis lost writes.
 --
 -- Prepended elements begin the next execution: its history is empty, and its wakeup is now.
@@ -27,11 +27,11 @@ local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 
 local was = redis.call('HMGET', record, 'head', 'events', 'stalled')
-local current = was[1] or ''
+local current, length = was[1] or '', num(was[2] or '0')
 local again = new_head ~= '' and current == new_head
 if not again and current ~= head then return {'CONFLICT', 'head'} end
 -- Where an earlier attempt began the next execution, the record is about another history than this one.
-if not (again and #prepend > 0) and redis.call('LLEN', history) ~= tonumber(was[2] or 0) then return {'CONFLICT', 'history'} end
+if not (again and #prepend > 0) and redis.call('LLEN', history) ~= length then return {'CONFLICT', 'history'} end
 local pops, prepends = #pop, #prepend
 if again then pops, prepends = 0, 0 end -- they are popped, and pushed
 if not again and applied ~= '' and earlier(redis.call('HGET', partition, 'time') or '0', applied) then return {'ROLLEDBACK'} end
@@ -39,7 +39,7 @@ if not again and applied ~= '' and earlier(redis.call('HGET', partition, 'time')
 -- One read of the inbox returns what is popped and, behind it, what is unread, so that a busy instance needs no separate read.
 -- More than a few are read in batches, because they may be large.
 local step = 16
-local elements = redis.call('LRANGE', inbox, 0, pops + step)
+local elements = redis.call('LRANGE', inbox, '0', ms(pops + step))
 for k = 1, pops do
   local id = pop[k] .. '\n'
   if not elements[k] or string.sub(elements[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
@@ -50,32 +50,35 @@ if not again and due ~= '' then -- a completion whose doorbell was lost; the own
     if at and at < tonumber(due) then return {'CONFLICT', 'inbox'} end
   end
 end
-local room, unread = max_bytes, {}
-local function append(element) -- returns false if the reply is full
-  room = room - #element
-  if #unread >= max_unread or room < 0 and #unread > 0 then return false end
-  unread[#unread + 1] = element
-  return true
-end
-local fits = true
-for k = 1, prepends do fits = fits and append(prepend[k]) end
-local at, batch, k, more = pops, elements, pops, #elements > pops + step
-while fits and #unread < max_unread do
-  k = k + 1
-  if not batch[k] and more then
-    batch, k = redis.call('LRANGE', inbox, at, at + step), 1
-    more = #batch > step
+local unread = false -- none; a table costs more in a reply than what is in it
+if prepends > 0 or elements[pops + 1] then
+  local room, fits = max_bytes, true
+  unread = {}
+  local function append(element) -- returns false if the reply is full
+    room = room - #element
+    if #unread >= max_unread or room < 0 and #unread > 0 then return false end
+    unread[#unread + 1] = element
+    return true
   end
-  if not batch[k] then break end
-  at = at + 1
-  fits = append(batch[k])
+  for k = 1, prepends do fits = fits and append(prepend[k]) end
+  local at, batch, k, more = pops, elements, pops, #elements > pops + step
+  while fits and #unread < max_unread do
+    k = k + 1
+    if not batch[k] and more then
+      batch, k = redis.call('LRANGE', inbox, at, at + step), 1
+      more = #batch > step
+    end
+    if not batch[k] then break end
+    at = at + 1
+    fits = append(batch[k])
+  end
 end
-if again then return {'OK', t, unread, {}, redis.call('HGET', partition, 'commits') or '0'} end
+if again then return {'OK', t, unread, false, redis.call('HGET', partition, 'commits') or '0'} end
 local stamp = ms(t)
 
 -- What pops frees memory first. Out of memory, only a commit that pops, deletes leases and creates none, or changes the status, succeeds.
 if pops > 0 then
-  redis.call('LTRIM', inbox, pops, -1)
+  redis.call('LTRIM', inbox, ms(pops), '-1')
 elseif #created == 0 and #deleted > 0 or from_index ~= to_index then
   allowOOM(partition)
 end
@@ -97,7 +100,6 @@ if pops > 0 and head == '' and new_head == '' then -- inputs of an instance that
   end
 end
 for i = prepends, 1, -1 do redis.call('LPUSH', inbox, prepend[i]) end
-local length = tonumber(was[2] or 0)
 for i = 1, #event, 500 do -- unpack fails at 8,000
   length = redis.call('RPUSH', history, unpack(event, i, math.min(i + 499, #event)))
 end
@@ -139,10 +141,11 @@ for i = 1, #answer do
     redis.call('HSET', ledger, '#first', ms(first))
   end
 end
-local workers = {}
+local workers = false
 for i = 1, #deleted do
   local worker = redis.pcall('HGET', deleted[i], 'w') -- of a lease; a key of another type is deleted, too
   if type(worker) == 'string' then
+    workers = workers or {}
     workers[#workers + 1] = i
     workers[#workers + 1] = worker
   end
