@@ -9,16 +9,17 @@ import (
 )
 
 // arrayLua carries out the calls of an array one after the other, each as if it were alone: the error of one is its reply. The
-// arguments are the number of calls, the numbers of keys and arguments of each, and then the arguments of all. An error is the
+// arguments are the number of calls, the numbers of keys and of arguments of each, as one text, and then the arguments of all. An error is the
 // array '!', text: go-redis (9.23) does not read an array to its end if an element is an error that it has a type for, such as OOM,
 // and takes what is left for the replies of later commands.
 const arrayLua = `local function call(key, last_key, arg, last_arg)
 %s
 end
 local replies, n = {}, num(ARGV[1])
-local key, arg = 0, 1 + 2 * n
+local key, arg = 0, 1 + n
 for i = 1, n do
-  local last_key, last_arg = key + num(ARGV[2 * i]), arg + num(ARGV[2 * i + 1])
+  local keys, args = counts(ARGV[1 + i])
+  local last_key, last_arg = key + keys, arg + args
   local ok, reply = pcall(call, key, last_key, arg, last_arg)
   if not ok and type(reply) ~= 'table' then -- before Redis 7, and of Lua itself; Redis 6.2 would break its protocol by a line break
     reply = string.gsub(tostring(reply), '%%s+', ' ')
@@ -101,12 +102,12 @@ func (c *command) wire() []any {
 	if first.Script == nil {
 		return first.Args
 	}
-	keys, args := 0, 0
+	s, keys, args := first.Script, 0, 0
 	for i := range c.calls {
 		keys += len(c.calls[i].call.Keys)
 		args += len(c.calls[i].call.Args)
 	}
-	out := make([]any, 0, 4+2*len(c.calls)+keys+args)
+	out := make([]any, 0, 4+len(c.calls)+keys+args)
 	out = append(out, "EVALSHA", c.form().sha, keys)
 	for i := range c.calls {
 		for _, k := range c.calls[i].call.Keys {
@@ -116,11 +117,11 @@ func (c *command) wire() []any {
 	if len(c.calls) > 1 {
 		out = append(out, len(c.calls))
 		for i := range c.calls {
-			out = append(out, len(c.calls[i].call.Keys), len(c.calls[i].call.Args))
+			out = append(out, countsOf(len(c.calls[i].call.Keys), s.sent(len(c.calls[i].call.Args))))
 		}
 	}
 	for i := range c.calls {
-		out = append(out, c.calls[i].call.Args...)
+		out = s.send(out, c.calls[i].call.Args)
 	}
 	return out
 }

@@ -12,8 +12,8 @@ import (
 var (
 	errHeader = errors.New("malformed header")
 	fixedName = regexp.MustCompile(`^[a-z][a-z0-9_]*#?$`)
-	listName  = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:=([a-z][a-z0-9_]*))?(?:\(([a-z0-9_ ]+)\))?\*$`)
-	listWord  = regexp.MustCompile(`[^\s(]+(?:\([^)]*\))?\*?`)
+	listName  = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:=([a-z][a-z0-9_]*))?(?:\(([a-z0-9_ ]+)\))?([*#])$`)
+	listWord  = regexp.MustCompile(`[^\s(]+(?:\([^)]*\))?[*#]?`)
 	word      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 	comment   = regexp.MustCompile(`(?m)--.*$`)
 	header    = regexp.MustCompile(`(?m)^--! +(keys|args|reply) *(.*)$`)
@@ -60,14 +60,14 @@ func (d *section) parse(text string, args []list) error {
 	words := listWord.FindAllString(lists, -1)
 	for i, w := range words {
 		m := listName.FindStringSubmatch(w)
-		if m == nil || d.array == "KEYS" && (m[2] == "") != (i == len(words)-1) || d.array == "ARGV" && m[2] != "" {
+		if m == nil || m[4] == "#" && (d.array == "KEYS" || m[3] != "" || i == len(words)-1) || d.array == "KEYS" && (m[2] == "") != (i == len(words)-1) || d.array == "ARGV" && m[2] != "" {
 			return fmt.Errorf("%w: %q", errHeader, w)
 		}
 		as := slices.IndexFunc(args, func(l list) bool { return l.name == m[2] })
 		if m[2] != "" && as < 0 || i == maxLists {
 			return fmt.Errorf("%w: %q", errHeader, w)
 		}
-		d.lists = append(d.lists, list{name: m[1], as: as, fields: strings.Fields(m[3])})
+		d.lists = append(d.lists, list{name: m[1], as: as, fields: strings.Fields(m[3]), empty: m[4] == "#"})
 	}
 	return nil
 }
@@ -96,12 +96,20 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 	}
 	first := len(d.fixed)
 	if d.array == "ARGV" && len(d.lists) > 1 {
-		first += len(d.lists) - 1
+		var lengths []string
+		for _, l := range d.lists[:len(d.lists)-1] {
+			lengths = append(lengths, l.name+"_n")
+		}
+		first++
+		fmt.Fprintf(&out, "local %s = counts(%s) ", strings.Join(lengths, ", "), d.place(first))
 	}
 	at := d.from + strconv.Itoa(first)
 	for i, l := range d.lists {
 		if i == len(d.lists)-1 && !uses(l.name) {
 			break
+		}
+		if l.empty {
+			continue
 		}
 		fmt.Fprintf(&out, "local %s_at = %s ", l.name, at)
 		switch {
@@ -112,8 +120,6 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 			fmt.Fprintf(&out, "local %s_n = (%s - %s_at) / %d ", l.name, d.last, l.name, l.width())
 		case l.as >= 0:
 			fmt.Fprintf(&out, "local %s_n = %s_n ", l.name, args[l.as].name)
-		default:
-			fmt.Fprintf(&out, "local %s_n = num(%s) ", l.name, d.place(len(d.fixed)+i+1))
 		}
 		at = l.name + "_at + " + l.name + "_n"
 		if l.width() > 1 {

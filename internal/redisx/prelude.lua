@@ -35,6 +35,14 @@ local function num(text)
   return n
 end
 
+-- counts returns the numbers of countsOf: they are the bytes of the text, or behind the byte 255 decimal.
+local function counts(text)
+  if string.byte(text) ~= 255 then return string.byte(text, 1, -1) end
+  local all = {}
+  for n in string.gmatch(text, '%d+') do all[#all + 1] = tonumber(n) end
+  return unpack(all)
+end
+
 -- expired reports whether a claim that lasts until `till`, made for `span`, has expired at `t`.
 -- A claim that lasts longer than its span was made before the clock stepped back, and has expired, too.
 local function expired(till, span, t)

@@ -331,7 +331,7 @@ func (r *Runner) redirect(f flight) {
 	try := func() {
 		var cmd *redis.Cmd
 		if s := f.call.Script; s != nil {
-			cmd = r.slots.cluster.Eval(ctx, s.one.source, f.call.Keys, f.call.Args...)
+			cmd = r.slots.cluster.Eval(ctx, s.one.source, f.call.Keys, s.send(nil, f.call.Args)...)
 		} else {
 			cmd = r.slots.cluster.Do(ctx, f.call.Args...)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -62,8 +63,9 @@ func NewScript(name, library, body, keys, args string) *Script {
 //
 // The names before the bar become locals; # converts to a number. Each name with a star behind the bar is a list, whose
 // elements may have fields. lease[k].effect and event[k] become an index into ARGV, #event its length, and
-// unpack(event, i, j) the unpack of ARGV. Every list of arguments but the last is preceded, together with the others, by its
-// length. Every list of keys but the last names the list of arguments that is as long.
+// unpack(event, i, j) the unpack of ARGV. In a call every list of arguments but the last is preceded, together with the others, by its
+// length, which travel as one text; prune# is a length without a list. Every list of keys but the last names the list of arguments that
+// is as long.
 //
 // All of it is done here: a compiled script does what one that counts places by hand would do. The lines keep their numbers.
 // A library declares the keys of the scripts that share it.
@@ -109,6 +111,48 @@ func (s *Script) check(keys []string, args []any) error {
 	return nil
 }
 
+// send appends arguments as they travel: the lengths of lists are one argument, because each costs Redis and the client as much as a
+// short text.
+func (s *Script) send(out, args []any) []any {
+	fixed, lengths := len(s.args.fixed), len(s.args.lists)-1
+	if lengths < 1 {
+		return append(out, args...)
+	}
+	var counts [maxLists]int
+	for i := range lengths {
+		counts[i], _ = args[fixed+i].(int)
+	}
+	out = append(out, args[:fixed]...)
+	out = append(out, countsOf(counts[:lengths]...))
+	return append(out, args[fixed+lengths:]...)
+}
+
+// sent returns how many of n arguments travel.
+func (s *Script) sent(n int) int { return n - max(len(s.args.lists)-2, 0) }
+
+// countsOf returns some numbers as one text, for the function counts of the prelude: reading a byte takes Lua a twentieth of reading
+// decimals.
+func countsOf(counts ...int) string {
+	text := make([]byte, 0, maxLists)
+	for _, n := range counts {
+		if n >= largeCount {
+			return string(largeCounts(counts))
+		}
+		text = append(text, byte(n)) //nolint:gosec // below largeCount
+	}
+	return string(text)
+}
+
+const largeCount = 255 // is not written as a byte
+
+func largeCounts(counts []int) []byte {
+	text := []byte{largeCount}
+	for _, n := range counts {
+		text = append(strconv.AppendInt(text, int64(n), 10), ' ')
+	}
+	return text
+}
+
 // section is the declaration of the keys or of the arguments.
 type section struct {
 	text  string
@@ -124,12 +168,18 @@ type list struct {
 	name   string
 	as     int // place of the list of arguments that is as long; -1: none
 	fields []string
+	empty  bool // it is a length only
 }
 
 // maxLists bounds the lists of a section.
-const maxLists = 8
+const maxLists = 12
 
-func (l list) width() int { return max(len(l.fields), 1) }
+func (l list) width() int {
+	if l.empty {
+		return 0
+	}
+	return max(len(l.fields), 1)
+}
 
 // fits reports whether n elements can be divided as declared. lengths are those of the lists of arguments: the section of the
 // arguments sets them, from args, and that of the keys, without args, reads them.
@@ -142,9 +192,10 @@ func (d *section) fits(n int, args []any, lengths *[maxLists]int) bool {
 		return rest == 0
 	}
 	for i, l := range d.lists {
-		length := rest / l.width()
+		var length int
 		switch {
 		case i == len(d.lists)-1:
+			length = rest / l.width()
 			if rest < 0 || rest%l.width() != 0 {
 				return false
 			}

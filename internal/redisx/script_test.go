@@ -2,6 +2,7 @@ package redisx_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func TestScriptHeaderNamesKeysAndArguments(t *testing.T) {
 func TestMalformedScriptHeaderIsRefused(t *testing.T) {
 	for _, body := range []string{
 		"--! keys Key\n", "--! keys a | b* c*\n", "--! keys a | b=x*\n", "--! args a | b\n", "--! args a\n--! args b\n",
-		"--! args | l*\nreturn l", "--! args | l(a b)*\nreturn l[1].c",
+		"--! args | l*\nreturn l", "--! args | l(a b)*\nreturn l[1].c", "--! keys a | b#\n", "--! args | n#\n", "--! args | n# m*\nreturn n[1]",
 	} {
 		if _, err := redisx.Compile("bad", "", body); err == nil {
 			t.Errorf("%q compiles", body)
@@ -75,6 +76,35 @@ func TestMalformedScriptHeaderIsRefused(t *testing.T) {
 		}
 	}()
 	redisx.NewScript("add", "", addLua, "counter", "amount")
+}
+
+// Lengths of lists travel as bytes, and those above 254 as decimals. One may have no list.
+func TestListsOfAnyLength(t *testing.T) {
+	const keys, args = "first | rare=flag* other*", "a | many* flag# pair(name value)* last*"
+	s := redisx.NewScript("lengths", "", `
+--! keys  first | rare=flag* other*
+--! args  a | many* flag# pair(name value)* last*
+return { a, ms(#many), many[#many], ms(#rare), rare[#rare], ms(#flag), ms(#pair), pair[1].value, ms(#last), last[#last], ms(#other) }
+`, keys, args)
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		for _, n := range []int{1, 9, 10, 48, 254, 255, 256, 3000} {
+			names := []string{"{k}1", "{k}2"}
+			values := []any{"a", n, 1, 1}
+			for i := range n {
+				values = append(values, i+1)
+			}
+			values = append(values, "name", "value", "last")
+			v, err := r.Do(within(t), redisx.Call{Script: s, Keys: names, Args: values})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := fmt.Sprint(v), fmt.Sprintf("[a %d %d 1 {k}2 1 1 value 1 last 0]", n, n); got != want {
+				t.Errorf("%d: %s, want %s", n, got, want)
+			}
+		}
+	})
 }
 
 // One rule for all scripts: spaces, two to a level, no trailing blanks, at most 160 characters; keys and arguments by name.

@@ -14,16 +14,19 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if c.Record != nil && c.Record.Status != "" {
 		to = c.Record.Status
 	}
-	fromIndex := p.Index(string(c.From))
-	toIndex := fromIndex
-	if to != c.From {
-		toIndex = p.Index(string(to))
-	}
-	keys := make([]string, 0, 12+len(c.Create)+len(c.Leave)+len(c.Enter)+len(c.Answers)+len(c.Delete))
+	keys := make([]string, 0, 11+len(c.Create)+len(c.Leave)+len(c.Enter)+len(c.Answers)+len(c.Delete))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(c.Instance), p.Inbox(c.Instance),
-		p.History(c.Instance, c.Execution), p.Stalled(), fromIndex, toIndex,
-		p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune), // no execution is 0
-		p.Early())
+		p.History(c.Instance, c.Execution), p.Stalled())
+	moved, dropped, pruned := 0, 0, 0
+	if to != c.From {
+		keys, moved = append(keys, p.Index(string(c.From)), p.Index(string(to))), 2
+	}
+	if c.Head == "" && c.NewHead == "" && len(c.Pop) > 0 { // inputs of an instance that was not started
+		keys, dropped = append(keys, p.Early()), 1
+	}
+	if c.Prune != 0 {
+		keys, pruned = append(keys, p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune)), 2
+	}
 	for _, l := range c.Create {
 		keys = append(keys, p.Lease(c.Instance, c.Execution, l.Activity))
 	}
@@ -46,10 +49,10 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	for _, ticket := range c.Retain {
 		fields = append(fields, retainedField+ticket, "1")
 	}
-	args := make([]any, 0, 18+2*(len(c.Leave)+len(c.Enter)+len(c.Answers))+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Prepend)+len(c.Release))
+	args := make([]any, 0, 20+2*(len(c.Leave)+len(c.Enter)+len(c.Answers))+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Prepend)+len(c.Release))
 	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, optionalNum(c.Wakeup), newIncarnation, c.MaxUnread, record.UnreadBytes,
 		optionalNum(c.Due), optionalNum(c.Applied),
-		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Prepend), len(sets), len(c.Answers))
+		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Prepend), len(sets), len(c.Answers), moved, dropped, pruned)
 	for _, id := range c.Pop {
 		args = append(args, id)
 	}

@@ -1,11 +1,12 @@
 -- commit writes a turn, all or nothing: history, created and deleted leases, consumed inputs, next wakeup, status.
 --
---! keys  partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* index=move* updates=answer* deleted*
---! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* release*
+--! keys  partition wakeups record inbox history stalled | status=moved* early=dropped* pruned=prune* created=create* index=move* updates=answer* deleted*
+--! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* moved# dropped# prune# release*
 --! reply FENCED | ROLLEDBACK | CONFLICT what | OK now unread* workers(deleted worker)* number
 --
 -- head: the one that the turn was decided on; new_head: '' if only the inbox is consumed; wakeup: ms, or ''.
--- pruned: the history to delete, of an execution that has ended (0: none), and its reports.
+-- status: the index that the instance leaves, and the one that it enters, if its status changes. early: if it drops inputs of an instance
+-- that was not started. pruned: the history to delete, of an execution that has ended, and its reports.
 -- new_incarnation: '1' if the record inherits nothing of the instance that had the id before.
 -- max_unread, max_bytes: of the unread elements in the reply.
 -- due: none of the first 16 elements behind those popped may be older, ms, or ''.
@@ -79,23 +80,23 @@ local stamp = ms(t)
 -- What pops frees memory first. Out of memory, only a commit that pops, deletes leases and creates none, or changes the status, succeeds.
 if pops > 0 then
   redis.call('LTRIM', inbox, ms(pops), '-1')
-elseif #created == 0 and #deleted > 0 or from_index ~= to_index then
+elseif #created == 0 and #deleted > 0 or #status > 0 then
   allowOOM(partition)
 end
-if pops > 0 and head == '' and new_head == '' then -- inputs of an instance that was not started are dropped: see ingest
-  local bytes = redis.call('HMGET', early, instance, '')
+if #early > 0 then -- see ingest
+  local bytes = redis.call('HMGET', early[1], instance, '')
   if bytes[1] then
     local left = tonumber(bytes[1])
     for i = 1, pops do left = left - #elements[i] - 512 end
     if not elements[pops + 1] or left < 0 then left = 0 end
     local all = tonumber(bytes[2]) - tonumber(bytes[1]) + left
     if left > 0 then
-      redis.call('HSET', early, instance, ms(left), '', ms(all))
+      redis.call('HSET', early[1], instance, ms(left), '', ms(all))
     elseif all > 0 then
-      redis.call('HDEL', early, instance)
-      redis.call('HSET', early, '', ms(all))
+      redis.call('HDEL', early[1], instance)
+      redis.call('HSET', early[1], '', ms(all))
     else
-      redis.call('DEL', early)
+      redis.call('DEL', early[1])
     end
   end
 end
@@ -103,7 +104,7 @@ for i = prepends, 1, -1 do redis.call('LPUSH', inbox, prepend[i]) end
 for i = 1, #event, 500 do -- unpack fails at 8,000
   length = redis.call('RPUSH', history, unpack(event, i, math.min(i + 499, #event)))
 end
-if string.sub(pruned, -2) ~= ':0' then redis.call('UNLINK', pruned, pruned_reports) end -- a history may be long; Redis frees it in the background
+if #pruned > 0 then redis.call('UNLINK', pruned[1], pruned[2]) end -- a history may be long; Redis frees it in the background
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for i = 1, #created do
   -- An orphan may be there, or a key of another type: an error here would leave the events of a turn that is not in the record.
@@ -165,9 +166,9 @@ if new_head ~= '' then
   for i = most + 1, #field, 500 do
     redis.call('HSET', record, unpack(field, i, math.min(i + 499, #field)))
   end
-  if from_index ~= to_index then
-    if head ~= '' then redis.call('ZREM', from_index, instance) end
-    redis.call('ZADD', to_index, stamp, instance)
+  if #status > 0 then
+    if head ~= '' then redis.call('ZREM', status[1], instance) end
+    redis.call('ZADD', status[2], stamp, instance)
   end
   for i = 1, #move do
     if move[i].score == '-' then
