@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/pawlrun/pawl/internal/core"
@@ -17,6 +18,24 @@ func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
 	}
 	redisx.LogFailure(log, msg, err, attrs...)
 }
+
+// instanceHandler adds the id of an instance to records as they are written: most instances write none.
+type instanceHandler struct {
+	slog.Handler
+	instance string
+}
+
+func (h instanceHandler) named() slog.Handler {
+	return h.Handler.WithAttrs([]slog.Attr{slog.String("instance", h.instance)})
+}
+
+func (h instanceHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.named().Handle(ctx, r)
+}
+
+func (h instanceHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.named().WithAttrs(attrs) }
+
+func (h instanceHandler) WithGroup(name string) slog.Handler { return h.named().WithGroup(name) }
 
 // writeLog writes a line of the owner.
 func (s *shell) writeLog(l *core.LogLine) {

@@ -115,7 +115,7 @@ func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *
 
 func (s *Process) replayOptions(instance string, g *core.Given) replay.Options {
 	return replay.Options{
-		Logger: traceLogger(s.cfg.Logger.With("instance", instance), g), Limits: s.cfg.Limits, Codec: s.cfg.Codec,
+		Logger: traceLogger(slog.New(instanceHandler{s.cfg.Logger.Handler(), instance}), g), Limits: s.cfg.Limits, Codec: s.cfg.Codec,
 		PayloadChanged: func(uint64, string) { s.met.payloadsChanged.Inc() },
 	}
 }

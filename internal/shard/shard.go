@@ -143,7 +143,7 @@ func (s *shard) open(m *mail) {
 // step handles one message, and carries out the effects behind it.
 func (s *shard) step(m *core.Message) {
 	now := s.now()
-	s.trace.message(s.st.Part, now, m, s.actor.PhaseOf(m.ID))
+	s.trace.message(s.st.Part, now, m, s.actor)
 	effects := s.actor.Step(now, m)
 	for i := range effects {
 		s.trace.effect(s.st.Part, &effects[i])

@@ -31,13 +31,13 @@ func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *cor
 	}
 }
 
-// message writes a message that is about to be handled by an instance in a phase: a line to read, and one from which it can be played again.
-func (t *trace) message(partition int, now time.Time, m *core.Message, p core.Phase) {
+// message writes a message that the owner is about to handle: a line to read, and one from which it can be played again.
+func (t *trace) message(partition int, now time.Time, m *core.Message, owner *core.Owner) {
 	if t == nil {
 		return
 	}
 	in := ""
-	if p != core.Absent {
+	if p := owner.PhaseOf(m.ID); p != core.Absent {
 		in = fmt.Sprintf(" (%s)", p)
 	}
 	t.write(fmt.Sprintf("p%d %s%s\n%s", partition, m, in, core.Recorder{Partition: partition}.Message(now, m)))
