@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,38 @@ func TestFiringsAreCountedFromHistories(t *testing.T) {
 	all.sum(&m)
 	if m.Missed != 1 || m.Doubled != 2 || m.MaxMS != 2000 || m.P50MS != 2000 || len(all.lags) != 2 {
 		t.Errorf("%+v %v", m, all.lags)
+	}
+}
+
+// TestRollingRestartFailsNoInstanceAndRunsNoActivityTwice restarts two orchestrators and two workers.
+func TestRollingRestartFailsNoInstanceAndRunsNoActivityTwice(t *testing.T) {
+	t.Parallel()
+	results, keys := measure[rollingResult](t, "rolling", "--rate", "20")
+	if _, ok := keys["run_twice"]; !ok {
+		t.Errorf("%v", keys)
+	}
+	if r := results[0]; r.Restarts != 4 || r.Instances < 20 || r.Failed+r.Twice+r.Interrupted != 0 || r.P99MS < r.P50MS || r.P50MS <= 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWorkersThatFollowTheDemandInterruptNoActivity: what a surplus worker runs ends within its drain.
+func TestWorkersThatFollowTheDemandInterruptNoActivity(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[demandResult](t, "demand", "--instances", "40", "--workers", "3")
+	if r := results[0]; r.MaxWorkers < 2 || r.MaxWorkers > 3 || r.Stopped != r.Started || r.Failed+r.Twice+r.Interrupted != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRunsThatBeganTwiceOrWereInterruptedAreCounted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "runs")
+	if err := os.WriteFile(file, []byte("begun a\nbegun b\ninterrupted b\nbegun b\nended a\nended b\nbegun b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := readRuns(file); err != nil || r != (runs{Twice: 1, Interrupted: 1}) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -37,7 +37,7 @@ type canaries struct {
 	done    []*canary
 }
 
-func startCanaries(ctx context.Context, d *driver, interval time.Duration) *canaries {
+func startCanaries(ctx context.Context, d *driver, sc scenario, interval time.Duration) *canaries {
 	ctx, stop := context.WithCancel(ctx)
 	cs := &canaries{d: d, stop: stop, waiting: make(map[*canary]struct{})}
 	cs.wg.Go(func() {
@@ -46,7 +46,7 @@ func startCanaries(ctx context.Context, d *driver, interval time.Duration) *cana
 		for {
 			select {
 			case <-tick.C:
-				cs.start(context.WithoutCancel(ctx), d.scenario("hello", 1), 0)
+				cs.start(context.WithoutCancel(ctx), sc, 0)
 			case <-ctx.Done():
 				return
 			}

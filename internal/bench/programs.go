@@ -104,7 +104,7 @@ func (c *memberProgram) Run(ctx context.Context) error {
 func (c *memberProgram) orchestrator() fx.Option {
 	return fx.Options(
 		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
-			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), batchOrchestrations(), updateOrchestrations(), listOrchestrations())
+			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), batchOrchestrations(), updateOrchestrations(), listOrchestrations(), changeOrchestrations())
 		}),
 		fx.Invoke(serveMemory),
 		pawlfx.Orchestrator(members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()))
@@ -114,7 +114,7 @@ func (c *memberProgram) worker() fx.Option {
 	return fx.Options(
 		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
 			h, b := holder{nc: nc}, newBarrier()
-			all := slices.Concat(examples.Activities(), []pawl.ActivityBinding{hold.Do(h.hold)}, growthActivities(), newLimitPrograms().activities(b))
+			all := slices.Concat(examples.Activities(), []pawl.ActivityBinding{hold.Do(h.hold)}, growthActivities(), newLimitPrograms().activities(b), changeActivities())
 			return all, errors.Join(serveGoroutines(nc), b.serve(nc))
 		}),
 		pawlfx.Worker(members.Worker{Fleet: c.Fleet, Worker: c.Worker, Name: c.Name}.Config()))

@@ -166,7 +166,7 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 	if err := d.awaitFast(ctx); err != nil {
 		return nil, at, err
 	}
-	cs := startCanaries(ctx, d, cmp.Or(ft.every, canaryInterval))
+	cs := startCanaries(ctx, d, d.scenario("hello", 1), cmp.Or(ft.every, canaryInterval))
 	defer cs.end()
 	if ft.held > 0 {
 		cs.startLong(ctx)
