@@ -24,10 +24,10 @@ type Metrics struct {
 	ownCounters
 	limitMetrics
 	scheduleMetrics
+	streamMetrics
 	durations
 
-	partitions, inputsFill          prometheus.Gauge
-	objectsBytes, objectsFill       prometheus.Gauge
+	partitions                      prometheus.Gauge
 	turnSize                        prometheus.Histogram
 	byOrchestration                 map[string]*orchestrationMetrics // and promx.Other
 	instances, queueTasks, queueAge *prometheus.GaugeVec
@@ -46,6 +46,8 @@ type limitMetrics struct {
 	actions                      *promx.Names
 	limitWait                    prometheus.Histogram
 }
+
+type streamMetrics struct{ inputsFill, objectsBytes, objectsFill prometheus.Gauge }
 
 type scheduleMetrics struct {
 	scheduleLag    prometheus.Histogram
@@ -164,10 +166,12 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 			gateHolding: r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
 			actions:     promx.NewNames(maxActions, orchestrations...),
 		},
-		partitions:   gauge("partitions", "Partitions owned."),
-		inputsFill:   gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
-		objectsBytes: gauge("objects_stream_bytes", "Size of the object store of large payloads; set by the owner of partition 0."),
-		objectsFill:  gauge("objects_stream_used_ratio", "Part of its size limit that the object store has used, 0 without a limit; set by the owner of partition 0."),
+		streamMetrics: streamMetrics{
+			inputsFill:   gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
+			objectsBytes: gauge("objects_stream_bytes", "Size of the object store of large payloads; set by the owner of partition 0."),
+			objectsFill:  gauge("objects_stream_used_ratio", "Part of its size limit that the object store has used, 0 without a limit; set by the owner of partition 0."),
+		},
+		partitions: gauge("partitions", "Partitions owned."),
 	}
 	for n, c := range ownerCounters {
 		if n == int(core.CountHeld) {
