@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,8 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 		})},
 		grace: 50 * time.Millisecond, maxAbandoned: 5,
 	})
-	t.Cleanup(func() { close(let) })
+	release := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(release)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "deaf", "d-1")...)
 	select {
@@ -67,6 +69,8 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	wants(t, must(t, at("health")...), "master", "AOF", "PAWL-default-INPUTS: ")
 	wants(t, must(t, at("drain", "w-1")...), "w-1: takes no more tasks")
 	wants(t, must(t, at("workers")...), "w-1 is not ready: worker: drained")
+	release()
+	eventually(t, "the activity is over before its worker stops", func() bool { return strings.Contains(must(t, at("workers", "--json")...), `"abandoned":[]`) })
 }
 
 func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
