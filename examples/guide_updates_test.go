@@ -2,11 +2,13 @@ package examples
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest/integration"
@@ -81,6 +83,37 @@ func hold(ctx context.Context, c *client.Client, id string) error {
 	return err
 }
 
+// duringMaintenance has no call of an activity, or start of an orchestration, admitted while work goes on.
+func duringMaintenance(ctx context.Context, c *client.Client, action string, work func(context.Context) error) (err error) {
+	if err := c.PauseAction(ctx, action); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.ResumeAction(context.WithoutCancel(ctx), action)) }()
+	return work(ctx)
+}
+
+// adopt makes an instance of an export, which continues if it had not ended.
+func adopt(ctx context.Context, c *client.Client, id string, export []byte) (client.Status, error) {
+	got, err := c.Import(ctx, id, export, client.Continue(), client.Reason("moved from the old region"))
+	return got.Status, err
+}
+
+// forgetRefused removes the notes of inputs that could not be used, and returns them.
+func forgetRefused(ctx context.Context, c *client.Client) (notes []client.Refused, _ error) {
+	for note, err := range c.Refused(ctx) {
+		if err != nil {
+			return notes, err
+		}
+		notes = append(notes, note)
+	}
+	for _, note := range notes {
+		if err := c.DropRefused(ctx, note.Instance); err != nil && !errors.Is(err, client.ErrNotFound) {
+			return notes, err
+		}
+	}
+	return notes, nil
+}
+
 func TestGuideUpdatesAndOperators(t *testing.T) {
 	t.Parallel()
 	c, ctx := integration.Start(t, Outlay.Do(outlay)).Client, t.Context()
@@ -108,10 +141,39 @@ func TestGuideUpdatesAndOperators(t *testing.T) {
 		n, err := missingApprovals(ctx, c, "e-1")
 		return n == 0 && err == nil
 	})
+	exported, err := api.ExportInstance(ctx, c, "e-1")
+	b, bad := json.Marshal(exported)
+	if err := errors.Join(err, bad); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := adopt(ctx, c, "e-2", b); status != client.Completed || err != nil {
+		t.Errorf("the import: %s, %v", status, err)
+	}
+	if notes, err := forgetRefused(ctx, c); len(notes) != 0 || err != nil {
+		t.Errorf("%v, %v", notes, err)
+	}
+}
+
+func TestGuideOperatorsPauseAnAction(t *testing.T) {
+	t.Parallel()
+	c, ctx := integration.Start(t, Outlay.Do(outlay)).Client, t.Context()
+	work := func(ctx context.Context) error {
+		all, err := c.Policies(ctx)
+		if len(all) != 1 || !all[0].Policy.Paused {
+			t.Errorf("%+v while the work goes on", all)
+		}
+		return errors.Join(err, ErrTwice)
+	}
+	if err := duringMaintenance(ctx, c, Outlay.Name(), work); !errors.Is(err, ErrTwice) {
+		t.Error(err)
+	}
+	if all, err := c.Policies(ctx); len(all) != 0 || err != nil {
+		t.Errorf("%+v is left, %v", all, err)
+	}
 }
 
 func TestGuideUpdatesIsCompiled(t *testing.T) {
 	code := doctest.Read(t, "guide_updates_test.go")
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/updates.md"), 3, code)
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/operations.md"), 1, code)
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/operations.md"), 4, code)
 }
