@@ -45,7 +45,9 @@ func (h *harness) counted(ctx context.Context, c *client.Client, e verdict.Evide
 }
 
 func (h *harness) count(ctx context.Context, c *client.Client, name, where string, want map[string]uint64) error {
-	n, err := c.Count(ctx, client.CountOptions{Where: where, By: "status"})
+	n, err := patiently(ctx, func() (client.Counts, error) {
+		return c.Count(ctx, client.CountOptions{Where: where, By: "status"})
+	})
 	if err != nil {
 		return fmt.Errorf("count %s: %w", where, err)
 	}
@@ -57,12 +59,18 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 		h.violationf("%s: a count of %s returns %v, and there are %v", name, where, got, want)
 		return nil
 	}
-	listed := map[string]uint64{}
-	for s, err := range c.List(ctx, client.ListOptions{Where: where}) {
-		if err != nil {
-			return fmt.Errorf("list %s: %w", where, err)
+	listed, err := patiently(ctx, func() (map[string]uint64, error) {
+		listed := map[string]uint64{}
+		for s, err := range c.List(ctx, client.ListOptions{Where: where}) {
+			if err != nil {
+				return nil, err
+			}
+			listed[string(s.Status)]++
 		}
-		listed[string(s.Status)]++
+		return listed, nil
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", where, err)
 	}
 	if !maps.Equal(listed, want) {
 		h.violationf("%s: a list of %s has %v, and there are %v", name, where, listed, want)
@@ -74,7 +82,9 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 // that was lost may wait for a batch that concerned the one in whose place it came: the key of payloads was exchanged, and the turn, when
 // it was decided again, made another start of the same id.
 func stillRunning(ctx context.Context, h *harness, c *client.Client) error {
-	n, err := c.Count(ctx, client.CountOptions{Where: "status in (pending, running, paused)", By: "orchestration"})
+	n, err := patiently(ctx, func() (client.Counts, error) {
+		return c.Count(ctx, client.CountOptions{Where: "status in (pending, running, paused)", By: "orchestration"})
+	})
 	if err != nil {
 		return fmt.Errorf("count what runs: %w", err)
 	}

@@ -323,7 +323,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		if inst, ok := ended[id]; ok {
 			return inst, nil
 		}
-		inst, err := find(ctx, c, id)
+		inst, err := patiently(ctx, func() (verdict.Instance, error) { return find(ctx, c, id) })
 		if err == nil && inst.Ended {
 			ended[id] = inst
 		}
@@ -380,6 +380,20 @@ func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 			case <-ctx.Done():
 				return
 			}
+		}
+	}
+}
+
+// patiently repeats a reading: on a starved machine, owners lose their partitions for a while also without a fault.
+func patiently[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	for {
+		v, err := read()
+		if err == nil || ctx.Err() != nil {
+			return v, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
 		}
 	}
 }
