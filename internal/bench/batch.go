@@ -19,7 +19,8 @@ import (
 const (
 	batchInstances = 100_000
 	batchKillAfter = 4                     // the owner is killed when one of so many requests is sent
-	batchSeconds   = 4                     // a batch with a kill takes at least so long, by its rate
+	batchSmall     = 10_000                // instances: fewer get a rate, so that the batch runs long enough to be killed
+	batchSeconds   = 10                    // that such a batch takes, by its rate
 	batchPoll      = 20 * time.Millisecond // of its progress
 	batchLast      = "last"
 )
@@ -178,7 +179,7 @@ func (b *batchBench) send(ctx context.Context, word string, kill bool) (took, ga
 		return 0, 0, err
 	}
 	batch := client.Batch{Verb: client.BatchEvent, Event: batchedWord.Name(), Data: data, Where: fmt.Sprintf("orchestration = %q", batched.Name())}
-	if kill {
+	if kill && b.n < batchSmall {
 		batch.Rate = max(b.n/batchSeconds, 1)
 	}
 	id, began := b.id("batch"), time.Now()
@@ -214,14 +215,14 @@ func (b *batchBench) send(ctx context.Context, word string, kill bool) (took, ga
 
 // killOwner kills the orchestrator that owns an instance, and starts another.
 func (b *batchBench) killOwner(ctx context.Context, id string) error {
-	all, err := b.c.Partitions(ctx)
-	if err != nil {
-		return err
-	}
-	owner := all[queue.PartitionOf(id, len(all))]
-	i := slices.IndexFunc(b.f.orchestrators, func(m *member) bool { return m.PID() == owner.PID })
-	if i < 0 {
-		return fmt.Errorf("the owner of %s, process %d, is not of the fleet", id, owner.PID)
+	i := -1
+	if err := until(ctx, func() bool { // a busy owner may answer late
+		all, _ := b.c.Partitions(ctx)
+		owner := all[queue.PartitionOf(id, len(all))]
+		i = slices.IndexFunc(b.f.orchestrators, func(m *member) bool { return m.PID() == owner.PID })
+		return i >= 0
+	}); err != nil {
+		return fmt.Errorf("the owner of %s is not of the fleet: %w", id, err)
 	}
 	return errors.Join(b.f.orchestrators[i].Kill(), b.f.orchestrators[i].heal())
 }
