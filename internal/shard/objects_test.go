@@ -257,3 +257,25 @@ func TestMarksOutliveARollback(t *testing.T) {
 	w.markedFor = 0
 	w.round("[]")
 }
+
+// TestSizeOfTheObjectStoreIsMeasured: by the owner of partition 0, and no longer when that is another process.
+func TestSizeOfTheObjectStoreIsMeasured(t *testing.T) {
+	t.Parallel()
+	w := newObjectWorld(t)
+	w.ok(w.put("a", "i"))
+	reg := prometheus.NewPedanticRegistry()
+	w.ok(reg.Register(w.met.objectsBytes))
+	size := func() float64 {
+		families, err := reg.Gather()
+		w.ok(err)
+		return families[0].GetMetric()[0].GetGauge().GetValue()
+	}
+	w.sampleObjects(t.Context(), true)
+	if got := size(); got < 600<<10 {
+		t.Errorf("%v bytes, with an object of 600 KiB", got)
+	}
+	w.sampleObjects(t.Context(), false)
+	if got := size(); got != 0 {
+		t.Errorf("%v bytes, of another owner", got)
+	}
+}
