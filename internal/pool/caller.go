@@ -99,6 +99,11 @@ func (c *Caller) Send(at string, request []byte, within time.Duration, done func
 	}, done)
 }
 
+// After calls fn after a pause, unless the caller is closed before.
+func (c *Caller) After(pause time.Duration, fn func()) {
+	c.ask(pause, func(string) error { return nil }, func([]byte, error) { fn() })
+}
+
 func (c *Caller) ask(within time.Duration, send func(reply string) error, done func([]byte, error)) {
 	token := c.ID()
 	q := &question{within: within, done: done}

@@ -15,9 +15,9 @@
 //	given ───────────────────▶ looking for code ───────▶ sent ──answer──▶ decided
 //	  │                              ▲    │                │
 //	  └── the member of the turn ────┼────┼───────────────▶│
-//	      before                     │    │ none has it    │ the member is gone, silent, busy, or cannot read
+//	      before                     │    │ none has it    │ the member is gone, silent, busy (behind a pause), or cannot read
 //	                                 │    ▼                │
-//	                                 │  missing ◀── twice ─┤
+//	                                 │  missing ◀── twice ─┤ busy: ten times
 //	                                 └────────── once ─────┘
 //
 // Silent is a member that has sent nothing for the turn limit and two seconds of the owner. While the turn waits, reads, or runs under
@@ -47,6 +47,7 @@
 //   - The commit names the head on which the turn was decided. So a decision on a history that is no longer there has no effect.
 //   - A member listens on its own subject before the subjects of its code, and stops in the opposite order; and listens before it joins
 //     the members, whose notice has the others try again what was missing.
+//   - A member that stops decides what it was asked before, for the turn limit and two seconds, and is busy for the rest.
 //
 // # Crash points
 //
@@ -58,7 +59,8 @@
 //
 // A message is cut into parts of 256 KiB, for core NATS takes 1 MiB; it has at most MaxMessage bytes. What has not arrived whole has twice
 // that, in all messages together; a part beyond is dropped with its message, and so is a message that is incomplete for 30 s. A member has
-// at most 1024 requests with 128 MiB at a time, and answers others that it is busy; it has histories for 16 turns and 8 queries. A turn
+// at most 1024 requests with 128 MiB at a time, and answers others that it is busy: their owners ask again, behind pauses that grow to 2 s, ten times
+// for a turn, and stall the instance then. It has histories for 16 turns and 8 queries. A turn
 // beyond what one commit takes is answered with its size, and its owner fails the instance as it does for a turn of its own.
 //
 // No secret of a partition is in a message: elements have their ids without the seal, and the owner adds it. Payloads are

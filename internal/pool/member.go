@@ -91,7 +91,7 @@ func (m *Member) Answer(to string, a *Answer) error {
 	return err
 }
 
-// Leave stops listening: for those that look for code first.
+// Leave stops listening: for those that look for code first, then for requests, behind those that have arrived.
 func (m *Member) Leave() {
 	for _, sub := range slices.Backward(m.subs) {
 		sub.Stop()

@@ -151,7 +151,7 @@ func events(c *wire.Codec, all *[]history.Event) {
 
 // Answer is the answer to a turn or a query.
 type Answer struct {
-	Missing string // why the member cannot decide or answer; nothing else is set
+	Missing string // why the member cannot decide or answer; nothing else is set but Busy
 	Blocked bool   // the code has not come back; nothing else is set
 
 	Events   [][]byte // encoded
@@ -178,6 +178,8 @@ type Answer struct {
 
 	TooLarge int // bytes that the turn would commit, if those are too many; nothing else is set but Fronts
 	Fronts   int // what would be in Front
+
+	Busy bool // with Missing: the member has too many requests, or leaves
 }
 
 const maxFronts = 1 << 17 // more than an inbox has
@@ -240,6 +242,7 @@ func (a *Answer) fields(c *wire.Codec) {
 	})
 	c.Count(&a.TooLarge)
 	c.Count(&a.Fronts)
+	c.Bool(&a.Busy)
 }
 
 func late(c *wire.Codec, l *message.Reported) {

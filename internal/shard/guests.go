@@ -17,6 +17,10 @@ import (
 const (
 	memberGrace    = 2 * time.Second // longer than the limit of a turn its owner waits for a sign of the member that decides it
 	memberSearches = 2               // for the member of a turn
+
+	firstBusyPause = 50 * time.Millisecond // before a member is looked for again because one is busy; each is twice the one before
+	maxBusyPause   = 2 * time.Second
+	busyPauses     = 10 // for one turn: about 12 s
 )
 
 // guest is an instance whose code another member has.
@@ -36,6 +40,7 @@ type guestTurn struct {
 	given    *core.Given
 	id       string
 	searches int // for a member
+	pauses   int // because members were busy
 	decided  *core.Decided
 	blocked  bool
 }
@@ -158,6 +163,11 @@ func (t *guestTurn) take(b []byte) {
 	case a.Blocked:
 		t.blocked = true
 		t.end(nil)
+	case a.Busy && t.pauses < busyPauses:
+		pause := min(firstBusyPause<<t.pauses, maxBusyPause)
+		t.pauses++
+		t.searches = 0
+		t.shell.caller.After(pause, t.find)
 	case a.Missing != "":
 		t.again(a.Missing)
 	default:

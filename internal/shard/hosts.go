@@ -40,6 +40,7 @@ type host struct {
 	stop     context.CancelFunc
 
 	mu      sync.Mutex
+	closing bool
 	waiting int                // requests
 	bytes   int                // of them
 	open    map[*hostTurn]bool // turns among them
@@ -54,6 +55,18 @@ type hosted struct {
 	used  time.Time
 }
 
+func newHost(s *Process) *host {
+	h := &host{
+		Process: s, member: pool.NewMember(s.conn), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
+		open: make(map[*hostTurn]bool), code: make(map[string]hosted),
+	}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	for range hostTurners {
+		h.turners = append(h.turners, newTurner())
+	}
+	return h
+}
+
 // joinPool opens the two sides of a member: it asks those that have code which this process lacks, and is asked. What is to be undone is
 // added to opened.
 func (s *Process) joinPool(opened *[]func()) (err error) {
@@ -61,21 +74,15 @@ func (s *Process) joinPool(opened *[]func()) (err error) {
 		return err
 	}
 	*opened = append(*opened, s.caller.Close)
-	h := &host{
-		Process: s, member: pool.NewMember(s.conn), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
-		open: make(map[*hostTurn]bool), code: make(map[string]hosted),
-	}
-	h.ctx, h.stop = context.WithCancel(context.Background())
+	h := newHost(s)
 	watched := newTurners(s.cfg.TurnLimit)
-	for range hostTurners {
-		t := newTurner()
+	for _, t := range h.turners {
 		watched.add(t)
-		h.turners = append(h.turners, t)
 	}
 	var watch sync.WaitGroup
 	ctx, stopWatch := context.WithCancel(context.Background())
 	watch.Go(func() { watched.watch(ctx) })
-	h.wg.Go(h.tick)
+	watch.Go(h.tick)
 	*opened = append(*opened, func() {
 		h.close()
 		stopWatch()
@@ -84,12 +91,14 @@ func (s *Process) joinPool(opened *[]func()) (err error) {
 	return h.member.Join(s.cfg.Programs, h.request)
 }
 
-// close lets the turns that were asked for be decided, and takes the code out of memory.
+// close answers the requests that have arrived, for as long as their owners would wait for a sign of this member, and takes the code out of
+// memory. Behind that time owners are told to ask another member.
 func (h *host) close() {
 	h.member.Leave()
-	h.stop()
+	late := time.AfterFunc(h.cfg.TurnLimit+memberGrace, h.stop)
 	h.wg.Wait()
 	h.mu.Lock()
+	h.closing = true
 	for id, c := range h.code {
 		h.evict(id, c)
 	}
@@ -98,6 +107,8 @@ func (h *host) close() {
 	for _, t := range h.turners {
 		t.close()
 	}
+	late.Stop()
+	h.stop()
 }
 
 // turnerOf returns the turner of an instance.
@@ -112,7 +123,7 @@ func (h *host) request(to string, r pool.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting >= hostWaiting || h.bytes+r.Size > hostBytes {
-		return h.member.Answer(to, &pool.Answer{Missing: fmt.Sprintf("orchestrator %s is busy with %d requests", h.cfg.Member, h.waiting)})
+		return h.member.Answer(to, &pool.Answer{Busy: true, Missing: fmt.Sprintf("orchestrator %s is busy with %d requests", h.cfg.Member, h.waiting)})
 	}
 	h.waiting++
 	h.bytes += r.Size
@@ -219,7 +230,7 @@ func (h *host) tick() {
 func (h *host) keep(t *hostTurn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
+	if h.closing {
 		return false
 	}
 	if other, ok := h.code[t.instance]; ok { // of an owner before
@@ -260,14 +271,14 @@ func (h *host) evict(id string, c hosted) {
 	}
 }
 
-// answered counts a request that is over, and answers it. What could not be read because the host closes is no answer.
+// answered counts a request that is over, and answers it. What could not be read or written because the host closes, another member can.
 func (h *host) answered(to string, size int, a *pool.Answer) {
 	h.mu.Lock()
 	h.waiting--
 	h.bytes -= size
 	h.mu.Unlock()
-	if a.Missing != "" && h.ctx.Err() != nil {
-		return
+	if h.ctx.Err() != nil && (a.Missing != "" || a.Object) {
+		a = &pool.Answer{Busy: true, Missing: fmt.Sprintf("orchestrator %s stops", h.cfg.Member)}
 	}
 	if err := h.member.Answer(to, a); err != nil {
 		h.log.Debug("answer to another member not sent", "error", err)

@@ -64,17 +64,6 @@ func bill(ctx *pawl.Context, n int) (int, error) {
 	return n + by, err
 }
 
-// desk is a client of the stand.
-func (s *stand) desk() *client.Client {
-	s.t.Helper()
-	c, err := client.New(s.ctx(), s.nats, client.Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(c.Close)
-	return c
-}
-
 func book(_ context.Context, n int) (int, error) { return n, nil }
 
 // TestFleetsWithDisjointCodeShareANamespace has instances of both on the partitions of both: with children across the two, updates,
@@ -86,7 +75,7 @@ func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 	billing := s.orchestrate(orchestrator.Config{Member: "billing"}, invoice.Do(bill, pawl.Version("1")))
 	s.work(worker.Config{}, addOne.Do(book), booked.Do(book))
 	s.until("both own partitions", func() bool { return len(sales.Partitions()) > 0 && len(billing.Partitions()) > 0 })
-	c := s.desk()
+	c := s.client()
 	const each = 16
 	for i := range each {
 		s.start("sale", fmt.Sprint("s-", i), "10")

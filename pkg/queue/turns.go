@@ -25,14 +25,19 @@ func (c *requests) FindCode(name, version string, newest bool, reply string) err
 	return c.ask(c.subj.code(name, version, newest), reply, nil)
 }
 
-// ServeTurns calls fn for each part of a message to this member, under the name that it has made up, until Stop, in order. fn must not
-// block, and returns why a part is counted as malformed, if it is.
+// ServeTurns calls fn for each part of a message to this member, under the name that it has made up, until Stop, in order; Stop lets parts in
+// transit arrive, for nothing would answer them. fn must not block, and returns why a part is counted as malformed, if it is.
 func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) error) (*Subscription, error) {
-	return subscribe(c.nc, c.subj.turn(at), func(m *nats.Msg) {
+	s, err := subscribe(c.nc, c.subj.turn(at), func(m *nats.Msg) {
 		if err := fn(m.Reply, m.Data); err != nil {
 			c.ignore(m, err)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.before = func() { s.drain(requestDrain) }
+	return s, nil
 }
 
 // SendTurn sends a part of a message to a member; the answer goes to reply.

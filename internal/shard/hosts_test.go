@@ -1,0 +1,243 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/pool"
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// hostWorld is a member that has an orchestration, and the caller of an owner that does not.
+type hostWorld struct {
+	*objectWorld
+
+	host    *host
+	found   pool.Found
+	entered chan struct{} // a turn has begun
+	release func()        // lets it go on
+}
+
+func newHostWorld(t *testing.T) *hostWorld {
+	t.Helper()
+	released := make(chan struct{})
+	w := &hostWorld{objectWorld: newObjectWorld(t), entered: make(chan struct{}, 8), release: sync.OnceFunc(func() { close(released) })}
+	large := pawl.NewOrchestration[int, string]("large").Do(func(*pawl.Context, int) (string, error) {
+		w.entered <- struct{}{}
+		<-released
+		return strings.Repeat("x", 1<<20), nil
+	})
+	var err error
+	w.cfg.Programs, err = author.NewRegistry(large)
+	w.ok(err)
+	w.cfg.Member, w.cfg.TurnLimit, w.cfg.Parked, w.cfg.Logger, w.log = "billing", time.Minute, 16, slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
+	w.caller, err = pool.NewCaller(w.conn)
+	w.ok(err)
+	t.Cleanup(w.caller.Close)
+	w.host = newHost(w.Process)
+	w.ok(w.host.member.Join(w.cfg.Programs, w.host.request))
+	t.Cleanup(func() { // again, where the test has closed it
+		w.release()
+		w.host.close()
+	})
+	w.found, err = w.find("large")
+	w.ok(err)
+	return w
+}
+
+type foundMember struct {
+	pool.Found
+	err error
+}
+
+func (w *hostWorld) find(name string) (pool.Found, error) {
+	got := make(chan foundMember, 1)
+	findMember(w.Process, name, "", true, func(f pool.Found, err error) { got <- foundMember{f, err} })
+	f := <-got
+	return f.Found, f.err
+}
+
+// turn asks for the first turn of an instance.
+func (w *hostWorld) turn(id string) <-chan *pool.Answer {
+	start := &history.Started{Name: "large", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, Execution: 1}
+	r := pool.Request{Turn: &pool.Turn{ID: "t" + id, Given: core.Given{
+		Source: core.Source{Name: "large"}, Identity: history.Identity{Instance: id, Execution: 1}, Inputs: []core.Unread{{ID: "1.1", Ev: start}}, Now: 1,
+	}}}
+	return w.send(r, time.Minute)
+}
+
+func (w *hostWorld) send(r pool.Request, within time.Duration) <-chan *pool.Answer {
+	got := make(chan *pool.Answer, 1)
+	w.caller.Send(w.found.At, r.Encode(""), within, func(b []byte, err error) {
+		if err != nil {
+			got <- &pool.Answer{Error: err.Error()}
+			return
+		}
+		a, err := pool.DecodeAnswer(b)
+		if err != nil {
+			a = &pool.Answer{Error: err.Error()}
+		}
+		got <- a
+	})
+	return got
+}
+
+// TestMemberWithTooManyRequestsIsBusy holds that a member takes no request beyond the number and the bytes that it keeps, answers at once that
+// it is busy, and takes requests again when those before are answered.
+func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newHostWorld(t)
+	fill := func(requests, bytes int) {
+		w.host.mu.Lock()
+		defer w.host.mu.Unlock()
+		w.host.waiting += requests
+		w.host.bytes += bytes
+	}
+	fill(hostWaiting-1, 0)
+	first := w.turn("first")
+	<-w.entered
+	if a := <-w.turn("second"); !a.Busy || !strings.Contains(a.Missing, "billing is busy") {
+		t.Errorf("beyond the number of requests: %+v", a)
+	}
+	w.release()
+	if a := <-first; len(a.Events) == 0 || a.Error != "" || a.Missing != "" {
+		t.Errorf("the last request that has room: %q %q", a.Error, a.Missing)
+	}
+	if a := <-w.turn("third"); len(a.Events) == 0 {
+		t.Errorf("behind it: %q %q", a.Error, a.Missing)
+	}
+	fill(1-hostWaiting, hostBytes-10)
+	if a := <-w.turn("fourth"); !a.Busy {
+		t.Errorf("beyond the bytes of requests: %q %q", a.Error, a.Missing)
+	}
+	fill(0, 10-hostBytes)
+	if a := <-w.turn("fifth"); len(a.Events) == 0 {
+		t.Errorf("with room again: %q %q", a.Error, a.Missing)
+	}
+	if w.host.waiting != 0 || w.host.bytes != 0 {
+		t.Errorf("%d requests of %d bytes are counted, and none is open", w.host.waiting, w.host.bytes)
+	}
+}
+
+// TestMemberThatStopsDecidesWhatItWasAskedBefore holds that the objects of a turn are written while its member stops, and that the owner is told to
+// ask another one if the time for that is over.
+func TestMemberThatStopsDecidesWhatItWasAskedBefore(t *testing.T) {
+	t.Parallel()
+	for name, inTime := range map[string]bool{"in time": true, "late": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newHostWorld(t)
+			answer := w.turn("i")
+			<-w.entered
+			closed := make(chan struct{})
+			go func() { w.host.close(); close(closed) }()
+			poll.Until(t, time.Minute, "the member takes no more requests", func() bool {
+				a := <-w.send(pool.Request{Query: &pool.Query{Identity: history.Identity{Instance: "none"}}}, time.Second)
+				return strings.Contains(a.Error, pool.ErrNobody.Error())
+			})
+			if !inTime {
+				w.host.stop()
+			}
+			w.release()
+			a := <-answer
+			<-closed
+			if objects := w.listed(); inTime != (len(a.Events) == 2 && a.Error == "" && len(objects) == 1) || inTime == a.Busy {
+				t.Errorf("%d events, %d objects, busy %v: %q %q", len(a.Events), len(objects), a.Busy, a.Error, a.Missing)
+			}
+		})
+	}
+}
+
+// TestSearchForCodeIsRepeatedOnce holds that an owner whose search has no answer searches once more: the message may be lost.
+func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
+	t.Parallel()
+	w := newHostWorld(t)
+	searches := make(chan struct{}, 8)
+	lost := 1
+	sub, err := w.conn.ServeCode("shy", "", true, func() []byte {
+		if searches <- struct{}{}; len(searches) <= lost {
+			return []byte("no part of a message")
+		}
+		at, of, found := 0, 1, pool.Found{At: "m", Version: "3"}.Encode()
+		return wire.Encode(func(c *wire.Codec) { c.Count(&at); c.Count(&of); c.Bytes(&found) })
+	})
+	w.ok(err)
+	t.Cleanup(sub.Stop)
+	if f, err := w.find("shy"); err != nil || f.Version != "3" || len(searches) != 2 {
+		t.Errorf("%+v, %v, after %d searches", f, err, len(searches))
+	}
+	lost = 8
+	if f, err := w.find("shy"); !errors.Is(err, pool.ErrUnanswered) || len(searches) != 4 {
+		t.Errorf("%+v, %v, after %d searches", f, err, len(searches))
+	}
+}
+
+// TestConnectionThatIsRestoredHasInstancesTriedAgain holds that an owner that was cut off, and missed the notice of a member, looks for code at once.
+func TestConnectionThatIsRestoredHasInstancesTriedAgain(t *testing.T) {
+	t.Parallel()
+	proxy, err := netfault.Listen(strings.TrimPrefix(natstest.Start(t).ClientURL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	conn, err := queue.Open(t.Context(), natstest.Dial(t, "nats://"+proxy.Addr()), queue.Options{Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	p := &Process{shards: newShards(), backends: backends{conn: conn}}
+	box := newMailbox()
+	p.shards.add(&shard{shell: &shell{box: box}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { p.watchConnection(ctx); close(ended) }()
+	t.Cleanup(func() { stop(); <-ended })
+	var got []core.MessageKind
+	poll.Until(t, time.Minute, "the instances are tried again", func() bool {
+		proxy.Cut() // again, if the connection was restored before it was watched
+		proxy.Heal()
+		poll.Until(t, time.Minute, "it is connected", conn.Connected)
+		box.each(func(m *mail) { got = append(got, m.Kind) })
+		return len(got) > 0
+	})
+	if got[0] != core.CodeJoined {
+		t.Errorf("message %v", got)
+	}
+}
+
+// TestPartitionIsNotDeclinedForATurnOfAnotherMember holds that an owner keeps its partition if another member has decided that the code does not fit, and
+// declines it if it has decided that itself.
+func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
+	t.Parallel()
+	s := &shell{Process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, asked: map[string]*guestTurn{}, failed: map[string]bool{}}}
+	stalled := &store.Reconciliation{Instance: "i", Stalled: `{"kind":"non-determinism"}`}
+	turn := &guestTurn{instance: "i", decided: &core.Decided{Err: errors.New("the history differs"), Diverged: true}}
+	s.asked["i"] = turn
+	if !s.answered(turn) || s.answered(turn) {
+		t.Error("a turn is not taken back once")
+	}
+	if s.declineFor(stalled); len(s.declines.all) != 0 {
+		t.Errorf("declined: %v", s.declines.all)
+	}
+	again := &guestTurn{instance: "i", decided: &core.Decided{Missing: "none has it"}}
+	s.asked["i"] = again
+	s.answered(again)
+	if s.declineFor(stalled); len(s.declines.all) != 1 {
+		t.Error("not declined for a turn of its own")
+	}
+}
