@@ -2,9 +2,11 @@ package shard
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -41,8 +43,11 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 	}
 	if answer == nil {
 		rec, err := s.store.Record(ctx, s.st.Part, id)
-		left := rec != nil && rec.Replaced && open.Before(rec.Origin) // by the instance that had the id before
-		if err != nil || rec == nil || !rec.Status.Ended() && !left {
+		ended := err == nil && rec != nil && rec.Status.Ended()
+		if err == nil && rec != nil && !ended {
+			ended, err = s.leftByFormer(ctx, id, history.UpdateKey(name, updateID), open, rec)
+		}
+		if err != nil || !ended {
 			return nil, err
 		}
 		// The end may have come between the two reads, with the answer.
@@ -55,6 +60,24 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 	}
 	a := core.UpdateAnswer(id, name, updateID, *answer)
 	return &a, nil
+}
+
+// leftByFormer reports whether an update that is open in the ledger was left by the instance that had the id before. If INPUTS was created again in
+// between, sequences and times may contradict each other: then it is one that this instance does not have.
+func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.Position, rec *store.Record) (bool, error) {
+	if before := open.Before(rec.Origin); !rec.Replaced || open.Seq == 0 || before || rec.Origin.Before(open) {
+		return rec.Replaced && before, nil
+	}
+	l, err := s.store.Load(ctx, s.st.Part, id)
+	if err != nil || l.Record == nil || record.Truncated(l.Unread) {
+		return false, err
+	}
+	state, err := core.FoldOf(l.Events)
+	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return u.Key() == key }) {
+		return false, err
+	}
+	again, err := s.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved it
+	return again != nil && again.Head == rec.Head && l.Record.Head == rec.Head, err
 }
 
 // updateAnswer answers with the answer to an update, or registers the reply subject for it.
@@ -79,11 +102,8 @@ func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request
 
 const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a description
 
-// openUpdates lists the updates that an instance has not answered: those of its history, and then those at the head of its inbox.
-func openUpdates(l store.Loaded, state *history.State) []request.OpenUpdate {
-	if l.Record.Status.Ended() {
-		return nil
-	}
+// allOpen returns the updates of a history, and then those at the head of the inbox.
+func allOpen(l store.Loaded, state *history.State) []*history.UpdateReceived {
 	all := state.OpenUpdates()
 	for _, b := range l.Unread {
 		if el, err := history.ParseElement(b); err == nil {
@@ -94,6 +114,15 @@ func openUpdates(l store.Loaded, state *history.State) []request.OpenUpdate {
 			}
 		}
 	}
+	return all
+}
+
+// openUpdates describes the updates that an instance has not answered.
+func openUpdates(l store.Loaded, state *history.State) []request.OpenUpdate {
+	if l.Record.Status.Ended() {
+		return nil
+	}
+	all := allOpen(l, state)
 	var out []request.OpenUpdate
 	for _, u := range all[:min(len(all), maxOutstanding)] {
 		o := request.OpenUpdate{Name: u.Name, ID: u.UpdateID, By: u.By, At: u.At, Deadline: u.Deadline}

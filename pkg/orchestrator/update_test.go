@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -280,7 +281,39 @@ func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
 					t.Errorf("of the instance that has the id now: %+v, %v", out, err)
 				}
 			}
+			if name == "replaced" {
+				s.openBehindARecreatedStream(c, "u-4", sent[0].ID())
+			}
 		})
+	}
+}
+
+// openBehindARecreatedStream has the ledger name places of a stream that was deleted: sequences that are higher, and times that are lower, than that
+// of the start of the instance. An update that the instance has is open, and one that a former instance left has ended.
+func (s *stand) openBehindARecreatedStream(c *client.Client, id, left string) {
+	s.t.Helper()
+	old := func(update string) {
+		s.t.Helper()
+		if err := s.redis.HSet(s.ctx(), s.key(id, "u:"+id), history.UpdateKey("plus", update), "o999999.1").Err(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if _, err := client.Update(s.ctx(), c, plus, id, 2); err != nil {
+		s.t.Fatal(err)
+	}
+	u, err := client.SendUpdate(s.ctx(), c, plus, id, 2)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("the update is received", func() bool { return s.count(id, history.KindUpdateReceived) == 2 })
+	old(u.ID())
+	got := new(request.Answered)
+	if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Update{Instance: id, Name: "plus", ID: u.ID()}, got); err != nil || got.Answer != nil {
+		s.t.Errorf("an update that is open here: %+v, %v", got.Answer, err)
+	}
+	old(left)
+	if out, err := client.AttachUpdate(c, plus, id, left).Answer(s.ctx()); !errors.Is(err, pawl.ErrUpdateEnded) {
+		s.t.Errorf("left by the former instance, in a stream that was deleted: %+v, %v", out, err)
 	}
 }
 
