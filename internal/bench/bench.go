@@ -29,6 +29,7 @@ type Command struct {
 	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
 	Schedules int      `default:"10000" help:"schedule: number of schedules."`
 	Kill      bool     `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
+	Elsewhere bool     `help:"hello: two orchestrators, of which one lacks the code, so that another process decides the turns of its instances; beside those of the other. update --kill: every second orchestrator lacks the code."`
 	Rollback  bool     `help:"update --kill: also take up to a second of writes from Redis, again and again."`
 	Rate      int      `default:"2000" help:"rolling: instances started in a second."`
 	Workers   int      `default:"20" help:"demand: maximum number of workers."`
@@ -69,7 +70,7 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand"}, c.Scenario) {
+	if c.given && (c.Elsewhere || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand"}, c.Scenario)) {
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
 	}
 	switch c.Scenario {
@@ -111,6 +112,10 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	case "demand":
 		err = r.demand(ctx)
 	default:
+		if r.Elsewhere {
+			err = r.elsewhere(ctx)
+			break
+		}
 		err = r.load(ctx)
 	}
 	return errors.Join(err, r.end())

@@ -141,7 +141,7 @@ func TestBenchMeasuresWhatGrows(t *testing.T) {
 
 func TestBenchJobIsMeasuredBesideHello(t *testing.T) {
 	t.Parallel()
-	results, keys := measure[jobResult](t, "job", "--instances", "20", "--single")
+	results, keys := measure[besideResult](t, "job", "--instances", "20", "--single")
 	if r := results[0]; r.Scenario != "job" || r.Instances != 20 || r.InstancesPerS <= 0 || r.P50MS <= 0 || r.HelloPerS <= 0 || r.HelloRatio <= 0 || r.HelloP50MS <= 0 {
 		t.Errorf("%+v", r)
 	}
@@ -179,9 +179,22 @@ func TestBenchUpdateMeasuresIdleAndHalfLoad(t *testing.T) {
 
 func TestBenchUpdateLosesAndDoublesNothingAfterAKill(t *testing.T) {
 	t.Parallel()
-	results, _ := measure[updateKillResult](t, "update", "--kill", "--instances", "300")
-	if r := results[0]; r.Updates != 300 || r.Kills == 0 || r.Repeats < 300 || r.Lost+r.Doubled+r.Changed != 0 {
+	for _, where := range [][]string{nil, {"--elsewhere"}} { // the first that is killed lacks the code
+		results, _ := measure[updateKillResult](t, append([]string{"update", "--kill", "--instances", "300"}, where...)...)
+		if r := results[0]; r.Updates != 300 || r.Kills == 0 || r.Repeats < 300 || r.Lost+r.Doubled+r.Changed != 0 {
+			t.Errorf("%v: %+v", where, r)
+		}
+	}
+}
+
+func TestBenchElsewhereIsMeasuredBesideHello(t *testing.T) {
+	t.Parallel()
+	results, keys := measure[besideResult](t, "hello", "--elsewhere", "--instances", "20")
+	if r := results[0]; r.Scenario != "elsewhere" || r.Instances != 20 || r.P50MS <= 0 || r.HelloRatio <= 0 || r.HelloP50MS <= 0 {
 		t.Errorf("%+v", r)
+	}
+	if _, ok := keys["cpu_s_per_1000"].(map[string]any)["member"]; !ok {
+		t.Errorf("no processor time of the member that has the code in %v", keys)
 	}
 }
 
@@ -208,12 +221,16 @@ func TestBenchListMeasuresPagesAndCounts(t *testing.T) {
 	t.Parallel()
 	results, _ := measure[listResult](t, "list", "--instances", "2000")
 	want := map[string]int{"all": 2400, "one-term": 2, "two-terms": 1, "three-terms": 2, "range": 0}
-	for _, r := range results {
+	last := len(results) - 1
+	if r := results[last]; r.Scenario != "attributes" { // beside instances without
+		t.Errorf("the last result is %+v", r)
+	}
+	for _, r := range results[:last] {
 		if r.Matching != want[r.Query] || r.P50MS <= 0 || r.P99MS < r.P50MS || r.CountP50 <= 0 {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(results) != len(want) {
+	if last != len(want) {
 		t.Errorf("%d results", len(results))
 	}
 }

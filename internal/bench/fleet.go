@@ -29,6 +29,7 @@ type layout struct {
 	natsServers            int // more than one: a cluster
 	redisCluster           bool
 	orchestrators, workers int
+	lacking                int  // orchestrators that have no code, every second one
 	concurrency            int  // of each worker
 	single                 bool // one process has both roles, as the only member
 	noHints                bool // the workers receive no hints
@@ -83,7 +84,11 @@ func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l lay
 		return f, err
 	}
 	for i := range l.orchestrators {
-		m, err := f.member("orchestrator", i, "--replicas", strconv.Itoa(max(l.natsServers, 1)))
+		role := "orchestrator"
+		if i%2 == 0 && i/2 < l.lacking {
+			role = codeless
+		}
+		m, err := f.member(role, i, "--replicas", strconv.Itoa(max(l.natsServers, 1)))
 		if err != nil {
 			return nil, err
 		}
@@ -198,6 +203,9 @@ func (f *fleet) cpu() map[string]time.Duration {
 	pids := map[string]int{"client": os.Getpid(), "nats": f.nats.servers[0].PID()}
 	if len(f.orchestrators) > 0 {
 		pids["orchestrator"] = f.orchestrators[0].PID()
+	}
+	if f.layout.lacking > 0 {
+		pids["member"] = f.orchestrators[1].PID() // that has the code
 	}
 	if len(f.workers) > 0 {
 		pids["worker"] = f.workers[0].PID()

@@ -9,8 +9,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// jobResult compares a job with hello: an orchestration that calls the same activity.
-type jobResult struct {
+// besideResult compares a scenario with another one: a job and an instance whose code is elsewhere with hello, an instance with attributes with one
+// without.
+type besideResult struct {
 	loadResult
 
 	HelloPerS  float64            `json:"hello_instances_per_s"`
@@ -31,22 +32,25 @@ func (r *run) job(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	job, hello := d.jobs(), d.scenario("hello", 1)
-	n := r.Instances
+	return r.beside(ctx, d.jobs(), d.scenario("hello", 1), r.Instances, d, f)
+}
+
+// beside measures n instances (0: as many as by default) of a scenario and of another, half of each in alternation.
+func (r *run) beside(ctx context.Context, one, hello scenario, n int, d *driver, f *fleet) (err error) {
 	if n == 0 {
 		n = hello.instances
 	}
-	var halves [2][2]loadResult // of job, of hello
+	var halves [2][2]loadResult // of one, of hello
 	for i, order := range [2][2]int{{1, 0}, {0, 1}} {
 		for _, which := range order {
-			sc := [2]scenario{job, hello}[which]
+			sc := [2]scenario{one, hello}[which]
 			if halves[which][i], err = r.measureAs(ctx, sc, max(n/2, 1), d, f); err != nil {
 				return fmt.Errorf("%s: %w", sc.name, err)
 			}
 		}
 	}
 	own, other := halves[0][0].and(halves[0][1]), halves[1][0].and(halves[1][1])
-	m := jobResult{loadResult: own, HelloPerS: other.InstancesPerS, HelloP50MS: other.P50MS, HelloCPU: other.CPU, HelloRatio: own.InstancesPerS / other.InstancesPerS}
+	m := besideResult{loadResult: own, HelloPerS: other.InstancesPerS, HelloP50MS: other.P50MS, HelloCPU: other.CPU, HelloRatio: own.InstancesPerS / other.InstancesPerS}
 	for name, s := range own.CPU {
 		if other.CPU[name] > 0 {
 			if m.CPURatio == nil {

@@ -89,7 +89,28 @@ func (r *run) list(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	return r.beside(ctx, d.listed("attributes", true), d.listed("without", false), min(n, listInstances), d, f)
+}
+
+// listed is an instance with two attributes, or without: what they cost its commits.
+func (d *driver) listed(name string, attributes bool) scenario {
+	return scenario{name: name, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
+		var opts []client.StartOption
+		if i := int(d.n.Load()); attributes { //nolint:gosec // a number of instances
+			opts = listAttributes(i)
+		}
+		return func(ctx context.Context) error {
+			run, err := client.Start(ctx, d.c, listed, id, 1, opts...)
+			if err == nil {
+				_, err = run.Result(ctx)
+			}
+			return err
+		}, nil
+	}}
+}
+
+func listAttributes(i int) []client.StartOption {
+	return []client.StartOption{client.With(listTenant.Is(fmt.Sprintf("t-%03d", i%listTenants))), client.With(listItems.Is(i % 5000))}
 }
 
 // fillList runs instances to their ends, a tenth of them without attributes, and returns how many bytes an attribute takes.
@@ -105,7 +126,7 @@ func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient
 		if err := each(ctx, n, listInFlight, func(ctx context.Context, i int) error {
 			var opts []client.StartOption
 			if attributes {
-				opts = append(opts, client.With(listTenant.Is(fmt.Sprintf("t-%03d", i%listTenants))), client.With(listItems.Is(i%5000)))
+				opts = listAttributes(i)
 			}
 			run, err := client.Start(ctx, d.c, listed, d.id("listed"), i/listTenants, opts...)
 			if err != nil {

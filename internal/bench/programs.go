@@ -32,6 +32,9 @@ type Programs struct {
 // A worker with this user behaves as one whose hints are lost: nothing in the worker is switched off.
 const unhintedUser = "unhinted"
 
+// codeless is the role of an orchestrator whose turns others decide.
+const codeless = "codeless"
+
 // natsProgram is nats-server with JetStream, alone or in a cluster.
 type natsProgram struct {
 	Dir     string   `required:"" help:"Directory of the store."`
@@ -76,7 +79,7 @@ type memberProgram struct {
 	settings.Orchestrator
 	settings.Worker
 
-	Role string `arg:"" enum:"orchestrator,worker,both,floor" help:"Role of the process."`
+	Role string `arg:"" enum:"orchestrator,codeless,worker,both,floor" help:"Role of the process."`
 	Name string `help:"Name of the worker."`
 }
 
@@ -88,7 +91,7 @@ func (c *memberProgram) Run(ctx context.Context) error {
 	}
 	role := c.worker()
 	switch c.Role {
-	case "orchestrator":
+	case "orchestrator", codeless:
 		role = c.orchestrator()
 	case "both": // with the share of two processes
 		runtime.GOMAXPROCS(2 * process.CPUShare())
@@ -104,6 +107,9 @@ func (c *memberProgram) Run(ctx context.Context) error {
 func (c *memberProgram) orchestrator() fx.Option {
 	return fx.Options(
 		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+			if c.Role == codeless {
+				return nil
+			}
 			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), batchOrchestrations(), updateOrchestrations(), listOrchestrations(), changeOrchestrations())
 		}),
 		fx.Invoke(serveMemory),

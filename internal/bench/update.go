@@ -76,6 +76,8 @@ func (c *Command) validateUpdate() error {
 		return errors.New("--kill applies to the scenarios schedule, batch and update only")
 	case c.Rollback && (c.Scenario != "update" || !c.Kill):
 		return errors.New("--rollback applies to the scenario update with --kill only")
+	case c.Elsewhere && c.Scenario != "hello" && (c.Scenario != "update" || !c.Kill) || c.Elsewhere && c.Single:
+		return errors.New("--elsewhere applies to the scenario hello, without --single, and to update with --kill only")
 	}
 	return nil
 }

@@ -68,7 +68,12 @@ type updateKill struct {
 
 // updateKill measures updates under faults.
 func (r *run) updateKill(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: killOrchestrators})
+	l := layout{orchestrators: killOrchestrators}
+	if r.Elsewhere {
+		l.orchestrators++
+		l.lacking = l.orchestrators / 2
+	}
+	f, d, stop, err := r.start(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -175,7 +180,7 @@ func (k *updateKill) inject(ctx context.Context) error {
 			k.result.Rollbacks++
 			continue
 		}
-		if err := k.f.orchestrators[round%killOrchestrators].Kill(); err != nil {
+		if err := k.f.orchestrators[round%len(k.f.orchestrators)].Kill(); err != nil {
 			return err
 		}
 		if k.result.Kills++; k.result.Kills == 1 {

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// elsewhere measures hello on two orchestrators of which one lacks the code: instances of its partitions beside those of the other.
+func (r *run) elsewhere(ctx context.Context) (err error) {
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 2, lacking: 1, workers: 1, concurrency: workerConcurrency})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := f.awaitComplete(ctx, d); err != nil {
+		return err
+	}
+	lacks, err := f.owned(ctx, f.orchestrators[0], d.ns)
+	if err != nil {
+		return err
+	}
+	return r.beside(ctx, d.helloWhere("elsewhere", lacks, true), d.helloWhere("hello", lacks, false), r.Instances, d, f)
+}
+
+// owned returns the partitions of an orchestrator.
+func (f *fleet) owned(ctx context.Context, m *member, ns string) (all [queue.DefaultPartitions]bool, err error) {
+	rdb, err := f.redisClient()
+	if err != nil {
+		return all, err
+	}
+	defer func() { _ = rdb.Close() }()
+	space := redisx.NewSpace(ns)
+	for p := range all {
+		name, err := rdb.HGet(ctx, space.Part(p).Owner(), "member").Result()
+		if err != nil {
+			return all, fmt.Errorf("owner of partition %d: %w", p, err)
+		}
+		all[p] = strings.Contains(name, fmt.Sprintf("-%d-", m.PID()))
+	}
+	if !slices.Contains(all[:], true) || !slices.Contains(all[:], false) {
+		return all, fmt.Errorf("%s owns all partitions, or none", m.name)
+	}
+	return all, nil
+}
+
+// helloWhere is hello with ids of some partitions, or of the others.
+func (d *driver) helloWhere(name string, in [queue.DefaultPartitions]bool, want bool) scenario {
+	sc := d.scenario("hello", 1)
+	begin := sc.begin
+	sc.name, sc.begin = name, func(ctx context.Context, id string) (func(context.Context) error, error) {
+		of := id
+		for n := 0; in[queue.PartitionOf(of, queue.DefaultPartitions)] != want; n++ {
+			of = id + "-" + strconv.Itoa(n)
+		}
+		return begin(ctx, of)
+	}
+	return sc
+}
