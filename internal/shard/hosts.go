@@ -92,7 +92,7 @@ func (s *Process) joinPool(opened *[]func()) (err error) {
 }
 
 // close answers the requests that have arrived, for as long as their owners would wait for a sign of this member, and takes the code out of
-// memory. Behind that time owners are told to ask another member.
+// memory. Behind that time it answers that it stops.
 func (h *host) close() {
 	h.member.Leave()
 	late := time.AfterFunc(h.cfg.TurnLimit+memberGrace, h.stop)
