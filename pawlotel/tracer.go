@@ -54,12 +54,20 @@ func randomSpan() (s trace.SpanID) {
 }
 
 // Tracer emits the spans of an orchestrator.
-type Tracer struct{ tracer trace.Tracer }
+type Tracer struct {
+	tracer trace.Tracer
+	flush  func(context.Context) error // nil: the provider has nothing to flush
+}
 
 // NewTracer returns the Tracer of orchestrator.Config. It is nil, without an error, for a provider that records nothing. The error is
 // ErrIDGenerator.
 func NewTracer(tp trace.TracerProvider) (tracing.Tracer, error) {
 	t := &Tracer{tracer: tp.Tracer(scope)}
+	if f, ok := tp.(interface {
+		ForceFlush(ctx context.Context) error
+	}); ok { // the provider of the SDK
+		t.flush = f.ForceFlush
+	}
 	want := ids{trace: trace.TraceID{1}, span: trace.SpanID{1}}
 	switch got := t.root(want).SpanContext(); {
 	case !got.IsValid():
@@ -80,6 +88,14 @@ func (t *Tracer) root(id ids) trace.Span {
 // Sample implements tracing.Tracer: the sampler of the provider decides.
 func (t *Tracer) Sample(id [16]byte, span [8]byte) bool {
 	return t.root(ids{trace: id, span: span}).SpanContext().IsSampled()
+}
+
+// Flush implements tracing.Tracer.
+func (t *Tracer) Flush(ctx context.Context) error {
+	if t.flush == nil {
+		return nil
+	}
+	return t.flush(ctx)
 }
 
 // Emit implements tracing.Tracer.

@@ -75,6 +75,7 @@ func (s *shard) run() error {
 	stopReading()
 	if err == nil {
 		err = s.leave()
+		s.spans.flush(s.life, s.log)
 	}
 	for _, sub := range subs {
 		sub.Stop()

@@ -18,6 +18,7 @@ import (
 
 const (
 	spanBatches    = 1024             // turns whose spans wait for the tracer
+	flushSpans     = time.Second      // that a hand-over may wait for the exporter
 	lostSpans      = 30 * time.Second // before a takeover: an exporter of the last owner may not have sent the spans since then
 	respanInstance = 2_000            // instances of a partition whose spans are emitted again
 )
@@ -35,6 +36,7 @@ type spanBatch struct {
 	events    []history.Event
 	requested *history.CancelRequested
 	settled   map[uint64]history.Event
+	reached   chan struct{} // closed when those before it have been emitted; nil in a turn
 }
 
 func newSpans(tracer tracing.Tracer, met *Metrics) *spans {
@@ -65,6 +67,10 @@ func (s *spans) run(ctx context.Context) {
 }
 
 func (b spanBatch) emit(to tracing.Tracer) {
+	if b.reached != nil {
+		close(b.reached)
+		return
+	}
 	b.in.Events(b.events, b.requested, func(id uint64) history.Event { return b.settled[id] }, to.Emit)
 }
 
@@ -81,6 +87,28 @@ func (s *spans) committed(id string, t *core.Decided) {
 	case s.batches <- spanBatch{in: in, events: t.Events, requested: t.Fold.Cancel, settled: t.Settled}:
 	default:
 		s.dropped.Inc()
+	}
+}
+
+// flush exports the spans of a partition that is about to be handed over: its next owner does not emit them again if this process is killed.
+// An exporter that does not answer does not hold the hand-over up for long.
+func (s *spans) flush(ctx context.Context, log *slog.Logger) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushSpans)
+	defer cancel()
+	reached := make(chan struct{})
+	select {
+	case s.batches <- spanBatch{reached: reached}:
+		select {
+		case <-reached:
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	if err := s.tracer.Flush(ctx); err != nil {
+		logFailure(log, "spans not exported before a hand-over", err)
 	}
 }
 

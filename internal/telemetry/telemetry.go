@@ -25,7 +25,7 @@ import (
 // Provider is a tracer provider with its end.
 type Provider struct {
 	trace.TracerProvider
-	shutdown func(context.Context) error // nil: nothing is exported
+	sdk *sdktrace.TracerProvider // nil: nothing is exported
 }
 
 // Open returns the provider of a program. It records nothing unless OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
@@ -48,7 +48,7 @@ func Open(ctx context.Context, service string, log *slog.Logger) (*Provider, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))
 	tp := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(pawlotel.IDGenerator{}), sdktrace.WithResource(own))
-	return &Provider{TracerProvider: tp, shutdown: tp.Shutdown}, nil
+	return &Provider{TracerProvider: tp, sdk: tp}, nil
 }
 
 func enabled() bool {
@@ -64,16 +64,24 @@ func enabled() bool {
 }
 
 // Enabled reports whether anything is exported.
-func (p *Provider) Enabled() bool { return p.shutdown != nil }
+func (p *Provider) Enabled() bool { return p.sdk != nil }
+
+// ForceFlush exports what has ended.
+func (p *Provider) ForceFlush(ctx context.Context) error {
+	if p.sdk == nil {
+		return nil
+	}
+	return p.sdk.ForceFlush(ctx)
+}
 
 const shutdownTimeout = 5 * time.Second // for a collector that does not answer
 
 // Close exports what is left.
 func (p *Provider) Close() {
-	if p.shutdown == nil {
+	if p.sdk == nil {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer stop()
-	_ = p.shutdown(ctx) // reported to the error handler, too
+	_ = p.sdk.Shutdown(ctx) // reported to the error handler, too
 }

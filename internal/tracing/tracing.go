@@ -7,6 +7,7 @@ package tracing
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -18,6 +19,8 @@ type Tracer interface {
 	// Sample decides for a root span.
 	Sample(trace [16]byte, span [8]byte) bool
 	Emit(s *Span)
+	// Flush exports what was emitted before it.
+	Flush(ctx context.Context) error
 }
 
 // Span is one span, which has ended. Times are Unix nanoseconds.
