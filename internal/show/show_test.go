@@ -176,7 +176,7 @@ func fill(t *testing.T, v reflect.Value) {
 		for _, field := range v.Fields() {
 			fill(t, field)
 		}
-		if p, ok := v.Addr().Interface().(*history.Policy); ok {
+		if p, ok := reflect.TypeAssert[*history.Policy](v.Addr()); ok {
 			p.Paused = false // the policies in histories are those that code declares, and it declares no pause
 		}
 	default:
