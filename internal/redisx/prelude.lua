@@ -12,10 +12,12 @@ local function now()
   return clock
 end
 
--- ms formats a whole number with all its digits. '%.0f' takes three times as long. The calls of an array have most numbers in common: the
--- time, what is derived from it, and counts. A number as an argument of redis.call takes longer still.
+-- ms formats a whole number with all its digits. '%.0f' takes three times as long. The calls of an array have the time in common, and what
+-- is derived from it. A number as an argument of redis.call takes longer still. Smaller numbers are not kept: the Lua of miniredis makes
+-- an array that is as long as the greatest key below 2^26.
 local texts = {}
 local function ms(n)
+  if n < 1000000000 then return string.format('%d', n) end
   local text = texts[n]
   if not text then
     text = string.format('%d', n)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -103,6 +104,25 @@ return { a, ms(#many), many[#many], ms(#rare), rare[#rare], ms(#flag), ms(#pair)
 			if got, want := fmt.Sprint(v), fmt.Sprintf("[a %d %d 1 {k}2 1 1 value 1 last 0]", n, n); got != want {
 				t.Errorf("%d: %s, want %s", n, got, want)
 			}
+		}
+	})
+}
+
+// The Lua of miniredis makes an array as long as the greatest whole key of a table, below 2^26: a gigabyte.
+func TestTextOfANumberTakesLittleMemory(t *testing.T) {
+	s := redisx.NewScript("texts", "", "--! keys k\n--! args a\nreturn { ms(60000000), ms(1790000000000), ms(1790000000000) }", "k", "a")
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v, err := r.Do(within(t), redisx.Call{Script: s, Keys: []string{"k"}, Args: []any{"a"}})
+		runtime.ReadMemStats(&after)
+		if got := fmt.Sprint(v); err != nil || got != "[60000000 1790000000000 1790000000000]" {
+			t.Fatal(got, err)
+		}
+		if grew := (after.TotalAlloc - before.TotalAlloc) >> 20; grew > 200 {
+			t.Errorf("a script with three numbers allocated %d MiB", grew)
 		}
 	})
 }
