@@ -64,7 +64,8 @@ func firings(ctx context.Context, c *client.Client, id string) (string, error) {
 		if err == nil && text != "" {
 			return text, nil
 		}
-		if _, failed := errors.AsType[*pawl.Failure](err); failed {
+		orphan := errors.Is(err, context.Canceled) // the job of a turn that a rollback has undone is cancelled, and another one takes its place
+		if _, failed := errors.AsType[*pawl.Failure](err); failed && !orphan {
 			return "", err
 		}
 		select {
