@@ -291,7 +291,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	must(t, at("start", "nobody-has-it", "s-1")...)
 	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled", "--json")...), `"s-1"`) })
-	code, out, errs = command(t, at("start", "nobody-has-it", "s-1", "--wait", "--timeout", "10ms")...)
+	code, out, errs = command(t, at("start", "nobody-has-it", "s-1", "--wait", "--timeout", "2s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "nobody-has-it") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("waiting for what is stuck: code %d, %q, %q", code, out, errs)
 	}

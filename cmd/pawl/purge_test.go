@@ -105,12 +105,12 @@ func TestAStuckChildIsNamedAsWhatItsParentWaitsFor(t *testing.T) {
 	must(t, at("start", "watch", "w-1", "--input", `"nobody-has-it"`)...)
 	eventually(t, "the child is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "c-1") })
 	wants(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "nobody-has-it"`)
-	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "10ms")...)
+	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "1s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "nobody-has-it"`) || strings.Count(errs, "\n") != 1 {
 		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
-	code, _, errs = command(t, at("purge", "c-1", "--timeout", "10ms")...)
-	if code != 1 || !strings.Contains(errs, "c-1 has not been purged within 10ms, and will be purged later: it is stalled") {
+	code, _, errs = command(t, at("purge", "c-1", "--timeout", "2s")...)
+	if code != 1 || !strings.Contains(errs, "c-1 has not been purged within 2s, and will be purged later: it is stalled") {
 		t.Errorf("the purge of what is stuck: code %d, %q", code, errs)
 	}
 	if out := must(t, at("purge", "w-1", "--force")...); out != "w-1: purged\n" {

