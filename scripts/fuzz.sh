@@ -1,10 +1,25 @@
 #!/bin/sh
 # fuzz.sh DURATION: runs every fuzz target of the module for that long, one behind another.
 # An input that fails is kept by go test in testdata/fuzz of its package.
+#
+# Before Go 1.27 the coordinator sometimes reports the end of the time itself as a failure, with no input (golang/go#75804). Such a target
+# runs once more, and only that message, without a failing input, may be passed over.
 set -eu
 cd "$(dirname "$0")/.."
 time=${1:-30s}
 GO=${GO:-go}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+fuzz() { # package, target; the output is in $log, too
+	{ $GO test -run '^$' -fuzz "^$2\$" -fuzztime "$time" "$1" 2>&1 && echo "fuzz: passed"; } | tee "$log" || true
+	tail -n 1 "$log" | grep -q '^fuzz: passed$'
+}
+
+ended() { # whether the coordinator's end is all that failed
+	grep -q '^    context deadline exceeded$' "$log" && ! grep -qE 'Failing input|panic|_test\.go:' "$log"
+}
+
 targets=$(grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do
 	sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | sed "s|^|$(dirname "$file") |"
 done | sort)
@@ -12,5 +27,8 @@ count=$(echo "$targets" | wc -l)
 echo "fuzz: $count targets, $time each"
 echo "$targets" | while read -r package target; do
 	echo "fuzz: $package $target"
-	$GO test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"
+	if fuzz "$package" "$target"; then continue; fi
+	if ! ended; then exit 1; fi
+	echo "fuzz: the coordinator failed at the end of its time; $target runs once more"
+	if ! fuzz "$package" "$target" && ! ended; then exit 1; fi
 done
