@@ -74,8 +74,9 @@ func (s *shard) run() error {
 	}
 	stopReading()
 	if err == nil {
-		err = s.leave()
-		s.spans.flush(s.life, s.log)
+		if err = s.leave(); err == nil {
+			s.spans.flush(s.life, s.log)
+		}
 	}
 	for _, sub := range subs {
 		sub.Stop()
