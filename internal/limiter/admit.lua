@@ -17,8 +17,8 @@ local g = open(version, policy, declared)
 window(g)
 local queued, full, idle = g.queued, g.concurrency > 0 and g.holding >= g.concurrency, g.known and math.max(0, g.t - g.used) or -1
 
-local ended = { a = 'c', q = 'w' }
-local counter = { t = 't', c = 'cl' }
+local ended = {a = 'c', q = 'w'}
+local counter = {t = 't', c = 'cl'}
 local moved = false
 for i = 1, #leave do
   local at, m = string.match(leave[i], '^!(%d+) (.+)$')
@@ -85,4 +85,4 @@ for i, verdict in ipairs(reply) do
   end
 end
 local sweep = g.waiting > 0 and (not queued or full and till > 0 and g.holding < g.concurrency)
-return { ms(g.t), ms(g.waiting), ms(g.holding), ms(till), sweep and '1' or '0', ms(idle), into, reply }
+return {ms(g.t), ms(g.waiting), ms(g.holding), ms(till), sweep and '1' or '0', ms(idle), into, reply}

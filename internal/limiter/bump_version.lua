@@ -8,4 +8,4 @@ if v < seen then
   v = math.max(seen + 1, now())
   redis.call('HSET', policies, 'version', ms(v))
 end
-return { ms(v) }
+return {ms(v)}

@@ -18,4 +18,4 @@ for _, m in ipairs(batch) do
 end
 g.told = 0 -- no owner was notified: the next sweep does it
 if #batch > 0 then close(g, '') end
-return { ms(#batch), last, #batch == ROUND and '1' or '0' }
+return {ms(#batch), last, #batch == ROUND and '1' or '0'}

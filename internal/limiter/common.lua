@@ -6,7 +6,7 @@
 -- a member is: q waits, a is active, t timed out, c cleared, '' nowhere. doc.go describes the keys.
 
 local ROUND = 1000 -- members that one script admits, rejects or reports as stale
-local CHUNK = 500  -- arguments of one command
+local CHUNK = 500 -- arguments of one command
 
 -- open reads the limit, and applies the policy unless its version is older than the current one ('' as the version: no policy).
 local function open(version, policy, declared)
@@ -190,10 +190,10 @@ end
 
 -- shift writes the places of the members.
 local function shift(g)
-  local key = { q = waiters, a = holders, t = rejected, c = rejected }
-  local prefix = { q = '', a = '', t = 't', c = 'c' }
-  local out, into = { q = {}, a = {}, x = {} }, { q = {}, a = {}, x = {} }
-  local set = { q = 'q', a = 'a', t = 'x', c = 'x' }
+  local key = {q = waiters, a = holders, t = rejected, c = rejected}
+  local prefix = {q = '', a = '', t = 't', c = 'c'}
+  local out, into = {q = {}, a = {}, x = {}}, {q = {}, a = {}, x = {}}
+  local set = {q = 'q', a = 'a', t = 'x', c = 'x'}
   for _, m in ipairs(g.order) do
     local was, is = g.was[m], g.is[m]
     if was ~= '' and was ~= is then
@@ -206,7 +206,7 @@ local function shift(g)
       l[#l + 1] = prefix[is] .. m
     end
   end
-  for name, k in pairs({ q = key.q, a = key.a, x = key.t }) do
+  for name, k in pairs({q = key.q, a = key.a, x = key.t}) do
     each('ZREM', k, out[name], CHUNK)
     each('ZADD', k, into[name], CHUNK)
   end
@@ -250,7 +250,7 @@ local function close(g, keyed)
   end
   if keyed ~= '1' then return end
   local empty = g.waiting + g.holding + g.away == 0
-  for _, k in ipairs({ grants, state }) do
+  for _, k in ipairs({grants, state}) do
     if empty then
       redis.call('PEXPIREAT', k, ms(math.max(g.used + math.max(3600000, g.rate > 0 and g.span or 0), g.since and g.quota > 0 and g.since + g.period or 0)))
     elseif g.empty then

@@ -9,4 +9,4 @@ if not g.known then
   g.set.u = '0' -- it was never used: the first member that enters schedules it again, as a new one
   close(g, '0')
 end
-return { 'OK' }
+return {'OK'}

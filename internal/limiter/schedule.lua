@@ -4,4 +4,4 @@
 --! args  limit
 --! reply OK
 advance(limits, limit, now())
-return { 'OK' }
+return {'OK'}

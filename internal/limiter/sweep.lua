@@ -13,7 +13,7 @@ local AGAIN = 2000
 local g = open(version, policy, declared)
 window(g)
 if not g.known and g.empty then -- a sweep creates nothing
-  return { ms(g.t), '0', '0', '0', '0', '0', '86400000', '0', g.version, g.declared, {}, {}, {} }
+  return {ms(g.t), '0', '0', '0', '0', '0', '86400000', '0', g.version, g.declared, {}, {}, {}}
 end
 
 -- since finds the members that were not active for so long; a time in the future is from before the clock stepped back.

@@ -1,12 +1,16 @@
 // Command luacheck runs luacheck on the Lua scripts of a tree as Redis gets them: compiled, with what they share.
+// It reports scripts that have another layout than their formatter gives them, too; with -w it writes them in that layout instead, and
+// checks nothing else.
 //
-//	go run ./internal/luacheck .
+//	go run ./internal/luacheck [-w] .
 //
 // Exit status: 0 nothing found, 1 something found, 2 the check could not run.
 package main
 
 import (
+	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,11 +24,18 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: luacheck DIRECTORY")
+	write := flag.Bool("w", false, "write scripts in the layout of the formatter")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: luacheck [-w] DIRECTORY")
 		os.Exit(2)
 	}
-	found, err := check(os.Args[1])
+	found, err := layouts(flag.Arg(0), *write)
+	if err == nil && !*write {
+		var more []string
+		more, err = check(flag.Arg(0))
+		found = append(found, more...)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "luacheck:", err)
 		os.Exit(2)
@@ -35,6 +46,46 @@ func main() {
 	if len(found) > 0 {
 		os.Exit(1)
 	}
+}
+
+// layouts returns the scripts of a tree that the formatter would change, or changes them.
+func layouts(root string, write bool) ([]string, error) {
+	files, err := scripts(root)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, path := range files {
+		script, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		text, err := layout(script)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", path, err)
+		case bytes.Equal(text, script):
+		case write:
+			if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // a source file
+				return nil, err
+			}
+		default:
+			found = append(found, path+": another layout: go run ./internal/luacheck -w .")
+		}
+	}
+	return found, nil
+}
+
+// scripts returns the files of a tree that have Lua.
+func scripts(root string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".lua" {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
 }
 
 // library is the name of the file that the scripts of a directory share; it is in front of those that declare no keys.
@@ -50,17 +101,20 @@ func check(root string) ([]string, error) {
 		return nil, fmt.Errorf("temporary directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	paths, err := scripts(root)
+	if err != nil {
+		return nil, err
+	}
 	var files []source
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { //nolint:gosec // the tree that the caller names
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".lua" || filepath.Base(path) == library || filepath.Base(path) == "prelude.lua" {
-			return err
+	for _, path := range paths {
+		if base := filepath.Base(path); base == library || base == "prelude.lua" {
+			continue
 		}
 		s, err := compile(path, filepath.Join(dir, strconv.Itoa(len(files))+".lua"))
+		if err != nil {
+			return nil, fmt.Errorf("compile: %w", err)
+		}
 		files = append(files, s)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
 	}
 	return run(files)
 }

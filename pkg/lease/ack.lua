@@ -13,7 +13,7 @@
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'k')
 local t = now()
 local why = lost(f, effect, token, t)
-if why then return { why } end
+if why then return {why} end
 
 -- Push, then delete: a push that fails (a key of another type) must not have deleted the lease.
 local element = id .. '\n' .. ms(t) .. '\n' .. body
@@ -23,7 +23,7 @@ if type(length) ~= 'number' then -- out of memory; otherwise it fails again
   length = redis.call('RPUSH', inbox, element)
 end
 redis.call('DEL', lease)
-if length > 1 then return { 'OK', length, t, '' } end
+if length > 1 then return {'OK', length, t, ''} end
 advance(wakeups, instance, t + 2000)
 if #element > largest then element = '' end
-return { 'OK', length, t, redis.sha1hex((f[5] or '') .. redis.sha1hex(element)) }
+return {'OK', length, t, redis.sha1hex((f[5] or '') .. redis.sha1hex(element))}

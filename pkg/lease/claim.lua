@@ -13,22 +13,22 @@ local is = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
 local holder, held_until, span, claims = is[2], is[3], is[4], num(is[5] or '') or 0
 
 if is[1] ~= effect then
-  return { 'GONE' }
+  return {'GONE'}
 end
 
 local t = now()
 if holder and not expired(held_until, span, t) then
   if holder == token then
-    return { 'ACQUIRED', claims, held_until, t }
+    return {'ACQUIRED', claims, held_until, t}
   end
-  return { 'HELD', held_until }
+  return {'HELD', held_until}
 end
 
 if claims >= max_claims then
-  return { 'EXHAUSTED', claims }
+  return {'EXHAUSTED', claims}
 end
 
 claims = claims + 1
 local till = t + num(ttl)
 redis.call('HSET', lease, 't', token, 'w', worker, 'u', ms(till), 'd', ttl, 'n', ms(claims))
-return { 'ACQUIRED', claims, till, t }
+return {'ACQUIRED', claims, till, t}

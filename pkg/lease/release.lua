@@ -12,7 +12,7 @@
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
 local t = now()
 local why = lost(f, effect, token, t)
-if why then return { why } end
+if why then return {why} end
 
 redis.call('HDEL', lease, 't', 'w', 'u', 'd')
 redis.call('HSET', lease, 'r', ms(t + delay)) -- its task is no longer in the queue: reconciliation publishes it then
@@ -20,4 +20,4 @@ if uncounted == '1' then
   redis.call('HSET', lease, 'n', ms(math.max(0, (tonumber(f[5]) or 0) - 1)))
 end
 advance(wakeups, instance, t + delay)
-return { 'OK' }
+return {'OK'}

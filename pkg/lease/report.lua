@@ -10,9 +10,9 @@
 --
 -- Checks before it writes: the record.
 local current = tonumber(redis.call('HGET', record, 'execution') or 0)
-if execution > current or execution < current - 1 then return { 'GONE' } end
+if execution > current or execution < current - 1 then return {'GONE'} end
 allowOOM(reports) -- not the record: workers may only read it
 for i = 1, #report do
   redis.call(report[i].once == '1' and 'HSETNX' or 'HSET', reports, report[i].activity, report[i].text)
 end
-return { 'OK' }
+return {'OK'}

@@ -32,7 +32,7 @@ if seq ~= from_seq or time ~= from_time then return {'CONFLICT', seq, time} end
 seal = seal .. '\n' -- workers can push elements, but not this
 local stamp, horizon = ms(t), ms(t - span)
 local largest = 1200000 -- bytes: no element is larger, so that short inboxes need not be measured
-local overhead = 512    -- of an early input: what Redis keeps for it beside the element
+local overhead = 512 -- of an early input: what Redis keeps for it beside the element
 local known, length, size, remembered, started, ends_in_start, taken, early_bytes, reply = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local all_early, changed
 
