@@ -55,6 +55,12 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, formatTime(d.NextTimer)))
 	}
+	if d.PausedBy != "" {
+		f.Add("paused by", d.PausedBy)
+	}
+	if d.PausedFor != "" {
+		f.Add("paused for", d.PausedFor)
+	}
 	if text := diagnose.WaitsFor(d); text != "" {
 		f.Add("waits for", text)
 	}

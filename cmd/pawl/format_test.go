@@ -76,6 +76,7 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 		{running(func(*client.Description) {}), "an event"},
 		{running(func(d *client.Description) { d.Timers = 1 }), "a timer, perhaps an event"},
 		{running(func(d *client.Description) { d.Timers, d.AwaitedEvents = 1, []string{"approved", "declined"} }), "events approved, declined, a timer"},
+		{running(func(d *client.Description) { d.AwaitedEvents, d.AwaitedUpdates = []string{"paid"}, []string{"offer"} }), "event paid, update offer"},
 		{running(func(d *client.Description) { d.Timers, d.Activities = 2, []client.Activity{activity} }), "activity charge (waits for a worker), 2 timers"},
 		{running(func(d *client.Description) {
 			d.Activities, d.Children = []client.Activity{activity, activity}, []client.Child{child}

@@ -30,10 +30,11 @@ type Instance struct {
 	PendingMessages uint64                  `json:"pending_messages,omitempty"` // in the outbox
 	Timers          uint64                  `json:"timers,omitempty"`
 	NextTimer       string                  `json:"next_timer,omitempty"`
-	Activities      []Activity              `json:"activities,omitempty"`     // outstanding; at most 100
-	Children        []Child                 `json:"children,omitempty"`       // outstanding; at most 100
-	AwaitedEvents   []string                `json:"awaited_events,omitempty"` // names; unknown in a turn, and for an instance with more than 1,000 events that is not in its owner's memory
-	OpenUpdates     []OpenUpdate            `json:"open_updates,omitempty"`   // not answered; at most 100
+	Activities      []Activity              `json:"activities,omitempty"`      // outstanding; at most 100
+	Children        []Child                 `json:"children,omitempty"`        // outstanding; at most 100
+	AwaitedEvents   []string                `json:"awaited_events,omitempty"`  // names; unknown in a turn, and for an instance with more than 1,000 events that is not in its owner's memory
+	AwaitedUpdates  []string                `json:"awaited_updates,omitempty"` // likewise
+	OpenUpdates     []OpenUpdate            `json:"open_updates,omitempty"`    // not answered; at most 100
 	LimitWaits      []LimitWait             `json:"limit_waits,omitempty"`
 	CustomStatus    *CustomStatus           `json:"custom_status,omitempty"`
 	NamedStatuses   map[string]CustomStatus `json:"named_statuses,omitempty"`
@@ -42,6 +43,8 @@ type Instance struct {
 	UnreadEvents    []history.UnreadEvents  `json:"unread_events,omitempty"` // at the end
 	StartAt         string                  `json:"start_at,omitempty"`      // of a delayed start that is not due
 	Deadline        string                  `json:"deadline,omitempty"`      // of the run
+	PausedBy        string                  `json:"paused_by,omitempty"`
+	PausedFor       string                  `json:"paused_for,omitempty"` // the reason
 }
 
 // Activity is an activity that has been scheduled and has not ended.
@@ -89,7 +92,8 @@ type CustomStatus struct {
 func InstanceOf(d client.Description, lookup func(instance string) client.Summary) Instance {
 	i := SummaryOf(d.Summary)
 	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
-	i.AwaitedEvents, i.StartAt, i.Deadline = d.AwaitedEvents, Timestamp(d.StartAt), Timestamp(d.Deadline)
+	i.AwaitedEvents, i.AwaitedUpdates, i.StartAt, i.Deadline = d.AwaitedEvents, d.AwaitedUpdates, Timestamp(d.StartAt), Timestamp(d.Deadline)
+	i.PausedBy, i.PausedFor = d.PausedBy, d.PausedFor
 	for _, u := range d.OpenUpdates {
 		i.OpenUpdates = append(i.OpenUpdates, OpenUpdate{
 			Name: u.Name, ID: u.ID, By: u.By, At: Timestamp(u.At), Deadline: Timestamp(u.Deadline), Input: show.Payload(u.Input),

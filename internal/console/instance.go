@@ -78,7 +78,9 @@ func showInstance(q *request) (view, error) {
 		return view{}, err
 	}
 	data.showJobInput()
+	section := "instances"
 	if data.Orchestration == builtin.Batches.Name() {
+		section = "batches"
 		data.Batch = new(api.Batch)
 		if err := q.call(http.MethodGet, "/batches/"+url.PathEscape(id), nil, nil, data.Batch); err != nil {
 			return view{}, err
@@ -87,7 +89,7 @@ func showInstance(q *request) (view, error) {
 	if data.Orchestration == builtin.Schedules.Name() {
 		data.Waits, data.Bad, data.Help = "Is a schedule", false, []link{{Name: "Open the schedule", URL: schedulePath(id)}}
 	}
-	return view{template: "instance", title: id, section: "instances", data: data, live: "/api/v1" + instancePath(id) + "/watch?"}, nil
+	return view{template: "instance", title: id, section: section, data: data, live: "/api/v1" + instancePath(id) + "/watch?"}, nil
 }
 
 // branch is an instance with its outstanding descendants, as the API has it.
@@ -134,7 +136,7 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 		})
 	}
 	if d.Status == client.Paused {
-		data.Waits = "Is paused: it takes no turn until it is resumed"
+		data.Waits = strings.TrimSpace("Is paused "+byWhom(d.PausedBy, d.PausedFor)) + "; it takes no turn until it is resumed"
 		data.Help = []link{{Name: "Resume…", URL: instancePath(d.Instance) + "/resume", Changes: true}}
 		return
 	}
@@ -154,6 +156,9 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 	}
 	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
 		data.Help = append(data.Help, link{Name: "Send " + name + "…", URL: instancePath(d.Instance) + "/send?" + url.Values{"name": {name}}.Encode(), Changes: true})
+	}
+	for _, name := range d.AwaitedUpdates[:min(len(d.AwaitedUpdates), maxChildren)] {
+		data.Help = append(data.Help, link{Name: "Send update " + name + "…", URL: instancePath(d.Instance) + "/update?" + url.Values{"name": {name}}.Encode(), Changes: true})
 	}
 	if len(d.LimitWaits) > 0 && d.LimitWaits[0].Policy.Paused {
 		data.Help = append(data.Help, link{Name: "Resume " + d.LimitWaits[0].Action + "…", URL: actionPath(d.LimitWaits[0].Action) + "/resume", Changes: true})
@@ -315,6 +320,8 @@ func causeOf(e history.Event) uint64 {
 		return v.Scheduled
 	case *history.ActivityCancelRequested:
 		return v.Scheduled
+	case *history.UpdateAnswered:
+		return v.Update
 	case *history.TimerFired:
 		return v.Timer
 	case *history.TimerCancelled:

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ type open struct {
 	lane    *lane
 	from    int64
 	class   string // of what it does now
+	note    string // of one that does not end on the page; empty: it is outstanding
 	attempt uint32
 	queued  int64 // milliseconds before its handler ran
 }
@@ -55,6 +57,7 @@ type drawing struct {
 	open        map[uint64]*open // by the event that scheduled it
 	named       map[string]*lane // of events received and sent, by kind and name
 	calls       map[string]*lane // by the effect id of the first attempt
+	pause       uint64           // the event that has begun it; zero: none
 }
 
 // timelineOf draws a page. until is now, if the page is the end of what runs, and otherwise zero.
@@ -74,7 +77,8 @@ func timelineOf(entries []client.Entry, d client.Description, until int64) timel
 		g.unfinished(id, o, d)
 	}
 	if until > 0 {
-		g.awaited(entries, d)
+		g.awaited(entries, "event", d.AwaitedEvents)
+		g.awaited(entries, "update", d.AwaitedUpdates)
 	}
 	g.Span = g.until - g.from
 	for i := range 4 {
@@ -124,6 +128,16 @@ func (g *drawing) again(kind, name, class, note string, at int64) {
 	}
 	l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: class, Title: kind + " " + l.Name})
 	l.Note = text.Shorten(strings.TrimSuffix(diagnose.Number(len(l.Marks))+" times, the latest "+note, ", the latest "), 200)
+}
+
+// begin opens a bar. Those of one name share a lane.
+func (g *drawing) begin(kind, name string, id uint64, at int64, note string) {
+	l := g.named[kind+name]
+	if l == nil {
+		l = g.add(&lane{Kind: kind, Name: name})
+		g.named[kind+name] = l
+	}
+	g.open[id] = &open{lane: l, from: at, class: "wait", note: strings.TrimPrefix(note, ", ")}
 }
 
 // scheduledBefore begins the lanes of outstanding work that was scheduled on an earlier page.
@@ -202,6 +216,25 @@ func (g *drawing) moment(e history.Event, at int64) {
 	switch v := e.(type) {
 	case *history.EventReceived:
 		g.again("event", v.Name, "run", byWhom(v.By, ""), at)
+	case *history.UpdateReceived:
+		g.begin("update", v.Name, v.ID, at, byWhom(v.By, "")+", not answered")
+	case *history.UpdateAnswered:
+		class, note := "ok", ", answered"
+		if v.Failure != nil {
+			class, note = "bad", ", rejected: "+v.Failure.Message
+		}
+		g.end(v.Update, "update", at, class, note)
+	case *history.Paused:
+		g.begin("pause", "paused", v.ID, at, byWhom(v.By, v.Text))
+		g.pause = v.ID
+	case *history.Resumed:
+		if note := strings.TrimSpace("resumed " + byWhom(v.By, v.Text)); g.pause > 0 {
+			g.end(g.pause, "pause", at, "wait", ", "+note)
+		} else {
+			g.mark("pause", "paused", "wait", note, at)
+		}
+	case *history.Rewound:
+		g.mark("rewind", "rewound", "mute", byWhom(v.By, v.Text), at)
 	case *history.EventSent:
 		g.again("sent", v.Name, "mute", "to "+v.Instance, at)
 	case *history.Broadcast:
@@ -282,7 +315,7 @@ func (g *drawing) endTimer(id uint64, at int64, class, note string) {
 // unfinished draws what has not ended on this page.
 func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Class = o.class
-	note := "outstanding"
+	note := cmp.Or(o.note, "outstanding")
 	for _, a := range d.Activities {
 		if a.Event != id {
 			continue
@@ -301,14 +334,14 @@ func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Bars = append(o.lane.Bars, g.span(o.from, g.until, o.class+" open", o.lane.Name))
 }
 
-// awaited draws the events that code waits for: since its latest turn, for a wait is not recorded.
-func (g *drawing) awaited(entries []client.Entry, d client.Description) {
+// awaited draws the events or updates that code waits for: since its latest turn, for a wait is not recorded.
+func (g *drawing) awaited(entries []client.Entry, kind string, names []string) {
 	since := entries[len(entries)-1].Event.Meta().At
-	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
+	for _, name := range names[:min(len(names), maxChildren)] {
 		note := took(since, g.until) + ", waited for"
-		l := g.named["event"+name]
+		l := g.named[kind+name]
 		if l == nil {
-			l = g.add(&lane{Kind: "event", Name: name})
+			l = g.add(&lane{Kind: kind, Name: name})
 		} else {
 			note = l.Note + "; " + note
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // The time in the task queue is apart from the run, events of one name share a lane, and what was scheduled on an earlier page and
-// is outstanding begins at the left edge.
+// is outstanding begins at the left edge. Updates last until they are answered, and pauses until they end.
 func TestTimelineSplitsWaitsFromRuns(t *testing.T) {
 	at := func(id uint64, ms int64, e history.Event) client.Entry {
 		e.Meta().ID, e.Meta().At = id, ms
@@ -21,9 +21,14 @@ func TestTimelineSplitsWaitsFromRuns(t *testing.T) {
 		at(102, 1200, &history.EventReceived{Name: "paid", By: "ada"}),
 		at(103, 2000, &history.ActivityCompleted{Scheduled: 101, Worker: "w-1", Claims: 1, RanMS: 400}),
 		at(104, 2100, &history.EventReceived{Name: "paid", By: "bob"}),
+		at(105, 2100, &history.UpdateReceived{Name: "offer", By: "ada"}),
+		at(106, 2200, &history.UpdateAnswered{Update: 105, Failure: &history.Failure{Message: "too little"}}),
+		at(107, 2300, &history.UpdateReceived{Name: "ask", By: "ada"}),
+		at(108, 2400, &history.Paused{By: "ops", Text: "stocktaking"}),
+		at(109, 2600, &history.Resumed{By: "ops"}),
 	}, client.Description{
-		AwaitedEvents: []string{"paid"},
-		Activities:    []client.Activity{{Event: 7, Name: "ship", Worker: "w-2", Scheduled: time.UnixMilli(500)}},
+		AwaitedEvents: []string{"paid"}, AwaitedUpdates: []string{"offer"},
+		Activities: []client.Activity{{Event: 7, Name: "ship", Worker: "w-2", Scheduled: time.UnixMilli(500)}},
 	}, 3000)
 	var lines []string
 	for _, l := range got.Lanes {
@@ -35,7 +40,10 @@ func TestTimelineSplitsWaitsFromRuns(t *testing.T) {
 	}
 	const want = `activity ship: 2.5s, runs on w-2 [run open 0.0+1000.0]
 activity charge: 400ms on w-1, after 600ms in the queue [queue 0.0+300.0] [ok 300.0+200.0]
-event paid: 2 times, the latest by bob; 900ms, waited for [wait open 550.0+450.0] | |`
+event paid: 2 times, the latest by bob; 400ms, waited for [wait open 800.0+200.0] | |
+update offer: 100ms, rejected: too little; 400ms, waited for [bad 550.0+50.0] [wait open 800.0+200.0]
+update ask: 700ms, by ada, not answered [wait open 650.0+350.0]
+pause paused: 200ms, resumed by ops [wait 700.0+100.0]`
 	if text := strings.Join(lines, "\n"); text != want {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}

@@ -80,7 +80,7 @@ func (x *interaction) turnElsewhere(id string, g *core.Given, how string) *core.
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	answer, err := pool.DecodeAnswer(pool.AnswerOf(h, turn.Decide(h, code), nil).Encode())
+	answer, err := pool.DecodeAnswer(pool.AnswerOf(h, turn.Decide(h, code), replay.Awaited{}).Encode())
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -98,12 +98,17 @@ func WaitsFor(d client.Description) string {
 	default:
 		all = append(all, outstanding(n)+" children")
 	}
-	switch n := len(d.AwaitedEvents); n {
-	case 0:
-	case 1:
-		all = append(all, "event "+d.AwaitedEvents[0])
-	default:
-		all = append(all, "events "+strings.Join(d.AwaitedEvents, ", "))
+	for _, a := range []struct {
+		what  string
+		names []string
+	}{{"event", d.AwaitedEvents}, {"update", d.AwaitedUpdates}} {
+		switch len(a.names) {
+		case 0:
+		case 1:
+			all = append(all, a.what+" "+a.names[0])
+		default:
+			all = append(all, a.what+"s "+strings.Join(a.names, ", "))
+		}
 	}
 	alone := len(all) == 0
 	switch n := d.Timers; n {

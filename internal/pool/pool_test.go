@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -186,7 +187,7 @@ func TestAnswerIsTakenOnceAndWhileItsQuestionIsOpen(t *testing.T) {
 // TestTurnThatIsTooLargeHasItsSizeInTheAnswer holds that the owner fails the instance as if it had decided the turn.
 func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 	large := &core.Decided{Made: core.Made{Size: record.CommitBytes + 1, Encoded: [][]byte{make([]byte, pool.MaxMessage)}}, Front: make([][]byte, 3)}
-	a, err := pool.DecodeAnswer(pool.AnswerOf(new(core.Given), large, nil).Encode())
+	a, err := pool.DecodeAnswer(pool.AnswerOf(new(core.Given), large, replay.Awaited{}).Encode())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ type Answer struct {
 	Sealed   bool // the error is replay.ErrSealed
 	Object   bool // the error is replay.ErrObject
 	Error    string
-	Awaited  []string // names of the events that the code waits for
+	Awaited  replay.Awaited // what the code waits for
 
 	Query *QueryAnswer
 
@@ -234,7 +234,7 @@ func (a *Answer) fields(c *wire.Codec) {
 	c.Bool(&a.Sealed)
 	c.Bool(&a.Object)
 	c.String(&a.Error)
-	wire.List(c, &a.Awaited, (*wire.Codec).String)
+	wire.List(c, &a.Awaited.Events, (*wire.Codec).String)
 	wire.Optional(c, &a.Query, func(c *wire.Codec, q *QueryAnswer) {
 		c.Uint(&q.Events)
 		q.Result.WireFields(c)
@@ -243,6 +243,7 @@ func (a *Answer) fields(c *wire.Codec) {
 	c.Count(&a.TooLarge)
 	c.Count(&a.Fronts)
 	c.Bool(&a.Busy)
+	wire.List(c, &a.Awaited.Updates, (*wire.Codec).String)
 }
 
 func late(c *wire.Codec, l *message.Reported) {
@@ -268,7 +269,7 @@ func DecodeAnswer(b []byte) (*Answer, error) {
 }
 
 // AnswerOf is what a member answers of a turn that it has decided. Firings are not in it: every process has the code of schedules.
-func AnswerOf(g *core.Given, d *core.Decided, awaited []string) *Answer {
+func AnswerOf(g *core.Given, d *core.Decided, awaited replay.Awaited) *Answer {
 	if d.Err == nil && d.Size > record.CommitBytes {
 		return &Answer{TooLarge: d.Size, Fronts: len(d.Front)}
 	}

@@ -143,21 +143,24 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 	return true
 }
 
-// Awaited returns the names of the events that the code waits for, and of the updates, each sorted.
-func (x *mailboxes) Awaited() (events, updates []string) {
+// Awaited are the names of the events that code waits for, and of the updates, each sorted.
+type Awaited struct{ Events, Updates []string }
+
+// Awaited returns what the code waits for.
+func (x *mailboxes) Awaited() (a Awaited) {
 	for name, box := range x.boxes {
 		if box.places.head == nil {
 			continue
 		}
 		if name, ok := strings.CutPrefix(name, updateBox); ok {
-			updates = append(updates, name)
+			a.Updates = append(a.Updates, name)
 		} else {
-			events = append(events, name)
+			a.Events = append(a.Events, name)
 		}
 	}
-	slices.Sort(events)
-	slices.Sort(updates)
-	return events, updates
+	slices.Sort(a.Events)
+	slices.Sort(a.Updates)
+	return a
 }
 
 // unreadEvents returns the events that were received and not read, in the order of their arrival.

@@ -82,6 +82,7 @@ type Description struct {
 	PausedFor       string                 // and the reason
 	StartAt         int64                  // of a delayed start that is not due
 	Deadline        int64                  // of the run
+	AwaitedUpdates  []string               // as AwaitedEvents
 }
 
 func (d *Description) fields(c *wire.Codec) {
@@ -106,6 +107,7 @@ func (d *Description) fields(c *wire.Codec) {
 	c.String(&d.PausedFor)
 	c.Int(&d.StartAt)
 	c.Int(&d.Deadline)
+	wire.List(c, &d.AwaitedUpdates, (*wire.Codec).String)
 }
 
 // Activity is an activity that was scheduled and has not ended.

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/pool"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -28,7 +29,7 @@ type guest struct {
 	state   *history.State // that the code has come to
 	at      string         // the member of its latest turn
 	after   string         // the turn behind which the member may have the code; empty: it has to replay
-	awaited []string       // names of the events that the code waits for
+	awaited replay.Awaited // what the code waits for
 }
 
 // guestTurn is a turn of a guest. One goroutine after the other has it.

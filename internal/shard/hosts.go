@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/pool"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -309,10 +310,9 @@ func (t *hostTurn) answer(a *pool.Answer) {
 func (t *hostTurn) turnDone(*turnRun) {
 	switch {
 	case t.decided.Err != nil || t.decided.Early || t.decided.Heavy:
-		t.answer(pool.AnswerOf(t.given, t.decided, nil))
+		t.answer(pool.AnswerOf(t.given, t.decided, replay.Awaited{}))
 	default:
-		awaited, _ := t.code.Exec.Awaited()
-		t.answer(pool.AnswerOf(t.given, t.decided, awaited))
+		t.answer(pool.AnswerOf(t.given, t.decided, t.code.Exec.Awaited()))
 		if t.code.Settle(); !t.code.Exec.Ended() && t.host.keep(t) {
 			t.given, t.decided, t.code = nil, nil, turn.Code{} // the code in memory has the turn that began it, for its objects
 			return

@@ -4,14 +4,15 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/replay"
 )
 
 // mail is a message to the owner, or to the shell around it.
 type mail struct {
 	core.Message
-	turned  *turnRun        // whose code is taken back first
-	guest   *guestTurn      // likewise
-	awaited chan<- []string // of a request for the events that an instance waits for; has room
+	turned  *turnRun              // whose code is taken back first
+	guest   *guestTurn            // likewise
+	awaited chan<- replay.Awaited // of a request for what the code of an instance waits for; has room, and is closed if that is not known
 }
 
 // mailbox carries messages to the goroutine of the partition. post never blocks, for it is called from the goroutines that carry the

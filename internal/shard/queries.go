@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -163,26 +164,26 @@ func (qs *queries) describe(ctx context.Context, id string) (request.Reply, erro
 			return nil, err
 		}
 		d.LimitWaits = qs.limitWaits(ctx, id, state)
-		d.AwaitedEvents = qs.awaited(ctx, id, l)
+		a := qs.awaited(ctx, id, l)
+		d.AwaitedEvents, d.AwaitedUpdates = a.Events, a.Updates
 	}
 	return d, nil
 }
 
-// awaited returns the names of the events that an instance waits for: from its code, if that is in memory and between two turns,
-// otherwise from a replica.
-func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) []string {
-	names := make(chan []string, 1)
-	qs.box.post(mail{Message: core.Message{ID: id}, awaited: names})
+// awaited returns what an instance waits for: from its code, if that is in memory and between two turns, otherwise from a replica.
+func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a replay.Awaited) {
+	of := make(chan replay.Awaited, 1)
+	qs.box.post(mail{Message: core.Message{ID: id}, awaited: of})
 	select {
-	case n := <-names:
-		if n == nil {
-			n = qs.awaitedByReplica(id, l.Record.Execution, l.Events)
+	case a, known := <-of:
+		if !known {
+			a = qs.awaitedByReplica(id, l.Record.Execution, l.Events)
 		}
-		return n
+		return a
 	case <-qs.ctx.Done():
 	case <-ctx.Done():
 	}
-	return nil
+	return a
 }
 
 // maxOutstanding bounds how many outstanding activities a description lists.

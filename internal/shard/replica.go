@@ -110,18 +110,18 @@ func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error
 	}
 }
 
-// awaitedByReplica returns the names of the events that the code of an instance waits for which its owner does not have in memory; none
+// awaitedByReplica returns what the code of an instance waits for that its owner does not have in memory; nothing
 // if the instance has more events than a description is worth, or its code cannot be replayed, or receives large payloads.
-func (s *Process) awaitedByReplica(id string, execution uint64, events []history.Event) []string {
+func (s *Process) awaitedByReplica(id string, execution uint64, events []history.Event) (none replay.Awaited) {
 	if len(events) == 0 || len(events) > maxDescribed {
-		return nil
+		return none
 	}
-	var names []string
-	err := s.onReplica("description", id, execution, events, describeTime, nil, func(x *replay.Execution) { names, _ = x.Awaited() })
+	var a replay.Awaited
+	err := s.onReplica("description", id, execution, events, describeTime, nil, func(x *replay.Execution) { a = x.Awaited() })
 	if err != nil {
-		return nil
+		return none
 	}
-	return names
+	return a
 }
 
 // onReplica replays an instance and has use run on the replica. If it returns an error, use may still be running: what it writes must not

@@ -130,7 +130,10 @@ func (s *shard) loop() error {
 // open handles what is in the mailbox.
 func (s *shard) open(m *mail) {
 	if m.awaited != nil {
-		m.awaited <- s.awaited(m.ID)
+		if a, known := s.awaited(m.ID); known {
+			m.awaited <- a
+		}
+		close(m.awaited)
 		return
 	}
 	if m.turned != nil {

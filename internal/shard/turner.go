@@ -3,7 +3,6 @@ package shard
 import (
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -308,19 +307,16 @@ func (s *shell) evict(id string) {
 	}
 }
 
-// awaited gives the names of the events for which the code of an instance waits: empty in a turn, nil if it is not in memory.
-func (s *shell) awaited(id string) []string {
+// awaited gives what the code of an instance waits for: nothing in a turn. It returns false if the code is not in memory.
+func (s *shell) awaited(id string) (a replay.Awaited, known bool) {
 	if code, ok := s.residents[id]; ok {
-		events, _ := code.Exec.Awaited()
-		return slices.Concat([]string{}, events)
+		return code.Exec.Awaited(), true
 	}
 	if s.running[id] != nil {
-		return []string{}
+		return a, true
 	}
-	if g, ok := s.guests[id]; ok || s.asked[id] != nil {
-		return slices.Concat([]string{}, g.awaited)
-	}
-	return nil
+	g, ok := s.guests[id]
+	return g.awaited, ok || s.asked[id] != nil
 }
 
 func leftBehind(log *slog.Logger, met *Metrics, id, when string) {

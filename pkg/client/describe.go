@@ -50,6 +50,7 @@ type Description struct {
 	Activities      []Activity // outstanding; at most 100
 	Children        []Child    // outstanding; at most 100
 	AwaitedEvents   []string   // names; empty also in a turn, and for one with more than 1,000 events that its owner does not have in memory
+	AwaitedUpdates  []string   // likewise; also those that Update.Handle takes in the background
 	LimitWaits      []LimitWait
 	Timers          uint64 // pending
 	NextTimer       time.Time
@@ -63,6 +64,8 @@ type Description struct {
 	UnreadEvents    []history.UnreadEvents // at the end
 	StartAt         time.Time              // of a delayed start that is not due; zero: none
 	Deadline        time.Time              // of the run, see RunTimeout; zero: none
+	PausedBy        string                 // of a paused instance: the operator, by its own name; may be empty
+	PausedFor       string                 // and the reason; may be empty
 }
 
 // OpenUpdate is an update that the instance has not answered. AttachUpdate waits for its answer.
@@ -141,8 +144,8 @@ func summaryOf(s *request.Summary) Summary {
 func descriptionOf(d *request.Description) Description {
 	out := Description{
 		Summary: summaryOf(&d.Summary), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.UnreadInputs,
-		PendingMessages: d.PendingMessages, Result: d.Result, Failure: d.Failure, UnreadEvents: d.UnreadEvents, AwaitedEvents: d.AwaitedEvents,
-		StartAt: timeOf(d.StartAt), Deadline: timeOf(d.Deadline),
+		PendingMessages: d.PendingMessages, Result: d.Result, Failure: d.Failure, UnreadEvents: d.UnreadEvents, AwaitedEvents: d.AwaitedEvents, AwaitedUpdates: d.AwaitedUpdates,
+		StartAt: timeOf(d.StartAt), Deadline: timeOf(d.Deadline), PausedBy: d.PausedBy, PausedFor: d.PausedFor,
 	}
 	out.statuses(d.CustomStatus)
 	for _, u := range d.OpenUpdates {

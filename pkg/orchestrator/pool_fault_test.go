@@ -50,7 +50,7 @@ func TestInstanceIsNotStalledWhileAMemberIsBusy(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		a := pool.AnswerOf(g, turn.Decide(g, code), nil)
+		a := pool.AnswerOf(g, turn.Decide(g, code), replay.Awaited{})
 		return m.Answer(to, a)
 	}); err != nil {
 		t.Fatal(err)

@@ -415,15 +415,21 @@ func TestDescriptionListsOpenUpdates(t *testing.T) {
 	})
 }
 
-// A description names the events that an instance waits for, also if its owner does not have its code in memory.
-func TestDescriptionNamesAwaitedEventsAfterATakeover(t *testing.T) {
+// A description names the events and updates that an instance waits for, also if its owner does not have its code in memory.
+func TestDescriptionNamesAwaitedEventsAndUpdatesAfterATakeover(t *testing.T) {
 	s := newStand(t)
-	approved, code := pawl.NewEvent[int]("approved"), pawl.NewOrchestration[int, int]("approval")
+	approved, offer, code := pawl.NewEvent[int]("approved"), pawl.NewUpdate[int, int]("offer"), pawl.NewOrchestration[int, int]("approval")
 	orchestrate := func() *orchestrator.Orchestrator {
-		return s.orchestrate(orchestrator.Config{}, code.Do(func(ctx *pawl.Context, _ int) (int, error) { return approved.Receive(ctx) }))
+		return s.orchestrate(orchestrator.Config{}, code.Do(func(ctx *pawl.Context, _ int) (int, error) {
+			offer.Next(ctx)
+			return approved.Receive(ctx)
+		}))
 	}
 	named := func(what string) {
-		s.until(what, func() bool { return slices.Equal(s.describe("a-1").AwaitedEvents, []string{"approved"}) })
+		s.until(what, func() bool {
+			d := s.describe("a-1")
+			return slices.Equal(d.AwaitedEvents, []string{"approved"}) && slices.Equal(d.AwaitedUpdates, []string{"offer"})
+		})
 	}
 	first := orchestrate()
 	s.start("approval", "a-1", "1")
