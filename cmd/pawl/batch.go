@@ -77,7 +77,7 @@ func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 		return c.counted(s, n)
 	}
 	if !c.Yes && interactive(s) {
-		if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("%s: %s?", verbText(b), instances(n))); err != nil {
+		if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("%s: %s?", api.BatchOf(id, "", &client.BatchState{Batch: b}).Request(), instances(n))); err != nil {
 			return err
 		}
 	}
@@ -105,22 +105,6 @@ func instances(n client.Counts) string {
 		return "at least " + text
 	}
 	return text
-}
-
-// verbText is the request of a batch with what distinguishes it.
-func verbText(b client.Batch) string {
-	switch {
-	case b.Event != "":
-		return "send " + b.Event
-	case b.Force:
-		return "purge, also if running"
-	case b.FromStart:
-		return "retry from the start"
-	case b.To != 0:
-		return fmt.Sprintf("rewind to event %d", b.To)
-	default:
-		return string(b.Verb)
-	}
 }
 
 // follow shows the progress until the end.
@@ -152,7 +136,7 @@ func showBatch(s streams, asJSON bool, id string, status client.Status, st clien
 	f := &term.Fields{}
 	f.Add("Batch", id)
 	f.Add("Status", b.Status)
-	f.Add("Request", verbText(st.Batch))
+	f.Add("Request", b.Request())
 	f.Add("Where", cmp.Or(b.Where, "(all)"))
 	f.Add("Instances", instances(client.Counts{Count: b.Total, AtLeast: b.AtLeast}))
 	f.Add("Sent", fmt.Sprintf("%d, %d skipped", b.Sent, b.Skipped))
@@ -266,7 +250,7 @@ func (c *batchListCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		if !c.JSON {
-			t.Add(row.Instance, string(status), verbText(st.Batch), cmp.Or(st.Batch.Where, "(all)"), st.Total, st.Sent)
+			t.Add(row.Instance, string(status), api.BatchOf(row.Instance, status, &st).Request(), cmp.Or(st.Batch.Where, "(all)"), st.Total, st.Sent)
 			continue
 		}
 		if err := writeJSON(s.out, api.BatchOf(row.Instance, status, &st)); err != nil {

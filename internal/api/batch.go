@@ -1,13 +1,22 @@
 package api
 
-import "github.com/pawlrun/pawl/pkg/client"
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
 
 // Batch is a batch with its progress.
 type Batch struct {
 	ID         string `json:"id"`
 	Status     string `json:"status"` // of its instance
 	Verb       string `json:"verb"`
-	Where      string `json:"where"` // empty: all instances
+	Where      string `json:"where"`           // empty: all instances
+	Event      string `json:"event,omitempty"` // of event: its name
+	To         uint64 `json:"to,omitempty"`    // of rewind
+	Stop       bool   `json:"stop,omitempty"`
+	FromStart  bool   `json:"from_start,omitempty"`
+	Force      bool   `json:"force,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Rate       int    `json:"rate,omitempty"`     // maximum requests a second
 	Total      uint64 `json:"total"`              // instances that passed the filter before the start
@@ -22,10 +31,29 @@ type Batch struct {
 
 // BatchOf describes a batch.
 func BatchOf(id string, status client.Status, st *client.BatchState) Batch {
+	b := &st.Batch
 	return Batch{
-		ID: id, Status: string(status), Verb: string(st.Batch.Verb), Where: st.Batch.Where, Reason: st.Batch.Reason, Rate: st.Batch.Rate,
+		ID: id, Status: string(status), Verb: string(b.Verb), Where: b.Where, Event: b.Event, To: b.To, Stop: b.Stop, FromStart: b.FromStart, Force: b.Force, Reason: b.Reason, Rate: b.Rate,
 		Total: st.Total, AtLeast: st.AtLeast, Sent: st.Sent, Skipped: st.Skipped, Partition: st.Place.Partition, Partitions: st.Partitions,
 		Began: Timestamp(st.Began), Problem: st.Problem,
+	}
+}
+
+// Request is the request of the batch with what distinguishes it, for a person.
+func (b Batch) Request() string {
+	switch {
+	case b.Event != "":
+		return "send " + b.Event
+	case b.Force:
+		return "purge, also if running"
+	case b.Stop:
+		return "pause, stopping what runs"
+	case b.FromStart:
+		return "retry from the start"
+	case b.To != 0:
+		return fmt.Sprintf("rewind to event %d", b.To)
+	default:
+		return b.Verb
 	}
 }
 

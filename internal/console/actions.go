@@ -24,13 +24,14 @@ type confirmData struct {
 	Button, Back   string
 	Mild           bool   // it can be taken back
 	Action         string // path that the form is sent to; empty: that of the page
+	Problem        string // of what was entered
 }
 
 // field is a field of a form.
 type field struct {
 	Name, Label, Value string
-	Hidden, Check      bool
-	Optional           bool // a box that need not be checked
+	Kind               string // hidden, check, number, json; empty: a text
+	Required           bool
 }
 
 func confirmation(d confirmData) view {
@@ -108,7 +109,7 @@ func cancelForm(q *request) (view, error) {
 func cancelInstance(q *request) (view, error) {
 	id := q.PathValue("id")
 	events := q.events(id)
-	if err := q.post(id, "cancel", q.PostFormValue("reason")); err != nil {
+	if err := q.post(id, "cancel", reasoned(q.PostFormValue("reason"))); err != nil {
 		return view{}, err
 	}
 	q.settle(id, events)
@@ -128,14 +129,16 @@ func purgeForm(q *request) (view, error) {
 	}
 	if d.Ended.IsZero() {
 		c.Effects = append(c.Effects, "It is running: it is purged only by force. Its activities and children are cancelled, and its code cannot clean up.")
-		c.Fields = append(c.Fields, field{Name: "force", Label: "Purge although it is running", Check: true})
+		c.Fields = append(c.Fields, field{Name: "force", Label: "Purge although it is running", Kind: "check", Required: true})
 		c.Command += " --force"
 	}
 	return confirmation(c), nil
 }
 
 func purgeInstance(q *request) (view, error) {
-	return view{redirect: "/instances"}, q.remove(q.PathValue("id"), q.PostFormValue("reason"), q.PostFormValue("force") != "")
+	body := reasoned(q.PostFormValue("reason"))
+	body["force"] = q.PostFormValue("force") != ""
+	return view{redirect: "/instances"}, q.remove(q.PathValue("id"), body)
 }
 
 // startData is the form of a start.

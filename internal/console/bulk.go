@@ -4,211 +4,106 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
-const (
-	bulkParallel = 16 // requests of a job at a time
-	maxJobs      = 50 // that are kept, finished ones among them
-	maxShownFail = 20 // failures of a job that are shown
-	maxCommands  = 5  // lines of the command line for listed instances
-)
+const maxCommands = 5 // lines of the command line for listed instances
 
-// jobs are changes of many instances, and what else runs beside the requests. They run in this process and end with it. It is safe for concurrent use.
-type jobs struct {
-	ctx  context.Context //nolint:containedctx // ends with the console
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-
-	mu  sync.Mutex
-	all []*job // the oldest first
-}
-
-// job is a change of many instances.
-type job struct {
-	mu sync.Mutex
-	jobState
-}
-
-// jobState is how a job stands.
-type jobState struct {
-	ID, Name    string
-	By          string
-	Total, Done int
-	Failed      int
-	Failures    []bulkFailure
-	Running     bool
-	Stopped     bool // before its end, with this process
-}
-
-type bulkFailure struct{ Instance, Problem string }
-
-func newJobs() *jobs {
-	ctx, stop := context.WithCancel(context.Background())
-	return &jobs{ctx: ctx, stop: stop}
-}
-
-// close ends the jobs and joins them.
-func (j *jobs) close() {
-	j.stop()
-	j.wg.Wait()
-}
-
-// run calls a function beside its caller; its context ends with the console.
-func (j *jobs) run(f func(context.Context)) { j.wg.Go(func() { f(j.ctx) }) }
-
-func (j *jobs) find(id string) *job {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, one := range j.all {
-		if one.ID == id {
-			return one
-		}
-	}
-	return nil
-}
-
-// start runs a change of each instance, 16 at a time.
-func (j *jobs) start(name, by string, ids []string, change func(ctx context.Context, id string) error) *job {
-	one := &job{jobState: jobState{ID: nuid.Next(), Name: name, By: by, Total: len(ids), Running: true}}
-	j.mu.Lock()
-	j.all = append(j.all, one)
-	j.all = j.all[max(0, len(j.all)-maxJobs):]
-	j.mu.Unlock()
-	next := make(chan string)
-	j.wg.Go(func() {
-		defer close(next)
-		for _, id := range ids {
-			select {
-			case next <- id:
-			case <-j.ctx.Done():
-				return
-			}
-		}
-	})
-	j.wg.Go(func() {
-		var wg sync.WaitGroup
-		for range min(bulkParallel, len(ids)) {
-			wg.Go(func() {
-				for id := range next {
-					one.note(id, change(j.ctx, id))
-				}
-			})
-		}
-		wg.Wait()
-		one.mu.Lock()
-		defer one.mu.Unlock()
-		one.Running, one.Stopped = false, one.Done < one.Total
-	})
-	return one
-}
-
-func (one *job) note(id string, err error) {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.Done++
-	if err == nil {
-		return
-	}
-	one.Failed++
-	if len(one.Failures) < maxShownFail {
-		one.Failures = append(one.Failures, bulkFailure{id, err.Error()})
-	}
-}
-
-func (one *job) now() jobState {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	s := one.jobState
-	s.Failures = append([]bulkFailure(nil), s.Failures...)
-	return s
-}
-
-// Percent is how much of the job is done.
-func (s jobState) Percent() int { return 100 * s.Done / max(1, s.Total) }
-
-// bulkOp is what can be done to many instances. One with the name of a verb of a batch may be done to all that pass a filter.
+// bulkOp is what can be done to many instances.
 type bulkOp struct {
-	verb    string
+	verb    string       // in a title
+	batch   client.Batch // that does it to all that pass a filter; without a verb: it is done to listed instances only
 	role    access.Role
 	effects []string
 	mild    bool
-	ids     bool   // of listed instances only: it is no verb of a batch
-	plain   bool   // without a reason
-	command string // of the command line, in front of an id; empty: it is not shown
-	change  func(q *request, id, reason string) error
+	fields  []field
+	command string // of the command line: in front of an id, or behind "pawl batch"; empty: it is not shown
+	change  func(q *request, id string, body map[string]any) error
 }
 
-// operated is the request of an operator, with the effects that the page of one instance names.
-func operated(verb string) bulkOp {
+// operated is the request of an operator. Without effects they are those that the page of one instance names.
+func operated(verb string, effects []string, fields ...field) bulkOp {
+	if effects == nil {
+		effects = verbs[verb].Effects
+	}
 	return bulkOp{
-		verb: strings.ToUpper(verb[:1]) + verb[1:], role: access.Operator, effects: verbs[verb].Effects, mild: verbs[verb].Mild,
-		change: func(q *request, id, reason string) error { return q.post(id, verb, reason) },
+		verb: strings.ToUpper(verb[:1]) + verb[1:], batch: client.Batch{Verb: client.BatchVerb(verb)}, role: access.Operator,
+		effects: effects, mild: verbs[verb].Mild, fields: append([]field{{Name: "reason", Label: "Reason (recorded in each history)"}}, fields...), command: verb,
+		change: func(q *request, id string, body map[string]any) error { return q.post(id, verb, body) },
 	}
 }
 
 var bulkOps = map[string]bulkOp{
-	"cancel": {
-		verb: "Cancel", role: access.Operator,
-		effects: []string{"Each instance is asked to end; its outstanding activities and children are cancelled.", "A cancellation cannot be taken back."},
-		change:  func(q *request, id, reason string) error { return q.post(id, "cancel", reason) },
+	"cancel": operated("cancel", []string{"Each instance is asked to end; its outstanding activities and children are cancelled.", "A cancellation cannot be taken back."}),
+	"pause":  operated("pause", nil, stopField), "resume": operated("resume", nil), "terminate": operated("terminate", nil),
+	"retry": operated("retry", []string{"Each failed or cancelled instance goes on before its failure: what has completed does not run again."}, fromStartField),
+	"rewind": operated("rewind", []string{
+		"Each instance goes on from this event of its history. The events behind it are no longer part of it, and what they had run runs again.",
+		"An instance that does not have the event is not changed.",
+	}, field{Name: "to", Label: "Event id: it and the rest of its step are kept", Kind: "number", Required: true}),
+	"event": {
+		verb: "Send an event to", batch: client.Batch{Verb: client.BatchEvent}, role: access.Operator, mild: true, command: "send NAME JSON",
+		fields:  []field{{Name: "event", Label: "Name of the event", Required: true}, {Name: "data", Label: "Data (JSON, may be empty)", Kind: "json"}},
+		effects: []string{"Each instance receives the event. One whose code does not read it keeps it unread."},
+		change: func(q *request, id string, body map[string]any) error {
+			name, _ := body["event"].(string)
+			return q.call(http.MethodPost, instancePath(id)+"/events/"+url.PathEscape(name), nil, body["data"], nil)
+		},
 	},
 	"purge": {
-		verb: "Purge", role: access.Admin,
+		verb: "Purge", batch: client.Batch{Verb: client.BatchPurge}, role: access.Admin, fields: []field{{Name: "reason", Label: "Reason"}}, command: "purge",
 		effects: []string{"The instances are removed with their histories and results. They cannot be restored.", "Those that have not ended stay."},
-		change:  func(q *request, id, reason string) error { return q.remove(id, reason, false) },
-	},
-	"pause": operated("pause"), "resume": operated("resume"), "terminate": operated("terminate"),
-	"retry": {
-		verb: "Retry", role: access.Operator, mild: true,
-		effects: []string{"Each failed or cancelled instance goes on before its failure: what has completed does not run again."},
-		change:  func(q *request, id, reason string) error { return q.post(id, "retry", reason) },
-	},
-	"requeue": {
-		verb: "Try again", role: access.Operator, mild: true, ids: true, plain: true, command: "pawl requeue",
-		effects: []string{"Each stalled instance is loaded and run again now, instead of after its pause of up to a minute.", "What cannot go on stalls again."},
-		change:  func(q *request, id, _ string) error { return q.post(id, "requeue", "") },
+		change:  (*request).remove,
 	},
 	"drop": {
-		verb: "Drop", role: access.Admin, ids: true,
+		verb: "Drop", batch: client.Batch{Verb: client.BatchPurge, Force: true}, role: access.Admin, fields: []field{{Name: "reason", Label: "Reason"}}, command: "purge --force",
 		effects: []string{"The instances are purged by force, with their inputs and histories: they cannot be restored.", "Activities and children that can be read are cancelled."},
-		change:  func(q *request, id, reason string) error { return q.remove(id, reason, true) },
+		change: func(q *request, id string, body map[string]any) error {
+			body["force"] = true
+			return q.remove(id, body)
+		},
+	},
+	"requeue": {
+		verb: "Try again", role: access.Operator, mild: true, command: "pawl requeue",
+		effects: []string{"Each stalled instance is loaded and run again now, instead of after its pause of up to a minute.", "What cannot go on stalls again."},
+		change:  func(q *request, id string, _ map[string]any) error { return q.post(id, "requeue", nil) },
 	},
 	"forget": {
-		verb: "Remove the notes of", role: access.Operator, mild: true, ids: true, plain: true,
+		verb: "Remove the notes of", role: access.Operator, mild: true, command: "pawl refused --drop",
 		effects: []string{"The notes of refused inputs are removed. Instances with these ids are not affected."},
-		change: func(q *request, id, _ string) error {
+		change: func(q *request, id string, _ map[string]any) error {
 			return q.call(http.MethodDelete, "/refused/"+url.PathEscape(id), nil, nil, nil)
 		},
-		command: "pawl refused --drop",
 	},
 }
 
-func (q *request) post(id, what, reason string) error {
-	body := map[string]string{}
+// reasoned is the body of a request with a reason, if there is one.
+func reasoned(reason string) map[string]any {
+	body := map[string]any{}
 	if reason = strings.TrimSpace(reason); reason != "" {
 		body["reason"] = reason
 	}
+	return body
+}
+
+func (q *request) post(id, what string, body map[string]any) error {
 	return q.call(http.MethodPost, instancePath(id)+"/"+what, nil, body, nil)
 }
 
-func (q *request) remove(id, reason string, force bool) error {
+func (q *request) remove(id string, body map[string]any) error {
 	query := url.Values{}
-	if reason != "" {
-		query.Set("reason", reason)
-	}
-	if force {
-		query.Set("force", "true")
+	for name, value := range body {
+		query.Set(name, fmt.Sprint(value))
 	}
 	return q.call(http.MethodDelete, instancePath(id), query, nil, nil)
 }
@@ -226,7 +121,7 @@ type bulk struct {
 func (q *request) selection() (b bulk, err error) {
 	b.op, b.where, b.all = q.PostFormValue("op"), strings.TrimSpace(q.PostFormValue("where")), q.PostFormValue("all") != ""
 	op, known := bulkOps[b.op]
-	if !known || b.all && op.ids {
+	if !known || b.all && op.batch.Verb == "" {
 		return b, &apiError{Status: http.StatusBadRequest, Detail: "Choose what to do, such as cancel or purge."}
 	}
 	b.bulkOp = op
@@ -236,18 +131,54 @@ func (q *request) selection() (b bulk, err error) {
 	if b.ids = q.PostForm["instance"]; len(b.ids) == 0 && !b.all {
 		return b, &apiError{Status: http.StatusBadRequest, Detail: "No instance is selected.", Do: "select some in the list"}
 	}
+	if b.all {
+		b.fields = append(slices.Clone(b.fields), field{Name: "rate", Label: "At most so many requests per second (may be empty)", Kind: "number"})
+	}
 	return b, nil
 }
 
-// request is the body of a batch.
-func (b *bulk) request(more map[string]any) map[string]any {
-	more["verb"] = b.op
-	if b.where == "" {
-		more["all"] = true
-	} else {
-		more["where"] = b.where
+// entered reads the fields of the form that have a value.
+func (q *request) entered(fields []field) (map[string]any, error) {
+	body := map[string]any{}
+	for _, f := range fields {
+		text := strings.TrimSpace(q.PostFormValue(f.Name))
+		if text == "" {
+			continue
+		}
+		switch f.Kind {
+		case "check":
+			body[f.Name] = true
+		case "number":
+			n, err := strconv.ParseUint(text, 10, 53)
+			if err != nil {
+				return nil, &apiError{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: %q is not a number.", f.Name, text)}
+			}
+			body[f.Name] = n
+		case "json":
+			data, err := q.jsonField(f.Name)
+			if err != nil {
+				return nil, err
+			}
+			body[f.Name] = data
+		default:
+			body[f.Name] = text
+		}
 	}
-	return more
+	return body, nil
+}
+
+// request adds what a batch does, and to which instances.
+func (b *bulk) request(body map[string]any) map[string]any {
+	body["verb"] = b.batch.Verb
+	if b.batch.Force {
+		body["force"] = true
+	}
+	if b.where == "" {
+		body["all"] = true
+	} else {
+		body["where"] = b.where
+	}
+	return body
 }
 
 // bulkForm counts what a change would meet, and asks.
@@ -256,39 +187,72 @@ func bulkForm(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	return b.confirm(q, nil)
+}
+
+// confirm is the page that asks, with what was wrong with its fields.
+func (b *bulk) confirm(q *request, problem *apiError) (view, error) {
 	c := confirmData{
 		Section: "instances", Title: b.verb + " " + diagnose.Counted(len(b.ids), "instance"), Back: "/instances", Action: "/bulk/run", Effects: slices.Clone(b.effects), Mild: b.mild,
-		Fields: []field{{Name: "op", Value: b.op, Hidden: true}},
+		Fields: []field{{Name: "op", Value: b.op, Kind: "hidden"}},
 	}
-	if !b.plain {
-		c.Fields = append(c.Fields, field{Name: "reason", Label: "Reason (recorded in each history)"})
+	for _, f := range b.fields {
+		f.Value = q.PostFormValue(f.Name)
+		c.Fields = append(c.Fields, f)
 	}
-	if b.command != "" {
+	if b.batch.Verb == "" {
 		for _, id := range b.ids[:min(len(b.ids), maxCommands)] {
 			c.Command += b.command + " " + shellQuote(id) + "\n"
 		}
 	}
 	for _, id := range b.ids {
-		c.Fields = append(c.Fields, field{Name: "instance", Value: id, Hidden: true})
+		c.Fields = append(c.Fields, field{Name: "instance", Value: id, Kind: "hidden"})
 	}
 	if b.all {
-		var n api.BatchCount
-		if err := q.call(http.MethodPost, "/batches", nil, b.request(map[string]any{"dry_run": true}), &n); err != nil {
+		if err := b.count(q, &c); err != nil {
 			return view{}, err
 		}
-		if n.Count == 0 {
-			return view{}, &apiError{Status: http.StatusConflict, Detail: "No instance can be changed that way.", Do: "change the filter"}
-		}
-		c.Title = b.verb + " " + diagnose.Counted(int(n.Count), "instance") //nolint:gosec // a length
-		if n.AtLeast {
-			c.Title += " or more"
-		}
-		c.Effects = append(c.Effects, "They are those that pass the filter, and in a status that this can change, when the batch begins. It can be paused and cancelled.")
-		c.Fields = append(c.Fields, field{Name: "all", Value: "true", Hidden: true}, field{Name: "where", Value: b.where, Hidden: true})
-		c.Command = "pawl batch " + b.op + " --where " + shellQuote(b.where)
 	}
 	c.Button = c.Title
-	return confirmation(c), nil
+	v := confirmation(c)
+	if problem != nil {
+		c.Problem = problem.Detail
+		v.data, v.status = c, problem.Status
+	}
+	return v, nil
+}
+
+// count has the page of a batch name how many instances it concerns.
+func (b *bulk) count(q *request, c *confirmData) error {
+	asked := map[string]any{"dry_run": true}
+	for _, f := range b.fields { // they do not change the number, and are entered later
+		if f.Required {
+			asked[f.Name] = map[string]any{"to": 1, "event": "any"}[f.Name]
+		}
+	}
+	var n api.BatchCount
+	if err := q.call(http.MethodPost, "/batches", nil, b.request(asked), &n); err != nil {
+		return err
+	}
+	if n.Count == 0 {
+		return &apiError{Status: http.StatusConflict, Detail: "No instance can be changed that way.", Do: "change the filter"}
+	}
+	c.Title = b.verb + " " + diagnose.Counted(int(n.Count), "instance") //nolint:gosec // a length
+	if n.AtLeast {
+		c.Title += " or more"
+	}
+	c.Command = "pawl batch " + b.command
+	if b.where == "" {
+		c.Command += " --all"
+		c.Effects = append(c.Effects, "There is no filter: they are all instances of the namespace that are in a status that this can change, when the batch begins.")
+	} else {
+		c.Command += " --where " + shellQuote(b.where)
+		c.Effects = append(c.Effects, "They are those that pass the filter "+b.where+", and in a status that this can change, when the batch begins.")
+	}
+	c.Section, c.Back = "batches", listPath(b.where)
+	c.Effects = append(c.Effects, "The batch can be paused and cancelled.")
+	c.Fields = append(c.Fields, field{Name: "all", Value: "true", Kind: "hidden"}, field{Name: "where", Value: b.where, Kind: "hidden"})
+	return nil
 }
 
 // runBulk begins a batch for a filter, and a job for listed instances. Each change of a job is a request to the API, with the credentials of this one.
@@ -297,37 +261,28 @@ func (c *console) runBulk(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	reason := q.PostFormValue("reason")
-	if b.all {
-		var a api.Accepted
-		if err := q.call(http.MethodPost, "/batches", nil, b.request(map[string]any{"reason": reason}), &a); err != nil {
-			return view{}, err
-		}
+	body, err := q.entered(b.fields)
+	var a api.Accepted
+	if err == nil && b.all {
+		err = q.call(http.MethodPost, "/batches", nil, b.request(body), &a)
+	}
+	switch e, is := errors.AsType[*apiError](err); {
+	case is && e.Status < http.StatusInternalServerError:
+		return b.confirm(q, e)
+	case err != nil:
+		return view{}, err
+	case b.all:
 		q.settle(a.Instance, 0)
 		return view{redirect: instancePath(a.Instance)}, nil
 	}
 	one := c.jobs.start(b.verb+" "+diagnose.Counted(len(b.ids), "instance"), q.user.Name, b.ids, func(ctx context.Context, id string) error {
 		each := *q
 		each.Request = q.WithContext(ctx)
-		err := b.change(&each, id, reason)
+		err := b.change(&each, id, maps.Clone(body))
 		if e, is := errors.AsType[*apiError](err); is && e.Status == http.StatusNotFound {
 			return nil // it is gone
 		}
 		return err
 	})
 	return view{redirect: "/bulk/" + one.ID}, nil
-}
-
-// showJob shows how a job stands; the page reads itself again while it runs.
-func (c *console) showJob(q *request) (view, error) {
-	one := c.jobs.find(q.PathValue("job"))
-	if one == nil {
-		return view{}, &apiError{Status: http.StatusNotFound, Detail: "There is no such job in this process.", Do: "jobs end with the process that runs them"}
-	}
-	s := one.now()
-	v := view{template: "job", title: s.Name, section: "instances", data: s}
-	if s.Running {
-		v.refresh = fmt.Sprint(1)
-	}
-	return v, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -29,6 +30,9 @@ func problemOf(err error) *apiError {
 		return e
 	}
 	e := &apiError{Status: http.StatusBadGateway, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Reload the page."}
+	if errors.Is(err, pawl.ErrBadID) {
+		e.Status, e.Do = http.StatusNotFound, "No instance has such an id."
+	}
 	if errors.Is(err, client.ErrNotFound) {
 		e.Status, e.Do = http.StatusNotFound, "The id may be misspelled, or the instance was purged, or ended longer ago than the retention keeps it."
 	}

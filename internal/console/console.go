@@ -119,6 +119,7 @@ func (c *console) pages() map[string]page {
 		"POST /bulk":                     operator(bulkForm),
 		"POST /bulk/run":                 operator(c.runBulk),
 		"GET /bulk/{job}":                operator(c.showJob),
+		"GET /batches":                   viewer(c.listBatches),
 		"GET /updates":                   viewer(listUpdates),
 		"GET /stalled":                   viewer(listStalled),
 		"GET /schedules":                 viewer(listSchedules),

@@ -136,7 +136,10 @@ func (c *console) home(q *request) (view, error) {
 func (q *request) rates(d *homeData) error {
 	hour := q.now.Add(-time.Hour)
 	n, err := q.client.Count(q.Context(), client.CountOptions{EndedSince: []time.Time{q.now.Add(-time.Minute), hour}})
-	for _, s := range []client.Status{client.Running, client.Pending, client.Completed, client.Failed, client.Cancelled} {
+	for _, s := range []client.Status{client.Running, client.Pending, client.Paused, client.Completed, client.Failed, client.Cancelled} {
+		if s == client.Paused && n.Status[s] == 0 {
+			continue // it is rare
+		}
 		d.Tiles = append(d.Tiles, tile{
 			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String()), Ends: s.Ended(),
 			Count: n.Status[s], Minute: n.Ended[0][s], Hour: n.Ended[1][s],

@@ -25,7 +25,8 @@ type openUpdate struct {
 
 // inboxData are the open updates, the oldest first.
 type inboxData struct {
-	Where   string
+	Where, Complete string // Complete: JSON, what the filter is completed with
+
 	Updates []openUpdate
 	Of      int  // instances that were read
 	More    bool // there are more instances
@@ -34,7 +35,7 @@ type inboxData struct {
 
 // listUpdates shows the open updates of the latest instances that have any and pass a filter.
 func listUpdates(q *request) (view, error) {
-	d := inboxData{Where: strings.TrimSpace(q.FormValue("where"))}
+	d := inboxData{Where: strings.TrimSpace(q.FormValue("where")), Complete: completion(q.orchestrations(), nil)}
 	v := view{template: "updates", title: "Open updates", section: "updates", live: "/api/v1/watch?"}
 	where, bad := filter.Parse(d.Where, q.now)
 	if bad != nil {

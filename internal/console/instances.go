@@ -101,9 +101,12 @@ func listInstances(q *request) (view, error) {
 		}
 		v.live = "/api/v1/watch?where=" + url.QueryEscape(d.Where) + "&"
 	}
-	attributes := attributesOf(d.Instances.Instances)
-	d.complete(q.orchestrations(), attributes)
-	d.columns(where, attributes)
+	known := q.orchestrations()
+	d.Complete, d.Examples = completion(known, d.Instances.Instances), []string{"status = failed and ended > -1h", "id starts order-", "started > -24h"}
+	for _, name := range known {
+		d.Examples = append(d.Examples, filter.Where{}.Is(filter.Orchestration, name).String())
+	}
+	d.columns(where, attributesOf(d.Instances.Instances))
 	d.facets(q, where)
 	for name, filter := range map[string]string{
 		"Failed in the last hour": "status = failed and ended > -1h", "Running for more than a day": "status = running and started < -24h",
@@ -242,10 +245,10 @@ func (d *listData) facet(where, rest filter.Where, field filter.Field, n client.
 	return f
 }
 
-// complete sets what the filter is completed with: fields and attributes, and values that are known.
-func (d *listData) complete(orchestrations []string, attributes map[string][]string) {
-	codes := map[string]bool{}
-	for _, i := range d.Instances.Instances {
+// completion is JSON with what a filter is completed with: fields and attributes, and values that are known.
+func completion(orchestrations []string, instances []api.Instance) string {
+	attributes, codes := attributesOf(instances), map[string]bool{}
+	for _, i := range instances {
 		if i.Code != "" {
 			codes[i.Code] = true
 		}
@@ -258,16 +261,12 @@ func (d *listData) complete(orchestrations []string, attributes map[string][]str
 		f := filter.Field(name)
 		fields = append(fields, f)
 		slices.Sort(attributes[name])
-		known[f] = slices.Compact(slices.Clone(attributes[name]))
+		known[f] = slices.Compact(attributes[name])
 	}
 	b, _ := json.Marshal(struct { //nolint:errchkjson // texts
 		Fields []filter.Field            `json:"fields"`
 		Times  []filter.Field            `json:"times"`
 		Values map[filter.Field][]string `json:"values"`
 	}{fields, slices.DeleteFunc(filter.Fields(), func(f filter.Field) bool { return !f.Timed() }), known})
-	d.Complete = string(b)
-	d.Examples = []string{"status = failed and ended > -1h", "id starts order-", "started > -24h"}
-	for _, name := range orchestrations {
-		d.Examples = append(d.Examples, filter.Where{}.Is(filter.Orchestration, name).String())
-	}
+	return string(b)
 }

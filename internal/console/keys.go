@@ -10,7 +10,7 @@ type shortcut struct {
 func listKeys(*request) (view, error) {
 	return view{template: "keys", title: "Keys", data: []shortcut{
 		{[]string{"?"}, "opens and closes this list"},
-		{[]string{"g", "h"}, "opens Home; i Instances, c Schedules, u Updates, s Stalled, l Limits, w Workers, v Versions, n the form of a start, f Faults"},
+		{[]string{"g", "h"}, "opens Home; i Instances, b Batches, c Schedules, u Updates, s Stalled, l Limits, w Workers, v Versions, n the form of a start, f Faults"},
 		{[]string{"/"}, "moves to the filter"},
 		{[]string{"↓", "↑", "Enter", "Tab", "Esc"}, "in the filter: choose, take or close the completions"},
 		{[]string{"j", "k"}, "moves to the next and the previous row; Enter opens it"},

@@ -166,7 +166,7 @@ func clearForm(q *request) (view, error) {
 			"Activities among them fail with pawl.queue-cleared; instances that wait for their start are cancelled.",
 			"Holders continue.",
 		},
-		Command: command, Fields: []field{{Name: "key", Value: d.Key, Hidden: true}},
+		Command: command, Fields: []field{{Name: "key", Value: d.Key, Kind: "hidden"}},
 	}), nil
 }
 

@@ -17,7 +17,7 @@ var verbs = map[string]confirmData{
 	"pause": {
 		Button: "Pause the instance", Mild: true,
 		Effects: []string{"The instance takes no turn until it is resumed. Its inputs are kept.", "Activities that run go on, and their results are kept."},
-		Fields:  []field{{Name: "stop", Label: "Also cancel the activities that run; they run again after the pause", Check: true, Optional: true}},
+		Fields:  []field{stopField},
 	},
 	"resume": {Button: "Resume the instance", Mild: true, Effects: []string{"The instance takes turns again, with the inputs that came meanwhile."}},
 	"terminate": {
@@ -26,10 +26,15 @@ var verbs = map[string]confirmData{
 	},
 	"retry": {
 		Button: "Retry the instance", Mild: true,
-		Fields: []field{{Name: "from_start", Label: "From the start, with the same input and the newest version", Check: true, Optional: true}},
+		Fields: []field{fromStartField},
 	},
-	"rewind": {Button: "Rewind the instance", Fields: []field{{Name: "to", Hidden: true}}},
+	"rewind": {Button: "Rewind the instance", Fields: []field{{Name: "to", Kind: "hidden"}}},
 }
+
+var (
+	stopField      = field{Name: "stop", Label: "Also cancel the activities that run; they run again after the pause", Kind: "check"}
+	fromStartField = field{Name: "from_start", Label: "From the start, with the same input and the newest version", Kind: "check"}
+)
 
 // verb is the instance and the request of an operator that the path names.
 func (q *request) verb() (id, verb string, c confirmData, err error) {
@@ -101,7 +106,7 @@ func doVerb(q *request) (view, error) {
 			return view{}, err
 		}
 	}
-	return view{redirect: instancePath(id)}, q.call(http.MethodPost, instancePath(id)+"/"+verb, nil, body, nil)
+	return view{redirect: instancePath(id)}, q.post(id, verb, body)
 }
 
 // askData is the form of an update or a query, with its answer.

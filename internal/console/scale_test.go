@@ -1,7 +1,7 @@
 package console_test
 
 import (
-	"fmt"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -12,9 +12,62 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// An instance of 10,000 events: what the server takes for its page, and the time until a browser can use it.
+// The benchmarks of docs/console.md, on an otherwise idle machine:
 //
-//	go test -run '^$' -bench LongInstance -benchtime 1x ./internal/console
+//	go test -run '^$' -bench . -benchtime 1x ./internal/console
+
+// median calls measure 21 times, and reports what it returns.
+func median(b *testing.B, name string, measure func() time.Duration) {
+	b.Helper()
+	var took []time.Duration
+	for range 21 {
+		took = append(took, measure())
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[10].Microseconds())/1000, name+"-ms")
+	b.ReportMetric(float64(took[20].Microseconds())/1000, name+"-max-ms")
+}
+
+// loaded opens a page and returns how long the browser has taken until the page can be used.
+func (b *browser) loaded(path string) time.Duration {
+	b.open(path)
+	ms, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
+	check(b.h.TB, err)
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// The first page with its assets: its compressed bytes, what the server takes for it, and the time until a browser can use it.
+func BenchmarkFirstPage(b *testing.B) {
+	h := newHarness(b, access.Policy{Loopback: true})
+	h.populate()
+	_, body := h.do("GET", "/", "")
+	size := h.sent("/")
+	for _, asset := range regexp.MustCompile(`/assets/[a-z0-9.-]+`).FindAllString(body, -1) {
+		size += h.sent(asset)
+	}
+	b.ReportMetric(float64(size)/1024, "KiB")
+	median(b, "server", func() time.Duration {
+		begin := time.Now()
+		h.do("GET", "/", "")
+		return time.Since(begin)
+	})
+	tab := newBrowser(h)
+	tab.size(1280, 800)
+	median(b, "interactive", func() time.Duration { return tab.loaded("/") })
+}
+
+// From the commit of an event until a browser shows it, with another read of the page right before.
+func BenchmarkChange(b *testing.B) {
+	h := newHarness(b, access.Policy{Loopback: true})
+	tab := newBrowser(h)
+	tab.size(1280, 800)
+	took := changes(h, tab, 51)
+	b.ReportMetric(float64(took[25].Milliseconds()), "median-ms")
+	b.ReportMetric(float64(took[48].Milliseconds()), "p95-ms")
+	b.ReportMetric(float64(took[50].Milliseconds()), "max-ms")
+}
+
+// An instance of 10,000 events: what the server takes for its page, and the time until a browser can use it.
 func BenchmarkLongInstance(b *testing.B) {
 	const n = 10_000
 	h := newHarness(b, access.Policy{Loopback: true})
@@ -24,23 +77,14 @@ func BenchmarkLongInstance(b *testing.B) {
 		check(b, client.Send(b.Context(), h.client, approved, "long-1", "x"))
 	}
 	h.until("all events are there", func(d client.Description) bool { return d.Events == n }, "long-1")
-	median := func(name string, measure func() time.Duration) {
-		var took []time.Duration
-		for range 21 {
-			took = append(took, measure())
-		}
-		slices.Sort(took)
-		b.ReportMetric(float64(took[10].Microseconds())/1000, name+"-ms")
-		b.ReportMetric(float64(took[20].Microseconds())/1000, name+"-max-ms")
-	}
 	for name, path := range map[string]string{"page": "/instances/long-1", "first": "/instances/long-1?after=0"} {
-		median(name, func() time.Duration {
+		median(b, name, func() time.Duration {
 			begin := time.Now()
 			h.do("GET", path, "")
 			return time.Since(begin)
 		})
 	}
-	median("describe", func() time.Duration {
+	median(b, "describe", func() time.Duration {
 		begin := time.Now()
 		_, err := h.client.Describe(b.Context(), "long-1")
 		check(b, err)
@@ -48,11 +92,5 @@ func BenchmarkLongInstance(b *testing.B) {
 	})
 	tab := newBrowser(h)
 	tab.size(1280, 800)
-	median("interactive", func() time.Duration {
-		tab.open("/instances/long-1")
-		ms, err := chromedp.Run(tab.ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
-		check(b, err)
-		return time.Duration(ms * float64(time.Millisecond))
-	})
-	b.Log(fmt.Sprint(n, " events"))
+	median(b, "interactive", func() time.Duration { return tab.loaded("/instances/long-1") })
 }

@@ -154,7 +154,7 @@ func backfillForm(q *request) (view, error) {
 	}
 	return confirmation(confirmData{
 		Section: "schedules", Title: "Backfill " + d.ID, Back: schedulePath(d.ID) + "/backfill", Effects: effects, Button: "Do " + diagnose.Counted(len(times), "action"), Mild: true,
-		Fields:  []field{{Name: "from", Value: api.Timestamp(from), Hidden: true}, {Name: "to", Value: api.Timestamp(to), Hidden: true}},
+		Fields:  []field{{Name: "from", Value: api.Timestamp(from), Kind: "hidden"}, {Name: "to", Value: api.Timestamp(to), Kind: "hidden"}},
 		Command: "pawl schedule backfill " + shellQuote(d.ID) + " --from " + api.Timestamp(from) + " --to " + api.Timestamp(to),
 	}), nil
 }

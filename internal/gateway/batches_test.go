@@ -30,7 +30,16 @@ func TestBatchOverHTTP(t *testing.T) {
 		h.want(h.do(200, "GET", "/instances/"+id+"/result?wait=30s", ""), "status", "cancelled")
 	}
 	h.want(h.do(200, "GET", "/instances/p-1", ""), "status", "running")
-	if all, _ := h.do(200, "GET", "/batches", "")["batches"].([]any); len(all) != 1 {
+	for _, verb := range []string{`"cancel"`, `"terminate"`, `"pause"`, `"resume"`, `"retry"`, `"purge"`, `"rewind","to":1`, `"event","event":"approved"`} {
+		h.do(200, "POST", "/batches", `{"verb":`+verb+`,"where":"id = p-1","dry_run":true}`)
+	}
+	h.do(202, "POST", "/batches", `{"verb":"event","event":"approved","data":"finance","where":"id = p-1","id":"b-2"}`)
+	h.want(h.do(200, "GET", "/instances/p-1/result?wait=30s", ""), "status", "completed")
+	h.want(h.do(200, "GET", "/batches/b-2", ""), "event", "approved")
+	h.do(202, "POST", "/batches", `{"verb":"rewind","to":1,"where":"id = p-1","id":"b-3"}`)
+	poll.Until(t, 20*time.Second, "it is rewound", func() bool { return h.do(200, "GET", "/instances/p-1", "")["execution"] == 2.0 })
+	h.want(h.do(200, "GET", "/batches/b-3", ""), "to", 1)
+	if all, _ := h.do(200, "GET", "/batches", "")["batches"].([]any); len(all) != 3 {
 		t.Errorf("%v", all)
 	}
 }
