@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 
-	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/console"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -73,10 +72,14 @@ func HTTPTokens(file string) HTTPOption {
 // issuer the option has no effect.
 func HTTPOIDC(issuer, audience, roleClaim string) HTTPOption {
 	return func(s *status) {
-		if issuer != "" {
-			s.options.OIDC = access.OIDCConfig{Issuer: issuer, Audience: audience, RoleClaim: roleClaim}
-		}
+		s.options.OIDC.Issuer, s.options.OIDC.Audience, s.options.OIDC.RoleClaim = issuer, audience, roleClaim
 	}
+}
+
+// HTTPSignIn has browsers sign in to the console at the issuer of HTTPOIDC, with a client that is registered there and the file of its
+// secret, which is read at every sign-in. Without a client the option has no effect, and an empty file is no secret.
+func HTTPSignIn(client, secretFile string) HTTPOption {
+	return func(s *status) { s.options.OIDC.Client, s.options.OIDC.SecretFile = client, secretFile }
 }
 
 // HTTPTriggers names the file that decides what CloudEvents and webhooks do: see docs/http-api.md. An empty name is no file.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/fleet"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/internal/settings"
@@ -30,7 +29,7 @@ func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
 	defer closeAll()
 	srv, err := gateway.Open(ctx, gateway.Options{
 		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP, Setting: fleet.HTTPFlag,
-		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: oidcOf(c.HTTPAccess),
+		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: c.OIDC(),
 	})
 	if err != nil {
 		return err
@@ -40,11 +39,4 @@ func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), uiStop)
 	defer cancel()
 	return srv.Stop(stopping)
-}
-
-func oidcOf(a settings.HTTPAccess) access.OIDCConfig {
-	if a.OIDCIssuer == "" {
-		return access.OIDCConfig{}
-	}
-	return access.OIDCConfig{Issuer: a.OIDCIssuer, Audience: a.OIDCAudience, RoleClaim: a.OIDCRoles}
 }

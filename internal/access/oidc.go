@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 )
 
 // OIDCConfig names an issuer of tokens.
@@ -16,6 +18,9 @@ type OIDCConfig struct {
 	Issuer    string // URL; its keys are found by OpenID Connect Discovery
 	Audience  string // that a token must be for
 	RoleClaim string // a claim, or a path such as realm_access.roles; default "roles"
+
+	Client     string // with which browsers sign in; empty: they do not
+	SecretFile string // has the secret of the client, and is read at each sign-in; empty: it has none
 }
 
 const (
@@ -28,10 +33,16 @@ const (
 type OIDC struct {
 	cfg OIDCConfig
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil: the issuer was not reached yet
-	tried    time.Time
-	failed   error
+	mu     sync.Mutex
+	issuer *issuer // nil: it was not reached yet
+	tried  time.Time
+	failed error
+}
+
+// issuer is what an issuer has published.
+type issuer struct {
+	verifier *oidc.IDTokenVerifier
+	endpoint oauth2.Endpoint
 }
 
 // NewOIDC makes an OIDC. The issuer is contacted when the first token arrives.
@@ -45,32 +56,41 @@ func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
 	return &OIDC{cfg: cfg}, nil
 }
 
-// keys gives what verifies tokens. The issuer is asked once, and after a failure at most every 5 s.
-func (o *OIDC) keys(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+// discover gives what the issuer has published. It is asked once, and after a failure at most every 5 s.
+func (o *OIDC) discover(ctx context.Context) (*issuer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.verifier != nil || o.failed != nil && time.Since(o.tried) < issuerRetry {
-		return o.verifier, o.failed
+	if o.issuer != nil || o.failed != nil && time.Since(o.tried) < issuerRetry {
+		return o.issuer, o.failed
 	}
 	// The keys are fetched again later, when a token has one that is not known, so nothing may end with this request.
 	client := oidc.ClientContext(context.WithoutCancel(ctx), &http.Client{Timeout: issuerTimeout})
 	p, err := oidc.NewProvider(client, o.cfg.Issuer)
 	o.tried, o.failed = time.Now(), err
 	if err == nil {
-		o.verifier = p.VerifierContext(client, &oidc.Config{ClientID: o.cfg.Audience})
+		o.issuer = &issuer{p.VerifierContext(client, &oidc.Config{SkipClientIDCheck: true}), p.Endpoint()} // verify checks the audience
 	}
-	return o.verifier, err
+	return o.issuer, err
+}
+
+// verify checks the signature, the time and the audience of a token. The error is a *Refusal.
+func (o *OIDC) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
+	by, err := o.discover(ctx)
+	if err != nil {
+		return nil, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the issuer of tokens cannot be reached", Do: "repeat the request"}
+	}
+	t, err := by.verifier.Verify(ctx, token)
+	if err != nil || !slices.Contains(t.Audience, o.cfg.Audience) && (o.cfg.Client == "" || !slices.Contains(t.Audience, o.cfg.Client)) {
+		return nil, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
+	}
+	return t, nil
 }
 
 // user is who a token is for. The error is a *Refusal.
 func (o *OIDC) user(ctx context.Context, token string) (User, error) {
-	verifier, err := o.keys(ctx)
+	t, err := o.verify(ctx, token)
 	if err != nil {
-		return User{}, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the issuer of tokens cannot be reached", Do: "repeat the request"}
-	}
-	t, err := verifier.Verify(ctx, token)
-	if err != nil {
-		return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
+		return User{}, err
 	}
 	var claims map[string]any
 	if err := t.Claims(&claims); err != nil {

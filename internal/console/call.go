@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -28,6 +29,9 @@ func (e *apiError) Error() string { return e.Detail }
 func problemOf(err error) *apiError {
 	if e, is := errors.AsType[*apiError](err); is {
 		return e
+	}
+	if r, is := errors.AsType[*access.Refusal](err); is {
+		return &apiError{Status: r.Status, Detail: r.Detail, Do: r.Do}
 	}
 	e := &apiError{Status: http.StatusBadGateway, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Reload the page."}
 	if errors.Is(err, pawl.ErrBadID) {

@@ -9,7 +9,6 @@ package console
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -63,6 +62,8 @@ func New(cfg Config) *Handler {
 	mux.Handle("GET /assets/{file}", c.assets)
 	mux.HandleFunc("GET /login", c.login)
 	mux.HandleFunc("POST /login", c.signIn)
+	mux.HandleFunc("GET /login/begin", c.beginSignIn)
+	mux.HandleFunc("GET "+access.SignInDone, c.endSignIn)
 	mux.HandleFunc("POST /logout", c.signOut)
 	pages := c.pages()
 	if cfg.Faults != nil {
@@ -204,7 +205,7 @@ func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
 	user, err := c.Access.User(r, p.role, "this page")
 	if refused, is := errors.AsType[*access.Refusal](err); is {
 		if refused.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			http.Redirect(w, r, c.loginPath(r), http.StatusSeeOther)
 			return
 		}
 		c.fail(w, r, user, &apiError{Status: refused.Status, Detail: refused.Detail, Do: refused.Do})
@@ -270,47 +271,4 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, user access.Use
 	}
 	w.WriteHeader(v.status)
 	_, _ = w.Write(b.Bytes()) // the reader may have gone
-}
-
-// login shows the form for a token. A user who is signed in needs none.
-func (c *console) login(w http.ResponseWriter, r *http.Request) {
-	_, err := c.Access.User(r, access.Viewer, "this page")
-	refused, is := errors.AsType[*access.Refusal](err)
-	switch {
-	case err == nil:
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	case is && refused.Status != http.StatusUnauthorized:
-		c.fail(w, r, access.User{}, &apiError{Status: refused.Status, Detail: refused.Detail, Do: refused.Do})
-	default:
-		c.render(w, r, access.User{}, view{template: "login", title: "Sign in", data: ""})
-	}
-}
-
-// signIn keeps a valid token in a cookie that scripts cannot read and that other sites' requests do not carry.
-func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
-	token := r.PostFormValue("token")
-	probe := r.Clone(r.Context())
-	probe.Header.Del("Cookie")
-	probe.Header.Set("Authorization", "Bearer "+token)
-	if _, err := c.Access.User(probe, access.Viewer, "this page"); err != nil {
-		v := view{template: "login", title: "Sign in", status: http.StatusUnauthorized, data: fmt.Sprintf("Not signed in: %v.", err)}
-		c.render(w, r, access.User{}, v)
-		return
-	}
-	http.SetCookie(w, sessionCookie(r, token))
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
-func (c *console) signOut(w http.ResponseWriter, r *http.Request) {
-	gone := sessionCookie(r, "") //nolint:gosec // its attributes are set there
-	gone.MaxAge = -1
-	http.SetCookie(w, gone)
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
-}
-
-func sessionCookie(r *http.Request, token string) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // Secure only where there is TLS: on a loopback address there is none
-		Name: access.Cookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
-	}
 }

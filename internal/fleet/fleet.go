@@ -209,6 +209,7 @@ func (w Worker) Config() worker.Config {
 // HTTP serves at an address as the settings say; an empty one is nowhere.
 func HTTP(addr string, a settings.HTTPAccess) fx.Option {
 	return pawlfx.HTTP(addr, pawlfx.HTTPSetting(HTTPFlag), pawlfx.HTTPTokens(a.Tokens), pawlfx.HTTPOIDC(a.OIDCIssuer, a.OIDCAudience, a.OIDCRoles),
+		pawlfx.HTTPSignIn(a.OIDCClient, a.OIDCSecret),
 		pawlfx.HTTPTriggers(a.Triggers))
 }
 

@@ -76,7 +76,7 @@ func (o *Options) readUsers() error {
 			return fmt.Errorf("gateway: %s: %w", o.TokensFile, err)
 		}
 	}
-	if o.OIDC == (access.OIDCConfig{}) {
+	if o.OIDC.Issuer == "" {
 		return nil
 	}
 	var err error

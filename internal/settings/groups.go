@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
@@ -95,7 +96,14 @@ type HTTPAccess struct {
 	OIDCIssuer   string `name:"oidc-issuer" env:"PAWL_OIDC_ISSUER" placeholder:"URL" help:"OpenID Connect issuer whose tokens are accepted."`
 	OIDCAudience string `name:"oidc-audience" env:"PAWL_OIDC_AUDIENCE" default:"pawl" help:"Audience that such a token must have."`
 	OIDCRoles    string `name:"oidc-roles" env:"PAWL_OIDC_ROLES" default:"roles" placeholder:"CLAIM" help:"Claim that has its roles, such as realm_access.roles."`
+	OIDCClient   string `name:"oidc-client" env:"PAWL_OIDC_CLIENT" placeholder:"ID" help:"Client at the issuer with which browsers sign in to the console. Default: tokens are entered."`
+	OIDCSecret   string `name:"oidc-secret-file" env:"PAWL_OIDC_SECRET_FILE" type:"path" placeholder:"FILE" help:"File with the secret of the client, if it has one. Read at every sign-in."`
 	Triggers     string `name:"triggers" env:"PAWL_TRIGGERS" type:"existingfile" placeholder:"FILE" help:"File that configures the effect of CloudEvents and webhooks; see docs/http-api.md."`
+}
+
+// OIDC configures the issuer.
+func (a HTTPAccess) OIDC() access.OIDCConfig {
+	return access.OIDCConfig{Issuer: a.OIDCIssuer, Audience: a.OIDCAudience, RoleClaim: a.OIDCRoles, Client: a.OIDCClient, SecretFile: a.OIDCSecret}
 }
 
 // Orchestrator has the further settings of an orchestrator.

@@ -1,0 +1,139 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// SignInDone is the path to which the issuer sends a browser back. The issuer must know it for the client.
+const SignInDone = "/login/done"
+
+const (
+	signInCookie = "pawl_signin"
+	signInTime   = 10 * time.Minute
+	maxCookie    = 3800 // bytes of a token that browsers keep
+)
+
+// SignsIn reports that browsers can sign in at the issuer.
+func (o *OIDC) SignsIn() bool { return o != nil && o.cfg.Client != "" }
+
+// SignIn sends a browser to the issuer, by the authorization code flow with PKCE; SignedIn ends it. A cookie of the browser has what
+// that requires, so any process of the same address can end it. back is a path of this server. The error is a *Refusal.
+func (o *OIDC) SignIn(w http.ResponseWriter, r *http.Request, back string) error {
+	c, err := o.client(r)
+	if err != nil {
+		return err
+	}
+	state, nonce, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
+	setSignIn(w, r, strings.Join([]string{state, nonce, verifier, base64.RawURLEncoding.EncodeToString([]byte(back))}, "."), signInTime)
+	http.Redirect(w, r, c.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther) //nolint:gosec // to the endpoint that the issuer has published
+	return nil
+}
+
+// SignedIn ends the sign-in of a browser that the issuer has sent back. It returns a token that a cookie may have, and the path that
+// SignIn was called with. The error is a *Refusal.
+func (o *OIDC) SignedIn(w http.ResponseWriter, r *http.Request) (token, back string, _ error) {
+	again := func(detail string) error {
+		return &Refusal{Status: http.StatusUnauthorized, Detail: detail, Do: "sign in again"}
+	}
+	kept, err := r.Cookie(signInCookie)
+	if err != nil {
+		return "", "", again("this browser has not begun to sign in, or took longer than 10 minutes")
+	}
+	setSignIn(w, r, "", -1)
+	parts := strings.Split(kept.Value, ".")
+	if len(parts) != 4 || subtle.ConstantTimeCompare([]byte(parts[0]), []byte(r.FormValue("state"))) != 1 {
+		return "", "", again("the answer of the issuer is to another sign-in")
+	}
+	path, err := base64.RawURLEncoding.DecodeString(parts[3])
+	if err != nil || !localPath(string(path)) {
+		path = []byte("/")
+	}
+	if refused := r.FormValue("error"); refused != "" {
+		return "", "", again(fmt.Sprintf("the issuer has refused: %.200q %.400q", refused, r.FormValue("error_description")))
+	}
+	c, err := o.client(r)
+	if err != nil {
+		return "", "", err
+	}
+	ctx := context.WithValue(r.Context(), oauth2.HTTPClient, &http.Client{Timeout: issuerTimeout})
+	got, err := c.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(parts[2]))
+	if err != nil {
+		return "", "", again("the issuer has not given a token")
+	}
+	id, _ := got.Extra("id_token").(string)
+	t, err := o.verify(r.Context(), id)
+	if err != nil {
+		return "", "", err
+	}
+	if t.Nonce != parts[1] {
+		return "", "", again("the token is of another sign-in")
+	}
+	token, err = o.withRole(r.Context(), t.Subject, id, got.AccessToken)
+	return token, string(path), err
+}
+
+// withRole chooses the token that has a role: many issuers put roles into access tokens only.
+func (o *OIDC) withRole(ctx context.Context, subject, id, access string) (string, error) {
+	_, err := o.user(ctx, id)
+	token := id
+	if refused, is := errors.AsType[*Refusal](err); is && refused.Status == http.StatusForbidden && looksSigned(access) {
+		if t, wrong := o.verify(ctx, access); wrong == nil && t.Subject == subject {
+			_, err = o.user(ctx, access)
+			token = access
+		}
+	}
+	if err == nil && len(token) > maxCookie {
+		err = &Refusal{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token has %d bytes; a browser keeps %d", len(token), maxCookie), Do: "have the issuer put fewer claims into it"}
+	}
+	return token, err
+}
+
+func (o *OIDC) client(r *http.Request) (*oauth2.Config, error) {
+	by, err := o.discover(r.Context())
+	if err != nil {
+		return nil, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the issuer of tokens cannot be reached", Do: "try again"}
+	}
+	c := &oauth2.Config{ClientID: o.cfg.Client, Endpoint: by.endpoint, Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
+	c.RedirectURL = (&url.URL{Scheme: "http", Host: r.Host, Path: SignInDone}).String()
+	if Encrypted(r) {
+		c.RedirectURL = "https" + strings.TrimPrefix(c.RedirectURL, "http")
+	}
+	if o.cfg.SecretFile != "" {
+		b, err := os.ReadFile(o.cfg.SecretFile)
+		if err != nil {
+			return nil, &Refusal{Status: http.StatusInternalServerError, Detail: "the file with the secret of the client cannot be read"}
+		}
+		c.ClientSecret = strings.TrimSpace(string(b))
+	}
+	return c, nil
+}
+
+// setSignIn keeps a cookie that the issuer's redirect carries: SameSite=Strict would not.
+func setSignIn(w http.ResponseWriter, r *http.Request, value string, within time.Duration) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure only where there is TLS: on a loopback address there is none
+		Name: signInCookie, Value: value, Path: "/login", MaxAge: int(within.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: Encrypted(r),
+	})
+}
+
+// Encrypted reports that the browser speaks TLS, to this server or to a proxy in front of it.
+func Encrypted(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// localPath reports that a text is a path of this server, so that no browser is sent elsewhere.
+func localPath(path string) bool {
+	u, err := url.Parse(path)
+	return err == nil && u.Scheme == "" && u.Host == "" && strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") && !strings.Contains(path, `\`)
+}
