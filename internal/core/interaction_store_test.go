@@ -75,6 +75,23 @@ func interactionPrograms() (*author.Registry, error) {
 		}
 		return out, err
 	})
+	pair := pawl.NewOrchestration[string, string]("pair").Do(func(ctx *pawl.Context, in string) (string, error) {
+		first, second := reserve.Start(ctx, in), reserve.Start(ctx, in)
+		if _, err := first.Get(ctx); err != nil {
+			return "", err
+		}
+		return second.Get(ctx)
+	})
+	restarted := pawl.NewOrchestration[string, string]("again")
+	again := restarted.Do(func(ctx *pawl.Context, in string) (string, error) {
+		if _, err := shipped.Receive(ctx); err != nil {
+			return "", err
+		}
+		if in == "last" {
+			return reserve.Call(ctx, in)
+		}
+		return restarted.ContinueAsNew(ctx, "last")
+	})
 	nap := pawl.NewOrchestration[string, string]("nap").Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Minute) })
 	broadcast := author.BindOrchestration(author.Orchestration{Name: "broadcast", Program: func(x *replay.Execution) replay.Ending {
 		sent := x.Broadcast(&history.Broadcast{Verb: "pause", Instances: []string{"a", "b", "c"}, Text: "stocktaking"}, nil)
@@ -83,7 +100,7 @@ func interactionPrograms() (*author.Registry, error) {
 		}
 		return replay.Ending{}
 	}})
-	return author.NewRegistry[author.Binding](fulfil, await, parent, bounded, nap, sweep, ask, ship, tidy, kept, broadcast, undo)
+	return author.NewRegistry[author.Binding](fulfil, await, parent, bounded, nap, sweep, ask, ship, tidy, kept, broadcast, undo, again, pair)
 }
 
 // stored is what the store of an interaction has of an instance.
@@ -91,6 +108,45 @@ type stored struct {
 	rec    *record.Record
 	events []history.Event
 	inbox  [][]byte
+}
+
+// rollBack keeps the state of the store, or has the store have that which was kept. Inputs stay in the stream, and the number of commits
+// goes on from the one that was kept.
+func (x *interaction) rollBack(save bool) []string {
+	from := x.saved
+	if save {
+		from = x.stored
+	}
+	to := make(map[string]*stored)
+	for id, s := range from {
+		c := &stored{events: slices.Clone(s.events), inbox: slices.Clone(s.inbox)}
+		if s.rec != nil {
+			rec := *s.rec
+			c.rec = &rec
+		}
+		to[id] = c
+	}
+	if save {
+		x.saved, x.savedNumber = to, x.number
+	} else {
+		x.stored, x.number = to, x.savedNumber
+	}
+	return nil
+}
+
+func (s *stored) load() record.Loaded {
+	l := record.Loaded{Events: s.events, Unread: s.inbox}
+	if s.rec == nil {
+		return l
+	}
+	rec := *s.rec
+	if l.Record = &rec; rec.Status.Ended() {
+		l.Events = nil
+		if rec.HasPendingMessages() {
+			l.Previous = s.events
+		}
+	}
+	return l
 }
 
 func (s *stored) head() string {

@@ -36,7 +36,7 @@ import (
 //	fail ID                    it is not carried out
 //	conflict ID                it is not carried out, because the store has another history than the actor assumes
 //	purge ID                   a forced purge is ingested
-//	cancel ID                  a cancellation by a client is ingested
+//	cancel ID                  a cancellation by a client is ingested; of=EFFECT: by the parent, for the start of that effect
 //	pause ID [stop]            a request of an operator is ingested, as are resume, terminate, retry, and rewind ID EVENT;
 //	                           terminate ID of=EFFECT: by the parent, for the start of that effect
 //	block ID                   the turn of the instance does not come back
@@ -51,6 +51,7 @@ import (
 //	tasks-lost                 the TASKS stream has lost its content
 //	tenure clean|unclean ID…   the tenure begins, and finds instances that are due
 //	crash                      the owner dies, with all that it knows
+//	save                       the state of the store is kept; rollback: the store has that state again
 //	hand-over                  the tenure is to end
 //	unfinished                 what the next owner has to repair
 //	after DURATION             time passes
@@ -74,6 +75,8 @@ type interaction struct {
 	number      int64
 	tenures     int
 	stored      map[string]*stored
+	saved       map[string]*stored // by save, with the number of commits then
+	savedNumber int64
 	outstanding map[string]core.Effect
 	publishing  []core.Effect
 	leases      record.LeaseStatus // that reconciliations find
@@ -197,7 +200,11 @@ func (x *interaction) command(args []string) []string {
 		x.now = x.now.Add(d)
 		return x.elapsed(d)
 	case "cancel":
-		return x.ingest(message.Input{Instance: id, Kind: message.KindCancel, By: "ops"}, how)
+		in := message.Input{Instance: id, Kind: message.KindCancel, By: "ops"}
+		if of, ok := strings.CutPrefix(args[len(args)-1], "of="); ok {
+			in.By, in.Of, in.Name = "", of, "p"
+		}
+		return x.ingest(in, how)
 	case "pause", "resume", "terminate", "retry", "rewind":
 		return x.operate(args)
 	case "block":
@@ -234,6 +241,8 @@ func (x *interaction) command(args []string) []string {
 	case "crash":
 		x.crash()
 		return nil
+	case "save", "rollback":
+		return x.rollBack(args[0] == "save")
 	case "hand-over":
 		return x.step(core.Message{Kind: core.HandoverBegan})
 	case "unfinished":
@@ -286,7 +295,7 @@ func (x *interaction) operate(args []string) []string {
 func (x *interaction) step(m core.Message) (out []string) {
 	effects := x.actor.Step(x.now, &m)
 	if err := x.actor.Err(); err != nil {
-		x.t.Fatalf("%s ends the tenure: %v", &m, err)
+		return []string{"the tenure ends: " + err.Error()}
 	}
 	for _, e := range effects {
 		switch e.Kind {
@@ -458,12 +467,7 @@ func (x *interaction) carryOut(id, how string) core.Message {
 			m.Decided = x.turnElsewhere(id, e.Given, how)
 		}
 	case core.LoadInstance:
-		l := record.Loaded{Events: s.events, Unread: s.inbox}
-		if s.rec != nil {
-			rec := *s.rec
-			l.Record = &rec
-		}
-		m.Kind, m.Body = core.InstanceLoaded, l
+		m.Kind, m.Body = core.InstanceLoaded, s.load()
 	case core.ReadInbox, core.SearchInbox:
 		m.Kind, m.Body = core.InboxRead, s.inbox
 	case core.FetchHead:
