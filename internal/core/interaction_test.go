@@ -388,7 +388,7 @@ func (x *interaction) ingest(in message.Input, how string) []string {
 func (x *interaction) fill(id, name, count string) []string {
 	for range x.eventID(count) {
 		x.seq++
-		in := message.Input{Instance: id, Kind: message.KindEvent, Name: name, Pos: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}
+		in := message.Input{Instance: id, Kind: message.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}, Pos: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}
 		arrivals, err := core.Arrivals(nil, in, seal)
 		if err != nil {
 			x.t.Fatal(err)
