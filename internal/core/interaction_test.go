@@ -67,16 +67,13 @@ const seal = ".seal" // of the elements that the owner makes
 
 // interaction is an actor, and a store that keeps what it writes.
 type interaction struct {
-	t           *testing.T
-	cfg         core.Config
-	actor       *core.Owner
-	now         time.Time
-	seq         uint64
-	number      int64
-	tenures     int
-	stored      map[string]*stored
-	saved       map[string]*stored // by save, with the number of commits then
-	savedNumber int64
+	t       *testing.T
+	cfg     core.Config
+	actor   *core.Owner
+	now     time.Time
+	seq     uint64
+	tenures int
+	stores
 	outstanding map[string]core.Effect
 	publishing  []core.Effect
 	leases      record.LeaseStatus // that reconciliations find
@@ -84,6 +81,12 @@ type interaction struct {
 	resident
 	carried  map[string]core.Message // answers that have not come yet
 	accepted int64                   // when the next input was accepted by the stream, Unix ns; 0: when it is ingested
+}
+
+// stores are what the store has, and what it had at save, each with the number of commits.
+type stores struct {
+	stored, saved       map[string]*stored
+	number, savedNumber int64
 }
 
 // resident is what processes have in memory.
@@ -104,7 +107,7 @@ func newInteraction(t *testing.T) *interaction {
 		t.Fatal(err)
 	}
 	x := &interaction{
-		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*history.State)},
+		t: t, now: time.UnixMilli(1_800_000_000_000), stores: stores{stored: make(map[string]*stored)}, outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*history.State)},
 		leases: record.LeaseClaimed, limits: limits{members: make(map[string]limit.Member)}, carried: make(map[string]core.Message),
 	}
 	x.cfg = core.Config{Look: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
