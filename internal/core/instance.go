@@ -15,6 +15,7 @@ import (
 // instance is what the owner has in memory of one instance.
 type instance struct {
 	memory
+	parking
 	id          string
 	phase       Phase
 	op          operation // of the phase

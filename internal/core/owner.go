@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"container/list"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +76,7 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	a.log = logger{a}
 	a.clock.tick(now)
 	a.clock.set(a.clock.wall.UnixMilli())
-	a.parked = parked{limit: max(cfg.Parked, 1), at: make(map[string]*list.Element)}
+	a.parked.limit = max(cfg.Parked, 1)
 	a.parts = parts{
 		schedule:  schedule{Owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{Owner: a},
@@ -334,7 +333,7 @@ func (a *Owner) park(in *instance) {
 // forget takes an instance out of memory.
 func (a *Owner) forget(in *instance) {
 	delete(a.instances, in.id)
-	a.parked.remove(in.id)
+	a.parked.remove(in)
 	a.unload(in)
 }
 
@@ -380,7 +379,7 @@ func (a *Owner) to(in *instance, p Phase) {
 	switch {
 	case p.busy() && !was:
 		a.busy++
-		a.parked.remove(in.id)
+		a.parked.remove(in)
 	case was && !p.busy():
 		a.busy--
 		in.outstanding = outstanding{}

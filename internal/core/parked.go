@@ -1,30 +1,50 @@
 package core
 
-import "container/list"
-
 // parked are the instances that are idle and have their code in memory, the last used in front.
 type parked struct {
-	limit int
-	order list.List // of *instance
-	at    map[string]*list.Element
+	limit, n    int
+	first, last *instance
+}
+
+// parking is the place of an instance among those that are parked.
+type parking struct {
+	parked         bool
+	before, behind *instance
 }
 
 // add puts an instance in front, and returns the one that has no room any more; nil: there is none.
 func (p *parked) add(in *instance) *instance {
-	p.remove(in.id)
-	p.at[in.id] = p.order.PushFront(in)
-	if p.order.Len() <= p.limit {
+	p.remove(in)
+	in.parking = parking{parked: true, behind: p.first}
+	if p.n++; p.first != nil {
+		p.first.before = in
+	} else {
+		p.last = in
+	}
+	p.first = in
+	if p.n <= p.limit {
 		return nil
 	}
-	last, _ := p.order.Back().Value.(*instance)
-	p.remove(last.id)
-	return last
+	out := p.last
+	p.remove(out)
+	return out
 }
 
 // remove takes an instance out that is used, or forgotten.
-func (p *parked) remove(id string) {
-	if e := p.at[id]; e != nil {
-		p.order.Remove(e)
-		delete(p.at, id)
+func (p *parked) remove(in *instance) {
+	if !in.parked {
+		return
 	}
+	p.n--
+	if in.before != nil {
+		in.before.behind = in.behind
+	} else {
+		p.first = in.behind
+	}
+	if in.behind != nil {
+		in.behind.before = in.before
+	} else {
+		p.last = in.before
+	}
+	in.parking = parking{}
 }

@@ -188,8 +188,7 @@ func (x *Execution) unwindAndLog() {
 func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
-		x.started = *in
-		x.started.Payload, x.started.CustomStatus = x.unseal(in.Payload), x.unseal(in.CustomStatus)
+		x.started = x.opened(in)
 		if in.Execution != 0 { // of a history that was rewound, that of the events which were kept
 			x.id = in.IdentityOf(x.own, in.Execution)
 		}
@@ -228,6 +227,16 @@ func (x *Execution) deliver(in history.Event) {
 			w.owner.answered(w, in)
 		}
 	}
+}
+
+// opened returns the start with its payloads opened: the event itself, if they were not sealed.
+func (x *record) opened(in *history.Started) *history.Started {
+	if in.Payload.Type != history.TypeSealed && in.CustomStatus.Type != history.TypeSealed {
+		return in
+	}
+	s := *in
+	s.Payload, s.CustomStatus = x.unseal(in.Payload), x.unseal(in.CustomStatus)
+	return &s
 }
 
 // requestEnd cancels the instance: an execution that has begun, or one that is about to begin cancelled.

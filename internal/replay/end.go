@@ -54,7 +54,7 @@ func (x *Execution) Successor() *history.Started {
 	if x.continued == nil {
 		return nil
 	}
-	s := x.started
+	s := *x.started
 	s.Head, s.Cancel, s.StartAt, s.Reuse, s.Recorded = history.Head{At: x.now}, nil, 0, 0, nil
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
 	s.Execution, s.StatusVersion = x.id.Execution+1, x.started.StatusVersion+x.sets

@@ -121,8 +121,8 @@ type Code struct {
 type record struct {
 	scheduler
 
-	started history.Started
-	now     int64 // Unix ms; never decreases
+	started *history.Started // with opened payloads; the zero value before it
+	now     int64            // Unix ms; never decreases
 	seeds   seeds
 	last    uint64          // events recorded or met so far
 	fresh   []history.Event // recorded since the last Take
@@ -145,7 +145,6 @@ type scheduler struct {
 	id        history.Identity
 	own       history.Identity // that it was made with; id is another one while it replays what an import has recorded
 	opts      Options
-	logger    *slog.Logger
 	replaying atomic.Bool
 
 	current   atomic.Pointer[strand]
@@ -183,9 +182,8 @@ func New(id history.Identity, program Program, opts Options) *Execution {
 	}
 	x := &Execution{program: program}
 	x.id, x.own, x.opts, x.room = id, id, opts, MaxRoom
-	x.open = make(map[uint64]*work)
+	x.started = new(history.Started)
 	x.root = newScope(&x.Code, nil)
-	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})
 	return x
 }
 
@@ -311,4 +309,6 @@ func (x *record) Now() time.Time {
 }
 
 // Logger is the logger of the options, silent during replay.
-func (x *record) Logger() *slog.Logger { return x.logger }
+func (x *record) Logger() *slog.Logger {
+	return slog.New(&quietHandler{inner: x.opts.Logger.Handler(), replaying: &x.replaying})
+}

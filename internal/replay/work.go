@@ -48,6 +48,9 @@ func (x *outstanding) add(w *work, in *Scope) *work {
 		w.member.value = w
 		in.works.push(&w.member)
 	}
+	if x.open == nil {
+		x.open = make(map[uint64]*work)
+	}
 	x.open[w.id] = w
 	if w.kind == timerWork {
 		x.timers.push(timerDue{fireAt: w.fireAt, id: w.id})
