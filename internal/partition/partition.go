@@ -241,6 +241,7 @@ func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
 		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10), commits},
 		Within: ttl / 5, // the next one is sent by then
+		Join:   true,
 	}, func(v any, err error) {
 		if err != nil {
 			done(fmt.Errorf("partition %d: renew: %w", t.Part, err))

@@ -18,7 +18,7 @@ func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, err
 		args = append(args, a.Effect, t.leaseKey(l.Instance, a.Effect))
 	}
 	leases := l.Leases
-	s.run.Go(redisx.Call{Script: s.reconcile, Keys: keys, Args: args}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.reconcile, Keys: keys, Args: args, Join: true}, func(v any, err error) {
 		if err != nil {
 			done(Reconciled{}, err)
 			return

@@ -195,7 +195,7 @@ func parseIngested(said []string) ([]Ingested, error) {
 // Due returns up to limit instances, and limits, that are due, and puts each off by two seconds.
 func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	p := s.space.Part(t.Part)
-	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}, Join: true}, func(v any, err error) {
 		if err != nil {
 			done(DueSet{}, err)
 			return

@@ -1,0 +1,45 @@
+package partition
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// The renewals of all partitions of a process cost Redis few commands.
+func TestRenewalsTravelAsArrays(t *testing.T) {
+	const partitions = 16
+	rdb := redistest.Start(t).Client(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	s := newScripts(run, redisx.NewSpace(redistest.Namespace()))
+	var tenures []*Tenure
+	for p := range partitions {
+		got, _, err := s.tryAcquire(t.Context(), p, "token", "member", time.Minute)
+		if err != nil || got == nil {
+			t.Fatal(got, err)
+		}
+		tenures = append(tenures, got)
+	}
+	answers := make(chan error, 2+partitions)
+	renew := func(of *Tenure) { s.renewTenure(of, time.Minute, func(err error) { answers <- err }) }
+	held := redistest.Hold(rdb)
+	for range 2 { // as many as are outstanding at a time
+		renew(tenures[0])
+		held.Wait()
+	}
+	for _, of := range tenures {
+		renew(of)
+	}
+	held.Release()
+	for range 2 + partitions {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := held.Commands(); n >= partitions { // some of them load scripts, and repeat what has lacked one
+		t.Errorf("%d commands for %d calls", n, partitions)
+	}
+}

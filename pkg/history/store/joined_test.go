@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// What all partitions of a process ask every second, and what many instances with long activities ask, costs Redis few commands.
+func TestReadsOfWhatIsDueAndReconciliationsTravelAsArrays(t *testing.T) {
+	const partitions = 16
+	rdb := redistest.Start(t).Client(t)
+	space := redisx.NewSpace(redistest.Namespace())
+	for p := range partitions {
+		until := time.Now().Add(time.Hour).UnixMilli()
+		if err := rdb.HSet(t.Context(), space.Part(p).Owner(), "owner", "t", "until", until, "span", time.Hour.Milliseconds()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	st := store.New(run, space)
+	answers := make(chan error, 3*partitions)
+	due := func(p int) {
+		st.Due(store.Tenure{Part: p, Token: "t"}, 8, func(_ store.DueSet, err error) { answers <- err })
+	}
+	held := redistest.Hold(rdb)
+	for p := range 2 { // as many as are outstanding at a time
+		due(p)
+		held.Wait()
+	}
+	for p := range partitions {
+		due(p)
+		st.Reconcile(store.Tenure{Part: p, Token: "t"}, &store.Reconciliation{Instance: "i", Execution: 1}, func(_ store.Reconciled, err error) { answers <- err })
+	}
+	held.Release()
+	for range 2 + 2*partitions {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := held.Commands(); n >= partitions { // some of them load scripts, and repeat what has lacked one
+		t.Errorf("%d commands for %d calls", n, 2*partitions)
+	}
+}
