@@ -53,7 +53,7 @@ func batchesAreOperated(h *harness, b *browser) {
 	})
 
 	begin("cancel", "id starts bat-", fmt.Sprintf("Cancel %d instances", many))
-	b.run(fill("#f-reason", "too many"), fill("#f-rate", "1"), click("form.form button.danger"), visible("#batch"))
+	b.run(fill("#f-reason", hostile), fill("#f-rate", "1"), click("form.form button.danger"), visible("#batch"))
 	id := strings.TrimSpace(b.text("h1"))
 	press := func(what string) {
 		h.Helper()
@@ -66,6 +66,13 @@ func batchesAreOperated(h *harness, b *browser) {
 	h.status(id, client.Running)
 	press("cancel")
 	h.status(id, client.Cancelled)
+	b.open("/batches")
+	if text := b.text("#ended"); !strings.Contains(text, hostile) {
+		h.Errorf("the reason is not shown: %s", text)
+	}
+	if wrong := b.eval(audit); wrong != "" {
+		h.Error(wrong)
+	}
 	if running("bat-") == 0 {
 		h.Error("the cancelled batch has cancelled all instances")
 	}

@@ -168,6 +168,13 @@ func everyScreenIsSound(h *harness, b *browser) {
 		b.quiet(name)
 	}
 	b.size(1280, 800)
+	for _, path := range []string{"/instances/" + url.PathEscape(hostile), "/instances?where=" + url.QueryEscape(hostile) + "&view=" + url.QueryEscape(hostile), "/instances"} {
+		b.open(path) // the last one offers the view that was opened
+		if wrong := b.eval(audit); wrong != "" {
+			h.Errorf("%s: %s", path, wrong)
+		}
+		b.quiet(path)
+	}
 	b.open("/instances/order-44")
 	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, `<img src=x onerror=`) || !strings.Contains(text, "by ops") {
 		h.Errorf("the hostile text is not shown as text: %s", text)

@@ -161,3 +161,25 @@ func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 		browser.CloseIdleConnections()
 	}
 }
+
+// A browser at another site than the issuer comes back signed in: it sends the cookie of the session behind the answer of the issuer.
+func TestABrowserIsSignedInBehindTheIssuersSite(t *testing.T) {
+	i := newIssuer(t)
+	i.url = strings.Replace(i.url, "127.0.0.1", "localhost", 1)
+	i.SetIssuer(i.url)
+	i.id = map[string]any{"roles": "viewer"}
+	file := filepath.Join(t.TempDir(), "secret")
+	check(t, os.WriteFile(file, []byte("client-secret"), 0o600))
+	o, err := access.NewOIDC(access.OIDCConfig{Issuer: i.url, Audience: "pawl", Client: "console", SecretFile: file})
+	check(t, err)
+	handler := gateway.New(gateway.Config{Client: func() *client.Client { return nil }, Access: access.Policy{OIDC: o}})
+	t.Cleanup(handler.Close)
+	srv := httptest.NewServer(handler)
+	t.Cleanup(srv.Close)
+	b := newBrowser(&harness{TB: t, url: srv.URL})
+	b.open("/workers?of=all")
+	b.run(visible(".pill.bad")) // there is no namespace
+	if got := b.eval(`location.pathname + location.search + " " + document.querySelector("main").innerText`); !strings.HasPrefix(got, "/workers?of=all ") || !strings.Contains(got, "not connected") {
+		t.Error(got)
+	}
+}
