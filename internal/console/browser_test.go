@@ -541,6 +541,16 @@ func updatesAreAnswered(h *harness, b *browser) {
 	if wrong := b.eval(audit); wrong != "" {
 		h.Error(wrong)
 	}
+	_, err = client.Start(h.Context(), h.client, haggle, "lamp-9", "30")
+	check(h.TB, err)
+	_, err = client.SendUpdate(h.Context(), h.client, offer, "lamp-9", "ask", client.UpdateID("k-9"))
+	check(h.TB, err)
+	h.until("it waits for a person", func(d client.Description) bool { return len(d.OpenUpdates) == 1 && len(d.AwaitedUpdates) == 1 }, "lamp-9")
+	b.open("/updates?where=id+starts+lamp-9")
+	b.run(click(`tr[data-row^="lamp-9 "] a[href$="/update?name=decide"]`), visible("#data"), fill("#data", `"25"`), click("form button.main"), visible("#answer"))
+	if answer, err := client.Update(h.Context(), h.client, offer, "lamp-9", "ask", client.UpdateID("k-9")); err != nil || answer != "sold for 25" {
+		h.Errorf("%q, %v", answer, err)
+	}
 	b.open("/instances/lamp-7")
 	if text := b.text(".why"); !strings.Contains(text, "Waits for update offer") {
 		h.Error(text)

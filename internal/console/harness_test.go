@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -44,6 +45,7 @@ var (
 	wide     = pawl.NewOrchestration[int, int]("wide-fan-out")
 	haggle   = pawl.NewOrchestration[string, string]("haggle")
 	offer    = pawl.NewUpdate[string, string]("offer")
+	decide   = pawl.NewUpdate[string, string]("decide")
 	asking   = pawl.NewQuery[pawl.None, string]("asking")
 )
 
@@ -81,6 +83,13 @@ func orchestrations() []pawl.Binding {
 				u, err := offer.Next(ctx).Get(ctx)
 				if err != nil {
 					return "", err
+				}
+				if u.Input == "ask" { // a person decides
+					d, err := decide.Next(ctx).Get(ctx)
+					if err != nil {
+						return "", err
+					}
+					return d.Input, errors.Join(d.Answer(ctx, "done"), u.Answer(ctx, "sold for "+d.Input))
 				}
 				if u.Input < price {
 					err = u.Reject(ctx, fmt.Errorf("%s is too little", u.Input))

@@ -20,7 +20,7 @@ type openUpdate struct {
 	api.OpenUpdate
 
 	Instance, Orchestration string
-	Events                  []string // that the instance waits for: one of them may be what it needs to answer
+	Events, Updates         []string // that the instance waits for: one of them may be what it needs to answer
 }
 
 // inboxData are the open updates, the oldest first.
@@ -67,7 +67,7 @@ func listUpdates(q *request) (view, error) {
 			defer mu.Unlock()
 			for _, u := range api.InstanceOf(found, nil).OpenUpdates {
 				if err == nil {
-					d.Updates = append(d.Updates, openUpdate{u, row.Instance, row.Orchestration, found.AwaitedEvents})
+					d.Updates = append(d.Updates, openUpdate{u, row.Instance, row.Orchestration, found.AwaitedEvents, found.AwaitedUpdates})
 				}
 			}
 		})
