@@ -109,12 +109,18 @@ func (s *Schedule) Check() error {
 
 // Next returns up to n times after from, without jitter.
 func (s *Schedule) Next(from time.Time, n int) ([]time.Time, error) {
+	return s.between(from, time.Time{}, n)
+}
+
+// between returns up to n times after from, up to and including to; zero: there is no such bound.
+func (s *Schedule) between(from, to time.Time, n int) (all []time.Time, _ error) {
 	times, err := schedule.Read(s.Times)
-	var all []time.Time
-	for ok := err == nil; ok && len(all) < n; {
-		if from, ok = times.Next(from); ok {
-			all = append(all, from)
+	for err == nil && len(all) < n {
+		next, ok := times.Next(from)
+		if !ok || !to.IsZero() && next.After(to) {
+			break
 		}
+		all, from = append(all, next), next
 	}
 	return all, err
 }
@@ -218,7 +224,12 @@ func (st *State) due(id string, t time.Time) int64 {
 
 // waits reports whether times have no effect, or a later one, because an instance runs.
 func (st *State) waits() bool {
-	return st.Running != "" && st.Schedule.Overlap != CancelOther && st.Schedule.Overlap != TerminateOther
+	return st.Running != "" && !st.endsOther() && st.Schedule.Overlap != AllowAll
+}
+
+// endsOther reports whether the next time ends the instance that runs.
+func (st *State) endsOther() bool {
+	return st.Schedule.Overlap == CancelOther || st.Schedule.Overlap == TerminateOther
 }
 
 // room is the number of further times that may be buffered.
@@ -231,10 +242,4 @@ func (st *State) room() int {
 	default:
 		return 0
 	}
-}
-
-// between returns the times of a backfill.
-func (st *State) between(from, to time.Time) ([]time.Time, error) {
-	all, err := st.Schedule.Next(from, maxBuffered)
-	return slices.DeleteFunc(all, func(t time.Time) bool { return t.After(to) }), err
 }

@@ -136,7 +136,7 @@ func (s *scheduler) fire(t time.Time) error {
 	case s.waits():
 		s.skip(replay.MissedByOverlap, 1)
 		return nil
-	case s.running != nil:
+	case s.running != nil && s.endsOther():
 		if err := s.endOther(); err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (s *scheduler) obey(c Command) error {
 	case "trigger":
 		return s.fire(now)
 	case "backfill":
-		times, err := pawl.SideEffect(s.ctx, func() ([]time.Time, error) { return s.between(c.From, c.To) })
+		times, err := pawl.SideEffect(s.ctx, func() ([]time.Time, error) { return s.Schedule.between(c.From, c.To, maxBuffered) })
 		if err != nil {
 			return err
 		}

@@ -128,6 +128,9 @@ func (s *Schedule) Next(t time.Time) (next time.Time, ok bool) {
 // the next one.
 func (s *Schedule) Delay(id string, t time.Time) time.Duration {
 	limit := s.jitter
+	if limit == 0 {
+		return 0
+	}
 	if next, ok := s.Next(t); ok {
 		limit = min(limit, next.Sub(t))
 	}
@@ -227,6 +230,11 @@ func segmentOf(t time.Time) segment {
 	g := segment{offset: offsetOf(t)}
 	g.before, g.after = g.offset, g.offset
 	g.start, g.end = t.ZoneBounds()
+	if !g.end.IsZero() && !g.end.After(t) {
+		// Behind the last transition in the file of a zone, ZoneBounds (Go 1.26) ends each year after 365 days, also on the last day of a
+		// leap year. An end without a change of the offset is harmless.
+		g.end = t.Add(24 * time.Hour)
+	}
 	if !g.start.IsZero() {
 		g.before = offsetOf(g.start.Add(-1))
 	}

@@ -213,6 +213,27 @@ func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
 	}
 }
 
+// Behind the transitions in the files of the zones, time.ZoneBounds has an end that is not behind its time on the last day of leap years.
+func TestTimesGoOnBehindTheTransitionsInTheFilesOfZones(t *testing.T) {
+	noon, err := cronOf("0 12 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, year := range []int{2040, 2041, 2096} {
+		for zone := range zones(t) {
+			s := &Schedule{zone: zone, first: true, calendars: []calendar{noon}}
+			at := time.Date(year, 12, 28, 13, 0, 0, 0, zone)
+			for day := 29; day < 36; day++ {
+				next, ok := s.Next(at)
+				if want := time.Date(year, 12, day, 12, 0, 0, 0, zone); !ok || !next.Equal(want) {
+					t.Fatalf("%s: %s, not %s", zone, next.In(zone), want)
+				}
+				at = next
+			}
+		}
+	}
+}
+
 func dailyAt(t time.Time) calendar {
 	c, _ := cronOf(fmt.Sprintf("%d %d * * *", t.Minute(), t.Hour()))
 	return c
