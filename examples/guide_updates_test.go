@@ -85,7 +85,7 @@ func hold(ctx context.Context, c *client.Client, id string) error {
 
 // duringMaintenance has no call of an activity, or start of an orchestration, admitted while work goes on.
 func duringMaintenance(ctx context.Context, c *client.Client, action string, work func(context.Context) error) (err error) {
-	if err := c.PauseAction(ctx, action); err != nil {
+	if err := c.PauseAction(ctx, action, client.Reason("maintenance")); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.ResumeAction(context.WithoutCancel(ctx), action)) }()

@@ -92,6 +92,9 @@ func (c *pausable) changePolicy(ctx context.Context, s streams, what string, cha
 	if err := change(cl); err != nil {
 		return err
 	}
+	if what == "paused" {
+		warnUnknown(ctx, s, cl, c.Action)
+	}
 	if c.JSON {
 		return writeJSON(s.out, map[string]any{"action": c.Action, "paused": what == "paused"})
 	}
@@ -110,7 +113,7 @@ func (c *pauseCmd) Run(ctx context.Context, s streams) error {
 		return settings.Usage(errors.New("--stop is for an instance: what was admitted of an action goes on"))
 	}
 	if c.Action != "" {
-		return c.changePolicy(ctx, s, "paused", func(cl *client.Client) error { return cl.PauseAction(ctx, c.Action) })
+		return c.changePolicy(ctx, s, "paused", func(cl *client.Client) error { return cl.PauseAction(ctx, c.Action, client.Reason(c.Reason)) })
 	}
 	opts := c.options()
 	if c.Stop {
@@ -126,7 +129,7 @@ type resumeCmd struct{ pausable }
 // Run resumes an instance, or an action.
 func (c *resumeCmd) Run(ctx context.Context, s streams) error {
 	if c.Action != "" {
-		return c.changePolicy(ctx, s, "resumed", func(cl *client.Client) error { return cl.ResumeAction(ctx, c.Action) })
+		return c.changePolicy(ctx, s, "resumed", func(cl *client.Client) error { return cl.ResumeAction(ctx, c.Action, client.Reason(c.Reason)) })
 	}
 	return c.about(ctx, s, c.ID, "resumed", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
 		return cl.Resume(ctx, c.ID, c.options()...)

@@ -20,7 +20,7 @@ func TestPausedActionAdmitsNoOneUntilItIsResumed(t *testing.T) {
 	if code, _, errs := command(t, at("pause")...); code != 2 || !strings.Contains(errs, "--action") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	if out := must(t, at("pause", "--action", "charge")...); out != "charge: paused\n" {
+	if out := must(t, at("pause", "--action", "charge", "--reason", "the bank is down", "--by", "ada")...); out != "charge: paused\n" {
 		t.Errorf("%q", out)
 	}
 	must(t, at("start", "shop", "s-1")...)
@@ -28,17 +28,23 @@ func TestPausedActionAdmitsNoOneUntilItIsResumed(t *testing.T) {
 		_, out, _ := command(t, at("queue", "stats", "charge")...)
 		return strings.Contains(out, "paused") && strings.Contains(out, "2 at a time")
 	})
-	if out := must(t, at("get", "s-1")...); !strings.Contains(out, "the action is paused") {
+	if out := must(t, at("get", "s-1")...); !strings.Contains(out, "the action is paused by ada since") || !strings.Contains(out, `("the bank is down")`) {
 		t.Errorf("%s", out)
 	}
-	if out := must(t, at("policy", "list")...); !strings.Contains(out, "pause:charge") || strings.Contains(out, "action:charge") {
+	if out := must(t, at("policy", "list")...); !strings.Contains(out, "pause:charge  paused by ada since") || strings.Contains(out, "action:charge") {
+		t.Errorf("%s", out)
+	}
+	if out := must(t, at("policy", "get", "pause:charge", "--json")...); !strings.Contains(out, `"paused_by":"ada","paused_for":"the bank is down","paused_at":"2`) {
 		t.Errorf("%s", out)
 	}
 	if out := must(t, at("resume", "--action", "charge")...); out != "charge: resumed\n" {
 		t.Errorf("%q", out)
 	}
 	must(t, at("get", "s-1", "--wait")...)
-	if code, _, errs := command(t, at("resume", "--action", "charge")...); code != 1 || !strings.Contains(errs, "pause:charge") {
+	if code, _, errs := command(t, at("resume", "--action", "charge")...); code != 1 || errs != "pawl: charge is not paused\n" {
 		t.Errorf("code %d, %s", code, errs)
+	}
+	if _, _, errs := command(t, at("pause", "--action", "chrage")...); !strings.Contains(errs, "no orchestrator or connected worker registers chrage") {
+		t.Errorf("%s", errs)
 	}
 }

@@ -132,6 +132,7 @@ type policySetCmd struct {
 	QueueTimeout queueTimeout `placeholder:"DURATION" help:"Maximum wait, after which a waiter fails, or forever. Default: 1h."`
 	Reject       bool         `help:"Fail instead of waiting."`
 	Unlimited    bool         `help:"No limits, whatever the code and less specific levels say."`
+	Reason       string       `placeholder:"TEXT" help:"Reason, which the orchestrator logs with the requester."`
 	JSON         bool         `name:"json" help:"Write JSON."`
 	connection   `group:"Connection"`
 }
@@ -182,10 +183,12 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	p := c.policy()
-	if err := cl.SetPolicy(ctx, string(c.Level), p); err != nil {
+	if err := cl.SetPolicy(ctx, string(c.Level), p, client.Reason(c.Reason)); err != nil {
 		return err
 	}
-	c.warnUnknown(ctx, s, cl)
+	if name, isAction := strings.CutPrefix(string(c.Level), "action:"); isAction {
+		warnUnknown(ctx, s, cl, name)
+	}
 	if c.JSON {
 		return writeJSON(s.out, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)})
 	}
@@ -194,11 +197,7 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 }
 
 // warnUnknown warns about an action that neither an orchestrator nor a connected worker registers: the name may be misspelled.
-func (c *policySetCmd) warnUnknown(ctx context.Context, s streams, cl *client.Client) {
-	name, isAction := strings.CutPrefix(string(c.Level), "action:")
-	if !isAction {
-		return
-	}
+func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string) {
 	known, err := cl.Orchestrations(ctx)
 	if err != nil || slices.Contains(known, name) {
 		return
@@ -277,14 +276,19 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
 	for _, l := range all {
+		if l.Policy.Paused { // it has no limits of its own
+			t.Add(l.Level, diagnose.Pause(l.Policy))
+			continue
+		}
 		t.Add(l.Level, diagnose.Policy(l.Policy))
 	}
 	return t.Write(s.out)
 }
 
 type policyDeleteCmd struct {
-	Level      level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
-	JSON       bool  `name:"json" help:"Write JSON."`
+	Level      level  `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
+	Reason     string `placeholder:"TEXT" help:"Reason, which the orchestrator logs with the requester."`
+	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
@@ -295,7 +299,7 @@ func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	if err := cl.DeletePolicy(ctx, string(c.Level)); err != nil {
+	if err := cl.DeletePolicy(ctx, string(c.Level), client.Reason(c.Reason)); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -309,6 +313,10 @@ func showPolicy(w io.Writer, l client.LevelPolicy) error {
 	p := l.Policy
 	f := &term.Fields{}
 	f.Add("level", l.Level)
+	if p.Paused {
+		f.Add("state", diagnose.Pause(p))
+		return f.Write(w)
+	}
 	if !p.Limits() {
 		f.Add("limits", diagnose.NotLimited)
 	}

@@ -18,6 +18,9 @@ type Policy struct {
 	QueueTimeoutMS int64  `json:"queue_timeout_ms,omitempty"` // negative: unlimited
 	Reject         bool   `json:"reject,omitempty"`
 	Paused         bool   `json:"paused,omitempty"` // no one is admitted
+	PausedBy       string `json:"paused_by,omitempty"`
+	PausedFor      string `json:"paused_for,omitempty"` // reason
+	PausedAt       string `json:"paused_at,omitempty"`
 }
 
 // PolicyOf describes a policy.
@@ -25,6 +28,7 @@ func PolicyOf(p client.Policy) Policy {
 	out := Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindowMS: p.RateWindow.Milliseconds(), Quota: p.Quota, QuotaWindowMS: p.QuotaWindow.Milliseconds(),
 		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeoutMS: p.QueueTimeout.Milliseconds(), Reject: p.Reject, Paused: p.Paused,
+		PausedBy: p.PausedBy, PausedFor: p.PausedFor, PausedAt: Timestamp(p.PausedAt),
 	}
 	if p.QueueTimeout < 0 {
 		out.QueueTimeoutMS = -1
@@ -34,9 +38,11 @@ func PolicyOf(p client.Policy) Policy {
 
 // Client is the policy that p describes.
 func (p Policy) Client() client.Policy {
+	at, _ := time.Parse(timeLayout, p.PausedAt) // for display only: the orchestrator sets it
 	return client.Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: millis(p.RateWindowMS), Quota: p.Quota, QuotaWindow: millis(p.QuotaWindowMS),
 		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: millis(p.QueueTimeoutMS), Reject: p.Reject, Paused: p.Paused,
+		PausedBy: p.PausedBy, PausedFor: p.PausedFor, PausedAt: at,
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *console) listLimits(q *request) (view, error) {
 		api.Actions
 
 		Policies   []api.LevelPolicy
-		Paused     []string
+		Paused     []pausedAction
 		Known      api.Registered // that may be paused
 		Deadlocked []api.QueueStats
 	}{Actions: limits}

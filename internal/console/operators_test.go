@@ -40,7 +40,10 @@ func actionIsPaused(h *harness, b *browser) {
 	if cli := b.text(".cli"); !strings.Contains(cli, "pawl pause --action reserve-stock") {
 		h.Error(cli)
 	}
-	b.run(click("form.form button.main"), visible(`tr[data-row="reserve-stock"]`))
+	b.run(fill("#f-reason", "stocktaking"), click("form.form button.main"), visible(`tr[data-row="reserve-stock"]`))
+	if row := b.text(`tr[data-row="reserve-stock"]`); !strings.Contains(row, "stocktaking") {
+		h.Error(row)
+	}
 	if wrong := b.eval(audit); wrong != "" {
 		h.Error(wrong)
 	}
@@ -52,7 +55,7 @@ func actionIsPaused(h *harness, b *browser) {
 		h.Errorf("the state of the limit is %q", state)
 	}
 	b.open("/instances/order-paused")
-	if why := b.text(".why"); !strings.Contains(why, "the action is paused") {
+	if why := b.text(".why"); !strings.Contains(why, `("stocktaking")`) {
 		h.Error(why)
 	}
 	b.run(click(`.why a[href="/limits/reserve-stock/resume"]`), visible("form.form button.main"), click("form.form button.main"), chromedp.WaitNotPresent(chromedp.CSS(`#paused tr`)))

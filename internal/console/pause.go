@@ -8,11 +8,17 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 )
 
+// pausedAction is an action that an operator has paused.
+type pausedAction struct {
+	Action string
+	api.Policy
+}
+
 // pausedActions separates the pauses of actions from the other policies, whose form they do not have.
-func pausedActions(all []api.LevelPolicy) (paused []string, others []api.LevelPolicy) {
+func pausedActions(all []api.LevelPolicy) (paused []pausedAction, others []api.LevelPolicy) {
 	for _, l := range all {
 		if action, is := strings.CutPrefix(l.Level, "pause:"); is {
-			paused = append(paused, action)
+			paused = append(paused, pausedAction{action, l.Policy})
 		} else {
 			others = append(others, l)
 		}
@@ -40,7 +46,8 @@ func pauseActionForm(q *request) (view, error) {
 			"What was admitted goes on.",
 			"Waiters fail after the maximum wait of the policy: one hour without one.",
 		},
-		Command: "pawl pause --action " + shellQuote(action),
+		Command: "pawl pause --action " + shellQuote(action) + " --reason '…'",
+		Fields:  []field{{Name: "reason", Label: "Reason (shown while the action is paused)"}},
 	}), nil
 }
 
@@ -49,14 +56,16 @@ func resumeActionForm(q *request) (view, error) {
 	return confirmation(confirmData{
 		Section: "limits", Title: "Resume " + action, Back: "/limits", Button: "Resume the action", Mild: true,
 		Effects: []string{"Waiters are admitted in their order, as the policy of the action allows."},
-		Command: "pawl resume --action " + shellQuote(action),
+		Command: "pawl resume --action " + shellQuote(action) + " --reason '…'",
+		Fields:  []field{{Name: "reason", Label: "Reason (logged)"}},
 	}), nil
 }
 
 // commandAction pauses or resumes an action.
 func commandAction(verb string) func(*request) (view, error) {
 	return func(q *request) (view, error) {
-		err := q.call(http.MethodPost, "/actions/"+url.PathEscape(q.PathValue("action"))+"/"+verb, nil, nil, nil)
+		body := map[string]string{"reason": q.PostFormValue("reason")}
+		err := q.call(http.MethodPost, "/actions/"+url.PathEscape(q.PathValue("action"))+"/"+verb, nil, body, nil)
 		return view{redirect: "/limits"}, err
 	}
 }

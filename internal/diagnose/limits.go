@@ -37,7 +37,7 @@ func LimitWait(g client.LimitWait, now time.Time) string {
 	case g.Deadlocked:
 		why = "DEADLOCK: every holder waits for a waiter of this limit"
 	case g.Policy.Paused:
-		why = "the action is paused"
+		why = "the action is " + Pause(g.Policy)
 	case g.LimitedUntil.After(now):
 		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):

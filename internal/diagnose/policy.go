@@ -19,7 +19,7 @@ func Policy(p client.Policy) string {
 	}
 	var all []string
 	if p.Paused {
-		all = append(all, "paused")
+		all = append(all, Pause(p))
 	}
 	if p.Concurrency > 0 {
 		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
@@ -34,6 +34,21 @@ func Policy(p client.Policy) string {
 		all = append(all, "for each "+p.Key)
 	}
 	return strings.Join(append(all, WhenLimited(p)), ", ")
+}
+
+// Pause describes the pause of an action: who has paused it, since when, and why.
+func Pause(p client.Policy) string {
+	text := "paused"
+	if p.PausedBy != "" {
+		text += " by " + p.PausedBy
+	}
+	if !p.PausedAt.IsZero() {
+		text += " since " + Clock(p.PausedAt)
+	}
+	if p.PausedFor != "" {
+		text += fmt.Sprintf(" (%q)", p.PausedFor)
+	}
+	return text
 }
 
 // Rate describes the rate of a policy.

@@ -192,6 +192,8 @@ func TestAnInstanceIsStartedAndMovedOverHTTP(t *testing.T) {
 		rows, _ := h.do(200, "GET", "/instances?where=id+starts+f-1-child+and+status+%3D+running", "")["instances"].([]any)
 		return len(rows) == 1
 	})
+	h.want(h.do(200, "POST", "/instances/f-1-child/pause", ""), "status", "paused")
+	h.want(h.do(200, "POST", "/instances/f-1-child/resume", ""), "status", "running")
 	tree := h.do(200, "GET", "/instances/f-1/tree", "")
 	if got := fmt.Sprint(tree["children"]); got != "[map[instance:f-1-child orchestration:nap status:running]]" {
 		t.Error(got)
@@ -355,10 +357,17 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 		t.Error(all)
 	}
 	h.do(404, "POST", "/actions/nap/resume", "")
-	h.do(204, "POST", "/actions/nap/pause", "")
-	h.want(h.do(200, "GET", "/policies", "")["policies"].([]any)[1].(map[string]any), "level", "pause:nap") //nolint:forcetypeassert // objects
+	h.do(204, "POST", "/actions/nap/pause", `{"reason":"the bank is down"}`)
+	paused := h.do(200, "GET", "/policies", "")["policies"].([]any)[1].(map[string]any) //nolint:forcetypeassert // objects
+	h.want(paused, "level", "pause:nap")
+	p := paused["policy"].(map[string]any) //nolint:forcetypeassert // an object
+	h.want(p, "paused_for", "the bank is down")
+	if at, err := time.Parse(time.RFC3339, fmt.Sprint(p["paused_at"])); err != nil || time.Since(at).Abs() > time.Hour || p["paused_by"] == nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	h.do(400, "PUT", "/policies/action:nap", `{"concurrency":1,"paused_by":"somebody"}`)
 	h.do(204, "POST", "/actions/nap/resume", "")
-	h.do(204, "DELETE", "/policies/action:nap", "")
+	h.do(204, "DELETE", "/policies/action:nap?reason=enough", "")
 	workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
 	if len(workers) != 1 || !strings.Contains(fmt.Sprint(workers[0]), "name:w-1") {
 		t.Error(workers)

@@ -188,7 +188,7 @@ func (a *server) admit(o *operation, r *http.Request) (*call, error) {
 	if c == nil {
 		return nil, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
 	}
-	return &call{Request: r, client: c, hub: a.hub, triggers: a.triggers, query: query, user: user}, nil
+	return &call{Request: r, client: c, hub: a.hub, triggers: a.triggers, query: query, user: user, optional: o.optional}, nil
 }
 
 func errorText(err error) string {

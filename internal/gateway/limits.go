@@ -86,11 +86,19 @@ func clearWaiters(c *call) (answer, error) {
 }
 
 func pauseAction(c *call) (answer, error) {
-	return answer{status: http.StatusNoContent}, c.client.PauseAction(c.Context(), c.PathValue("ref"))
+	var r reason
+	if err := c.decode(&r); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, c.client.PauseAction(c.Context(), c.PathValue("ref"), client.By(c.user.Name), client.Reason(r.Reason))
 }
 
 func resumeAction(c *call) (answer, error) {
-	err := c.client.ResumeAction(c.Context(), c.PathValue("ref"))
+	var r reason
+	if err := c.decode(&r); err != nil {
+		return answer{}, err
+	}
+	err := c.client.ResumeAction(c.Context(), c.PathValue("ref"), client.By(c.user.Name), client.Reason(r.Reason))
 	if errors.Is(err, client.ErrNotFound) {
 		return answer{}, &problem{Status: http.StatusNotFound, Detail: c.PathValue("ref") + " is not paused"}
 	}
@@ -114,14 +122,15 @@ func setPolicy(c *call) (answer, error) {
 	if err := c.decode(&p); err != nil {
 		return answer{}, err
 	}
-	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p.Client()); err != nil {
+	why := client.Reason(c.query.Get("reason"))
+	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p.Client(), client.By(c.user.Name), why); err != nil {
 		return answer{}, err
 	}
 	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, nil
 }
 
 func deletePolicy(c *call) (answer, error) {
-	err := c.client.DeletePolicy(c.Context(), c.PathValue("level"))
+	err := c.client.DeletePolicy(c.Context(), c.PathValue("level"), client.By(c.user.Name), client.Reason(c.query.Get("reason")))
 	if errors.Is(err, client.ErrNotFound) {
 		return answer{}, &problem{Status: http.StatusNotFound, Detail: "no policy was set for " + c.PathValue("level")}
 	}

@@ -56,6 +56,7 @@ type call struct {
 	query  url.Values
 	user   access.User
 
+	optional bool // the body may be left out
 	triggers *Triggers
 	control  *http.ResponseController // nil in a stream and in a hook
 }
@@ -172,7 +173,7 @@ func (c *call) body() ([]byte, error) {
 // decode reads the body into v. Unknown fields are errors: a misspelled field would be ignored.
 func (c *call) decode(v any) error {
 	b, err := c.body()
-	if err != nil || len(b) == 0 && c.ContentLength <= 0 && optionalBody(v) {
+	if err != nil || len(b) == 0 && c.optional {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -184,16 +185,6 @@ func (c *call) decode(v any) error {
 		return badRequest("the body has more than one JSON value")
 	}
 	return nil
-}
-
-// optionalBody reports that a body of this type may be left out.
-func optionalBody(v any) bool {
-	switch v.(type) {
-	case *reason, *command:
-		return true
-	default:
-		return false
-	}
 }
 
 // key is the Idempotency-Key; empty: none.

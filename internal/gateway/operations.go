@@ -6,7 +6,6 @@ import (
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
-	"github.com/pawlrun/pawl/pkg/client"
 )
 
 var (
@@ -18,6 +17,7 @@ var (
 	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}
 	lastParam  = parameter{name: "last", description: "Resume behind the event of this id, as the header Last-Event-ID does."}
 	keyParam   = parameter{name: "key", description: "Value of the action's key, if its limits have one."}
+	whyParam   = parameter{name: "reason", description: "Why; logged by the orchestrator."}
 )
 
 // operations are what the API can do.
@@ -140,11 +140,12 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: action + "/pause", id: "pauseAction", role: access.Operator, serve: pauseAction,
-			summary: "Have no call of an activity, or start of an orchestration, admitted; its waiters keep their places.", replies: map[int]any{204: nil},
+			summary: "Have no call of an activity, or start of an orchestration, admitted; its waiters keep their places.",
+			request: reason{}, optional: true, replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodPost, path: action + "/resume", id: "resumeAction", role: access.Operator, serve: resumeAction,
-			summary: "End the pause of an action.", replies: map[int]any{204: nil},
+			summary: "End the pause of an action.", request: reason{}, optional: true, replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodGet, path: root + "/policies", id: "listPolicies", role: access.Viewer, serve: listPolicies,
@@ -152,11 +153,11 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodPut, path: root + "/policies/{level}", id: "setPolicy", role: access.Admin, serve: setPolicy,
-			summary: "Set the policy of action:NAME, group:NAME or global.", request: client.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
+			summary: "Set the policy of action:NAME, group:NAME or global.", query: []parameter{whyParam}, request: api.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
 		},
 		{
 			method: http.MethodDelete, path: root + "/policies/{level}", id: "deletePolicy", role: access.Admin, serve: deletePolicy,
-			summary: "Remove a policy that was set; what the code declares is in force again.", replies: map[int]any{204: nil},
+			summary: "Remove a policy that was set; what the code declares is in force again.", query: []parameter{whyParam}, replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodGet, path: root + "/queues/{queue}/demand", id: "getDemand", role: access.Viewer, serve: queueDemand,

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -54,24 +55,24 @@ func (o *Overrides) Resolve(action string, d history.Declared, global *history.P
 		steps = append(steps, step{"group", set(GroupLevel + d.Group)}, step{"group", d.GroupPolicy})
 	}
 	steps = append(steps, step{GlobalLevel, set(GlobalLevel)}, step{GlobalLevel, global})
-	paused := set(PauseLevel+action) != nil
-	for _, s := range steps {
-		if s.policy != nil {
-			f.Level, f.Policy = s.level, *s.policy
-			f.Policy.Paused = paused
-			return f, true
-		}
+	pause := set(PauseLevel + action)
+	if i := slices.IndexFunc(steps, func(s step) bool { return s.policy != nil }); i >= 0 {
+		f.Level, f.Policy = steps[i].level, *steps[i].policy
+	} else if f.Level = "action"; pause == nil {
+		return InForce{}, false
 	}
-	if paused {
-		f.Level, f.Policy.Paused = "action", true
-		return f, true
+	if pause != nil {
+		p := &f.Policy
+		p.Paused, p.PausedBy, p.PausedFor, p.PausedAt = true, pause.PausedBy, pause.PausedFor, pause.PausedAt
 	}
-	return InForce{}, false
+	return f, true
 }
 
 // CheckPolicy returns an error for a policy that the level cannot have: a pause has nothing else, and no other level has one.
 func CheckPolicy(level string, p history.Policy) error {
-	if pause := strings.HasPrefix(level, PauseLevel); pause != (p == history.Policy{Paused: true}) || !pause && p.Paused {
+	only := p == history.Policy{Paused: true, PausedBy: p.PausedBy, PausedFor: p.PausedFor, PausedAt: p.PausedAt}
+	none := !p.Paused && p.PausedBy == "" && p.PausedFor == "" && p.PausedAt == 0
+	if pause := strings.HasPrefix(level, PauseLevel); pause && !only || !pause && !none {
 		return &history.PolicyError{Field: "paused", Rule: "is the only field of a level pause:NAME, and of no other one"}
 	}
 	return nil

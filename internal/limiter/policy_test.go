@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/limiter"
@@ -47,6 +48,15 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		})
+	}
+	pause := history.Policy{Paused: true, PausedBy: "ada", PausedFor: "stocktaking", PausedAt: 7}
+	set := &limiter.Overrides{Policies: map[string]history.Policy{"pause:a": pause}}
+	if f, ok := set.Resolve("a", history.Declared{}, nil); !ok || f.Policy != pause || f.Level != "action" {
+		t.Errorf("paused without a policy: %+v, %v", f, ok)
+	}
+	pause.Concurrency = 2
+	if f, ok := set.Resolve("a", history.Declared{Action: code(2)}, nil); !ok || f.Policy != pause {
+		t.Errorf("paused: %+v, %v", f, ok)
 	}
 	var none *limiter.Overrides
 	if f, ok := none.Resolve("a", history.Declared{Action: code(1)}, nil); !ok || f.Policy.Concurrency != 1 || f.Version != 0 {
@@ -97,9 +107,14 @@ func runTimeCases() map[string]func(b *bench) {
 					b.Errorf("deleted at %q: %v", level, err)
 				}
 			}
-			var bad *history.PolicyError
-			if _, err := b.gates.SetPolicy(b.Context(), "global", history.Policy{Rate: 1}); !errors.As(err, &bad) {
-				b.Errorf("a rate without a window: %v", err)
+			for level, p := range map[string]history.Policy{
+				"global": {Rate: 1}, "action:a": {Paused: true}, "action:b": {PausedFor: "x"}, "pause:a": {}, "pause:b": {Paused: true, Concurrency: 1},
+				"pause:c": {Paused: true, PausedFor: strings.Repeat("x", history.MaxPausedFor+1)},
+			} {
+				var bad *history.PolicyError
+				if _, err := b.gates.SetPolicy(b.Context(), level, p); !errors.As(err, &bad) {
+					b.Errorf("%s %+v: %v", level, p, err)
+				}
 			}
 		},
 		"and the version is raised above one that Redis has forgotten, but not twice": func(b *bench) {

@@ -291,21 +291,31 @@ func (q *Policies) fields(c *wire.Codec) { c.String(&q.Example) }
 
 // SetPolicy sets the policy of a level. Reply: Done.
 type SetPolicy struct {
-	Level  string
-	Policy history.Policy
+	Level    string
+	Policy   history.Policy
+	By, Text string // requester and reason
 }
 
 func (*SetPolicy) operation() operation { return opSetPolicy }
 func (q *SetPolicy) fields(c *wire.Codec) {
 	c.String(&q.Level)
 	c.Record(q.Policy.WireFields)
+	c.String(&q.By)
+	c.String(&q.Text)
 }
 
 // DeletePolicy deletes the policy of a level. Reply: Done.
-type DeletePolicy struct{ Level string }
+type DeletePolicy struct {
+	Level    string
+	By, Text string // as of SetPolicy
+}
 
-func (*DeletePolicy) operation() operation   { return opDeletePolicy }
-func (q *DeletePolicy) fields(c *wire.Codec) { c.String(&q.Level) }
+func (*DeletePolicy) operation() operation { return opDeletePolicy }
+func (q *DeletePolicy) fields(c *wire.Codec) {
+	c.String(&q.Level)
+	c.String(&q.By)
+	c.String(&q.Text)
+}
 
 // ListCursor is the place of an instance in the lists of all partitions.
 func ListCursor(updated int64, instance string) string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -108,11 +110,11 @@ func (qs *queries) findLimit(ctx context.Context, action, key string) (name stri
 			return name, s, err
 		}
 	}
-	text := "action " + action + " has no queue: nobody has called it while it was limited"
+	why := "action " + action + " has no queue: nobody has called it while it was limited"
 	if key != "" {
-		text = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", action, key)
+		why = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", action, key)
 	}
-	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: text}
+	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: why}
 }
 
 func (qs *queries) limitStats(ctx context.Context, q *request.Limit) (request.Reply, error) {
@@ -214,30 +216,38 @@ func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request
 	if err := queue.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
-	version, err := qs.gates.SetPolicy(ctx, q.Level, q.Policy)
+	p := q.Policy
+	if p.Paused {
+		p.PausedBy, p.PausedFor, p.PausedAt = text.Cut(q.By, history.MaxPausedFor), text.Cut(q.Text, history.MaxPausedFor), time.Now().UnixMilli()
+	}
+	version, err := qs.gates.SetPolicy(ctx, q.Level, p)
 	if _, bad := errors.AsType[*history.PolicyError](err); bad {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	qs.log.Info("a policy was set", "level", q.Level, "version", version, "policy", q.Policy)
+	qs.log.Info("policy set", "level", q.Level, "by", q.By, "reason", q.Text, "version", version, "policy", p)
 	qs.policyChanged(ctx)
 	return new(request.Done), nil
 }
 
-func (qs *queries) deletePolicy(ctx context.Context, level string) (request.Reply, error) {
-	if err := queue.CheckLevel(level); err != nil {
+func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (request.Reply, error) {
+	if err := queue.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
-	existed, version, err := qs.gates.DeletePolicy(ctx, level)
+	existed, version, err := qs.gates.DeletePolicy(ctx, q.Level)
 	if err == nil && !existed {
-		err = &request.Problem{Code: request.ProblemNotFound, Message: "no policy was set for " + level}
+		why := "no policy was set for " + q.Level
+		if action, is := strings.CutPrefix(q.Level, limit.PauseLevel); is {
+			why = action + " is not paused"
+		}
+		err = &request.Problem{Code: request.ProblemNotFound, Message: why}
 	}
 	if err != nil {
 		return nil, err
 	}
-	qs.log.Info("a policy was deleted", "level", level, "version", version)
+	qs.log.Info("policy deleted", "level", q.Level, "by", q.By, "reason", q.Text, "version", version)
 	qs.policyChanged(ctx)
 	return new(request.Done), nil
 }

@@ -85,7 +85,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.SetPolicy:
 		return qs.setPolicy(ctx, q)
 	case *request.DeletePolicy:
-		return qs.deletePolicy(ctx, q.Level)
+		return qs.deletePolicy(ctx, q)
 	default:
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("request %T is not known to this orchestrator", q)}
 	}

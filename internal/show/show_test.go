@@ -177,7 +177,7 @@ func fill(t *testing.T, v reflect.Value) {
 			fill(t, field)
 		}
 		if p, ok := reflect.TypeAssert[*history.Policy](v.Addr()); ok {
-			p.Paused = false // the policies in histories are those that code declares, and it declares no pause
+			p.Paused, p.PausedBy, p.PausedFor, p.PausedAt = false, "", "", 0 // the policies in histories are those that code declares, and it declares no pause
 		}
 	default:
 		t.Fatalf("do not know how to fill a %s", v.Type())

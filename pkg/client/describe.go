@@ -162,7 +162,7 @@ func descriptionOf(d *request.Description) Description {
 	for _, w := range d.LimitWaits {
 		out.LimitWaits = append(out.LimitWaits, LimitWait{
 			Event: w.Event, Action: w.Action, Key: w.Key, Position: w.Position, Admitted: w.Admitted, QueueLength: w.QueueLength, Active: w.Active,
-			Policy: policyOf(w.Policy), Since: timeOf(w.Since), LimitedUntil: timeOf(w.LimitedUntil), Deadlocked: w.Deadlocked,
+			Policy: PolicyOf(w.Policy), Since: timeOf(w.Since), LimitedUntil: timeOf(w.LimitedUntil), Deadlocked: w.Deadlocked,
 		})
 	}
 	return out

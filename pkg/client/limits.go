@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,9 @@ type Policy struct {
 	QueueTimeout time.Duration // maximum wait; 0: history.DefaultQueueTimeout; negative: unlimited
 	Reject       bool          // callers that cannot be admitted at once are rejected
 	Paused       bool          // no one is admitted, see PauseAction; it cannot be set with the rest
+	PausedBy     string        // requester of the pause
+	PausedFor    string        // why
+	PausedAt     time.Time     // UTC, by the clock of an orchestrator
 }
 
 // Limits reports whether the policy limits anything.
@@ -43,6 +47,10 @@ func (p Policy) stored() history.Policy {
 	out := history.Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: history.Millis(p.RateWindow), Quota: p.Quota, QuotaWindow: history.Millis(p.QuotaWindow),
 		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: history.Millis(p.QueueTimeout), Reject: p.Reject, Paused: p.Paused,
+		PausedBy: p.PausedBy, PausedFor: p.PausedFor,
+	}
+	if !p.PausedAt.IsZero() {
+		out.PausedAt = p.PausedAt.UnixMilli()
 	}
 	if p.QueueTimeout < 0 {
 		out.QueueTimeout = -1
@@ -50,11 +58,13 @@ func (p Policy) stored() history.Policy {
 	return out
 }
 
-func policyOf(p history.Policy) Policy {
+// PolicyOf is a policy in the form of this package.
+func PolicyOf(p history.Policy) Policy {
 	return Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: time.Duration(p.RateWindow) * time.Millisecond,
 		Quota: p.Quota, QuotaWindow: time.Duration(p.QuotaWindow) * time.Millisecond,
 		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: time.Duration(p.QueueTimeout) * time.Millisecond, Reject: p.Reject, Paused: p.Paused,
+		PausedBy: p.PausedBy, PausedFor: p.PausedFor, PausedAt: timeOf(p.PausedAt),
 	}
 }
 
@@ -98,7 +108,7 @@ func queueOf(s request.LimitStats) QueueInfo {
 	return QueueInfo{
 		Action: s.Action, Key: s.Key, Waiting: s.Waiting, Active: s.Active, OldestEnqueued: timeOf(s.OldestEnqueued),
 		Enqueued: s.Enqueued, Completed: s.Completed, Rejected: s.Rejected, TimedOut: s.TimedOut, Withdrawn: s.Withdrawn, Cleared: s.Cleared,
-		LimitedUntil: timeOf(s.LimitedUntil), Deadlocked: s.Deadlocked, Policy: policyOf(s.Policy),
+		LimitedUntil: timeOf(s.LimitedUntil), Deadlocked: s.Deadlocked, Policy: PolicyOf(s.Policy),
 	}
 }
 
@@ -123,7 +133,7 @@ func (c policies) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	var r request.PolicyList
 	err := c.request(ctx, policyPartition, new(request.Policies), &r)
 	return convert(r.Policies, func(l request.LevelPolicy) LevelPolicy {
-		return LevelPolicy{Level: l.Level, Policy: policyOf(l.Policy)}
+		return LevelPolicy{Level: l.Level, Policy: PolicyOf(l.Policy)}
 	}), err
 }
 
@@ -166,40 +176,52 @@ func (c policies) registered(ctx context.Context, example string) (all []request
 
 // SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the one that was set before, overrides
 // what the code declares for that level and for less specific ones, and is in force everywhere within a second, also for waiters.
-// The zero Policy makes the actions of the level unlimited. Holders keep their slots.
+// The zero Policy makes the actions of the level unlimited. Holders keep their slots. The orchestrator logs the requester and the reason.
 //
 // Errors: queue.ErrBadName for the level; a *history.PolicyError for limits that are not valid; ErrNoOwner; queue.ErrTimeout, after
 // which it may have been set, and may be set again.
-func (c policies) SetPolicy(ctx context.Context, level string, p Policy) error {
+func (c policies) SetPolicy(ctx context.Context, level string, p Policy, opts ...PolicyOption) error {
 	err := queue.CheckLevel(level)
 	if err == nil {
-		err = p.Validate()
+		err = cmp.Or(p.Validate(), limit.CheckPolicy(level, p.stored()))
 	}
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	return c.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored()}, new(request.Done))
+	by, why := c.attribution(opts)
+	return c.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored(), By: by, Text: why}, new(request.Done))
 }
 
 // PauseAction has no call of an activity, or start of an orchestration, admitted until ResumeAction; it is in force everywhere within a
 // second. What has been admitted goes on. Callers wait at the limit of the action, in their order: the maximum wait and number of waiters
-// of its policy apply, one hour and 10,000 without one, and with Reject they are rejected. Errors: those of SetPolicy.
-func (c policies) PauseAction(ctx context.Context, name string) error {
-	return c.SetPolicy(ctx, limit.PauseLevel+name, Policy{Paused: true})
+// of its policy apply, one hour and 10,000 without one, and with Reject they are rejected. The requester, the reason (cut at 1 KiB) and
+// the time are part of the policy in force. Errors: those of SetPolicy.
+func (c policies) PauseAction(ctx context.Context, name string, opts ...PolicyOption) error {
+	return c.SetPolicy(ctx, limit.PauseLevel+name, Policy{Paused: true}, opts...)
 }
 
 // ResumeAction ends the pause of an action; its waiters are admitted as its policy allows. Errors: those of DeletePolicy.
-func (c policies) ResumeAction(ctx context.Context, name string) error {
-	return c.DeletePolicy(ctx, limit.PauseLevel+name)
+func (c policies) ResumeAction(ctx context.Context, name string, opts ...PolicyOption) error {
+	return c.DeletePolicy(ctx, limit.PauseLevel+name, opts...)
 }
 
 // DeletePolicy deletes what SetPolicy has set: what the code declares, or a less specific level, is in force again. Errors: those of
 // SetPolicy, and ErrNotFound if there is none.
-func (c policies) DeletePolicy(ctx context.Context, level string) error {
+func (c policies) DeletePolicy(ctx context.Context, level string, opts ...PolicyOption) error {
 	if err := queue.CheckLevel(level); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	return c.request(ctx, policyPartition, &request.DeletePolicy{Level: level}, new(request.Done))
+	by, why := c.attribution(opts)
+	return c.request(ctx, policyPartition, &request.DeletePolicy{Level: level, By: by, Text: why}, new(request.Done))
+}
+
+// attribution returns the requester of a change of a policy, and the reason.
+func (c policies) attribution(opts []PolicyOption) (by, why string) {
+	in := queue.OutInput{By: c.opts.By}
+	for _, o := range opts {
+		o.apply(&in)
+	}
+	return in.By, in.Text
 }
 
 // QueueStats describes the limit of an action (an activity or an orchestration, by name) for one value of its key. With an empty

@@ -164,7 +164,7 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 		return request.LimitStats{Action: "debit", Key: key, Waiting: waiting, Policy: policy}
 	}
 	w.limits.stats = map[int][]request.LimitStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
-	want := QueueInfo{Action: "debit", Keys: 3, Waiting: 15, Policy: policyOf(policy)}
+	want := QueueInfo{Action: "debit", Keys: 3, Waiting: 15, Policy: PolicyOf(policy)}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}

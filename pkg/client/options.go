@@ -35,6 +35,12 @@ type ImportOption interface {
 	imports()
 }
 
+// PolicyOption is an option of SetPolicy, DeletePolicy, PauseAction and ResumeAction: By, Reason.
+type PolicyOption interface {
+	setter
+	policies()
+}
+
 // JobOption is an option of Run: After, Retry, AttemptTimeout, Within, and every Option.
 type JobOption interface {
 	setter
@@ -47,6 +53,7 @@ type Option interface {
 	PurgeOption
 	OperateOption
 	ImportOption
+	PolicyOption
 	JobOption
 	UpdateOption
 }
@@ -63,6 +70,7 @@ func (byOption) purges()                    {}
 func (byOption) updates()                   {}
 func (byOption) operates()                  {}
 func (byOption) imports()                   {}
+func (byOption) policies()                  {}
 func (byOption) configure(*builtin.Job)     {}
 
 // By names the requester, instead of Options.By.
@@ -76,6 +84,7 @@ func (idOption) purges()                    {}
 func (idOption) updates()                   {}
 func (idOption) operates()                  {}
 func (idOption) imports()                   {}
+func (idOption) policies()                  {}
 func (idOption) configure(*builtin.Job)     {}
 
 // MessageID sets the id of the message, at most 256 bytes, unique among the messages to the instance: a repeat of it within an hour
@@ -94,6 +103,7 @@ func (headerOption) purges()                {}
 func (headerOption) updates()               {}
 func (headerOption) operates()              {}
 func (headerOption) imports()               {}
+func (headerOption) policies()              {}
 func (headerOption) configure(*builtin.Job) {}
 
 // Header sets a header of a start or an event: traceparent, tracestate, baggage, or a declared header, of which there may be 8, with
@@ -159,16 +169,18 @@ func (r reasonOption) apply(in *queue.OutInput) { in.Text = string(r) }
 func (reasonOption) purges()                    {}
 func (reasonOption) operates()                  {}
 func (reasonOption) imports()                   {}
+func (reasonOption) policies()                  {}
 
-// Reason is why an instance is purged, or an operator makes a request, as histories, activities and children record it. A text is
-// cut at 8 KiB.
+// Reason is why an instance is purged, or an operator makes a request, as histories, activities and children record it, or why a policy is
+// changed. A text is cut at 8 KiB.
 func Reason(text string) ReasonOption { return reasonOption(text) }
 
-// ReasonOption is an option of Purge and of the requests of operators.
+// ReasonOption is an option of Purge, of the requests of operators, and of the changes of policies.
 type ReasonOption interface {
 	PurgeOption
 	operates()
 	imports()
+	policies()
 }
 
 type operateOption queue.Operate

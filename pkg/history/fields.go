@@ -22,6 +22,9 @@ func (f *Failure) WireFields(c *wire.Codec) {
 func (p *Policy) WireFields(c *wire.Codec) {
 	p.declared(c)
 	c.Bool(&p.Paused)
+	c.String(&p.PausedBy)
+	c.String(&p.PausedFor)
+	c.Int(&p.PausedAt)
 }
 
 func (p *Policy) declared(c *wire.Codec) {

@@ -19,6 +19,9 @@ type Policy struct {
 	QueueTimeout int64  `json:"queue_timeout_ms,omitempty"` // maximum wait; 0: DefaultQueueTimeout; negative: no maximum
 	Reject       bool   `json:"reject,omitempty"`           // callers that cannot be admitted at once are rejected
 	Paused       bool   `json:"paused,omitempty"`           // no one is admitted; only of a pause, which an operator sets beside the policy in force
+	PausedBy     string `json:"paused_by,omitempty"`        // requester of the pause
+	PausedFor    string `json:"paused_for,omitempty"`       // why; at most MaxPausedFor bytes
+	PausedAt     int64  `json:"paused_at,omitempty"`        // Unix ms
 }
 
 // Defaults and bounds of a Policy.
@@ -29,6 +32,7 @@ const (
 	MaxQuota            = 1 << 53                   // Redis counts in floating point
 	MaxWindow           = 10 * 365 * 24 * time.Hour // and the longest maximum wait
 	MaxKeyPath          = 200                       // bytes
+	MaxPausedFor        = 1 << 10                   // bytes, as the policy in force goes with every call
 )
 
 // Millis returns a duration in milliseconds, rounded up, so that a wait is never shorter and a rate never higher than declared.
@@ -118,6 +122,8 @@ func (p *Policy) Validate() error {
 		return bad("quota", "has a window of at most ten years")
 	case p.QueueTimeout > MaxWindow.Milliseconds():
 		return bad("queue-timeout", "must be at most ten years")
+	case len(p.PausedFor) > MaxPausedFor, len(p.PausedBy) > MaxPausedFor:
+		return bad("paused", fmt.Sprintf("has a requester and a reason of at most %d bytes", MaxPausedFor))
 	case len(p.Key) > MaxKeyPath:
 		return bad("key", fmt.Sprintf("is a path of at most %d bytes", MaxKeyPath))
 	case p.Key != "" && slices.Contains(strings.Split(p.Key, "."), ""):
