@@ -199,7 +199,7 @@ func (h *harness) populate() {
 		Start: &client.ScheduleStart{Orchestration: ship.Name(), Input: []byte(`"monthly"`)},
 	}))
 	check(h.TB, h.client.CreateSchedule(h.Context(), "back-up", client.Schedule{
-		Times: client.Times{Cron: []string{"@every 6h"}}, Run: &client.ScheduleRun{Activity: quote.Name()}, Paused: true, Note: hostile,
+		Times: client.Times{Cron: []string{"@every 6h"}}, Run: &client.Job{Activity: quote.Name()}, Paused: true, Note: hostile,
 	}))
 	check(h.TB, h.client.TriggerSchedule(h.Context(), "invoices"))
 	_, err = h.client.RunRaw(h.Context(), reserve.Name(), "", "reserve-7", history.Payload{Type: history.TypeJSON, Data: []byte(`{"sku":"lamp","pieces":3}`)}, client.After(time.Hour))

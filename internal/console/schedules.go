@@ -305,7 +305,7 @@ func setAction(s *client.Schedule, f scheduleForm, input json.RawMessage) {
 		s.Start.Orchestration, s.Start.Input = f.Name, input
 	case "run":
 		if s.Run = run; run == nil {
-			s.Run = &client.ScheduleRun{}
+			s.Run = &client.Job{}
 		}
 		s.Run.Activity, s.Run.Input = f.Name, input
 	case "send":

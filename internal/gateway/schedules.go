@@ -242,7 +242,7 @@ func putSchedule(c *call) (answer, error) {
 }
 
 func deleteSchedule(c *call) (answer, error) {
-	return c.changed(c.client.DeleteSchedule(c.Context(), c.PathValue("id")))
+	return c.changed(c.client.DeleteSchedule(c.Context(), c.PathValue("id"), client.By(c.user.Name)))
 }
 
 // changed answers that a change of the schedule was accepted.

@@ -7,12 +7,15 @@ import (
 	"iter"
 	"time"
 
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/schedule"
+	"github.com/pawlrun/pawl/internal/text"
 )
 
 // Schedule configures a schedule: its times (Cron, Calendars, Except, Zone, Spring, Fall, Jitter, From, Until), one action (Start, Run or
-// Send), and what it does when it cannot (Overlap, CatchUp, CatchUpMax, Remaining, PauseOnFailure). docs/guide/schedules.md has the values
+// Send, see NewScheduleStart, NewJob and NewScheduleSend), and what it does when it cannot (Overlap, CatchUp, CatchUpMax, Remaining, PauseOnFailure). docs/guide/schedules.md has the values
 // and defaults. Next returns its times.
 type Schedule = builtin.Schedule
 
@@ -25,11 +28,29 @@ type Calendar = schedule.Calendar
 // ScheduleStart is the action of a schedule that starts an instance, with the id <schedule>@<time>.
 type ScheduleStart = builtin.Start
 
-// ScheduleRun is the action of a schedule that runs a job, with the id <schedule>@<time>.
-type ScheduleRun = builtin.Job
+// Duration is a duration of a Schedule, as text in JSON: client.Duration(6 * time.Hour).
+type Duration = text.Duration
 
 // ScheduleSend is the action of a schedule that sends an event.
 type ScheduleSend = builtin.Send
+
+// NewScheduleStart makes the action that starts an orchestration with an input.
+func NewScheduleStart[In, Out any](o pawl.Orchestration[In, Out], in In) (*ScheduleStart, error) {
+	p, err := author.Input(o).Encode(in)
+	if err != nil {
+		return nil, fmt.Errorf("client: start of %s: %w", o.Name(), err)
+	}
+	return &ScheduleStart{Orchestration: o.Name(), Input: p.Data}, nil
+}
+
+// NewScheduleSend makes the action that sends an event to an instance.
+func NewScheduleSend[T any](event pawl.Event[T], instance string, v T) (*ScheduleSend, error) {
+	p, err := author.Value(event).Encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("client: event %s: %w", event.Name(), err)
+	}
+	return &ScheduleSend{Instance: instance, Event: event.Name(), Input: p.Data}, nil
+}
 
 // ScheduleState is a schedule with its next time, what runs, and what was done, skipped and missed. Times are UTC.
 type ScheduleState = builtin.State
@@ -118,7 +139,7 @@ func (c schedules) BackfillSchedule(ctx context.Context, id string, from, to tim
 }
 
 // DeleteSchedule removes a schedule. Instances that it has started continue. Errors: ErrNoSchedule, and those of Purge.
-func (c schedules) DeleteSchedule(ctx context.Context, id string) error {
+func (c schedules) DeleteSchedule(ctx context.Context, id string, opts ...Option) error {
 	d, err := c.Describe(ctx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && d.Orchestration != builtin.Schedules.Name() {
 		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
@@ -126,7 +147,11 @@ func (c schedules) DeleteSchedule(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return c.Purge(ctx, id, Force(), Reason("schedule deleted"))
+	purge := []PurgeOption{Force(), Reason("schedule deleted")}
+	for _, o := range opts {
+		purge = append(purge, o)
+	}
+	return c.Purge(ctx, id, purge...)
 }
 
 // Schedules iterates over the schedules that have not ended, as List does. DescribeSchedule returns the state of each.

@@ -44,7 +44,7 @@ func number(run *client.Instance[int]) result {
 func startSchedule(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	err := c.CreateSchedule(ctx, id, client.Schedule{
 		Times:     client.Times{Cron: []string{"@every 1s"}},
-		Run:       &client.ScheduleRun{Activity: Step.Name(), Queue: Step.Queue(), Input: []byte(strconv.Itoa(in.N))},
+		Run:       &client.Job{Activity: Step.Name(), Queue: Step.Queue(), Input: []byte(strconv.Itoa(in.N))},
 		Remaining: in.N,
 	}, client.MessageID("start"))
 	if err != nil && !errors.Is(err, client.ErrRefused) {
