@@ -273,8 +273,12 @@ func TestAskingAboutWhatIsNotThereFailsTheTest(t *testing.T) {
 	}
 	said := attempt(t, func(tb testing.TB) { pawltest.New(tb).History() })
 	wantText(t, said, "nothing has run yet")
-	said = attempt(t, func(tb testing.TB) { pawltest.New(tb).Advance(time.Hour) })
-	wantText(t, said, "after Run")
+	said = attempt(t, func(tb testing.TB) {
+		env := pawltest.New(tb, mail.Do(send), child.Do(mailing))
+		env.Advance(time.Hour) // without an instance under test
+		_, _ = pawltest.Run(env, child, "x")
+	})
+	wantText(t, said, "an Env runs one instance once; make another")
 }
 
 func TestAChildThatIsCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {

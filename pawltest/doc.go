@@ -50,6 +50,16 @@
 // an *Endless. What an Env reports of its history is about the last execution; Execution gives
 // those before.
 //
+// # Jobs, schedules and batches
+//
+// An Env has Pawl's own orchestrations, as every fleet: at a moment, RunJob runs an activity, CreateSchedule creates a schedule, which acts in
+// virtual time, and StartBatch sends a request to the instances that pass a filter. Without Run, Advance lets time pass for them:
+//
+//	env.BeforeStart().To("closing").CreateSchedule(client.Schedule{Times: client.Times{Cron: []string{"0 17 L * *"}}, Run: job})
+//	env.Advance(60 * 24 * time.Hour)
+//
+// Import makes an instance of an export, which Retry continues with the code that is bound.
+//
 // # Limits
 //
 // Limits that the handles declare apply, to activities and to instances: what must wait waits in virtual time, and what is rejected fails

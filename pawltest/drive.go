@@ -18,19 +18,13 @@ func (e *world) run(start *history.Started) {
 	if !e.code.has(start.Name) {
 		e.tb.Fatalf("orchestration %s is not among the bindings given to New", start.Name)
 	}
-	e.begun = true
-	e.tb.Cleanup(e.part.clear)
-	e.part.acquire()
 	in := &message.OutInput{
 		Instance: e.setup.id, Kind: message.KindStart, Name: start.Name, Version: start.Version, Payload: start.Payload, By: start.By, Attrs: start.Attributes,
 	}
 	for _, option := range e.setup.options {
 		option(in)
 	}
-	e.part.accept(in)
-	for _, do := range e.moments.early {
-		do()
-	}
+	e.open(in)
 	e.drive(func() {
 		for !e.ended(e.setup.id) && e.endless == nil {
 			if !e.next(math.MaxInt64, true) {
@@ -44,9 +38,26 @@ func (e *world) run(start *history.Started) {
 	})
 }
 
-// advance lets time pass up to a moment.
+// open begins the tenure of the first owner, and accepts the start of the instance under test, if there is one.
+func (e *world) open(start *message.OutInput) {
+	e.begun = true
+	e.tb.Cleanup(e.part.clear)
+	e.part.acquire()
+	if start != nil {
+		e.part.accept(start)
+	}
+	for _, do := range e.moments.early {
+		do()
+	}
+}
+
+// advance lets time pass up to a moment. An Env without an instance under test begins with it.
 func (e *world) advance(until int64) {
 	e.tb.Helper()
+	if !e.begun {
+		e.open(nil)
+		e.finished = true
+	}
 	e.drive(func() {
 		for e.endless == nil && e.next(until, true) {
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -66,6 +67,9 @@ func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	e.part, e.moments = newPartition(e), &moments{env: e, after: make(map[int][]action)}
 	e.work = &work{env: e, scripts: make(map[string][]Step), started: make(map[string]bool)}
 	e.code.bindings = bindings
+	for _, b := range builtin.Orchestrations(builtin.Instances{Partitions: 1, List: e.list}) {
+		e.code.bindings = append(e.code.bindings, b)
+	}
 	e.code.update(tb)
 	return &Env{e}
 }
@@ -124,14 +128,15 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	if e.endless != nil {
 		return zero, e.endless
 	}
-	return result(e.byID[e.setup.id], o)
+	return result(e.byID[e.setup.id], author.Result(o))
 }
 
 // Advance lets time pass after Run, for the instances that have not ended, and for the
 // moments to come. If one of them would continue as new too often, it fails the test.
+// Without Run the Env has no instance under test: what there is comes with moments, such as schedules and jobs.
 func (e *Env) Advance(d time.Duration) {
 	e.tb.Helper()
-	if !e.finished {
+	if e.begun && !e.finished {
 		e.tb.Fatal("Advance is for what is left to do after Run")
 	}
 	e.advance(e.part.Now + d.Milliseconds())
@@ -145,15 +150,15 @@ func Result[In, Out any](of Recorded, o pawl.Orchestration[In, Out]) (Out, error
 	if name := r.in.now().started.Name; name != o.Name() {
 		r.in.failf("instance %s is of orchestration %s, and not of %s", r.in.id, name, o.Name())
 	}
-	return result(r.in, o)
+	return result(r.in, author.Result(o))
 }
 
-func result[In, Out any](in *instance, o pawl.Orchestration[In, Out]) (Out, error) {
+func result[Out any](in *instance, codec author.Codec[Out]) (Out, error) {
 	in.e.tb.Helper()
 	var zero Out
 	switch end := in.end.(type) {
 	case *history.Completed:
-		return author.Result(o).Decode(end.Result)
+		return codec.Decode(end.Result)
 	case *history.Failed:
 		return zero, &pawl.Failure{Failure: end.Failure}
 	case *history.Cancelled:

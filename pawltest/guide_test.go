@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pawltest"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 // The code of docs/guide/testing.md.
@@ -305,6 +306,41 @@ func TestAnOrderWaitsWhileItsActivityIsPaused(t *testing.T) {
 	}
 }
 
+func TestReceiptsAreChargedOnTheLastDayOfTheMonth(t *testing.T) {
+	env := shop(t)
+	job, err := client.NewJob(Charge, Order{ID: "rent"}, client.Retry(pawl.Retry{Attempts: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.BeforeStart().To("rent").CreateSchedule(client.Schedule{
+		Times: client.Times{Calendars: []client.Calendar{{Day: "L", Hour: "17"}}, Zone: "Europe/Zurich"}, Run: job,
+	})
+	env.At(12 * time.Hour).To("deposit").RunJob(job)
+	env.Advance(62 * 24 * time.Hour)
+	if s := env.Schedule("rent"); s.Done != 2 || s.Failed != 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, id := range []string{"deposit", "rent@2026-01-31T16:00:00Z", "rent@2026-02-28T16:00:00Z"} {
+		if receipt, err := pawltest.JobResult(env.Of(id), Charge); receipt != "receipt-rent" || err != nil {
+			t.Errorf("%s: %q, %v", id, receipt, err)
+		}
+	}
+}
+
+func TestAnOrderOfProductionContinuesWithTodaysCode(t *testing.T) {
+	exported, err := os.ReadFile("testdata/order-42.jsonl") // pawl export order-42
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := shop(t)
+	env.BeforeStart().To("order-42").Import(exported)
+	env.At(time.Hour).To("order-42").Rewind(3, "Ada", "charge it again") // behind its reservation; its approval is received again
+	env.Advance(2 * time.Hour)
+	if receipt, err := pawltest.Result(env.Of("order-42"), Fulfil); receipt != "receipt-42" || err != nil {
+		t.Errorf("%q, %v", receipt, err)
+	}
+}
+
 func fulfilWithGift(ctx *pawl.Context, o Order) (string, error) {
 	receipt, err := fulfil(ctx, o)
 	if err == nil && pawl.Patched(ctx, "gift") {
@@ -354,5 +390,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 16, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 18, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
 }

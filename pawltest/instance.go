@@ -78,7 +78,7 @@ func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 
 // note adds the events of a commit to those of its instance, as the store gives them back.
 func (e *world) note(id string, c *record.Commit, d *core.Decided) *instance {
-	in, number := e.byID[id], d.Events[0].Meta().ID
+	in, number := e.byID[id], d.Fold.Len+1-uint64(len(c.Events))
 	for i, raw := range c.Events {
 		ev, err := history.Decode(number+uint64(i), raw)
 		if err != nil {

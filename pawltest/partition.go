@@ -68,7 +68,9 @@ func (p *partition) acquire() {
 	_, applied, _ := p.Store.Acquire(p.Now, p.token())
 	p.ingested, p.mailbox, p.read, p.turns, p.pauses = int(applied.Seq), nil, 0, nil, nil //nolint:gosec // a length
 	for id, c := range p.resident {
-		p.spare[id] = c
+		if c.Exec == nil || !c.Exec.Ended() { // another execution may follow, which the owner has not begun
+			p.spare[id] = c
+		}
 		delete(p.resident, id)
 	}
 	clear(p.behind)

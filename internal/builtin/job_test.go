@@ -23,14 +23,10 @@ var (
 	errDeclined = pawl.NewError("declined")
 )
 
-// env has the built-in orchestrations, and an activity.
+// env has an activity, and the built-in orchestrations, as every Env.
 func env(t *testing.T, do func(context.Context, int) (int, error)) *pawltest.Env {
 	t.Helper()
-	bindings := []pawl.Binding{double.Do(do)}
-	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
-		bindings = append(bindings, b)
-	}
-	return pawltest.New(t, bindings...)
+	return pawltest.New(t, double.Do(do))
 }
 
 func TestJobHasTheResultAndTheFailureOfItsActivity(t *testing.T) {

@@ -102,13 +102,9 @@ func TestOverlapDecidesWhatATimeDoesWhileAnInstanceRuns(t *testing.T) {
 
 func TestTerminateOtherEndsTheInstanceWithoutItsCode(t *testing.T) {
 	slow := pawl.NewOrchestration[pawl.None, pawl.None]("slow")
-	bindings := []pawl.Binding{slow.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+	e := pawltest.New(t, slow.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
 		return pawl.None{}, pawl.Sleep(ctx, 90*time.Minute)
-	})}
-	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
-		bindings = append(bindings, b)
-	}
-	e := pawltest.New(t, bindings...)
+	}))
 	st := hourly(func(s *builtin.Schedule) {
 		s.Run, s.Start, s.Overlap, s.Remaining = nil, &builtin.Start{Orchestration: "slow"}, builtin.TerminateOther, 2
 	})
@@ -174,11 +170,8 @@ func TestTimesOfAnOutageAreMadeUpForWithinTheCatchUpWindow(t *testing.T) {
 func TestScheduleStartsOrchestrationsAndSendsEvents(t *testing.T) {
 	report := pawl.NewOrchestration[map[string]int, string]("report")
 	tick := pawl.NewEvent[string]("tick")
-	bindings := []pawl.Binding{report.Do(func(_ *pawl.Context, in map[string]int) (string, error) { return fmt.Sprint(in["a"]), nil })}
-	for _, b := range builtin.Orchestrations(builtin.Instances{}) {
-		bindings = append(bindings, b)
-	}
-	e := pawltest.New(t, bindings...)
+	code := report.Do(func(_ *pawl.Context, in map[string]int) (string, error) { return fmt.Sprint(in["a"]), nil })
+	e := pawltest.New(t, code)
 	start := hourly(func(s *builtin.Schedule) {
 		s.Run, s.Start = nil, &builtin.Start{Orchestration: "report", Input: []byte(`{"a":7}`)}
 	})
@@ -188,7 +181,7 @@ func TestScheduleStartsOrchestrationsAndSendsEvents(t *testing.T) {
 	if got, err := pawltest.Result(e.Of("test@2026-01-01T02:00:00Z"), report); got != "7" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	e = pawltest.New(t, bindings...)
+	e = pawltest.New(t, code)
 	send := hourly(func(s *builtin.Schedule) {
 		s.Run, s.Send = nil, &builtin.Send{Instance: "clock", Event: "tick", Input: []byte(`"tock"`)}
 	})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -86,6 +87,26 @@ func (r *Record) Entries() []Entry {
 		add(a.Name, a.Value)
 	}
 	return all
+}
+
+// Row is what a filter compares of an instance.
+func (r *Record) Row(id string) *filter.Row {
+	row := &filter.Row{
+		ID: id, Status: string(r.Status), Orchestration: r.Name, Version: r.Version, Code: r.FailureCode(), Unanswered: r.WaitsForAnswer(),
+		Started: r.Created, Updated: r.Updated, Ended: r.Ended,
+	}
+	attributes, _ := history.ParseAttributes(r.Attributes)
+	for _, a := range attributes {
+		if row.Attributes == nil {
+			row.Attributes = make(map[string]filter.Value, len(attributes))
+		}
+		n, ok := a.Number()
+		row.Attributes[a.Name] = filter.Value{Text: a.Value, Number: n, Numeric: ok}
+	}
+	if r.Parent != nil {
+		row.Parent = r.Parent.Instance
+	}
+	return row
 }
 
 // WaitsForAnswer is "true" of an instance that has received updates and not answered them; "" of any other.

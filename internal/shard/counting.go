@@ -30,7 +30,7 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 	tally := store.TallyQuery{ListQuery: listQuery(where)}
 	if by != filter.Status {
 		tally.Field, tally.Known = string(by), qs.likely(by)
-		tally.Value = func(id string, rec *store.Record) string { return filterRow(id, rec).Value(by) }
+		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
 	}
 	t, err := qs.store.Tally(ctx, qs.st.Part, &tally)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -65,26 +64,6 @@ func (s *Process) List(partition int, where filter.Where, cursor string, limit i
 	return rows, cursorBehind(page), nil
 }
 
-// filterRow is what a filter compares of an instance.
-func filterRow(id string, rec *store.Record) *filter.Row {
-	r := &filter.Row{
-		ID: id, Status: string(rec.Status), Orchestration: rec.Name, Version: rec.Version, Code: rec.FailureCode(), Unanswered: rec.WaitsForAnswer(),
-		Started: rec.Created, Updated: rec.Updated, Ended: rec.Ended,
-	}
-	attributes, _ := history.ParseAttributes(rec.Attributes)
-	for _, a := range attributes {
-		if r.Attributes == nil {
-			r.Attributes = make(map[string]filter.Value, len(attributes))
-		}
-		n, ok := a.Number()
-		r.Attributes[a.Name] = filter.Value{Text: a.Value, Number: n, Numeric: ok}
-	}
-	if rec.Parent != nil {
-		r.Parent = rec.Parent.Instance
-	}
-	return r
-}
-
 // listQuery is how the store finds the instances that pass a filter. What its sets do not decide exactly is compared in the records.
 func listQuery(where filter.Where) store.ListQuery {
 	q := store.ListQuery{Span: func(s store.Status) (from, until int64) {
@@ -115,7 +94,7 @@ func listQuery(where filter.Where) store.ListQuery {
 		q.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
 	}
 	if compared {
-		q.Keep = func(id string, rec *store.Record) bool { return where.Match(filterRow(id, rec)) }
+		q.Keep = func(id string, rec *store.Record) bool { return where.Match(rec.Row(id)) }
 	}
 	return q
 }

@@ -3,13 +3,11 @@ package client
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/show"
-	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -28,7 +26,7 @@ var ErrNoImport = history.ErrNoImport
 // If its owner is of an older build that does not read it, Import waits for one that does. Errors: ErrNoImport, then the id is in use if the
 // owner refused it; ErrIDTaken if the id is in use; those of WaitStarted and Describe.
 func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...ImportOption) (Operated, error) {
-	m, running, err := readImport(export)
+	m, running, err := show.ReadImport(export)
 	if err != nil {
 		return Operated{}, fmt.Errorf("client: import of %s: %w", id, err)
 	}
@@ -74,40 +72,3 @@ func isContinue(o ImportOption) bool {
 
 // Continue has an imported instance continue that had not ended when it was exported. If the caller dies before, Retry does.
 func Continue() ImportOption { return continueOption{} }
-
-// readImport reads the latest execution of an export, and whether it is running.
-func readImport(export []byte) (m *history.Import, running bool, _ error) {
-	instance, executions, err := show.ReadExport(export)
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
-	}
-	if len(executions) == 0 {
-		return nil, false, fmt.Errorf("%w: it has no history", ErrNoImport)
-	}
-	var described struct {
-		Instance struct {
-			Attributes json.RawMessage `json:"attributes"`
-		} `json:"instance"`
-	}
-	if json.Unmarshal(export, &described) != nil { // lines of pawl history --json have none
-		described.Instance.Attributes = nil
-	}
-	attributes, err := history.ParseAttributes(string(described.Instance.Attributes))
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
-	}
-	m = &history.Import{Instance: instance, Attributes: attributes.String()}
-	events := executions[len(executions)-1]
-	for _, e := range events {
-		if err := pawlcodec.CheckPortable(e); err != nil {
-			return nil, false, fmt.Errorf("%w: %w", ErrNoImport, err)
-		}
-		b, err := history.Encode(e)
-		if err != nil {
-			return nil, false, err
-		}
-		m.Events = append(m.Events, b)
-	}
-	state, _ := history.Check(events) // Payload checks them
-	return m, state.End == nil, nil
-}
