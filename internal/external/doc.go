@@ -7,13 +7,14 @@
 //	standard error   log lines; the worker logs each with the activity and its instance
 //	exit code        0: completed; otherwise failed. 65 (EX_DATAERR) is final, any other may be retried
 //	environment      PATH, HOME, LANG, LC_ALL, TZ and TMPDIR of the worker, what the configuration adds, and PAWL_ACTIVITY,
-//	                 PAWL_INSTANCE, PAWL_KEY (the idempotency key) and PAWL_ATTEMPT
+//	                 PAWL_INSTANCE, PAWL_KEY (the idempotency key) and PAWL_ATTEMPT; TRACEPARENT, TRACESTATE and BAGGAGE of the instance
 //	cancellation     SIGTERM to the process group, SIGKILL at the end of the grace period: see package exec
 //
 // # Protocol of an endpoint
 //
 //	request       POST with the input as its body; Content-Type: application/json; Idempotency-Key, Pawl-Activity,
-//	              Pawl-Instance and Pawl-Attempt
+//	              Pawl-Instance and Pawl-Attempt; traceparent, tracestate and baggage of the instance, and the headers that
+//	              its start has declared with the prefix Pawl-Header-
 //	2xx           completed; the body is the result, JSON, at most 512 KiB, or empty
 //	408, 425, 429, 5xx, no response
 //	              failed, and may be retried, after Retry-After if the response has one

@@ -16,8 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -76,10 +80,27 @@ func (a Activity) request(ctx context.Context, in json.RawMessage) (*http.Reques
 	h.Set("Pawl-Activity", info.Name)
 	h.Set("Pawl-Instance", info.Instance)
 	h.Set("Pawl-Attempt", strconv.FormatUint(uint64(info.Attempt), 10))
+	for name, v := range headersOf(ctx).All() {
+		if history.IsDeclared(name) {
+			name = queue.HeaderDeclared + name
+		}
+		h.Set(name, v)
+	}
 	for name, v := range a.Headers {
 		h.Set(name, os.ExpandEnv(v))
 	}
 	return req, nil
+}
+
+// headersOf returns the headers of the start, with the span of the worker, if it traces, as the parent.
+func headersOf(ctx context.Context) (out history.Headers) {
+	for name, v := range pawl.Info(ctx).Headers.All() {
+		out = out.With(name, v) // which drops Pawl's own
+	}
+	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
+		out = out.With(history.HeaderTraceparent, history.TraceContext{Trace: c.TraceID(), Span: c.SpanID(), Flags: byte(c.TraceFlags())}.String())
+	}
+	return out
 }
 
 // unreachable returns the failure of a request without a response. The refusal of an address is final.

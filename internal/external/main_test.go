@@ -18,6 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 // called is the end of a call, as its caller gets it.
 type called struct {
 	result  string
@@ -37,7 +39,8 @@ func call(ctx context.Context, t *testing.T, a Activity, in string) called {
 	if in != "" {
 		input = history.Payload{Type: history.TypeJSON, Data: []byte(in)}
 	}
-	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{Name: "work", Instance: "i-1", Key: "key-1", Attempt: 2, Grace: pawl.Info(ctx).Grace})
+	headers := history.Headers("").With("traceparent", traceparent).With("tracestate", "a=b").With("tenant", "acme") + "pawl-span: 0123456789abcdef\n"
+	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{Name: "work", Instance: "i-1", Key: "key-1", Attempt: 2, Grace: pawl.Info(ctx).Grace, Headers: headers})
 	p, f := author.ActivityOf(bindings[0]).Handle(ctx, input)
 	c := called{result: string(p.Data), log: log.String()}
 	if f != nil {

@@ -8,10 +8,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/exec"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 const (
@@ -32,7 +34,7 @@ func (a Activity) program(log *slog.Logger) run {
 		info := pawl.Info(ctx)
 		lines := &lines{log: log.With("activity", info.Name, "instance", info.Instance)}
 		cmd := exec.Command(a.Exec[0], a.Exec[1:]...)
-		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr, cmd.OutputLimit = a.Dir, a.environment(info), bytes.NewReader(in), lines, maxBytes
+		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stderr, cmd.OutputLimit = a.Dir, a.environment(ctx), bytes.NewReader(in), lines, maxBytes
 		out, err := cmd.Run(ctx)
 		lines.flush()
 		if err == nil {
@@ -50,7 +52,8 @@ func (a Activity) program(log *slog.Logger) run {
 	}
 }
 
-func (a Activity) environment(info pawl.ActivityInfo) []string {
+func (a Activity) environment(ctx context.Context) []string {
+	info := pawl.Info(ctx)
 	var env []string
 	for _, name := range kept() {
 		if v, ok := os.LookupEnv(name); ok {
@@ -59,6 +62,11 @@ func (a Activity) environment(info pawl.ActivityInfo) []string {
 	}
 	for name, v := range a.Env {
 		env = append(env, name+"="+os.ExpandEnv(v))
+	}
+	for name, v := range headersOf(ctx).All() {
+		if !history.IsDeclared(name) {
+			env = append(env, strings.ToUpper(name)+"="+v)
+		}
 	}
 	return append(env, "PAWL_ACTIVITY="+info.Name, "PAWL_INSTANCE="+info.Instance, "PAWL_KEY="+info.Key,
 		"PAWL_ATTEMPT="+strconv.FormatUint(uint64(info.Attempt), 10))

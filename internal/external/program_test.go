@@ -5,12 +5,16 @@ package external
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/exec"
@@ -34,6 +38,24 @@ func TestProgramGetsItsInputAndACleanEnvironmentAndItsOutputIsTheResult(t *testi
 	}
 	if got := call(t.Context(), t, shell(`cat`), ""); got.failure != nil || got.result != "null" {
 		t.Errorf("without input and output: %+v", got)
+	}
+}
+
+func TestTraceOfTheInstanceIsPassedOn(t *testing.T) {
+	script := shell(`printf '"%s %s %s%s"' "$TRACEPARENT" "$TRACESTATE" "$TENANT" "$PAWL_SPAN"`)
+	if got := call(t.Context(), t, script, ""); got.result != `"`+traceparent+` a=b "` {
+		t.Errorf("%+v", got)
+	}
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
+	if got := call(trace.ContextWithSpanContext(t.Context(), span), t, script, ""); !strings.Contains(got.result, `"00-01000000000000000000000000000000-0200000000000000-00 a=b`) {
+		t.Errorf("with a span of the worker: %+v", got)
+	}
+	a := served(t, func(w http.ResponseWriter, r *http.Request) {
+		h := r.Header
+		_, _ = fmt.Fprintf(w, "%q", strings.Join([]string{h.Get("Traceparent"), h.Get("Tracestate"), h.Get("Pawl-Header-Tenant"), h.Get("Tenant"), h.Get("Pawl-Span")}, " "))
+	})
+	if got := call(t.Context(), t, a, ""); got.result != `"`+traceparent+` a=b acme  "` {
+		t.Errorf("%+v", got)
 	}
 }
 
