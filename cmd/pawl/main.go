@@ -41,6 +41,7 @@ type commands struct {
 	History          historyCmd          `cmd:"" help:"Show the history of an instance."`
 	Export           exportCmd           `cmd:"" help:"Write an instance with its histories as JSON, to be replayed."`
 	Import           importCmd           `cmd:"" help:"Make an instance with a free id from an export."`
+	Replay           replayCmd           `cmd:"" help:"Check that the code of a binary fits exported histories."`
 	Status           statusCmd           `cmd:"" help:"Show or follow the custom status of an instance."`
 	Send             sendCmd             `cmd:"" help:"Send an event to an instance."`
 	Update           updateCmd           `cmd:"" help:"Send an update to an instance, and show its answer."`

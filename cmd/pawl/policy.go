@@ -22,6 +22,7 @@ import (
 
 type policyCmd struct {
 	Set    policySetCmd    `cmd:"" help:"Set the limits of an action, a group or everything."`
+	Apply  policyApplyCmd  `cmd:"" help:"Set the limits in a file of activities."`
 	Get    policyGetCmd    `cmd:"" help:"Show the policy of a level."`
 	List   policyListCmd   `cmd:"" help:"List the policies that are set."`
 	Delete policyDeleteCmd `cmd:"" help:"Delete the policy of a level."`

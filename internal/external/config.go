@@ -18,7 +18,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Activity configures one activity. Exec or HTTP is required, and not both.
@@ -31,6 +33,8 @@ type Activity struct {
 	Grace       text.Duration `json:"grace,omitempty"`       // time to end after a cancellation; default: that of the worker
 	Timeout     text.Duration `json:"timeout,omitempty"`     // of one attempt on the worker; default: none
 	Retry       *Retry        `json:"retry,omitempty"`       // in place, on the worker; default: see the package comment
+
+	Limit *history.Policy `json:"limit,omitempty"` // of the fleet: "pawl policy apply" sets it, and a worker does not
 
 	Dir       string            `json:"dir,omitempty"`       // of a program: working directory; default: the worker's
 	Env       map[string]string `json:"env,omitempty"`       // of a program: added variables; $NAME is a variable of the worker
@@ -184,6 +188,14 @@ func (a Activity) bind(name string, log *slog.Logger) (pawl.ActivityBinding, err
 func (a Activity) check(name string) error {
 	if err := errors.Join(pawl.ValidateName(name), pawl.ValidateName(cmp.Or(a.Queue, name))); err != nil {
 		return err
+	}
+	if l := a.Limit; l != nil {
+		if err := cmp.Or(l.Validate(), limit.CheckPolicy(limit.ActionLevel+name, *l)); err != nil {
+			return err
+		}
+		if !l.Limits() {
+			return errors.New("limit needs concurrency, rate or quota")
+		}
 	}
 	switch {
 	case (len(a.Exec) == 0) == (a.HTTP == ""):

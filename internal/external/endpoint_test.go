@@ -159,7 +159,7 @@ func TestConfigurationIsReadFromFlagsAndYAML(t *testing.T) {
 	c := write(`
 activities:
   resize-image: {exec: python3 'my resize.py', queue: images, concurrency: 2, grace: 30s, timeout: 5m, permanent: [2]}
-  crop-image:   {exec: [crop, -v], queue: images, concurrency: 3}
+  crop-image:   {exec: [crop, -v], queue: images, concurrency: 3, limit: {concurrency: 5, rate: 10, rate_window_ms: 1000, key: customer.id}}
   charge:       {http: "https://pay.example/charge", headers: {Authorization: Bearer $TOKEN}, retry: {attempts: 3, initial: 2s, max: 1m}}
 `)
 	if err := errors.Join(c.AddExec(`say=echo "a b" c\ d`), c.AddHTTP("ship=http://10.0.0.1/ship?a=b", true)); err != nil {
@@ -179,6 +179,7 @@ activities:
 	}
 	for _, wrong := range []string{
 		`{activities: {x: {exec: ls, http: "http://a"}}}`, `{activities: {x: {}}}`, `{activities: {x: {http: "ftp://a"}}}`, `{activities: {"a b": {exec: ls}}}`,
+		`{activities: {x: {exec: ls, limit: {rate: 1}}}}`, `{activities: {x: {exec: ls, limit: {}}}}`, `{activities: {x: {exec: ls, limit: {concurrency: 1, paused: true}}}}`,
 		`{activities: {x: {exec: ls, headers: {a: b}}}}`, `{activities: {x: {http: "http://a", dir: /}}}`, `{activities: {x: {exec: ls, concurrency: -1}}}`,
 	} {
 		if _, err := write(wrong).Bindings(nil); err == nil {
