@@ -172,14 +172,19 @@ func (a *operators) requested(in *instance, n int) {
 // refuse answers a request that has no effect, and has it taken out, or noted as carried out.
 func (a *operators) refuse(in *instance, n int, why string) {
 	u := in.unread[n]
+	r, at := u.operator(), u.position()
 	a.met[CountDropped]++
-	a.log.Info("request of an operator refused", "instance", in.id, "verb", u.operator().Verb, "by", u.operator().By, "reason", why)
-	a.commits.answer(u.operator().Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	a.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
+	a.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	if r.Reply == "" && r.Of == "" { // as of a batch, which does not wait
+		note := record.Refusal{Instance: in.id, Seq: at.Seq, At: at.Time / int64(time.Millisecond), Reason: fmt.Sprintf("%s by %s: %s", r.Verb, r.By, why)}
+		a.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
+	}
 	if n == 0 {
 		a.commits.takeOut(in, 1)
 		return
 	}
-	in.control = u.position()
+	in.control = at
 	a.unloadCode(in)
 	a.commits.commit(in, &turn{in: in, now: a.clock.now(), noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}})
 }

@@ -52,7 +52,8 @@ func (c batches) CountBatch(ctx context.Context, b Batch) (Counts, error) {
 // that dies is replaced as for any instance, and no instance gets the request twice. Total is counted as by CountBatch; it is 0 if that
 // fails. The caller needs the permissions of the role operator.
 //
-// A request that an instance cannot carry out has no effect on it, and is logged by its orchestrator. The Result is the last state.
+// A request that an instance cannot carry out has no effect on it; its orchestrator logs it and lists it (Refused). The Result is the last
+// state.
 //
 // Errors: those of the batch, and those of Start.
 func (c batches) StartBatch(ctx context.Context, id string, b Batch, opts ...StartOption) (*Instance[BatchState], error) {

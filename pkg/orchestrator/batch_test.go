@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,7 @@ func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 		{client.Batch{Verb: client.BatchCancel}, "cancelled"},
 		{client.Batch{Verb: client.BatchRewind, To: 1}, "running"},
 		{client.Batch{Verb: client.BatchTerminate}, "cancelled"},
+		{client.Batch{Verb: client.BatchRewind, To: 999}, "cancelled"}, // there is no such event
 		{client.Batch{Verb: client.BatchPurge}, ""},
 	} {
 		c.batch.Where = "orchestration = keeper"
@@ -128,6 +130,16 @@ func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 			break
 		}
 		s.until(c.status, all(c.status))
+		if c.batch.To == 999 {
+			s.until("the requests that had no effect are listed", func() bool {
+				refused := make(map[string]string)
+				for note, err := range op.Refused(s.ctx()) {
+					s.must(err)
+					refused[note.Instance] = note.Reason
+				}
+				return len(refused) == n && strings.Contains(refused["k-0"], "rewind by ops: ")
+			})
+		}
 		if d := s.describe("k-0"); c.status == "paused" && (d.PausedBy != "ops" || d.PausedFor != "stocktaking") {
 			t.Errorf("%+v", d)
 		}
