@@ -172,6 +172,7 @@ func (s *shell) write(e *core.Effect) {
 		})
 	case core.RewindInstance:
 		s.store.Rewind(s.st, e.Body.(*store.Rewind), func(done store.Committed, err error) {
+			failpoint.Here("orchestrator.rewound")
 			if err == nil {
 				s.tenure.Committed(done.Number)
 			}

@@ -74,7 +74,7 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(append(append(families(), gated()...), deadlines()...), single()...), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep))
+	return append(append(append(append(families(), gated()...), deadlines()...), single()...), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair))
 }
 
 // Ledger is the file in which the activities write down what they did.
@@ -83,7 +83,7 @@ type Ledger string
 // Activities are bound for the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
 	return []pawl.ActivityBinding{
-		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign), Rest.Do(rest), Hold.Do(l.hold),
+		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign), Rest.Do(rest), Hold.Do(l.hold), Fragile.Do(l.fragile),
 	}
 }
 
