@@ -28,7 +28,7 @@ func TestRenewalsTravelAsArrays(t *testing.T) {
 	held := redistest.Hold(rdb)
 	for range 2 { // as many as are outstanding at a time
 		renew(tenures[0])
-		held.Wait()
+		<-held.Began()
 	}
 	for _, of := range tenures {
 		renew(of)

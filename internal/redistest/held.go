@@ -8,8 +8,8 @@ import (
 
 // Held is a way to Redis on which pipelines wait until Release.
 type Held struct {
-	began    chan struct{} // receives for each pipeline that waits
-	commands chan int      // receives the number of commands of each pipeline behind those
+	began    chan struct{}
+	commands chan int // receives the number of commands of each pipeline behind those
 	release  chan struct{}
 }
 
@@ -20,8 +20,8 @@ func Hold(rdb redis.UniversalClient) *Held {
 	return h
 }
 
-// Wait waits for a pipeline, which waits then.
-func (h *Held) Wait() { <-h.began }
+// Began receives for each pipeline that waits.
+func (h *Held) Began() <-chan struct{} { return h.began }
 
 // Release lets the pipelines pass.
 func (h *Held) Release() { close(h.release) }

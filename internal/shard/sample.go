@@ -2,7 +2,10 @@ package shard
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -31,24 +34,29 @@ func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 	}
 }
 
-// sampleInstances counts the instances of the partitions.
+// sampleInstances counts the instances of the partitions. The reads of all partitions travel together, so that an idle process wakes up
+// for few replies.
 func (s *Process) sampleInstances(ctx context.Context, owned []int) {
-	var pending, running, stalled uint64
+	var pending, running, stalled atomic.Uint64
+	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range owned {
-		for count, read := range map[*uint64]func() (uint64, error){
+		for count, read := range map[*atomic.Uint64]func() (uint64, error){
 			&pending: func() (uint64, error) { return s.store.Count(ctx, p, store.Pending) },
 			&running: func() (uint64, error) { return s.store.Count(ctx, p, store.Running) },
 			&stalled: func() (uint64, error) { return s.store.StalledCount(ctx, p) },
 		} {
-			n, err := read()
-			if err != nil {
-				return
-			}
-			*count += n
+			g.Go(func() error {
+				n, err := read()
+				count.Add(n)
+				return err
+			})
 		}
 	}
-	for status, n := range map[string]uint64{string(store.Pending): pending, string(store.Running): running, "stalled": stalled} {
-		s.met.instances.WithLabelValues(status).Set(float64(n))
+	if g.Wait() != nil {
+		return
+	}
+	for status, n := range map[string]*atomic.Uint64{string(store.Pending): &pending, string(store.Running): &running, "stalled": &stalled} {
+		s.met.instances.WithLabelValues(status).Set(float64(n.Load()))
 	}
 }
 

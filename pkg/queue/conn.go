@@ -150,7 +150,7 @@ func (c *Conn) start() error {
 	return nil
 }
 
-// sweepEvery is the interval at which publishes without an acknowledgement are ended.
+// sweepEvery is the interval at which publishes without an acknowledgement are ended, and fetches checked.
 const sweepEvery = 250 * time.Millisecond
 
 // watch ends what was under way when the connection was lost. Its outcome is unknown, and waiting for a timeout would only
@@ -178,6 +178,7 @@ func (c *Conn) watch(status chan nats.Status) {
 		case now := <-sweep.C:
 			c.toInputs.sweep(now)
 			c.toTasks.sweep(now)
+			c.fetches.check(now)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ const (
 	pullExpires    = 2 * time.Second // for so long the server delivers tasks to a worker whose death it has not detected
 	fetchHeartbeat = time.Second     // the server allows at most half of the expiry
 	fetchSilence   = 3 * time.Second // without a heartbeat or message the requests are considered lost
-	fetchCheck     = time.Second / 2 // interval of that check
+	fetchAligned   = 8 * time.Second // requests of at least that expiry end together
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
 	fetchDrain     = 2 * time.Second // for messages in transit when the fetch is closed
 )
@@ -60,8 +61,8 @@ type fetch struct {
 }
 
 type request struct {
-	n  int
-	at time.Time
+	n     int
+	until time.Time // by when it has been answered, or is lost
 }
 
 // newFetch subscribes. Requests end after expires and are repeated. take is called for every message, in order, on one
@@ -101,20 +102,35 @@ func (f *fetch) ask() {
 		f.heard = now
 	}
 	f.last++
-	f.reqs[f.last] = request{n: n, at: now}
+	expires := aligned(now, f.expires)
+	f.reqs[f.last] = request{n: n, until: now.Add(expires + fetchGrace)}
 	f.open += n
 	f.wanted -= n
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, f.expires, fetchHeartbeat})
+	}{n, expires, fetchHeartbeat})
 	if err == nil {
 		err = f.nc.PublishRequest(f.subject, f.inbox+strconv.FormatUint(f.last, 36), body)
 	}
 	if err != nil {
 		f.fail(fmt.Errorf("request: %w", err))
 	}
+}
+
+// aligned returns after how long a request ends that is sent now. Long ones end at the same time, in all fetches of all processes, and their
+// next requests begin together. So the server sends their heartbeats together: an idle process with many partitions wakes up once a second,
+// not for each of them.
+func aligned(now time.Time, expires time.Duration) time.Duration {
+	if expires < fetchAligned {
+		return expires
+	}
+	left := expires - time.Duration(now.UnixNano())%expires
+	if left < 2*fetchHeartbeat { // the server allows no heartbeat then
+		left += expires
+	}
+	return left
 }
 
 // setNarrow switches between requesting one message at a time and all that are wanted.
@@ -187,13 +203,16 @@ var (
 	errLost    = errors.New("a request was lost")
 )
 
-// check ends the fetch if the server has lost its requests. It is called about twice a second.
-func (f *fetch) check(now time.Time) {
-	f.mu.Lock()
+// check ends the fetch if the server has lost its requests, and reports whether it goes on. It does not wait for another goroutine, which
+// may be writing to a dead connection: the next check follows soon.
+func (f *fetch) check(now time.Time) bool {
+	if !f.mu.TryLock() {
+		return true
+	}
 	defer f.mu.Unlock()
 	alive := 0 // sum of the requests that may still be answered
 	for id, r := range f.reqs {
-		if now.Sub(r.at) > f.expires+fetchGrace {
+		if now.After(r.until) {
 			delete(f.reqs, id)
 		} else {
 			alive += r.n
@@ -205,6 +224,26 @@ func (f *fetch) check(now time.Time) {
 	case f.open > alive:
 		f.fail(errLost)
 	}
+	return !f.ended
+}
+
+// fetches are those of a Conn, which are checked together: a timer for each would wake an idle process up for each. The zero value is empty.
+type fetches struct {
+	mu   sync.Mutex
+	open []*fetch
+}
+
+func (s *fetches) add(f *fetch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, f)
+}
+
+// check checks all, and forgets those that have ended.
+func (s *fetches) check(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = slices.DeleteFunc(s.open, func(f *fetch) bool { return !f.check(now) })
 }
 
 // stop ends the fetch with a reason.

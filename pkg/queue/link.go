@@ -26,6 +26,7 @@ type link struct {
 	outage      *outage.Reporter
 	ownOutage   bool // not shared with other components of the process
 	disconnects *disconnects
+	fetches     fetches
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

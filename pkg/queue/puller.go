@@ -218,6 +218,7 @@ func (p *Puller) begin() error {
 	if err != nil {
 		return err
 	}
+	p.c.fetches.add(f)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetch = f
@@ -327,8 +328,6 @@ func (p *Puller) refuse(d *Delivery, err error) {
 // run supervises the fetch and replaces it when it has ended.
 func (p *Puller) run(disconnected <-chan struct{}) {
 	defer close(p.stopped)
-	tick := time.NewTicker(fetchCheck)
-	defer tick.Stop()
 	for {
 		f := p.fetch // only this goroutine changes it
 		select {
@@ -338,8 +337,6 @@ func (p *Puller) run(disconnected <-chan struct{}) {
 		case <-disconnected:
 			disconnected = p.c.disconnects.next()
 			f.stop(ErrDisconnected)
-		case now := <-tick.C:
-			f.check(now)
 		case <-f.done:
 			p.c.count.resets.Add(1)
 			p.c.failedPull("pulling interrupted", p.queue, f.reason())

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -329,6 +330,58 @@ func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 	f.message(&nats.Msg{Subject: second.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"99"}}})
 	if f.reason() == nil {
 		t.Fatal("an impossible remainder was believed")
+	}
+}
+
+// So the heartbeats of an idle process come together.
+func TestLongRequestsEndTogether(t *testing.T) {
+	t.Parallel()
+	for at := int64(0); at < int64(3*readExpires); at += int64(777 * time.Millisecond) {
+		now := time.Unix(1790000000, at)
+		span := aligned(now, readExpires)
+		if end := now.Add(span); end.UnixNano()%int64(readExpires) != 0 || span < 2*fetchHeartbeat || span > readExpires+2*fetchHeartbeat {
+			t.Fatalf("a request of %v ends after %v, at %v", now, span, end)
+		}
+		if span := aligned(now, pullExpires); span != pullExpires {
+			t.Fatalf("a short one ends after %v", span)
+		}
+	}
+	s := newStand(t)
+	requests, err := s.dial().SubscribeSync("next")
+	ok(t, err)
+	f, err := newFetch(s.open(Options{}).nc, "next", readExpires, nil)
+	ok(t, err)
+	defer f.close(false)
+	first := time.Now().Add(-time.Nanosecond)
+	f.want(5)
+	last := time.Now()
+	m, err := requests.NextMsg(20 * time.Second)
+	ok(t, err)
+	var body struct{ Expires time.Duration }
+	ok(t, json.Unmarshal(m.Data, &body))
+	if first.Add(body.Expires).Truncate(readExpires).Equal(last.Add(body.Expires).Truncate(readExpires)) {
+		t.Errorf("requested between %v and %v, it ends after %v", first, last, body.Expires)
+	}
+}
+
+// A request that nobody answers ends its fetch also if nothing else happens.
+func TestConnChecksItsFetches(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	_, err := s.dial().SubscribeSync("silent")
+	ok(t, err)
+	c := s.open(Options{})
+	f, err := newFetch(c.nc, "silent", readExpires, nil)
+	ok(t, err)
+	defer f.close(false)
+	f.want(1)
+	f.mu.Lock()
+	f.heard = f.heard.Add(-fetchSilence)
+	f.mu.Unlock()
+	c.fetches.add(f)
+	get(t, f.done, "the end of the fetch")
+	if !errors.Is(f.reason(), errSilence) {
+		t.Error(f.reason())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,6 +66,7 @@ func (c *inputStream) newReader(partition int, consumer string, begin startPoint
 	r.fetch = f
 	f.contact = c.contact
 	f.want(maxBatch)
+	c.fetches.add(f)
 	go r.run()
 	return r, nil
 }
@@ -183,8 +183,6 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 
 // run delivers batches until something ends the reader. The channel is nil while nothing is buffered.
 func (r *Reader) run() {
-	tick := time.NewTicker(fetchCheck)
-	defer tick.Stop()
 	var batch []Input
 	for {
 		if batch == nil {
@@ -200,8 +198,6 @@ func (r *Reader) run() {
 			r.refill(len(batch))
 			batch = nil
 		case <-r.more:
-		case now := <-tick.C:
-			r.fetch.check(now)
 		case <-r.disconnected:
 			r.fetch.stop(ErrDisconnected)
 			r.disconnected = nil

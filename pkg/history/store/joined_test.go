@@ -30,7 +30,7 @@ func TestReadsOfWhatIsDueAndReconciliationsTravelAsArrays(t *testing.T) {
 	held := redistest.Hold(rdb)
 	for p := range 2 { // as many as are outstanding at a time
 		due(p)
-		held.Wait()
+		<-held.Began()
 	}
 	for p := range partitions {
 		due(p)
