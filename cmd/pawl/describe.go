@@ -107,6 +107,8 @@ func activityTable(w io.Writer, d client.Description) error {
 			state = fmt.Sprintf("waits at its limit, position %d of %d", g.Position, g.QueueLength)
 		} else if o.Worker != "" {
 			state = "on " + o.Worker
+		} else if d.Stopped {
+			state = "stopped by the pause"
 		}
 		if o.Claims > 1 {
 			state += fmt.Sprintf(", claim %d", o.Claims)

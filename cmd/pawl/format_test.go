@@ -134,12 +134,14 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestAListHasVersionsOnlyIfAnInstanceHasOne(t *testing.T) {
+func TestAListHasVersionsAndFailuresOnlyIfAnInstanceHasOne(t *testing.T) {
 	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
+	failed := client.Summary{Instance: "c", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Code: "no-hare"}
 	for want, rows := range map[string][]client.Summary{
 		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running\n": rows[:1],
 		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
 			"a         race                    running\n" + "b         race           2        completed                           0\n": rows,
+		"INSTANCE  ORCHESTRATION  STATUS  STARTED (UTC)  RAN  EVENTS  FAILURE\n" + "c         race           failed                           0  no-hare\n": {failed},
 	} {
 		var b strings.Builder
 		if err := listTable(rows).Write(&b); err != nil || b.String() != want {

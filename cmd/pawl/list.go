@@ -101,12 +101,16 @@ func stalledTable(rows []client.Summary) *term.Table {
 	return t
 }
 
-// listTable has a column for versions if an instance has one. Only ended instances have a number of events.
+// listTable has a column for versions if an instance has one, and one for the codes of failures. Only ended instances have a number of events.
 func listTable(rows []client.Summary) *term.Table {
 	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
 	if versions {
 		t.Header, t.Right = slices.Insert(t.Header, 2, "VERSION"), []int{5, 6}
+	}
+	codes := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Code != "" })
+	if codes {
+		t.Header = append(t.Header, "FAILURE")
 	}
 	for _, d := range rows {
 		events := any(d.Events)
@@ -116,6 +120,9 @@ func listTable(rows []client.Summary) *term.Table {
 		row := []any{d.Instance, d.Orchestration, d.Status, formatSecond(d.Started), formatElapsed(d.Started, d.Ended), events}
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
+		}
+		if codes {
+			row = append(row, d.Code)
 		}
 		t.Add(row...)
 	}

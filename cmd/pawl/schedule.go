@@ -204,6 +204,9 @@ func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
 	if st.Schedule.Note != "" {
 		f.Add("Note", st.Schedule.Note)
 	}
+	if n := len(st.Buffered); n > 0 {
+		f.Add("Buffered", diagnose.Counted(n, "time")+" whose actions follow")
+	}
 	f.Add("Actions", fmt.Sprintf("%d done, %d times skipped, %d missed, %d failed", st.Done, st.Skipped, st.Missed, st.Failed))
 	for _, r := range st.Recent {
 		f.Add("", fmt.Sprintf("%s  %s late  %s", formatSecond(r.Time), r.At.Sub(r.Time), r.Instance))

@@ -45,6 +45,7 @@ type Instance struct {
 	Deadline        string                  `json:"deadline,omitempty"`      // of the run
 	PausedBy        string                  `json:"paused_by,omitempty"`
 	PausedFor       string                  `json:"paused_for,omitempty"` // the reason
+	Stopped         bool                    `json:"stopped,omitempty"`    // the pause has stopped its activities
 }
 
 // Activity is an activity that has been scheduled and has not ended.
@@ -93,7 +94,7 @@ func InstanceOf(d client.Description, lookup func(instance string) client.Summar
 	i := SummaryOf(d.Summary)
 	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
 	i.AwaitedEvents, i.AwaitedUpdates, i.StartAt, i.Deadline = d.AwaitedEvents, d.AwaitedUpdates, Timestamp(d.StartAt), Timestamp(d.Deadline)
-	i.PausedBy, i.PausedFor = d.PausedBy, d.PausedFor
+	i.PausedBy, i.PausedFor, i.Stopped = d.PausedBy, d.PausedFor, d.Stopped
 	for _, u := range d.OpenUpdates {
 		i.OpenUpdates = append(i.OpenUpdates, OpenUpdate{
 			Name: u.Name, ID: u.ID, By: u.By, At: Timestamp(u.At), Deadline: Timestamp(u.Deadline), Input: show.Payload(u.Input),

@@ -83,6 +83,7 @@ type Description struct {
 	StartAt         int64                  // of a delayed start that is not due
 	Deadline        int64                  // of the run
 	AwaitedUpdates  []string               // as AwaitedEvents
+	Stopped         bool                   // of a paused instance: the pause has stopped its activities
 }
 
 func (d *Description) fields(c *wire.Codec) {
@@ -108,6 +109,7 @@ func (d *Description) fields(c *wire.Codec) {
 	c.Int(&d.StartAt)
 	c.Int(&d.Deadline)
 	wire.List(c, &d.AwaitedUpdates, (*wire.Codec).String)
+	c.Bool(&d.Stopped)
 }
 
 // Activity is an activity that was scheduled and has not ended.

@@ -144,7 +144,8 @@ func (qs *queries) describe(ctx context.Context, id string) (request.Reply, erro
 	}
 	state, _ := history.Check(l.Events)
 	if d.Control = l.Record.Control.Seq; state.PausedBy() != nil {
-		d.PausedBy, d.PausedFor = state.PausedBy().By, state.PausedBy().Text
+		p := state.PausedBy()
+		d.PausedBy, d.PausedFor, d.Stopped = p.By, p.Text, p.Stop
 	}
 	for _, id := range state.Children() {
 		if e := state.Child(id); len(d.Children) < maxOutstanding {

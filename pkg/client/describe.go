@@ -66,6 +66,7 @@ type Description struct {
 	Deadline        time.Time              // of the run, see RunTimeout; zero: none
 	PausedBy        string                 // of a paused instance: the operator, by its own name; may be empty
 	PausedFor       string                 // and the reason; may be empty
+	Stopped         bool                   // the pause has stopped its activities; they run again after it
 }
 
 // OpenUpdate is an update that the instance has not answered. AttachUpdate waits for its answer.
@@ -145,7 +146,7 @@ func descriptionOf(d *request.Description) Description {
 	out := Description{
 		Summary: summaryOf(&d.Summary), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.UnreadInputs,
 		PendingMessages: d.PendingMessages, Result: d.Result, Failure: d.Failure, UnreadEvents: d.UnreadEvents, AwaitedEvents: d.AwaitedEvents, AwaitedUpdates: d.AwaitedUpdates,
-		StartAt: timeOf(d.StartAt), Deadline: timeOf(d.Deadline), PausedBy: d.PausedBy, PausedFor: d.PausedFor,
+		StartAt: timeOf(d.StartAt), Deadline: timeOf(d.Deadline), PausedBy: d.PausedBy, PausedFor: d.PausedFor, Stopped: d.Stopped,
 	}
 	out.statuses(d.CustomStatus)
 	for _, u := range d.OpenUpdates {

@@ -255,6 +255,9 @@ func TestPauseThatStopsRunsActivitiesAgainAfterTheResumption(t *testing.T) {
 	if c := new(cancel.Cancelled); !errors.As(<-causes, &c) || c.Reason != cancel.Paused || c.By != "ops" {
 		t.Errorf("%+v", c)
 	}
+	if d := s.describe("o-1"); !d.Stopped || len(d.Activities) != 1 {
+		t.Errorf("%+v", d)
+	}
 	if _, err := op.Resume(s.ctx(), "o-1"); err != nil {
 		t.Fatal(err)
 	}
