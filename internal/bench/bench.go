@@ -16,7 +16,7 @@ import (
 
 // Command is pawl bench.
 type Command struct {
-	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes. rolling: each member is restarted while instances are started. demand: workers follow the demand of a queue, from none to --workers and back."`
+	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes. rolling: each member is restarted while instances are started. demand: workers follow the demand of a queue, from none to --workers and back. tracing: chains with traces, of which a tenth is exported, beside chains without, in --rounds pairs."`
 	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; batch, gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; demand: 2,000; update: updates, 20,000, with --kill 100,000."`
 	N         int      `default:"100" help:"Activities of one fanout."`
 	InFlight  int      `default:"1000" help:"Maximum number of concurrent instances."`
@@ -24,7 +24,7 @@ type Command struct {
 	Single    bool     `help:"hello, chain, fanout, event, all, long, mass, payload, job: orchestrator and worker in one process, which pass tasks to each other without NATS."`
 	NoHints   bool     `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
 	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
-	Rounds    int      `default:"10" help:"recover: how often each fault is injected."`
+	Rounds    int      `default:"10" help:"recover: how often each fault is injected. tracing: number of pairs."`
 	Fleets    int      `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
 	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
 	Schedules int      `default:"10000" help:"schedule: number of schedules."`
@@ -70,7 +70,7 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && (c.Elsewhere || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand"}, c.Scenario)) {
+	if c.given && (c.Elsewhere || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand", "tracing"}, c.Scenario)) {
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
 	}
 	switch c.Scenario {
@@ -111,6 +111,8 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 		err = r.rolling(ctx)
 	case "demand":
 		err = r.demand(ctx)
+	case "tracing":
+		err = r.tracing(ctx)
 	default:
 		if r.Elsewhere {
 			err = r.elsewhere(ctx)

@@ -283,6 +283,14 @@ func TestWorkersThatFollowTheDemandInterruptNoActivity(t *testing.T) {
 	}
 }
 
+func TestBenchTracingComparesFleetsWithAndWithoutTraces(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[tracingResult](t, "tracing", "--instances", "200", "--rounds", "1")
+	if r := results[0]; r.Pairs != 1 || r.RateRatio <= 0 || r.Lowest != r.RateRatio || r.Requests == 0 || r.KiB <= 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestRunsThatBeganTwiceOrWereInterruptedAreCounted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "runs")

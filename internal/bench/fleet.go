@@ -29,11 +29,12 @@ type layout struct {
 	natsServers            int // more than one: a cluster
 	redisCluster           bool
 	orchestrators, workers int
-	lacking                int  // orchestrators that have no code, every second one
-	concurrency            int  // of each worker
-	single                 bool // one process has both roles, as the only member
-	noHints                bool // the workers receive no hints
-	proxies                bool // every member connects through proxies of its own
+	lacking                int    // orchestrators that have no code, every second one
+	concurrency            int    // of each worker
+	single                 bool   // one process has both roles, as the only member
+	noHints                bool   // the workers receive no hints
+	proxies                bool   // every member connects through proxies of its own
+	tracesTo               string // URL of a collector, to which members export a tenth of their traces; empty: none
 }
 
 // fleet is NATS, Redis, orchestrators and workers, each a process of its own.
@@ -120,7 +121,7 @@ func (f *fleet) member(role string, i int, args ...string) (_ *member, err error
 	if f.layout.noHints && role == "worker" {
 		natsURL = strings.Replace(natsURL, "://", "://"+unhintedUser+":"+unhintedUser+"@", 1)
 	}
-	m.args = slices.Concat([]string{"serve-bench", role}, args, []string{"--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn"})
+	m.args = slices.Concat([]string{"serve-bench", role}, args, []string{"--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn", "--traces-to", f.layout.tracesTo})
 	return m, m.start()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,7 +20,11 @@ import (
 	members "github.com/pawlrun/pawl/internal/fleet"
 	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/telemetry"
+	"github.com/pawlrun/pawl/internal/tracing"
 	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pawlotel"
+	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // Programs are the hidden commands of the processes of a fleet. Each runs until its standard input ends.
@@ -81,6 +86,11 @@ type memberProgram struct {
 
 	Role string `arg:"" enum:"orchestrator,codeless,worker,both,floor" help:"Role of the process."`
 	Name string `help:"Name of the worker."`
+
+	TracesTo string `help:"URL of a collector of OpenTelemetry, which gets a tenth of the traces."`
+
+	traces *telemetry.Provider
+	tracer tracing.Tracer
 }
 
 // Run runs it.
@@ -89,6 +99,11 @@ func (c *memberProgram) Run(ctx context.Context) error {
 	if c.Role == "floor" {
 		return c.floorWorker(ctx)
 	}
+	log := c.Log.Open(os.Stderr)
+	if err := c.openTraces(ctx, log); err != nil {
+		return err
+	}
+	defer c.traces.Close()
 	role := c.worker()
 	switch c.Role {
 	case "orchestrator", codeless:
@@ -97,14 +112,35 @@ func (c *memberProgram) Run(ctx context.Context) error {
 		runtime.GOMAXPROCS(2 * process.CPUShare())
 		role = fx.Options(c.orchestrator(), role)
 	}
-	return settings.Exit(pawlfx.Run(c.Log.Open(os.Stderr),
+	return settings.Exit(pawlfx.Run(log,
 		pawlfx.Connections(c.DialNATS, c.DialRedis), role,
 		fx.Invoke(func(program fx.Shutdowner) {
 			process.OnStdinClosed(func() { _ = program.Shutdown() }) // it may be stopping
 		})))
 }
 
+// openTraces opens what the stock binaries export their traces with.
+func (c *memberProgram) openTraces(ctx context.Context, log *slog.Logger) (err error) {
+	if c.TracesTo != "" {
+		for name, value := range map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": c.TracesTo, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+			"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1",
+		} {
+			if err := os.Setenv(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	if c.traces, err = telemetry.Open(ctx, "pawl-bench", log); err != nil || !c.traces.Enabled() {
+		return err
+	}
+	c.tracer, err = pawlotel.NewTracer(c.traces)
+	return err
+}
+
 func (c *memberProgram) orchestrator() fx.Option {
+	cfg := members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()
+	cfg.Tracer = c.tracer
 	return fx.Options(
 		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
 			if c.Role == codeless {
@@ -113,15 +149,19 @@ func (c *memberProgram) orchestrator() fx.Option {
 			return slices.Concat(examples.Orchestrations(), []pawl.OrchestrationBinding{holdAll.Do(holdN)}, growthOrchestrations(), newLimitPrograms().orchestrations(), scheduleOrchestrations(), batchOrchestrations(), updateOrchestrations(), listOrchestrations(), changeOrchestrations())
 		}),
 		fx.Invoke(serveMemory),
-		pawlfx.Orchestrator(members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()))
+		pawlfx.Orchestrator(cfg))
 }
 
 func (c *memberProgram) worker() fx.Option {
+	cfg := members.Worker{Fleet: c.Fleet, Worker: c.Worker, Name: c.Name}.Config()
+	if c.traces.Enabled() {
+		cfg.Interceptors = []worker.Interceptor{pawlotel.WorkerInterceptor(c.traces)}
+	}
 	return fx.Options(
 		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
 			h, b := holder{nc: nc}, newBarrier()
 			all := slices.Concat(examples.Activities(), []pawl.ActivityBinding{hold.Do(h.hold)}, growthActivities(), newLimitPrograms().activities(b), changeActivities())
 			return all, errors.Join(serveGoroutines(nc), b.serve(nc))
 		}),
-		pawlfx.Worker(members.Worker{Fleet: c.Fleet, Worker: c.Worker, Name: c.Name}.Config()))
+		pawlfx.Worker(cfg))
 }
