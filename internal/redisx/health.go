@@ -3,7 +3,6 @@ package redisx
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -66,13 +65,7 @@ func nodeHealth(ctx context.Context, node redis.Cmdable) (h NodeHealth) {
 		h.Error = "INFO: " + err.Error()
 		return h
 	}
-	info := make(map[string]string)
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			info[name] = value
-		}
-	}
-	h.fill(info)
+	h.fill(infoOf(text))
 	return h
 }
 
