@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -47,19 +48,24 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	runner := redisx.NewRunner(rdb)
 	defer runner.Close()
 	space := redisx.NewSpace(c.Namespace.Namespace)
-	if n, err := rdb.Exists(ctx, space.Meta()).Result(); err != nil || n == 0 {
-		if err != nil {
-			return fmt.Errorf("look for namespace %s: %w", c.Namespace.Namespace, err)
-		}
+	n, err := rdb.HGet(ctx, space.Meta(), "partitions").Int()
+	if resized := rdb.HExists(ctx, space.Meta(), "resize"); err == nil && resized.Val() {
+		return fmt.Errorf("namespace %s: %w: check it when that has ended", c.Namespace.Namespace, &partition.ResizedError{})
+	}
+	switch {
+	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started?", c.Namespace.Namespace)
+	case err != nil:
+		return fmt.Errorf("look for namespace %s: %w", c.Namespace.Namespace, err)
 	}
 	var checked checkedSpace
-	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
+	home := func(name string) int { return queue.PartitionOf(name, n) }
+	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space), home); err != nil {
 		return err
 	}
 	slices.Sort(checked.References)
 	checked.Objects = len(checked.References)
-	if err := checked.checkGates(ctx, rdb, runner, space); err != nil {
+	if err := checked.checkGates(ctx, limiter.New(runner, space, home), n); err != nil {
 		return err
 	}
 	if c.Objects {
@@ -148,12 +154,7 @@ func (c *checkedSpace) checkOrphans(ctx context.Context, conn *queue.Conn, st *s
 }
 
 // checkGates checks the limits in use.
-func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient, runner *redisx.Runner, space redisx.Space) error {
-	partitions, err := rdb.HGet(ctx, space.Meta(), "partitions").Int()
-	if err != nil {
-		return fmt.Errorf("look for the number of partitions: %w", err)
-	}
-	gates := limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+func (c *checkedSpace) checkGates(ctx context.Context, gates *limiter.Limiter, partitions int) error {
 	for p := range partitions {
 		names, err := gates.Scheduled(ctx, p)
 		if err != nil {
@@ -170,10 +171,10 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 }
 
 // checkSpace shows progress if the check takes long.
-func checkSpace(ctx context.Context, s streams, st *store.Store) (store.CheckResult, error) {
+func checkSpace(ctx context.Context, s streams, st *store.Store, home func(instance string) int) (store.CheckResult, error) {
 	begun := time.Now()
 	var p *term.Progress
-	checked, err := st.Check(ctx, func(done, of int) {
+	checked, err := st.Check(ctx, home, func(done, of int) {
 		if p == nil && time.Since(begun) > progressDelay {
 			p = term.NewProgress(s.err, of, "instances")
 		}

@@ -59,6 +59,7 @@ type commands struct {
 	Versions         versionsCmd         `cmd:"" help:"Count running instances by version, with the orchestrators that have its code."`
 	Drain            drainCmd            `cmd:"" help:"Have a worker take no more tasks."`
 	Requeue          requeueCmd          `cmd:"" help:"Have a stalled instance tried again now."`
+	Partitions       partitionsCmd       `cmd:"" help:"Change the number of partitions."`
 	Refused          refusedCmd          `cmd:"" help:"List inputs that could not be used, with the reason, and remove their notes."`
 	Health           healthCmd           `cmd:"" help:"Describe the state of Redis and NATS, as an orchestrator sees it."`
 	Check            checkCmd            `cmd:"" help:"Check the invariants of a namespace in Redis."`

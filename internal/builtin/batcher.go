@@ -47,6 +47,8 @@ const (
 // the stream has them, and the next execution does not begin before. So at most one page is in flight. A cancellation ends the batch between
 // two pages, and pause, resume and purge are those of any instance.
 //
+// If the partitions are resized meanwhile, all of them are read again.
+//
 // A partition is read from the latest change of status to the earliest. What changes its status meanwhile moves to the front, where it
 // was not read. So the part of the list in front of the first instance that was read is read a second time, unless the verb is for
 // instances that have ended. Instances that were started after the batch are not read.
@@ -171,7 +173,10 @@ func (n Instances) read(self string, st *BatchState) (page, error) {
 		limit = min(limit, st.Batch.Rate)
 	}
 	got := page{Partitions: n.Partitions, Next: st.Place}
-	got.Next.Firsts = slices.Clone(st.Place.Firsts)
+	if st.Partitions != 0 && st.Partitions != n.Partitions { // they were resized: other instances are behind the place
+		got.Next = Place{}
+	}
+	got.Next.Firsts = slices.Clone(got.Next.Firsts)
 	taken := map[string]bool{self: true}
 	for until := time.Now().Add(pageTime); len(got.Instances) < limit && got.Next.Partition < n.Partitions && time.Now().Before(until); {
 		at := &got.Next

@@ -86,10 +86,7 @@ func replied(said []record.Ingested, i int) *record.Ingested {
 // It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
 func (a *inboxes) overBound(arr Arrival, early bool) record.Refusal {
 	a.met[CountOverBound]++
-	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
-	if early {
-		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", record.EarlyBytes>>20, record.EarlyTotalBytes>>20)
-	}
+	why := OverBound(early)
 	a.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
 	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
 		a.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
@@ -97,6 +94,14 @@ func (a *inboxes) overBound(arr Arrival, early bool) record.Refusal {
 		a.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	}
 	return record.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
+}
+
+// OverBound is why an input was dropped that was over a bound.
+func OverBound(early bool) string {
+	if early {
+		return fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", record.EarlyBytes>>20, record.EarlyTotalBytes>>20)
+	}
+	return fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
 }
 
 func (a *inboxes) dropped(arr Arrival, said record.Ingested) {

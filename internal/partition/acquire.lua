@@ -1,17 +1,19 @@
 -- acquire takes a partition that has no owner, or whose owner has expired.
 --
 --! keys  partition
---! args  token member_name span# new_secret
---! reply HELD member remaining | OK sequence time clean epoch commits secret
+--! args  token member_name span# new_secret partitions
+--! reply RESIZED partitions | HELD member remaining | OK sequence time clean epoch commits secret
 --
 -- token: random for this acquisition; span: ms; new_secret: for a partition that has none. remaining: ms until the ownership expires.
--- clean: '1' if the last owner handed over; '0' if it died, or there was none.
+-- clean: '1' if the last owner handed over; '0' if it died, or there was none. partitions: of the namespace, as the caller has them;
+-- RESIZED: it has another number, or 0, while it is being changed (seize.lua).
 --
 -- The first owner makes the secret, and it stays. It is lost only together with everything that depends on it, which is
 -- in the same slot and was written later.
 if ms(2 ^ 52) ~= '4503599627370496' then return redis.error_reply('ERR Pawl requires a 64-bit build of Redis') end
 local t = now()
-local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'seq', 'time', 'clean', 'commits', 'secret')
+local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'seq', 'time', 'clean', 'commits', 'secret', 'of')
+if o[10] and o[10] ~= partitions then return {'RESIZED', o[10]} end
 local owner = o[1] or ''
 if owner ~= '' and owner ~= token and not expired(o[2], o[3], t) then
   return {'HELD', o[4] or '', ms(tonumber(o[2]) - t)}

@@ -63,6 +63,7 @@ type Keeper struct {
 	busy     map[int]bool      // handing over, or being acquired
 	members  []Member          // that partitions are assigned to
 	declined map[int]time.Time // by this member, until then
+	resized  error             // the namespace has another number of partitions; nil: it has not
 }
 
 // NewKeeper makes a keeper; it does nothing before Start.
@@ -126,6 +127,26 @@ func (k *Keeper) Owned() []int {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Resized is not nil if this member takes no partitions any more, because the namespace has another number of them.
+func (k *Keeper) Resized() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.resized
+}
+
+// leave has this member take no partitions any more.
+func (k *Keeper) leave(why *ResizedError) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.resized == nil {
+		k.cfg.Logger.Error("partitions resized, restart this process", "partitions", k.cfg.Partitions, "error", why)
+	}
+	k.resized = why
+	for _, t := range k.tenures {
+		t.end(ErrHandover)
+	}
 }
 
 // Assigned reports whether this process should own a partition, by the members as last read.
@@ -224,9 +245,13 @@ func (k *Keeper) round(ctx context.Context) {
 	k.mu.Lock()
 	own.Declined = k.declining()
 	k.mu.Unlock()
-	living, gone, err := k.scripts.heartbeat(beat, own, false, k.cfg.TTL)
+	resized := k.Resized() != nil
+	living, gone, err := k.scripts.heartbeat(beat, own, resized, k.cfg.TTL)
 	stop()
 	k.expire()
+	if resized {
+		return
+	}
 	members := Eligible(living)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -323,7 +348,12 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	// Not cancelled by Stop: an acquisition that takes effect without a reply costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
 	defer stopAsk()
-	t, free, err := k.scripts.tryAcquire(ask, p, token, k.cfg.Member, k.cfg.TTL)
+	t, free, err := k.scripts.tryAcquire(ask, p, k.cfg.Partitions, token, k.cfg.Member, k.cfg.TTL)
+	if why, ok := errors.AsType[*ResizedError](err); ok {
+		k.leave(why)
+		forget()
+		return
+	}
 	if err != nil {
 		redisx.LogFailure(k.cfg.Logger, "partition not acquired, retrying", err, "partition", p)
 		_ = k.scripts.releaseToken(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired nevertheless

@@ -123,10 +123,10 @@ func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		acquires := false
 		for _, cmd := range cmds {
 			switch a := cmd.Args(); {
-			case len(a) != 8 || a[0] != "EVALSHA":
-			case a[4] == "b": // script, number of keys, key; member, its span, that of others, its reach
+			case len(a) == 0 || a[0] != "EVALSHA":
+			case len(a) == 8 && a[4] == "b": // script, number of keys, key; member, its span, that of others, its reach
 				l.beats.Add(1)
-			case a[5] == "b": // likewise; token, member, span, secret
+			case len(a) == 9 && a[5] == "b": // likewise; token, member, span, secret, partitions
 				acquires = true
 			}
 		}

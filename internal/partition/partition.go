@@ -51,6 +51,12 @@
 // others have CutOff to receive theirs before they would have to hand over. A member that recovers is assigned its share like one
 // that joins, by clean hand-overs.
 //
+// # Members with another number of partitions
+//
+// While the number of partitions is changed, package resize owns all of them (Change). A member that was paused meanwhile, or started before,
+// is refused by acquire: it leaves the members, hands over what it has, and takes nothing until its process is started again with the
+// new number.
+//
 // Order: the token is released after the tenure has ended and before its actor has returned. Writes of that actor are fenced from
 // then on; its messages and tasks that arrive late are recognized by their effect ids.
 //
@@ -177,7 +183,7 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 			"member_name own_span# span# own_reach"),
 		acquire: redisx.NewScript("acquire", "", acquireLua,
 			"partition",
-			"token member_name span# new_secret"),
+			"token member_name span# new_secret partitions"),
 		renew: redisx.NewScript("renew", "", renewLua,
 			"partition",
 			"token span# acked_seq acked_time acked_commits#"),
@@ -209,16 +215,21 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 	return all, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 }
 
-// tryAcquire acquires a partition. Without a tenure and without an error another member holds it, for so long unless it renews.
-func (s scripts) tryAcquire(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
+// tryAcquire acquires a partition. Without a tenure and without an error another member holds it, for so long unless it renews. The error is a
+// *ResizedError if the namespace has another number of partitions.
+func (s scripts) tryAcquire(ctx context.Context, part, of int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text()},
+		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text(), strconv.Itoa(of)},
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("partition %d: acquire: %w", part, err)
 	}
 	r := redisx.NewReply(v)
-	if r.Str(0) != "OK" {
+	switch r.Str(0) {
+	case "OK":
+	case "RESIZED":
+		return nil, 0, errors.Join(&ResizedError{Have: int(r.Int(1))}, r.Err())
+	default:
 		return nil, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 	}
 	t := &Tenure{

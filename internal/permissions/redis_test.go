@@ -192,7 +192,7 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 		a.must(err)
 	}
 	runner := redisx.NewRunner(a.as("default", permissions.RedisOperator))
-	checked, err := store.New(runner, redisx.NewSpace("default")).Check(ctx, func(int, int) {})
+	checked, err := store.New(runner, redisx.NewSpace("default")).Check(ctx, nil, func(int, int) {})
 	if err != nil || len(checked.Findings) > 0 || checked.Instances != 2 {
 		t.Errorf("check: %+v, %v", checked, err)
 	}

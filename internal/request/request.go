@@ -112,6 +112,32 @@ func AccessOf(q Request) queue.Access {
 	}
 }
 
+// InstanceOf is the instance that a request is about; "": it is about none, or about several.
+func InstanceOf(q Request) string {
+	switch q := q.(type) {
+	case *Await:
+		return q.Instance
+	case *Describe:
+		return q.Instance
+	case *History:
+		return q.Instance
+	case *Status:
+		return q.Instance
+	case *Start:
+		return q.Instance
+	case *Update:
+		return q.Instance
+	case *Query:
+		return q.Instance
+	case *Requeue:
+		return q.Instance
+	case *DropRefused:
+		return q.Instance
+	default:
+		return ""
+	}
+}
+
 // Await requests the end of an instance. Reply: Answered, without an answer while the instance has not ended; then the answer is
 // published to ReplyTo when it ends.
 type Await struct {

@@ -108,7 +108,7 @@ func (a HTTPAccess) OIDC() access.OIDCConfig {
 
 // Orchestrator has the further settings of an orchestrator.
 type Orchestrator struct {
-	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024. Fixed from then on."`
+	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024; of an existing one the number that it has, which pawl partitions resize changes."`
 	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
 	ObjectsMax Size          `name:"objects-max-bytes" env:"PAWL_OBJECTS_MAX_BYTES" placeholder:"SIZE" help:"Maximum size of the object store, such as 64GiB; a full one rejects large payloads. NATS reserves the size. Default: no limit. Changed at the next start."`
 	InputsMax  Size          `name:"inputs-max-bytes" env:"PAWL_INPUTS_MAX_BYTES" default:"1GiB" placeholder:"SIZE" help:"Maximum size of the stream of inputs, such as 512MiB; a full stream rejects messages. NATS reserves the size. Changed at the next start."`

@@ -37,6 +37,10 @@ func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply,
 }
 
 func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply, error) {
+	if id := request.InstanceOf(q); id != "" && qs.conn.PartitionOf(id) != qs.st.Part { // its record would be missing here
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf(
+			"instance %s is not in partition %d of %d: the partitions were resized, restart this program", id, qs.st.Part, qs.conn.Partitions())}
+	}
 	switch q := q.(type) {
 	case *request.Await:
 		return qs.await(ctx, q)

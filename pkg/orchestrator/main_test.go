@@ -92,7 +92,7 @@ func (s *stand) ctx() context.Context {
 
 // check is the invariant checker, as in production.
 func (s *stand) check() {
-	got, err := s.store.Check(s.ctx(), nil)
+	got, err := s.store.Check(s.ctx(), nil, nil)
 	if err != nil {
 		s.t.Errorf("check: %v", err)
 	}

@@ -54,7 +54,7 @@ type Config struct {
 	Redis redis.UniversalClient // likewise; one node, sentinel or cluster
 
 	Namespace  string // default "default"
-	Partitions int    // default 64; fixed when the namespace is first used
+	Partitions int    // of a new namespace, or the number that it has; default 64
 	Replicas   int    // of the streams, when they are made; default 1
 	// InputsMaxBytes is the size at which the INPUTS stream takes no further messages; default 1 GiB. An existing stream is updated.
 	InputsMaxBytes int64
@@ -108,7 +108,7 @@ type PartitionsError struct {
 
 // Error reports both numbers and what to do.
 func (e *PartitionsError) Error() string {
-	return fmt.Sprintf("namespace %q has %d partitions, not %d: the number is fixed when a namespace is first used; set it to %d, or use another namespace",
+	return fmt.Sprintf("namespace %q has %d partitions, not %d: set it to %d; \"pawl partitions resize\" changes it, and another namespace may have another number",
 		e.Namespace, e.Have, e.Want, e.Have)
 }
 
@@ -324,6 +324,8 @@ func (o *Orchestrator) Ready() error {
 		return fmt.Errorf("orchestrator: %w", waiting)
 	case keeper == nil:
 		return errors.New("orchestrator: not started")
+	case keeper.Resized() != nil:
+		return fmt.Errorf("orchestrator: %w: restart this process", keeper.Resized())
 	case keeper.Reach() == partition.CutOff:
 		return errors.New("orchestrator: inputs cannot be read from NATS")
 	case !o.cfg.NATS.IsConnected():
@@ -352,22 +354,25 @@ func (o *Orchestrator) Member() string { return o.cfg.Member }
 func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error {
 	run := redisx.NewRunner(cfg.Redis) // for its timeouts and retries
 	defer run.Close()
-	read := redisx.Command("HGET", space.Meta(), "partitions")
+	read := redisx.Command("HMGET", space.Meta(), "partitions", "resize")
 	v, err := run.Do(ctx, read)
-	if err == nil && v == nil { // only then, for a full Redis refuses it
+	r := redisx.NewReply(v)
+	if err == nil && r.Str(0) == "" { // only then, for a full Redis refuses it
 		if _, err = run.Do(ctx, redisx.Command("HSETNX", space.Meta(), "partitions", strconv.Itoa(cfg.Partitions))); err == nil {
 			v, err = run.Do(ctx, read)
+			r = redisx.NewReply(v)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("orchestrator: number of partitions: %w", err)
 	}
-	n, err := redisx.Int(v)
-	if err != nil {
-		return fmt.Errorf("orchestrator: number of partitions: %w", err)
-	}
-	have := int(n)
-	if have != cfg.Partitions {
+	have := int(r.Int(0))
+	switch {
+	case r.Err() != nil:
+		return fmt.Errorf("orchestrator: number of partitions: %w", r.Err())
+	case r.Str(1) != "":
+		return fmt.Errorf("orchestrator: namespace %q: %w", cfg.Namespace, &partition.ResizedError{})
+	case have != cfg.Partitions:
 		return &PartitionsError{Namespace: cfg.Namespace, Have: have, Want: cfg.Partitions}
 	}
 	return nil

@@ -12,6 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
+// AllPartitions is the partition of a reader that reads the whole stream, in one order.
+const AllPartitions = -1
+
 // attachTimeout bounds an Attach whose context does not.
 const attachTimeout = 15 * time.Second
 
@@ -60,7 +63,7 @@ func (c *inputStream) Attach(ctx context.Context, partition int, after history.P
 }
 
 func (c *inputStream) attach(ctx context.Context, partition int, after history.Position, disconnected <-chan struct{}) (*Reader, error) {
-	if partition < 0 || partition >= c.parts {
+	if partition != AllPartitions && (partition < 0 || partition >= c.parts) {
 		return nil, fmt.Errorf("there are %d partitions", c.parts)
 	}
 	before, err := c.info(ctx, c.inputs.Name)
@@ -108,6 +111,19 @@ func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerCo
 		}
 		c.dropConsumer(cfg.Name)
 	}
+}
+
+// Behind returns the sequence of the first message behind a stored position, as Attach finds it, and the gap before it, if any.
+func (c *inputStream) Behind(ctx context.Context, after history.Position) (seq uint64, gap *Gap, err error) {
+	info, err := c.info(ctx, c.inputs.Name)
+	if err != nil {
+		return 0, nil, fmt.Errorf("queue: state of the inputs stream: %w", err)
+	}
+	p, err := c.look(ctx, info.State, after)
+	if err != nil {
+		return 0, nil, fmt.Errorf("queue: place behind %d in the inputs stream: %w", after.Seq, err)
+	}
+	return p.seq, p.gap, nil
 }
 
 // look decides where to begin.

@@ -201,7 +201,12 @@ func (s subjects) transform(partitions int) string {
 	return fmt.Sprintf("%sin.{{partition(%d,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.>", s.root, partitions)
 }
 
-func (s subjects) in(p int) string           { return s.root + "in." + strconv.Itoa(p) + ".>" }
+func (s subjects) in(p int) string {
+	if p == AllPartitions {
+		return s.root + "in.>"
+	}
+	return s.root + "in." + strconv.Itoa(p) + ".>"
+}
 func (s subjects) task(queue string) string  { return s.root + "task." + queueToken(queue) }
 func (s subjects) taskAll() string           { return s.root + "task.*" }
 func (s subjects) doorbell(p int) string     { return s.root + "doorbell." + strconv.Itoa(p) }

@@ -151,6 +151,9 @@ func (r *Reader) Behind() bool {
 	return r.behind > 0
 }
 
+// errMisfiled is the problem of an input that the stream has filed by another number of partitions, behind a change of it: see Resize.
+var errMisfiled = errors.New("the stream has filed it by a former number of partitions: send it again")
+
 // take is called for every message that arrives.
 func (r *Reader) take(m *nats.Msg, asked bool) {
 	pos, number, err := positionOf(m)
@@ -164,6 +167,9 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 		return
 	}
 	in := decodeInput(m, r.c.subj.root, pos)
+	if in.Problem == nil && r.partition != AllPartitions && PartitionOf(in.Instance, r.c.parts) != r.partition {
+		in.Problem = errMisfiled
+	}
 	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has accepted the input and acknowledged it
 		r.c.log.Warn("reply subject not allowed, input taken without reply", "instance", text.Cut(in.Instance, maxHeader), "reply", in.Reply)
 		in.Reply = ""

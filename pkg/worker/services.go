@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
@@ -111,15 +112,22 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error {
 	run := redisx.NewRunner(w.cfg.Redis) // for its timeouts and retries
 	defer run.Close()
-	v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), "partitions"))
-	if err != nil {
-		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+	read := make([]any, 2)
+	for i, field := range []string{"partitions", "resize"} {
+		v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), field)) // a worker has no permission for HMGET here
+		if err != nil {
+			return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+		}
+		read[i] = v
 	}
-	n, err := redisx.Int(v)
+	r := redisx.NewReply(read)
+	n := r.Int(0)
 	switch {
-	case err != nil:
-		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
-	case v != nil && int(n) != w.conn.Partitions():
+	case r.Err() != nil:
+		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), r.Err())
+	case r.Str(1) != "":
+		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, &partition.ResizedError{})
+	case n != 0 && int(n) != w.conn.Partitions():
 		return fmt.Errorf("worker: namespace %s has %d partitions in Redis and %d in NATS: they do not belong together",
 			w.cfg.Namespace, n, w.conn.Partitions())
 	}

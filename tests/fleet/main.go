@@ -1,5 +1,5 @@
 // Command fleet is a member of the fleets of the crash tests and of the fault campaign, as a process of its own: an orchestrator,
-// a worker, or a client of the campaign. It is what a user's own fleet is, with another registry; settings come from PAWL_*
+// a worker, a client of the campaign, or a run that changes the number of partitions. It is what a user's own fleet is, with another registry; settings come from PAWL_*
 // variables as in Pawl's own binaries.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/resize"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/telemetry"
 	"github.com/pawlrun/pawl/pawlotel"
@@ -33,7 +34,7 @@ type config struct {
 	settings.Orchestrator
 	settings.Worker
 
-	Role     string        `arg:"" enum:"orchestrator,worker,both,client" help:"What to be."`
+	Role     string        `arg:"" enum:"orchestrator,worker,both,client,resize" help:"What to be."`
 	Campaign bool          `env:"FLEET_CAMPAIGN" help:"Run the workload of the fault campaign, instead of that of the crash tests."`
 	Ledger   string        `env:"FLEET_LEDGER" help:"File for side effects."`
 	OwnerTTL time.Duration `env:"FLEET_OWNER_TTL" default:"5s" help:"How long a silent orchestrator keeps its partitions."`
@@ -85,6 +86,10 @@ func run(cfg *config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rdb.Close()) }()
+	if cfg.Role == "resize" {
+		_, err := resize.Run(ctx, resize.Config{NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Logger: log})
+		return err
+	}
 	traces, err := telemetry.Open(ctx, "fleet-"+cfg.Role, log)
 	if err != nil {
 		return err

@@ -293,7 +293,7 @@ func (a *arena) count(p *stack.Process, name, what string) float64 {
 // check runs the invariant checkers of production over the whole namespace, and demands that nothing is left.
 func (a *arena) check() {
 	a.Helper()
-	seen, err := a.store.Check(a.ctx, nil)
+	seen, err := a.store.Check(a.ctx, nil, nil)
 	a.must(err)
 	for _, f := range seen.Findings {
 		a.Errorf("invariant broken: %s", f)

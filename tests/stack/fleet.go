@@ -131,7 +131,7 @@ func (f *Fleet) Check() store.CheckResult {
 	f.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 10*callTimeout)
 	defer stop()
-	seen, err := f.Store.Check(ctx, nil)
+	seen, err := f.Store.Check(ctx, f.PartitionOf, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

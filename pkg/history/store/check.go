@@ -65,16 +65,17 @@ const (
 //     unread inputs, neither a wakeup nor an entry among the stalled instances;
 //   - the outbox watermark lies within the history, and covers every message of it;
 //   - an update that is open in the ledger is unread, or open in the history; one that is open in the history is not answered there;
+//   - everything of an instance is in its partition, which home returns; nil: that is not checked;
 //   - early inputs are counted for instances without a record, and their bytes add up;
 //   - an instance that must be reconciled (unread inputs, outstanding activities and children, timers, pending messages) has a wakeup.
 //
 // progress, if not nil, is called with the number of instances that were checked, and about how many there are.
-func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
-	return s.check(ctx, checkKeys, progress)
+func (s *Store) Check(ctx context.Context, home func(instance string) int, progress func(done, of int)) (CheckResult, error) {
+	return s.check(ctx, checkKeys, home, progress)
 }
 
-func (s *Store) check(ctx context.Context, keys int, progress func(done, of int)) (CheckResult, error) {
-	c := &checker{Reader: &s.Reader, maxKeys: keys, progress: progress, sweeps: []sweep{{0, 1}}}
+func (s *Store) check(ctx context.Context, keys int, home func(instance string) int, progress func(done, of int)) (CheckResult, error) {
+	c := &checker{Reader: &s.Reader, maxKeys: keys, home: home, progress: progress, sweeps: []sweep{{0, 1}}}
 	for len(c.sweeps) > 0 {
 		if err := c.next(ctx); err != nil {
 			return c.out, err
@@ -95,6 +96,7 @@ type checker struct {
 	*Reader
 
 	maxKeys  int
+	home     func(instance string) int // may be nil
 	progress func(done, of int)
 
 	mu       sync.Mutex
@@ -191,6 +193,9 @@ func (c *checker) all(ctx context.Context, subjects []*subject, try, total int) 
 			}
 			for _, x := range checks {
 				x.run()
+				if c.home != nil && c.home(x.id) != x.part {
+					x.violationf("belongs to partition %d", c.home(x.id))
+				}
 			}
 			c.take(checks, try, total)
 			return nil

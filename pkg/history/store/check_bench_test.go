@@ -61,7 +61,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	wg.Wait()
 	for b.Loop() {
-		found, err := st.Check(b.Context(), nil)
+		found, err := st.Check(b.Context(), nil, nil)
 		if err != nil || found.Instances != instances || len(found.Findings) > 0 {
 			b.Fatalf("%d instances, %d findings (%v), error %v", found.Instances, len(found.Findings), found.Findings[:min(3, len(found.Findings))], err)
 		}

@@ -38,7 +38,7 @@ func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _
 	last := len(c.sweeps) - 1
 	found, now, n := make(map[int]*partitionKeys), c.sweeps[last], 0
 	c.sweeps = c.sweeps[:last]
-	take := func(keys []string) {
+	take := func(_ context.Context, keys []string) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, key := range keys {
@@ -57,29 +57,34 @@ func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _
 				}
 			}
 		}
+		return nil
 	}
+	if err := c.scanKeys(ctx, take); err != nil {
+		return nil, 0, fmt.Errorf("check: %w", err)
+	}
+	return found, now.of, nil
+}
+
+// scanKeys calls a function with the keys of the partitions and limits of the namespace, page by page; in a cluster concurrently.
+func (s *Reader) scanKeys(ctx context.Context, take func(ctx context.Context, keys []string) error) error {
 	scan := func(ctx context.Context, node redis.Cmdable) error {
 		for cursor := uint64(0); ; {
-			keys, next, err := node.Scan(ctx, cursor, c.space.Pattern(), 1000).Result()
+			keys, next, err := node.Scan(ctx, cursor, s.space.Pattern(), 1000).Result()
 			if err != nil {
+				return fmt.Errorf("list the keys: %w", err)
+			}
+			if err := take(ctx, keys); err != nil {
 				return err
 			}
-			take(keys)
 			if cursor = next; cursor == 0 {
 				return nil
 			}
 		}
 	}
-	var err error
-	if cluster, ok := c.run.Client().(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
-	} else {
-		err = scan(ctx, c.run.Client())
+	if cluster, ok := s.run.Client().(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("check: list the keys: %w", err)
-	}
-	return found, now.of, nil
+	return scan(ctx, s.run.Client())
 }
 
 // addKey adds a key to those of its partition.

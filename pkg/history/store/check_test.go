@@ -41,7 +41,7 @@ func (b *bench) turned() {
 // wantRules checks the namespace and wants each of the rules broken once, and no other.
 func (b *bench) wantRules(parts ...string) {
 	b.Helper()
-	found, err := b.st.Check(b.ctx(), nil)
+	found, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
 	for _, part := range parts {
 		i := slices.IndexFunc(found.Findings, func(f store.Finding) bool { return strings.Contains(f.Rule, part) })
@@ -234,7 +234,7 @@ func TestCheckInSweepsFindsWhatOneFinds(t *testing.T) {
 	b := newBench(t, rdb, run)
 	b.turned()
 	b.must(rdb.RPush(b.ctx(), b.space.Part(part+1).History("orphan", 1), "x").Err())
-	whole, err := b.st.Check(b.ctx(), nil)
+	whole, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
 	parts, err := b.st.CheckInSweeps(b.ctx(), 1)
 	b.must(err)

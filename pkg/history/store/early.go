@@ -36,3 +36,18 @@ func checkEarly(bytes map[string]string) string {
 	}
 	return ""
 }
+
+// sumOfEarly adds up the bytes of the instances.
+func sumOfEarly(bytes map[string]string) (sum int64, err error) {
+	for id, text := range bytes {
+		if id == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("early inputs of %q have %q bytes", id, text)
+		}
+		sum += n
+	}
+	return sum, nil
+}

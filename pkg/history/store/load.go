@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -61,6 +62,9 @@ func pairs(v any) (map[string]string, error) {
 	out := make(map[string]string)
 	var bad error
 	put := func(k, v any) {
+		if f, ok := v.(float64); ok { // a score
+			v = strconv.FormatFloat(f, 'f', -1, 64)
+		}
 		ks, err1 := redisx.Str(k)
 		vs, err2 := redisx.Str(v)
 		if err1 != nil || err2 != nil {
@@ -75,8 +79,12 @@ func pairs(v any) (map[string]string, error) {
 			put(k, x)
 		}
 	case []any:
-		for i := 0; i+1 < len(v); i += 2 {
-			put(v[i], v[i+1])
+		for i := 0; i < len(v); i++ {
+			if pair, nested := v[i].([]any); nested && len(pair) == 2 { // of RESP3
+				put(pair[0], pair[1])
+			} else if i++; i < len(v) {
+				put(v[i-1], v[i])
+			}
 		}
 	default:
 		bad = fmt.Errorf("%w: %T where a hash was expected", redisx.ErrReply, v)

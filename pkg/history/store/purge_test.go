@@ -214,7 +214,7 @@ func second[T any](_ T, err error) error { return err }
 // wantSound checks the whole namespace.
 func (b *bench) wantSound() {
 	b.Helper()
-	found, err := b.st.Check(b.ctx(), nil)
+	found, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
 	for _, f := range found.Findings {
 		if f.Instance != "c" { // whose history is none

@@ -74,7 +74,7 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(append(append(families(), gated()...), deadlines()...), single()...), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair))
+	return append(append(append(append(families(), gated()...), deadlines()...), single()...), Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair))
 }
 
 // Ledger is the file in which the activities write down what they did.

@@ -1,0 +1,205 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	ingestBytes = 4 << 20                // of the inputs of one script
+	tailEvery   = 250 * time.Millisecond // while nothing arrives
+	attachTries = 5
+)
+
+// reader ingests the inputs that the former partitions had not ingested.
+type reader struct {
+	*change
+	unread []uint64           // by former partition: the first sequence
+	behind []uint64           // by partition: the first sequence that no earlier run has ingested
+	at     []history.Position // by partition
+	target uint64             // no input behind it is filed by the former number
+}
+
+// read reads until nothing is filed by the former number, and moves the positions of all partitions there.
+func (c *change) read(ctx context.Context, conn *queue.Conn) error {
+	r := &reader{change: c, unread: make([]uint64, c.From), behind: make([]uint64, c.To), at: make([]history.Position, c.To)}
+	begin := func(ctx context.Context, part int) (err error) {
+		if err = c.Begin(ctx, c.ID, part); err != nil {
+			return err
+		}
+		if r.at[part], err = c.store.Applied(ctx, part); err == nil && r.at[part].Seq > 0 {
+			r.behind[part], _, err = conn.Behind(ctx, r.at[part])
+		}
+		return err
+	}
+	if err := all(ctx, c.To, begin); err != nil {
+		return err
+	}
+	failpoint.Here("resize.positioned")
+	var first history.Position
+	for p, applied := range c.Applied {
+		seq, gap, err := conn.Behind(ctx, applied)
+		if err != nil {
+			return err
+		}
+		if gap != nil {
+			c.Logger.Error("inputs removed from stream before being read", "partition", p, "error", gap)
+		}
+		if r.unread[p] = seq; p == 0 || seq < slices.Min(r.unread[:p]) {
+			first = applied
+		}
+	}
+	accepted, err := conn.Accepted(ctx, queue.AllPartitions, history.Position{})
+	if err != nil || accepted.End.Seq == 0 { // nothing was ever accepted
+		return err
+	}
+	r.target = accepted.End.Seq
+	for try := 1; ; try++ {
+		in, err := conn.Attach(ctx, queue.AllPartitions, first)
+		if err != nil {
+			return err
+		}
+		err = r.drain(ctx, in)
+		in.Stop()
+		if err == nil || !errors.Is(err, queue.ErrDetached) || try == attachTries {
+			return err
+		}
+	}
+}
+
+// drain ingests up to the target.
+func (r *reader) drain(ctx context.Context, in *queue.Reader) error {
+	tick := time.NewTicker(tailEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-in.Done():
+			return in.Err()
+		case batch := <-in.Batches():
+			if err := r.take(ctx, batch); err != nil {
+				return err
+			}
+			if last := batch[len(batch)-1].Pos; last.Seq >= r.target {
+				return r.settle(ctx, last)
+			}
+		case <-tick.C: // the last ones may have been removed
+			tail, ok, err := in.Tail(ctx)
+			if err != nil {
+				return err
+			}
+			if ok {
+				return r.settle(ctx, tail)
+			}
+		}
+	}
+}
+
+// take ingests what is unread of a batch.
+func (r *reader) take(ctx context.Context, batch []queue.Input) error {
+	unread := make(map[int][]queue.Input)
+	for _, x := range batch {
+		p := r.home(x.Instance)
+		if x.Pos.Seq >= r.unread[queue.PartitionOf(x.Instance, r.From)] && x.Pos.Seq >= r.behind[p] {
+			unread[p] = append(unread[p], x)
+			r.result.Inputs++
+		}
+	}
+	r.Progress("read inputs", r.result.Inputs, 0)
+	g, ctx := errgroup.WithContext(ctx)
+	for p, some := range unread {
+		g.Go(func() error {
+			for len(some) > 0 {
+				n, size := 0, 0
+				for n < len(some) && (n == 0 || size+some[n].Size <= ingestBytes) {
+					size += some[n].Size
+					n++
+				}
+				if err := r.ingest(ctx, p, some[:n], some[n-1].Pos); err != nil {
+					return err
+				}
+				some = some[n:]
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// settle moves the positions of all partitions to the end of what was read.
+func (r *reader) settle(ctx context.Context, end history.Position) error {
+	return all(ctx, r.To, func(ctx context.Context, part int) error {
+		if r.at[part] == end {
+			return nil
+		}
+		return r.ingest(ctx, part, nil, end)
+	})
+}
+
+// ingest puts inputs into the inboxes of a partition, as its owner does, and moves its position. What cannot be used, or is over a bound, is
+// listed with the refused inputs.
+func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next history.Position) error {
+	var arrivals []core.Arrival
+	var refused []store.Refusal
+	refuse := func(instance string, pos history.Position, why string) {
+		r.Logger.Warn("an input can not be used and is skipped", "instance", instance, "seq", pos.Seq, "error", why)
+		refused = append(refused, store.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: why})
+	}
+	for _, x := range batch {
+		var err error
+		if arrivals, err = core.Arrivals(arrivals, x, r.tenures[part].Seal()); err != nil {
+			refuse(x.Instance, x.Pos, err.Error())
+		}
+	}
+	messages := make([]store.Message, len(arrivals))
+	for i := range arrivals {
+		messages[i] = arrivals[i].Msg
+	}
+	type answer struct {
+		results []store.Ingested
+		err     error
+	}
+	answers := make(chan answer, 1)
+	r.store.Ingest(r.tenures[part], r.at[part], next, messages, func(_ int64, results []store.Ingested, err error) { answers <- answer{results, err} })
+	got := <-answers
+	switch {
+	case got.err == nil:
+	case redisx.Refused(got.err) && len(batch) > 1: // a key of an instance is none of Pawl's
+		half := len(batch) / 2
+		if err := r.ingest(ctx, part, batch[:half], batch[half-1].Pos); err != nil {
+			return err
+		}
+		return r.ingest(ctx, part, batch[half:], next)
+	case redisx.Refused(got.err) && len(batch) == 1:
+		refuse(batch[0].Instance, batch[0].Pos, got.err.Error())
+		if err := r.ingest(ctx, part, nil, next); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("partition %d: ingest inputs up to %d: %w", part, next.Seq, got.err)
+	}
+	r.at[part] = next
+	for i, x := range got.results {
+		if x.Full || x.Early {
+			refuse(arrivals[i].Instance, arrivals[i].Pos, core.OverBound(x.Early))
+		}
+	}
+	failpoint.Here("resize.ingested")
+	if len(refused) == 0 {
+		return nil
+	}
+	return r.store.Refuse(ctx, r.tenures[part], refused)
+}

@@ -1,0 +1,411 @@
+// Package resize changes the number of partitions of a namespace while its fleet is stopped.
+//
+// # Phases
+//
+// The state is one field of the namespace's settings in Redis, written at each change of the phase:
+//
+//	(none) ──▶ seizing ──▶ copying ──▶ removing ──▶ reading ──▶ (none), with the new number
+//	                │          │          ▲
+//	                └── undone ┴──────────┘
+//
+//	seizing   every partition, of both numbers, is owned by the change: no member acquires it, and a paused one writes nothing. The positions
+//	          up to which inputs were ingested are noted in the state.
+//	copying   INPUTS files by the new number from here on. Keys of instances and members of sets that belong to another partition are copied
+//	          there (store.Placement).
+//	removing  what does not belong where it is is removed.
+//	reading   inputs that were accepted before are read from the whole stream, in its order, and ingested by the partition of their instances,
+//	          up to a position behind every one that was filed by the former number. That is the position of all partitions then.
+//
+// Behind it all partitions are free for members with the new number, and the settings have it.
+//
+// # Orders
+//
+//   - Where several masters have the partitions, the state of a phase is on disks and replicas before the phase begins, and what a phase has
+//     written before the next one is saved. So no failover makes a phase begin again whose successor has begun: copies are complete when the first original is removed,
+//     and nothing that was removed is back when the fleet starts.
+//   - An input is unread if the partition of its instance by the former number had not ingested it. How the stream has filed it does not
+//     matter, so the change of the stream need not be atomic with anything.
+//   - A run takes the state with a token of its own and seizes all partitions with it before it continues: an earlier run that was paused
+//     writes nothing any more.
+//
+// # Crash points
+//
+// Each phase may be repeated from its beginning. Behind a crash the fleet does not start ("partitions are being resized") until a run with
+// the same number has ended or, before anything was removed, one with the former number, which undoes the change: its home for each key is
+// the place of the original, so the copies are what is removed.
+package resize
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Config names a namespace and its new number of partitions.
+type Config struct {
+	NATS       *nats.Conn
+	Redis      redis.UniversalClient
+	Namespace  string
+	Partitions int // 1 to queue.MaxPartitions
+	Logger     *slog.Logger
+	// Progress is called with what was done of a step, and of how much; 0: it is not known. It may be called concurrently.
+	Progress func(step string, done, of int64)
+}
+
+// Result is what was, or would be, done.
+type Result struct {
+	From      int    `json:"from"`
+	To        int    `json:"to"`
+	Instances int64  `json:"instances"`        // that move
+	Keys      int64  `json:"keys"`             // of instances
+	Inputs    int64  `json:"inputs"`           // that were accepted before and ingested by this run
+	Phase     string `json:"phase,omitempty"`  // of a change that is under way
+	Undone    bool   `json:"undone,omitempty"` // a change that was begun is undone
+}
+
+// BusyError names the members of a fleet that is not stopped.
+type BusyError struct{ Members []string }
+
+func (e *BusyError) Error() string {
+	return "the fleet is not stopped: " + text.Shorten(strings.Join(e.Members, ", "), 1<<10)
+}
+
+// UnderWayError is another change that must be ended first.
+type UnderWayError struct {
+	From, To int
+	Undoable bool // by a run with From
+}
+
+func (e *UnderWayError) Error() string {
+	s := fmt.Sprintf("a change from %d to %d partitions is under way: run it again with %d", e.From, e.To, e.To)
+	if e.Undoable {
+		s += fmt.Sprintf(", or with %d to undo it", e.From)
+	}
+	return s
+}
+
+// The phases.
+const (
+	seizing  = "seizing"
+	copying  = "copying"
+	removing = "removing"
+	reading  = "reading"
+)
+
+// state is what a crash leaves.
+type state struct {
+	ID      string             `json:"id"`
+	From    int                `json:"from"`
+	To      int                `json:"to"`
+	All     int                `json:"all"` // partitions that may have something: the greater number, also of a change that is undone
+	Phase   string             `json:"phase"`
+	Applied []history.Position `json:"applied,omitempty"` // by former partition
+}
+
+// undoable reports whether every original is still where it was.
+func (s *state) undoable() bool { return s.Phase == seizing || s.Phase == copying }
+
+// change is one run.
+type change struct {
+	Config
+	*partition.Change
+	state
+
+	run     *redisx.Runner
+	space   redisx.Space
+	store   *store.Store
+	result  Result
+	tenures []store.Tenure // by partition
+}
+
+const (
+	silentFor  = 10 * time.Second // after it a member is not live: twice the time that a silent orchestrator keeps its partitions
+	workerWait = time.Second      // for the answers of workers
+	heldWait   = 15 * time.Second // for the ownership of an orchestrator that has died
+	parallel   = 32               // partitions at a time
+)
+
+func open(cfg Config) *change {
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int64, int64) {}
+	}
+	run, space := redisx.NewRunner(cfg.Redis), redisx.NewSpace(cfg.Namespace)
+	return &change{Config: cfg, Change: partition.NewChange(run, space), run: run, space: space, store: store.New(run, space)}
+}
+
+// Plan returns what Run would do. It writes nothing, and may run beside the fleet.
+func Plan(ctx context.Context, cfg Config) (Result, error) {
+	c := open(cfg)
+	defer c.run.Close()
+	v, err := c.run.Do(ctx, redisx.Command("HMGET", c.space.Meta(), "partitions", "resize"))
+	if err != nil {
+		return Result{}, err
+	}
+	r := redisx.NewReply(v)
+	if r.Str(0) == "" {
+		return Result{}, partition.ErrNoNamespace
+	}
+	if err := c.begin(int(r.Int(0)), r.Str(1)); err != nil {
+		return Result{}, err
+	}
+	if r.Str(1) != "" {
+		c.result.Phase = c.Phase
+	}
+	return c.result, c.survey(ctx)
+}
+
+// Run changes the number, or continues a change that was begun. Errors: partition.ErrNoNamespace, a *BusyError, an *UnderWayError,
+// partition.ErrChangeLost if a later run has taken over; after any of them, and any other, it may be called again.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	c := open(cfg)
+	defer c.run.Close()
+	filed, err := c.stopped(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	have, saved, err := c.Take(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := c.begin(have, saved); err != nil || saved == "" && have == c.To && filed == c.To {
+		return c.result, err
+	}
+	if err := c.save(ctx); err != nil {
+		return Result{}, err
+	}
+	failpoint.Here("resize.begun")
+	if err := c.seizeAll(ctx); err != nil {
+		return c.result, err
+	}
+	conn, err := queue.Resize(ctx, cfg.NATS, queue.Options{Namespace: cfg.Namespace, Partitions: c.To, Logger: cfg.Logger})
+	if err != nil {
+		return c.result, err
+	}
+	defer conn.Close()
+	failpoint.Here("resize.filed")
+	if err := c.move(ctx); err != nil {
+		return c.result, err
+	}
+	if err := c.read(ctx, conn); err != nil {
+		return c.result, err
+	}
+	return c.result, c.end(ctx)
+}
+
+// begin makes the state of a change, or takes that of the one that was saved.
+func (c *change) begin(have int, saved string) error {
+	c.state = state{ID: rand.Text(), From: have, To: c.Partitions, All: max(have, c.Partitions), Phase: seizing}
+	if saved != "" {
+		if err := json.Unmarshal([]byte(saved), &c.state); err != nil {
+			return fmt.Errorf("state of the change under way: %w", err)
+		}
+		switch {
+		case c.To == c.Partitions:
+		case c.From == c.Partitions && c.undoable():
+			c.result.Undone = true
+			if c.To = c.From; c.Phase == copying {
+				c.Phase = removing
+			}
+		default:
+			return &UnderWayError{c.From, c.To, c.undoable()}
+		}
+	}
+	c.result.From, c.result.To = c.From, c.To
+	return nil
+}
+
+func (c *change) save(ctx context.Context) error {
+	b, err := json.Marshal(&c.state)
+	if err != nil {
+		return err
+	}
+	return c.Save(ctx, string(b))
+}
+
+// enter begins a phase, when all that was written before is durable.
+func (c *change) enter(ctx context.Context, phase string) error {
+	if err := c.ordered(ctx); err != nil {
+		return err
+	}
+	c.Phase = phase
+	if err := c.save(ctx); err != nil {
+		return err
+	}
+	return c.ordered(ctx)
+}
+
+// ordered waits until nothing that was written before can be lost while something that follows is kept. One master has its writes in one
+// order on its disk and its replicas; several do not.
+func (c *change) ordered(ctx context.Context) error {
+	if _, several := c.Redis.(*redis.ClusterClient); !several {
+		return nil
+	}
+	c.Progress("wait for disks and replicas", 0, 0)
+	return redisx.Durable(ctx, c.Redis)
+}
+
+// stopped returns the number of partitions by which INPUTS files, or a *BusyError if a member of the fleet is live.
+func (c *change) stopped(ctx context.Context) (filed int, err error) {
+	now, err := c.Redis.Time(ctx).Result()
+	if err != nil {
+		return 0, fmt.Errorf("redis: %w", err)
+	}
+	members, err := c.Redis.HGetAll(ctx, c.space.Members()).Result()
+	if err != nil {
+		return 0, fmt.Errorf("redis: list the orchestrators: %w", err)
+	}
+	var busy []string
+	for name, beat := range members {
+		at, _, _ := strings.Cut(beat, " ")
+		if ms, err := strconv.ParseInt(at, 10, 64); err == nil && now.Sub(time.UnixMilli(ms)) < silentFor {
+			busy = append(busy, "orchestrator "+name)
+		}
+	}
+	conn, err := queue.Join(ctx, c.NATS, queue.Options{Namespace: c.Namespace, Logger: c.Logger})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	workers, err := request.Workers(ctx, conn, workerWait)
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range workers {
+		busy = append(busy, "worker "+w.Name)
+	}
+	if slices.Sort(busy); len(busy) > 0 {
+		return 0, &BusyError{busy}
+	}
+	return conn.Partitions(), nil
+}
+
+// all calls a function for partitions 0 to n-1, several at a time.
+func all(ctx context.Context, n int, do func(ctx context.Context, part int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for p := range n {
+		g.Go(func() error { return do(ctx, p) })
+	}
+	return g.Wait()
+}
+
+// seizeAll seizes the partitions of both numbers. Behind the first time their positions are in the state.
+func (c *change) seizeAll(ctx context.Context) error {
+	applied := make([]history.Position, c.All)
+	c.tenures = make([]store.Tenure, c.All)
+	c.Progress("seize the partitions", 0, 0)
+	waiting, stop := context.WithTimeout(ctx, heldWait)
+	defer stop()
+	err := all(ctx, c.All, func(ctx context.Context, part int) error {
+		for {
+			at, secret, err := c.Seize(ctx, c.ID, part)
+			if _, held := errors.AsType[*partition.HeldError](err); held && wait(waiting, 250*time.Millisecond) {
+				continue
+			}
+			applied[part], c.tenures[part] = at, store.Tenure{Part: part, Token: c.Token, Secret: secret}
+			return err
+		}
+	})
+	if err != nil {
+		return err
+	}
+	failpoint.Here("resize.seized")
+	if c.Phase != seizing {
+		return c.survey(ctx)
+	}
+	c.Applied = applied[:c.From]
+	if err := c.survey(ctx); err != nil {
+		return err
+	}
+	if c.result.Undone {
+		return c.enter(ctx, removing)
+	}
+	return c.enter(ctx, copying)
+}
+
+// wait reports whether the pause was over before ctx was.
+func wait(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (c *change) home(name string) int { return queue.PartitionOf(name, c.To) }
+
+// survey counts what is to be moved.
+func (c *change) survey(ctx context.Context) error {
+	c.Progress("count", 0, 0)
+	found, err := c.store.NewPlacement(c.home, nil, nil).Misplaced(ctx)
+	c.result.Instances, c.result.Keys = found.Instances, found.Keys
+	return err
+}
+
+// move copies and removes.
+func (c *change) move(ctx context.Context) error {
+	for _, p := range []struct {
+		phase, next, step string
+		do                func(*store.Placement, context.Context) error
+	}{
+		{copying, removing, "copy", (*store.Placement).Copy},
+		{removing, reading, "remove", (*store.Placement).Remove},
+	} {
+		if c.Phase != p.phase {
+			continue
+		}
+		var done atomic.Int64
+		err := p.do(c.store.NewPlacement(c.home, c.tenures, func(keys int) {
+			failpoint.Here("resize." + p.phase)
+			c.Progress(p.step, done.Add(int64(keys)), c.result.Keys)
+		}), ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.step, err)
+		}
+		failpoint.Here("resize." + p.phase + ".done")
+		if err := c.enter(ctx, p.next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end frees the partitions, and writes the new number.
+func (c *change) end(ctx context.Context) error {
+	if err := all(ctx, c.All, func(ctx context.Context, part int) error { return c.Release(ctx, c.ID, part, c.To) }); err != nil {
+		return err
+	}
+	failpoint.Here("resize.released")
+	if err := c.ordered(ctx); err != nil {
+		return err
+	}
+	if err := c.Commit(ctx, c.To); err != nil {
+		return err
+	}
+	c.Progress("wait for disks and replicas", 0, 0)
+	return redisx.Durable(ctx, c.Redis)
+}
