@@ -2,26 +2,27 @@ package redistest
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Held is a way to Redis on which pipelines wait until Release.
 type Held struct {
-	began    chan struct{}
+	began    chan []string
 	commands chan int // receives the number of commands of each pipeline behind those
 	release  chan struct{}
 }
 
 // Hold holds the pipelines of a client. At most 64 may follow those that wait.
 func Hold(rdb redis.UniversalClient) *Held {
-	h := &Held{began: make(chan struct{}), commands: make(chan int, 64), release: make(chan struct{})}
+	h := &Held{began: make(chan []string), commands: make(chan int, 64), release: make(chan struct{})}
 	rdb.AddHook(h)
 	return h
 }
 
-// Began receives for each pipeline that waits.
-func (h *Held) Began() <-chan struct{} { return h.began }
+// Began receives the commands of each pipeline that waits.
+func (h *Held) Began() <-chan []string { return h.began }
 
 // Release lets the pipelines pass.
 func (h *Held) Release() { close(h.release) }
@@ -47,7 +48,11 @@ func (h *Held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		case <-h.release:
 			h.commands <- len(cmds)
 		default:
-			h.began <- struct{}{}
+			var commands []string
+			for _, c := range cmds {
+				commands = append(commands, fmt.Sprint(c.Args()...))
+			}
+			h.began <- commands
 			<-h.release
 		}
 		return next(ctx, cmds)
