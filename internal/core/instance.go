@@ -15,6 +15,7 @@ import (
 // instance is what the owner has in memory of one instance.
 type instance struct {
 	memory
+	progress
 	parking
 	id          string
 	phase       Phase
@@ -27,10 +28,14 @@ type instance struct {
 	gateRequests          int           // gates that have not answered yet
 	repeatPause           time.Duration // between two requests for outstanding children
 	startsInFlight        int           // starts of children that were sent, and not answered
-	turned                uint64        // greatest stream sequence of an input that has been turned
-	batch                 uint64        // the last of the ingested batches that had an input for it
 	notifiedStatusVersion uint64        // version of the custom status that its watchers have been sent
 	pace                  pace
+}
+
+// progress is how far the inputs of the instance have come.
+type progress struct {
+	turned uint64 // greatest stream sequence of an input that has been turned
+	batch  uint64 // the last of the ingested batches that had an input for it
 }
 
 // pace bounds how often an instance continues as new; see boundary.go.

@@ -188,7 +188,7 @@ func (x *Execution) unwindAndLog() {
 func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
-		x.started = x.opened(in)
+		x.started = opened(in, x.unseal)
 		if in.Execution != 0 { // of a history that was rewound, that of the events which were kept
 			x.id = in.IdentityOf(x.own, in.Execution)
 		}
@@ -230,12 +230,12 @@ func (x *Execution) deliver(in history.Event) {
 }
 
 // opened returns the start with its payloads opened: the event itself, if they were not sealed.
-func (x *record) opened(in *history.Started) *history.Started {
+func opened(in *history.Started, unseal func(history.Payload) history.Payload) *history.Started {
 	if in.Payload.Type != history.TypeSealed && in.CustomStatus.Type != history.TypeSealed {
 		return in
 	}
 	s := *in
-	s.Payload, s.CustomStatus = x.unseal(in.Payload), x.unseal(in.CustomStatus)
+	s.Payload, s.CustomStatus = unseal(in.Payload), unseal(in.CustomStatus)
 	return &s
 }
 
