@@ -45,6 +45,7 @@ func (s *shell) doQueue(e *core.Effect) {
 		for _, to := range r.To {
 			s.answerUpdate(to, r.Answer)
 		}
+		failpoint.Here("orchestrator.answered")
 	case core.ReadUpdate:
 		s.repeatAnswer(e.ID, e.Body.(core.UpdateQuestion))
 	default: // readFleet

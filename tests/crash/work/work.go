@@ -74,7 +74,8 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(append(append(families(), gated()...), deadlines()...), single()...), Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair))
+	return append(append(append(append(families(), gated()...), deadlines()...), single()...),
+		Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair), Adder.Do(adder))
 }
 
 // Ledger is the file in which the activities write down what they did.
