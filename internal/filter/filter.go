@@ -207,14 +207,18 @@ func Number(text string) (n int64, ok bool) {
 	return at.UnixMilli(), err == nil
 }
 
-// Range returns the numbers between which an attribute is that passes a comparison; ok is false for a term that is none.
+// Range returns the numbers between which an attribute is that passes a comparison, both included; ok is false for a term that is none.
 func (t *Term) Range() (from, until int64, ok bool) {
 	from, until = math.MinInt64, math.MaxInt64
 	switch {
 	case !t.Field.Attribute() || !t.ordered():
 		return 0, 0, false
-	case t.Op == Before || t.Op == BeforeOrAt:
+	case t.Op == Before:
+		until = max(t.At, math.MinInt64+1) - 1
+	case t.Op == BeforeOrAt:
 		until = t.At
+	case t.Op == After:
+		from = min(t.At, math.MaxInt64-1) + 1
 	default:
 		from = t.At
 	}

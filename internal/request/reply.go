@@ -198,11 +198,13 @@ type Report struct {
 type InstancePage struct {
 	Instances []Summary
 	Cursor    string // of the next page; empty: this is the last
+	Left      []int  // of List.Partitions, those that the process does not own
 }
 
 func (r *InstancePage) fields(c *wire.Codec) {
 	wire.List(c, &r.Instances, func(c *wire.Codec, s *Summary) { c.Record(s.fields) })
 	c.String(&r.Cursor)
+	wire.List(c, &r.Left, (*wire.Codec).Count)
 }
 
 // Counts is the reply to Count.
@@ -211,6 +213,7 @@ type Counts struct {
 	Other   uint64 // instances that pass, and are in none of the groups: their values were not read
 	More    bool   // others may pass: not all that the filter leaves were read
 	Stalled uint64 // of all instances; only without a filter
+	Left    []int  // of Count.Partitions, those that the process does not own
 }
 
 func (r *Counts) fields(c *wire.Codec) {
@@ -224,6 +227,7 @@ func (r *Counts) fields(c *wire.Codec) {
 	c.Uint(&r.Other)
 	c.Bool(&r.More)
 	c.Uint(&r.Stalled)
+	wire.List(c, &r.Left, (*wire.Codec).Count)
 }
 
 // Group is the number of instances with a value.

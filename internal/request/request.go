@@ -185,11 +185,12 @@ func (q *History) fields(c *wire.Codec) {
 	c.Count(&q.Limit)
 }
 
-// List requests a page of the instances of a status in the partition, the latest change first. Reply: InstancePage.
+// List requests a page of the instances of partitions, the latest change first. Reply: InstancePage.
 type List struct {
-	Where  string // a filter, see package filter; empty: all
-	Cursor string // of the page before; empty: the first page
-	Limit  int    // 0: chosen by the owner
+	Where      string // a filter, see package filter; empty: all
+	Cursor     string // of the page before; empty: the first page
+	Limit      int    // 0: chosen by the owner
+	Partitions []int  // one page of all of these that the process owns; empty: of the partition of the request
 }
 
 func (*List) operation() operation { return opList }
@@ -197,6 +198,7 @@ func (q *List) fields(c *wire.Codec) {
 	c.String(&q.Where)
 	c.String(&q.Cursor)
 	c.Count(&q.Limit)
+	wire.List(c, &q.Partitions, (*wire.Codec).Count)
 }
 
 // Stalled requests a page of the stalled instances of the partition. Reply: InstancePage.
@@ -223,11 +225,12 @@ func (q *DropRefused) fields(c *wire.Codec) { c.String(&q.Instance) }
 // MaxSince bounds the times of a Count.
 const MaxSince = 4
 
-// Count requests the number of instances of the partition that pass a filter, by a field. Reply: Counts.
+// Count requests the number of instances of partitions that pass a filter, by a field. Reply: Counts.
 type Count struct {
-	Where string  // a filter, see package filter; empty: all
-	By    string  // a field or an attribute; empty: the status
-	Since []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only without Where and By
+	Where      string  // a filter, see package filter; empty: all
+	By         string  // a field or an attribute; empty: the status
+	Since      []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only without Where and By
+	Partitions []int   // the sum over all of these that the process owns; empty: the partition of the request
 }
 
 func (*Count) operation() operation { return opCount }
@@ -235,6 +238,7 @@ func (q *Count) fields(c *wire.Codec) {
 	c.String(&q.Where)
 	c.String(&q.By)
 	wire.List(c, &q.Since, (*wire.Codec).Int)
+	wire.List(c, &q.Partitions, (*wire.Codec).Count)
 }
 
 // Demand requests the work of a task queue. Any owner can answer it. Reply: QueueDemand.

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// count answers how many instances of the partition pass a filter, by the values of a field.
+// count answers how many instances of partitions pass a filter, by the values of a field.
 func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, error) {
 	where, err := filter.Parse(q.Where, time.Now())
 	by, bad := filter.Grouping(q.By)
@@ -24,28 +27,75 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 	if err != nil {
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
-	if len(where) == 0 && by == filter.Status {
-		return qs.countAll(ctx, q.Since)
+	own, left, err := among(qs, q.Partitions)
+	if err != nil {
+		return nil, err
 	}
+	counts := make([]request.Counts, len(own))
+	g, counting := errgroup.WithContext(ctx)
+	for i, s := range own {
+		g.Go(func() (err error) {
+			if len(where) == 0 && by == filter.Status {
+				counts[i], err = s.countAll(counting, q.Since)
+			} else {
+				counts[i], err = s.countSome(counting, where, by)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return summed(counts, left), nil
+}
+
+// summed adds the counts of partitions.
+func summed(all []request.Counts, left []int) *request.Counts {
+	sum := &request.Counts{Left: left}
+	groups := make(map[string]*request.Group)
+	for i := range all {
+		for _, g := range all[i].Groups {
+			to := groups[g.Value]
+			if to == nil {
+				to = &request.Group{Value: g.Value, Since: make([]uint64, len(g.Since))}
+				groups[g.Value] = to
+			}
+			to.Count += g.Count
+			for k, n := range g.Since {
+				to.Since[k] += n
+			}
+		}
+		sum.Other += all[i].Other
+		sum.Stalled += all[i].Stalled
+		sum.More = sum.More || all[i].More
+	}
+	for _, v := range slices.Sorted(maps.Keys(groups)) {
+		sum.Groups = append(sum.Groups, *groups[v])
+	}
+	return sum
+}
+
+// countSome counts the instances of the partition that pass a filter.
+func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.Field) (r request.Counts, _ error) {
 	tally := store.TallyQuery{ListQuery: listQuery(where)}
 	if by != filter.Status {
-		tally.Field, tally.Known = string(by), qs.likely(by)
+		tally.Field, tally.Known = string(by), likely(qs.cfg.Programs, by)
 		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
 	}
 	t, err := qs.store.Tally(ctx, qs.st.Part, &tally)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	r := &request.Counts{Other: t.Other, More: t.More}
-	for _, v := range slices.Sorted(maps.Keys(t.Groups)) {
-		r.Groups = append(r.Groups, request.Group{Value: v, Count: t.Groups[v]})
+	r.Other, r.More = t.Other, t.More
+	for v, n := range t.Groups {
+		r.Groups = append(r.Groups, request.Group{Value: v, Count: n})
 	}
 	return r, nil
 }
 
 // likely are values of a field that instances are likely to have.
-func (qs *queries) likely(by filter.Field) (values []string) {
-	names := qs.cfg.Programs.Orchestrations()
+func likely(programs *author.Registry, by filter.Field) (values []string) {
+	names := programs.Orchestrations()
 	switch {
 	case by.Attribute():
 		return []string{"true", "false"}
@@ -53,39 +103,24 @@ func (qs *queries) likely(by filter.Field) (values []string) {
 		return names
 	case by == filter.Version:
 		for _, name := range names {
-			values = append(values, qs.cfg.Programs.Versions(name)...)
+			values = append(values, programs.Versions(name)...)
 		}
 	}
 	return values
 }
 
-// countAll answers how many instances of each status the partition has, how many of them have ended since some times, and how many
-// are stalled, without reading them.
-func (qs *queries) countAll(ctx context.Context, since []int64) (request.Reply, error) {
-	r := new(request.Counts)
-	for _, s := range record.Statuses() {
-		n, err := qs.store.Count(ctx, qs.st.Part, s)
-		if err != nil {
-			return nil, err
-		}
-		group := request.Group{Value: string(s), Count: n}
-		for _, at := range since {
-			if !s.Ended() {
-				break
-			}
-			if n, err = qs.store.CountSince(ctx, qs.st.Part, s, at); err != nil {
-				return nil, err
-			}
-			group.Since = append(group.Since, n)
-		}
-		r.Groups = append(r.Groups, group)
+// countAll counts the instances of each status in the partition, those of them that have ended since some times, and those that are
+// stalled, without reading them.
+func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Counts, _ error) {
+	n, err := qs.store.Sizes(ctx, qs.st.Part, since)
+	if err != nil {
+		return r, err
 	}
-	var err error
-	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {
-		return nil, err
+	for _, status := range record.Statuses() {
+		r.Groups = append(r.Groups, request.Group{Value: string(status), Count: n.Status[status], Since: n.Since[status]})
 	}
 	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
 	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
-	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
+	r.Stalled = n.Stalled + uint64(len(lacking)-len(both)) //nolint:gosec // those of lacking that the store lists, too
 	return r, err
 }

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
@@ -21,11 +23,19 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	}
 	query := listQuery(where)
 	query.Updated, query.Instance, query.Limit = updated, instance, q.Limit
-	page, err := qs.store.List(ctx, qs.st.Part, query)
+	own, left, err := among(qs, q.Partitions)
 	if err != nil {
 		return nil, err
 	}
-	r := &request.InstancePage{Cursor: cursorBehind(page)}
+	parts := make([]int, len(own))
+	for i, s := range own {
+		parts[i] = s.st.Part
+	}
+	page, err := qs.store.ListAll(ctx, parts, query)
+	if err != nil {
+		return nil, err
+	}
+	r := &request.InstancePage{Cursor: cursorBehind(page), Left: left}
 	for _, row := range page.Rows {
 		sum := summary(row.Instance, row.Record, "")
 		if row.Record == nil {
@@ -35,6 +45,28 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 		r.Instances = append(r.Instances, sum)
 	}
 	return r, nil
+}
+
+// among returns those of the partitions that this process owns, and the others; without any, that of the request.
+// A list of all partitions is one request for each process: of each partition a request costs more than what it reads.
+func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) {
+	if len(partitions) == 0 {
+		return []*queries{qs}, nil, nil
+	}
+	if len(partitions) > queue.MaxPartitions {
+		return nil, nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d partitions", len(partitions))}
+	}
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(partitions))) {
+		if s := qs.shards.at(p); s != nil && s.ctx.Err() == nil {
+			own = append(own, &s.queries)
+		} else {
+			left = append(left, p)
+		}
+	}
+	if len(own) == 0 {
+		return nil, nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.st.Part)}
+	}
+	return own, left, nil
 }
 
 func cursorBehind(page store.Page) string {
@@ -82,10 +114,9 @@ func listQuery(where filter.Where) store.ListQuery {
 		case t.Field == filter.Status, t.Field == filter.ID && t.Op == filter.Equal, t.Field == filter.ID && t.Op == filter.In:
 		case t.Field == filter.ID && t.Op == filter.Starts && len(t.Texts[0]) > len(q.Prefix):
 			q.Prefix = t.Texts[0]
-		case t.Field.Attribute() && ranged(&t, &q):
-			compared = true
+		case t.Field.Attribute() && ranged(&t, &q, &compared):
 		case hasSets(&t) && len(t.Texts) <= store.MaxSets:
-			q.Values = append(q.Values, store.Values{Field: string(t.Field), Of: slices.Compact(slices.Sorted(slices.Values(t.Texts)))})
+			q.Values = append(q.Values, valuesOf(&t))
 		default:
 			compared = compared || t.Field != filter.ID
 		}
@@ -99,14 +130,17 @@ func listQuery(where filter.Where) store.ListQuery {
 	return q
 }
 
-// ranged adds a comparison of an attribute to the query.
-func ranged(t *filter.Term, q *store.ListQuery) bool {
+// ranged adds a comparison of an attribute to the query. With an end that sets do not have exactly the records are compared, too.
+func ranged(t *filter.Term, q *store.ListQuery, compared *bool) bool {
 	from, until, ok := t.Range()
 	if ok {
 		q.Ranges = append(q.Ranges, store.Range{Field: string(t.Field), From: from, Until: until})
+		*compared = *compared || !exact(t.At)
 	}
 	return ok
 }
+
+func exact(n int64) bool { return -store.MaxExact < n && n < store.MaxExact }
 
 // ofFailures reports whether only failed instances can pass: no other has a code.
 func ofFailures(where filter.Where) bool {
@@ -115,19 +149,30 @@ func ofFailures(where filter.Where) bool {
 	})
 }
 
-func isNumber(text string) bool {
-	_, ok := filter.Number(text)
-	return ok
-}
-
-// hasSets reports whether the store has a set for each value of a term.
+// hasSets reports whether the store has sets for all values of a term.
 func hasSets(t *filter.Term) bool {
 	switch t.Field {
 	case filter.Orchestration, filter.Version, filter.Parent, filter.Code, filter.Unanswered:
-	default: // the set of a number is another
-		if !t.Field.Attribute() || slices.ContainsFunc(t.Texts, isNumber) {
+	default:
+		if !t.Field.Attribute() {
 			return false
 		}
 	}
-	return (t.Op == filter.Equal || t.Op == filter.In) && !slices.ContainsFunc(t.Texts, func(v string) bool { return !record.Indexed(v) })
+	return (t.Op == filter.Equal || t.Op == filter.In) && !slices.ContainsFunc(t.Texts, func(v string) bool {
+		n, isNumber := filter.Number(v)
+		return !record.Indexed(v) || t.Field.Attribute() && isNumber && !exact(n)
+	})
+}
+
+// valuesOf are the values of a term with sets. What is written like a number or a time is, of an attribute, also that.
+func valuesOf(t *filter.Term) store.Values {
+	v := store.Values{Field: string(t.Field), Of: slices.Compact(slices.Sorted(slices.Values(t.Texts)))}
+	if t.Field.Attribute() {
+		for _, text := range v.Of {
+			if n, ok := filter.Number(text); ok && !slices.Contains(v.Numbers, n) {
+				v.Numbers = append(v.Numbers, n)
+			}
+		}
+	}
+	return v
 }

@@ -86,6 +86,7 @@ type requester struct {
 	conn         *queue.Conn
 	ownerTimeout time.Duration // 0: until the context of the request ends
 	done         chan struct{} // closed by Close
+	groups       groups        // of partitions, for requests about all
 }
 
 // waiter receives one answer.

@@ -346,6 +346,61 @@ func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	}
 }
 
+// A page of all partitions is one request to each process, from the second on; each partition is asked by itself only where that was not
+// enough, or was not answered.
+func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
+	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
+	var want []string
+	w.mu.Lock()
+	for i := range 60 {
+		id := fmt.Sprintf("i-%02d", i)
+		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: "running", StatusSince: int64(1000 - i)}}
+		want = append(want, id)
+	}
+	w.others = []int{1, 3}
+	w.mu.Unlock()
+	requests := func() [][]int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var all [][]int
+		for _, q := range w.lists {
+			all = append(all, q.Partitions)
+		}
+		w.lists = nil
+		slices.SortFunc(all, slices.Compare)
+		return all
+	}
+	page := func(limit int, asked ...[]int) {
+		t.Helper()
+		ids, err := listed(c.List(soon(t), ListOptions{Limit: limit}))
+		if err != nil || !slices.Equal(ids, want[:limit]) {
+			t.Errorf("%v, %v", ids, err)
+		}
+		if got := requests(); asked != nil && !slices.EqualFunc(got, asked, slices.Equal) {
+			t.Errorf("asked %v, not %v", got, asked)
+		}
+	}
+	page(10, []int{0, 1, 2, 3}, []int{1, 3})
+	page(10, []int{0, 2}, []int{1, 3})
+	page(60, []int{0, 2}, []int{1, 3})
+	for row := range c.List(soon(t), ListOptions{Limit: 10, After: "991.i-09"}) {
+		if row.Instance != "i-10" {
+			t.Errorf("behind i-09 is %s", row.Instance)
+		}
+		break
+	}
+	page(10)
+
+	w.subs[0].Stop() // one of two partitions of a process: the other still answers
+	if _, err := listed(c.List(soon(t), ListOptions{Limit: 60})); !errors.Is(err, ErrNoOwner) || !strings.Contains(err.Error(), "1 of 4 partitions") {
+		t.Error(err)
+	}
+	w.serve(0)
+	ok(t, w.conn.NATS().Flush())
+	page(10)
+	page(10, []int{0, 2}, []int{1, 3})
+}
+
 func TestANamespaceThatDoesNotExistIsNamed(t *testing.T) {
 	w, _ := stand(t, Options{})
 	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, queue.ErrNoNamespace) {

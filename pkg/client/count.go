@@ -40,7 +40,7 @@ type Group struct {
 }
 
 // Count counts instances. Without a filter, and with one that is a single term of = or in, of status, orchestration, version,
-// parent, code or an attribute that is a text or a bool, it counts sets and reads no instance; so does a count by one of these
+// parent, code or an attribute, it counts sets and reads no instance; so does a count by one of these
 // fields if it has few values. With other filters each partition reads at most 4,000 instances, of 1,000 their records, and Count
 // reports AtLeast if these were not all.
 //
@@ -55,15 +55,16 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 	if err != nil {
 		return Counts{}, fmt.Errorf("client: count: by: %w", err)
 	}
-	q := &request.Count{Where: where.Fixed().String(), By: string(by)}
-	for _, t := range o.EndedSince {
-		q.Since = append(q.Since, unixMilli(t))
-	}
-	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
+	sources := opened(ctx, sourcesOf(c.groups.of(c.partitions()), func(ctx context.Context, partitions []int, _ string) ([]request.Counts, string, []int, error) {
+		q := &request.Count{Where: where.Fixed().String(), By: string(by), Partitions: several(partitions)}
+		for _, t := range o.EndedSince {
+			q.Since = append(q.Since, unixMilli(t))
+		}
 		var r request.Counts
-		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
-		return []request.Counts{r}, "", err
-	}, 0)
+		err := c.requestOf(ctx, partitions, q, &r)
+		return []request.Counts{r}, "", r.Left, err
+	}, 0))
+	keepGroups(&c.groups, sources)
 	var all []request.Counts
 	for _, s := range sources {
 		all = append(all, s.rows...)

@@ -167,7 +167,7 @@ func (c policies) registered(ctx context.Context, example string) (all []request
 		var r request.PolicyList
 		err := c.request(ctx, partition, &request.Policies{Example: example}, &r)
 		return []request.PolicyList{r}, "", err
-	}, 0)
+	})
 	for _, s := range sources {
 		all = append(all, s.rows...)
 	}
@@ -312,7 +312,7 @@ func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo
 			err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, &request.Limits{Action: action, Cursor: cursor, Limit: pageSize}, &r)
 			return convert(r.Limits, queueOf), r.Cursor, err
 		}
-		sources := openAll(ctx, c.partitions(), page, 0)
+		sources := openAll(ctx, c.partitions(), page)
 		for _, s := range sources {
 			for ; len(s.rows) > 0; s.fill(ctx) {
 				for _, row := range s.rows {

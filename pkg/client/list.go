@@ -5,20 +5,18 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// parallelRequests is the maximum of partitions that are requested at a time.
-const parallelRequests = 256
-
-// Rows of a page of one partition.
+// Rows of a page.
 const (
-	minPage  = 3
-	pageSize = 100
+	minPage    = 3 // of one partition
+	pageSize   = 100
+	sharedPage = 200 // of several partitions
 )
 
 // ListOptions select instances. The zero value selects all.
@@ -53,12 +51,12 @@ func (e *PartialListError) Unwrap() error { return e.Err }
 // Cursor is the place of an instance in a listing, for ListOptions.After.
 func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSince), s.Instance) }
 
-// List iterates over the instances of the namespace, the latest change of status first, and reads them page by page. All partitions
-// are requested at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
+// List iterates over the instances of the namespace, the latest change of status first, and reads them page by page. With a Limit of at
+// most 200 each orchestrator reads one page of all its partitions; otherwise each partition is requested by itself, all at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
 // the error: the list is incomplete. A Where that is not valid is the only pair, with an error that names the column.
 //
-// The orchestrators filter. Equalities of status, orchestration, version, parent and code, the beginning of an id, ended and, in a
-// list of ended instances, updated choose what is read; of a row that another term skips, its orchestrator reads the record.
+// The orchestrators filter. Equalities of status, orchestration, version, parent, code and attributes, ranges of an attribute, the
+// beginning of an id, ended and, in a list of ended instances, updated choose what is read; of a row that another term skips, its orchestrator reads the record.
 //
 // A listing is not a snapshot: an instance whose status changes meanwhile may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
@@ -69,32 +67,65 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 	if o.Status != "" {
 		where = where.Is(filter.Status, string(o.Status))
 	}
-	size := pageSize
-	if o.Limit > 0 { // a partition has its share of the rows, and may have twice as many
-		size = min(2*o.Limit/c.partitions()+minPage, o.Limit, pageSize)
-	}
 	text := where.Fixed().String() // times are the same for all partitions and pages
-	return merged(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
-		if cursor == "" {
-			cursor = o.After
-		}
-		return c.instances(ctx, partition, &request.List{Where: text, Limit: size, Cursor: cursor})
-	}, o.Limit, o.MaxEmptyPages)
+	page := func(ctx context.Context, partitions []int, cursor string) (rows []request.Summary, next string, left []int, err error) {
+		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions)}
+		var r request.InstancePage
+		err = c.requestOf(ctx, partitions, q, &r)
+		return r.Instances, r.Cursor, r.Left, err
+	}
+	if o.Limit == 0 || o.Limit > sharedPage { // several pages of each: a page of all would read every partition for a part of its rows
+		return merged(ctx, func() []*source[request.Summary] {
+			return opened(ctx, sourcesOf(alone(c.partitions()), page, o.MaxEmptyPages))
+		}, c.partitions(), o.Limit)
+	}
+	return merged(ctx, func() []*source[request.Summary] {
+		all := opened(ctx, sourcesOf(c.groups.of(c.partitions()), page, o.MaxEmptyPages))
+		keepGroups(&c.groups, all)
+		return all
+	}, c.partitions(), o.Limit)
 }
 
 // Stalled iterates over the stalled instances, as List does, and why they are stalled. Among them are those with an activity that no
 // worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
 // orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
-	return merged(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
-		return c.instances(ctx, partition, &request.Stalled{Cursor: cursor, Limit: pageSize})
-	}, 0, 0)
+	return merged(ctx, func() []*source[request.Summary] {
+		return openAll(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+			var r request.InstancePage
+			err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, &request.Stalled{Cursor: cursor, Limit: pageSize}, &r)
+			return r.Instances, r.Cursor, err
+		})
+	}, c.partitions(), 0)
 }
 
-func (c *Client) instances(ctx context.Context, partition int, q request.Request) ([]request.Summary, string, error) {
-	var r request.InstancePage
-	err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
-	return r.Instances, r.Cursor, err
+// page is the number of rows of a page of one or several partitions. One has its share of all rows, and may have twice as many.
+func (o *ListOptions) page(partitions, of int) int {
+	switch {
+	case o.Limit == 0:
+		return pageSize
+	case partitions == 1:
+		return min(2*o.Limit/of+minPage, o.Limit, pageSize)
+	default:
+		return o.Limit
+	}
+}
+
+// requestOf makes a request about partitions: if they are several, to the owner of the first, once; about one it is repeated while that has
+// no owner.
+func (c *Client) requestOf(ctx context.Context, partitions []int, q request.Request, r request.Reply) error {
+	if len(partitions) == 1 {
+		return c.requestWithin(ctx, c.opts.OwnerTimeout, partitions[0], q, r)
+	}
+	return c.attempt(ctx, firstAttempt, partitions[0], q, r)
+}
+
+// several are the partitions that a request names: none if it is about the one that it is sent to.
+func several(partitions []int) []int {
+	if len(partitions) == 1 {
+		return nil
+	}
+	return partitions
 }
 
 // unixMilli is the time in Unix milliseconds; zero is zero.
@@ -105,41 +136,11 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// pageFunc reads a page of a partition, and the cursor of the next; empty: it is the last.
-type pageFunc[T any] func(ctx context.Context, partition int, cursor string) (rows []T, next string, err error)
-
-// source is the rows of one partition and request, read page by page.
-type source[T any] struct {
-	partition int
-	page      pageFunc[T]
-	maxEmpty  int // pages without a row, one after the other; 0: no maximum
-	rows      []T
-	cursor    string
-	end       bool
-	cut       bool // maxEmpty is reached
-	err       error
-}
-
-// fill reads the next page if no rows are left.
-func (s *source[T]) fill(ctx context.Context) {
-	for empty := 0; len(s.rows) == 0 && !s.end; empty++ {
-		if s.cut = s.maxEmpty > 0 && empty == s.maxEmpty; s.cut {
-			return
-		}
-		rows, next, err := s.page(ctx, s.partition, s.cursor)
-		if err != nil {
-			s.err, s.end = err, true
-			return
-		}
-		s.rows, s.cursor, s.end = rows, next, next == ""
-	}
-}
-
 // merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list,
 // or with that of one that was cut: the rows that a partition has not read yet may belong in front of those at hand.
-func merged(ctx context.Context, partitions int, page pageFunc[request.Summary], limit, maxEmpty int) iter.Seq2[Summary, error] {
+func merged(ctx context.Context, open func() []*source[request.Summary], partitions, limit int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
-		sources := openAll(ctx, partitions, page, maxEmpty)
+		sources := open()
 		for n := 0; limit == 0 || n < limit; n++ {
 			s, at := first(sources), firstCut(sources)
 			if at != nil && (s == nil || precedes(at, &s.rows[0])) {
@@ -154,7 +155,9 @@ func merged(ctx context.Context, partitions int, page pageFunc[request.Summary],
 			if !yield(summaryOf(&row), nil) {
 				return
 			}
-			s.fill(ctx)
+			if n+1 != limit {
+				sources = refilled(ctx, sources, s)
+			}
 		}
 		if err := missing(sources, partitions); err != nil {
 			yield(Summary{}, err)
@@ -162,19 +165,15 @@ func merged(ctx context.Context, partitions int, page pageFunc[request.Summary],
 	}
 }
 
-// openAll reads the first page of every partition, in parallel.
-func openAll[T any](ctx context.Context, partitions int, page pageFunc[T], maxEmpty int) []*source[T] {
-	sources := make([]*source[T], partitions)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	places := make(chan struct{}, parallelRequests)
-	for p := range partitions {
-		sources[p] = &source[T]{partition: p, page: page, maxEmpty: maxEmpty}
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			sources[p].fill(ctx)
-		})
+// refilled reads on where a row was taken, if it was the last of its page.
+func refilled(ctx context.Context, sources []*source[request.Summary], s *source[request.Summary]) []*source[request.Summary] {
+	if len(s.partitions) == 1 {
+		s.fill(ctx)
+		return sources
+	}
+	each := s.divide()
+	if len(s.partitions) == 0 {
+		sources = append(slices.DeleteFunc(sources, func(x *source[request.Summary]) bool { return x == s }), opened(ctx, each)...)
 	}
 	return sources
 }
@@ -182,24 +181,6 @@ func openAll[T any](ctx context.Context, partitions int, page pageFunc[T], maxEm
 // partitions is the number of partitions of a list. It is one without the permission to read it: then the request returns the
 // error.
 func (c *requester) partitions() int { return max(1, c.conn.Partitions()) }
-
-// missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing.
-func missing[T any](sources []*source[T], of int) error {
-	var first *source[T]
-	lost := 0
-	for _, s := range sources {
-		if s.err == nil {
-			continue
-		}
-		if lost++; first == nil {
-			first = s
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	return fmt.Errorf("client: list incomplete, %d of %d partitions did not answer; partition %d: %w", lost, of, first.partition, first.err)
-}
 
 // first is the source with the next row; nil if none has one.
 func first(sources []*source[request.Summary]) *source[request.Summary] {

@@ -65,7 +65,10 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 		}
 		for again := true; again; {
 			again = false
-			for row, err := range merged(t.Context(), len(stored), page, 0, 2) {
+			sources := func() []*source[request.Summary] {
+				return opened(t.Context(), sourcesOf(alone(len(stored)), byPartition(page), 2))
+			}
+			for row, err := range merged(t.Context(), sources, len(stored), 0) {
 				if partial, ok := errors.AsType[*PartialListError](err); ok {
 					if after == partial.Cursor {
 						t.Fatalf("seed %d: no progress after %s", seed, after)

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -42,6 +40,8 @@ type owner struct {
 	changed chan struct{}
 	limits  limits
 	hang    func() // called before a request is answered; nil: nothing
+	lists   []*request.List
+	others  []int // partitions of another process, as far as requests about several are concerned
 }
 
 // stand starts a server, an owner of 4 partitions (unless absent) and a client.
@@ -244,9 +244,10 @@ func (w *owner) requested(p int) func(context.Context, request.Request) (request
 		switch q := q.(type) {
 		case *request.List:
 			where, err := filter.Parse(q.Where, time.Now())
-			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return where.Match(&filter.Row{Status: s.Status}) }), err
+			w.lists = append(w.lists, q)
+			return w.listOf(p, q, func(s *request.Description) bool { return where.Match(&filter.Row{Status: s.Status}) }), err
 		case *request.Stalled:
-			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return s.Stalled != "" }), nil
+			return w.list(p, q.Cursor, min(q.Limit, 3), func(s *request.Description) bool { return s.Stalled != "" }), nil
 		case *request.Await:
 			if err := w.unknown(q.Instance); err != nil {
 				return nil, err
@@ -284,20 +285,48 @@ func (w *owner) unknown(id string) error {
 	return &request.Problem{Code: request.ProblemNotFound, Message: "unknown"}
 }
 
-func (w *owner) list(p int, cursor string, limit int, keep func(*request.Description) bool) *request.InstancePage {
-	var rows []request.Summary
-	for id, row := range w.rows {
-		if w.conn.PartitionOf(id) == p && keep(row) {
-			rows = append(rows, row.Summary)
-		}
+// listOf answers for the partitions of the request that are of the same process as p.
+func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) bool) *request.InstancePage {
+	if len(q.Partitions) == 0 {
+		return w.list(p, q.Cursor, min(q.Limit, 3), keep)
 	}
-	slices.SortFunc(rows, func(x, y request.Summary) int { return cmp.Compare(y.StatusSince, x.StatusSince) })
-	from := 0
-	_, _ = fmt.Sscan(cursor, &from)
-	to := min(from+min(limit, 3), len(rows))
-	r := &request.InstancePage{Instances: rows[from:to]}
-	if to < len(rows) {
-		r.Cursor = fmt.Sprint(to)
+	r := new(request.InstancePage)
+	for _, of := range q.Partitions {
+		if slices.Contains(w.others, of) != slices.Contains(w.others, p) {
+			r.Left = append(r.Left, of)
+			continue
+		}
+		r.Instances = append(r.Instances, w.list(of, q.Cursor, len(w.rows), keep).Instances...)
+	}
+	return page(r, q.Limit)
+}
+
+// page cuts a page off behind so many rows.
+func page(r *request.InstancePage, limit int) *request.InstancePage {
+	slices.SortFunc(r.Instances, func(x, y request.Summary) int {
+		if precedes(&x, &y) {
+			return -1
+		}
+		return 1
+	})
+	if limit < len(r.Instances) {
+		last := r.Instances[limit-1]
+		r.Cursor, r.Instances = request.ListCursor(last.StatusSince, last.Instance), r.Instances[:limit]
 	}
 	return r
+}
+
+func (w *owner) list(p int, cursor string, limit int, keep func(*request.Description) bool) *request.InstancePage {
+	since, after, err := request.ParseListCursor(cursor)
+	if err != nil {
+		w.t.Error(err)
+	}
+	r := new(request.InstancePage)
+	for id, row := range w.rows {
+		behind := cursor == "" || precedes(&request.Summary{StatusSince: since, Instance: after}, &row.Summary)
+		if w.conn.PartitionOf(id) == p && keep(row) && behind {
+			r.Instances = append(r.Instances, row.Summary)
+		}
+	}
+	return page(r, limit)
 }

@@ -29,6 +29,6 @@ func (c fleet) Partitions(ctx context.Context) ([]Partition, error) {
 			Partition: partition, Owner: r.Member, Host: r.Host, PID: r.PID, Since: timeOf(r.Since), Lag: time.Duration(r.Lag) * time.Millisecond, Epoch: r.Epoch,
 		}
 		return nil, "", err
-	}, 0)
+	})
 	return all, missing(sources, len(all))
 }

@@ -30,7 +30,7 @@ func (c fleet) Versions(ctx context.Context) (Versions, error) {
 		var r request.OwnerVersions
 		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Versions), &r)
 		return []request.OwnerVersions{r}, "", err
-	}, 0)
+	})
 	var out Versions
 	all := make(map[[2]string]*VersionUse)
 	of := func(orchestration, version string) *VersionUse {

@@ -46,22 +46,26 @@ type ListQuery struct {
 	IDs    []string                              // only these instances; nil: all
 	Prefix string                                // only instances whose id begins with it
 	Ranges []Range                               // only instances with a number in each
-	Values []Values                              // only instances with one value of each; at most MaxSets sets each
+	Values []Values                              // only instances with one value of each; at most MaxSets values each
 	Span   func(Status) (from, until int64)      // only rows whose Updated is in it, both included; nil: all
 	Pick   func(instance string) bool            // nil: all; decides before the record is read
 	Keep   func(instance string, _ *Record) bool // nil: all; not called for what cannot be read
 }
 
-// Range is a range of the numbers of a field, both ends included.
+// Range is a range of the numbers of a field, both ends included. An end beyond MaxExact is not exact.
 type Range struct {
 	Field       string
 	From, Until int64
 }
 
-// Values are values of a field that have sets.
+// MaxExact is the largest number that sets have exactly: scores are floating-point numbers.
+const MaxExact = 1<<53 - 1
+
+// Values are values of a field: texts, which have sets, and numbers.
 type Values struct {
-	Field string
-	Of    []string
+	Field   string
+	Of      []string
+	Numbers []int64 // at most MaxExact, and not below -MaxExact
 }
 
 const (
@@ -76,17 +80,20 @@ const (
 // List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
 // number of records, so a filter may leave it short or empty although there are more.
 func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
-	if q.Limit <= 0 {
-		q.Limit = defaultPage
-	}
-	q.Limit = min(q.Limit, maxPage)
+	return s.list(ctx, part, q, true)
+}
+
+// list is List; with records false those that the filter does not need are not read.
+func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) (Page, error) {
+	q.Limit = q.limit()
+	records = records || q.Keep != nil
 	page := Page{Updated: q.Updated, Instance: q.Instance}
 	plan, err := s.plan(ctx, part, &q)
 	if err != nil {
 		return Page{}, err
 	}
 	batch := plan.batch()
-	for records, members := 0, 0; ; {
+	for read, members := 0, 0; ; {
 		rows, end, err := plan.next(ctx, page, batch)
 		if err != nil {
 			return Page{}, err
@@ -95,7 +102,7 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 		if err != nil {
 			return Page{}, err
 		}
-		room := maxScan - records
+		room := maxScan - read
 		if q.Keep == nil { // all that are picked pass
 			room = min(room, q.Limit-len(page.Rows))
 		}
@@ -103,11 +110,11 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 			picked, end = picked[:room], false
 			rows = upTo(rows, picked[room-1].Instance)
 		}
-		if err := s.fill(ctx, part, picked); err != nil {
+		if err := s.fill(ctx, picked, records, func(int) int { return part }); err != nil {
 			return Page{}, err
 		}
 		for i, row := range picked {
-			if !q.listable(&row) {
+			if records && !q.listable(&row) {
 				continue
 			}
 			if page.Rows = append(page.Rows, row); len(page.Rows) == q.Limit {
@@ -119,15 +126,22 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 		if len(rows) > 0 {
 			page.Updated, page.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
 		}
-		records, members = records+len(picked), members+len(rows)
+		read, members = read+len(picked), members+len(rows)
 		if batch = min(2*batch, maxPage); len(picked) < len(rows)/4 { // few pass: members cost less than records
 			batch = maxBatch
 		}
-		if end || records >= maxScan || members >= maxMembers {
+		if end || read >= maxScan || members >= maxMembers {
 			page.More = !end
 			return page, nil
 		}
 	}
+}
+
+func (q *ListQuery) limit() int {
+	if q.Limit <= 0 {
+		return defaultPage
+	}
+	return min(q.Limit, maxPage)
 }
 
 // upTo returns the rows up to that of an instance, which is among them.
@@ -187,8 +201,11 @@ func scored(v any) ([]Row, error) {
 	return rows, nil
 }
 
-// fill reads the records of the rows in parallel.
-func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
+// fill reads the records of the rows in parallel, if they are needed; part is the partition of each.
+func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i int) int) error {
+	if !needed {
+		return nil
+	}
 	type answer struct {
 		row   int
 		reply any
@@ -200,7 +217,7 @@ func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
 		if row.Status == Failed {
 			fields = listedFailed
 		}
-		s.run.Go(redisx.Command(append([]any{"HMGET", s.space.Part(part).Instance(row.Instance)}, fields...)...), func(reply any, err error) {
+		s.run.Go(redisx.Command(append([]any{"HMGET", s.space.Part(part(i)).Instance(row.Instance)}, fields...)...), func(reply any, err error) {
 			answers <- answer{i, reply, err}
 		})
 	}

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -17,13 +19,9 @@ import (
 // the same millisecond, whatever sets they are read from.
 func TestListPagesWithinOneMillisecond(t *testing.T) {
 	each(t, map[string]func(b *bench){"ties": func(b *bench) {
-		type place struct {
-			id string
-			at int64
-		}
 		var all []place
 		for i := range 40 {
-			p := place{fmt.Sprintf("i-%02d", i), 1_790_000_000_000 + int64(i/13)}
+			p := place{fmt.Sprintf("i-%02d", i), part, 1_790_000_000_000 + int64(i/13)}
 			status, name := store.Running, "even"
 			if i%3 == 0 {
 				status = store.Completed
@@ -114,6 +112,150 @@ func TestListByPrefixReadsFewOrchestrations(t *testing.T) {
 		b.must(err)
 		if len(page.Rows) != 2 || page.More || got.Count != 2 || got.More {
 			b.Errorf("%d rows, %+v", len(page.Rows), got)
+		}
+	}})
+}
+
+// place is a row of a list, with its partition.
+type place struct {
+	id   string
+	part int
+	at   int64
+}
+
+// begin commits an instance in a partition, whose status it has since a time.
+func (b *bench) begin(p place, rec store.Record) {
+	b.Helper()
+	own := store.Tenure{Part: p.part, Token: token}
+	keys := b.space.Part(p.part)
+	b.must(b.rdb.HSet(b.ctx(), keys.Owner(), "owner", token, "until", b.now()+60_000, "span", 60_000).Err())
+	rec.Origin, rec.Execution, rec.Created = at(1), 1, 5
+	c := store.Commit{Instance: p.id, Execution: 1, NewHead: "head", Events: [][]byte{[]byte("first")}, Record: &rec}
+	c.Reindex(nil)
+	_, err := redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(own, &c, done) })
+	b.must(err)
+	b.must(b.rdb.ZAdd(b.ctx(), keys.Index(string(rec.Status)), redis.Z{Score: float64(p.at), Member: p.id}).Err())
+}
+
+// pages reads a list of partitions to its end.
+func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
+	b.Helper()
+	for more := true; more; {
+		page, err := b.st.ListAll(b.ctx(), parts, q)
+		b.must(err)
+		if len(page.Rows) > q.Limit {
+			b.Fatalf("a page of %d rows, limit %d", len(page.Rows), q.Limit)
+		}
+		for _, r := range page.Rows {
+			if r.Record == nil {
+				b.Fatalf("%s: %q", r.Instance, r.Problem)
+			}
+			got = append(got, r.Instance)
+		}
+		q.Updated, q.Instance, more = page.Updated, page.Instance, page.More
+	}
+	return got
+}
+
+// A page of several partitions has the rows of all in order, however unevenly they are spread: also if one of them has all of the latest,
+// or has to be searched for longer than a page may.
+func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
+	each(t, map[string]func(b *bench){"": func(b *bench) {
+		const base = 1_790_000_000_000
+		var all []place
+		for i := range 40 {
+			p := place{fmt.Sprintf("i-%02d", i), []int{3, 4, 6}[i*i%3], base + int64(i/4)}
+			if i >= 25 { // the latest
+				p.part = 6
+			}
+			b.begin(p, store.Record{Name: []string{"even", "odd"}[i%2], Status: []store.Status{store.Running, store.Completed}[i/2%2]})
+			all = append(all, p)
+		}
+		b.must(b.rdb.ZAdd(b.ctx(), b.space.Part(4).Index("running"), redis.Z{Score: base + 3, Member: "purged"}).Err())
+		slices.SortFunc(all, func(x, y place) int { return cmp.Or(cmp.Compare(y.at, x.at), strings.Compare(y.id, x.id)) })
+		for _, limit := range []int{1, 7, 40, 500} {
+			for name, c := range map[string]struct {
+				q    store.ListQuery
+				pass func(i int) bool
+			}{
+				"all":      {store.ListQuery{}, func(int) bool { return true }},
+				"records":  {store.ListQuery{Keep: func(_ string, rec *store.Record) bool { return rec.Name == "odd" }}, func(i int) bool { return i%2 == 1 }},
+				"a value":  {store.ListQuery{Values: []store.Values{{Field: "orchestration", Of: []string{"even"}}}}, func(i int) bool { return i%2 == 0 }},
+				"a prefix": {store.ListQuery{Prefix: "i-1"}, func(i int) bool { return i/10 == 1 }},
+			} {
+				q := c.q
+				q.Statuses, q.Limit = record.Statuses(), limit
+				var want []string
+				for _, p := range all {
+					if i, _ := strconv.Atoi(p.id[2:]); c.pass(i) {
+						want = append(want, p.id)
+					}
+				}
+				if got := b.pages([]int{3, 4, 6}, q); !slices.Equal(got, want) {
+					b.Errorf("limit %d, %s: %v\nwant %v", limit, name, got, want)
+				}
+			}
+		}
+		skipped := make([]redis.Z, 4_100) // more than a page searches
+		for i := range skipped {
+			skipped[i] = redis.Z{Score: base + 5, Member: fmt.Sprintf("skipped-%d", i)}
+		}
+		b.must(b.rdb.ZAdd(b.ctx(), b.space.Part(3).Index("running"), skipped...).Err())
+		q := store.ListQuery{Statuses: record.Statuses(), Limit: 30, Pick: func(id string) bool { return !strings.HasPrefix(id, "skipped") }}
+		if got := b.pages([]int{3, 4, 6}, q); len(got) != len(all) || !slices.IsSortedFunc(got, func(x, y string) int { return strings.Compare(y, x) }) {
+			b.Errorf("behind many that are skipped: %v", got)
+		}
+	}})
+}
+
+// A number is found by its set, as a text is by that of its value: records are not compared.
+func TestNumbersAreFoundBySets(t *testing.T) {
+	each(t, map[string]func(b *bench){"": func(b *bench) {
+		const n = 120
+		items := func(i int) string { // some have a text
+			if i%10 == 3 {
+				return `"3"`
+			}
+			return strconv.Itoa(i%10 - 2)
+		}
+		for i := range n {
+			b.begin(place{fmt.Sprintf("i-%03d", i), part, 1_790_000_000_000 + int64(i)},
+				store.Record{Name: []string{"even", "odd"}[i%2], Status: store.Running, Attributes: `{"items":` + items(i) + `}`})
+		}
+		for name, c := range map[string]struct {
+			q    store.ListQuery
+			pass func(i int) bool
+		}{
+			"a number, or the same as a text": {
+				store.ListQuery{Values: []store.Values{{Field: "items", Of: []string{"3"}, Numbers: []int64{3}}}},
+				func(i int) bool { return items(i) == "3" || items(i) == `"3"` },
+			},
+			"several": {
+				store.ListQuery{Values: []store.Values{{Field: "items", Of: []string{"-1", "7", "x"}, Numbers: []int64{-1, 7}}, {Field: "orchestration", Of: []string{"odd"}}}},
+				func(i int) bool { return i%2 == 1 && (items(i) == "-1" || items(i) == "7") },
+			},
+			"a range":       {store.ListQuery{Ranges: []store.Range{{Field: "items", From: 4, Until: 6}}}, func(i int) bool { return i%10 >= 6 && i%10 <= 8 }},
+			"two ranges":    {store.ListQuery{Ranges: []store.Range{{Field: "items", From: -5, Until: 5}, {Field: "items", From: 5, Until: 9}}}, func(i int) bool { return items(i) == "5" }},
+			"range and ids": {store.ListQuery{IDs: []string{"i-006", "i-007", "i-001"}, Ranges: []store.Range{{Field: "items", From: 4, Until: 4}}}, func(i int) bool { return i == 6 }},
+		} {
+			for _, limit := range []int{2, 50} { // with few rows a walk through the status costs less
+				q := c.q
+				q.Statuses, q.Limit = record.Statuses(), limit
+				var want []string
+				for i := n - 1; i >= 0; i-- {
+					if c.pass(i) {
+						want = append(want, fmt.Sprintf("i-%03d", i))
+					}
+				}
+				if got := b.pages([]int{part}, q); !slices.Equal(got, want) {
+					b.Errorf("%s, limit %d: %v\nwant %v", name, limit, got, want)
+				}
+				tally, err := b.st.Tally(b.ctx(), part, &store.TallyQuery{ListQuery: q})
+				b.must(err)
+				if tally.Count != uint64(len(want)) || tally.More {
+					b.Errorf("%s: %+v, want %d", name, tally, len(want))
+				}
+			}
 		}
 	}})
 }

@@ -26,7 +26,7 @@ type plan struct {
 	sets  []statusSet // that are walked through
 	rows  []Row       // in place of sets: what was looked up, in order
 	byIDs bool
-	tests []Values // terms that a row has to pass
+	tests []*term // that a row has to pass
 	// Members of the statuses that are expected to have three times a page's rows among them, because a list waits for the slowest
 	// of its partitions; 0: all pass.
 	expect int
@@ -46,6 +46,7 @@ const (
 	// MaxSets bounds the values of a term of ListQuery.Values. Each has a set.
 	MaxSets  = 64
 	maxIDs   = 2_000 // that are looked up
+	fewIDs   = 32    // that are looked up before anything is counted
 	maxNames = 1_000 // orchestrations whose sets are read for the beginning of an id
 	minWalk  = 16    // members that are read of each status, if not all pass
 )
@@ -56,46 +57,73 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	for _, st := range q.Statuses {
 		p.sets = append(p.sets, statusSet{st, s.space.Part(part).Index(string(st))})
 	}
+	terms, err := p.terms(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if q.IDs != nil {
-		p.tests = q.Values
+		p.test(terms, nil)
 		return p, p.lookUp(ctx, slices.Compact(slices.Sorted(slices.Values(q.IDs))))
 	}
-	terms, err := p.terms(ctx)
-	if err != nil || len(terms) == 0 {
-		return p, err
+	if len(terms) == 0 {
+		return p, nil
+	}
+	few, ids, err := p.few(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	if few != nil {
+		p.test(terms, few)
+		return p, p.lookUp(ctx, ids)
 	}
 	members, err := p.count(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
 	best := slices.MinFunc(terms, func(a, b *term) int { return cmp.Compare(a.n, b.n) })
-	walk := best.n > maxIDs || p.lookUpCost(best.n) > p.walkCost(best.n, members)
-	for _, t := range terms {
-		if t.values != nil && (walk || t != best) {
-			p.tests = append(p.tests, *t.values)
-		}
-	}
-	if walk {
-		p.selected, p.decides = best.n, len(terms) == 1 && len(q.Ranges) == 0 && p.everything()
+	if best.n > maxIDs || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
+		p.test(terms, nil)
+		p.selected, p.decides = best.n, len(terms) == 1 && p.everything()
 		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))
 		return p, nil
 	}
-	var ids []string
+	p.test(terms, best)
 	var round readRound
-	for _, set := range best.sets {
-		round.add(set.read, func(v any, err error) error {
-			if err != nil {
-				return err
-			}
-			r := redisx.NewReply([]any{v})
-			ids = append(ids, r.Strs(0)...)
-			return r.Err()
-		})
-	}
+	best.read(&round, 0, &ids)
 	if err := round.do(ctx, p.run); err != nil {
 		return nil, fmt.Errorf("partition %d: list ids: %w", part, err)
 	}
 	return p, p.lookUp(ctx, ids)
+}
+
+// test has rows tested for the terms but one, whose members they are.
+func (p *plan) test(terms []*term, but *term) {
+	for _, t := range terms {
+		if t != but && len(t.tests) > 0 {
+			p.tests = append(p.tests, t)
+		}
+	}
+}
+
+// few returns the smallest term and its ids, if they are few: most filters of people name a value that few instances have, and these are
+// found in one round trip. nil: no term has few.
+func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string, _ error) {
+	found := make([][]string, len(terms))
+	var round readRound
+	for i, t := range terms {
+		if len(t.sets) <= fewIDs {
+			t.read(&round, fewIDs+1, &found[i])
+		}
+	}
+	if err := round.do(ctx, p.run); err != nil {
+		return nil, nil, fmt.Errorf("partition %d: list ids: %w", p.part, err)
+	}
+	for i, t := range terms {
+		if n := len(found[i]); len(t.sets) <= fewIDs && n <= fewIDs && (best == nil || n < len(ids)) {
+			best, ids = t, found[i]
+		}
+	}
+	return best, ids, nil
 }
 
 // batch is the number of members that are read first.
@@ -114,26 +142,56 @@ func (p *plan) batch() int {
 // `members` instances.
 func (p *plan) lookUpCost(n int64) int64 { return n * int64(1+len(p.sets)) }
 
-func (p *plan) walkCost(n, members int64) int64 {
+func (p *plan) walkCost(n, members int64, terms []*term) int64 {
 	if p.q.Limit > 0 {
 		members = min(members, int64(p.q.Limit)*members/max(n, 1))
 	}
 	sets := 1
-	for i := range p.q.Values {
-		sets += len(p.q.Values[i].Of)
+	for _, t := range terms {
+		sets += len(t.tests)
 	}
 	return members * int64(sets)
 }
 
 // term is what a list selects by: values of a field, the ids with a prefix, or the numbers in a range.
 type term struct {
-	values *Values // that rows are tested for; nil: ids are compared, and numbers in the records
-	sets   []idSet // that have the members together, and no member twice
-	n      int64
+	tests []memberTest // a row passes one; none: ids are compared
+	sets  []idSet      // that have the members together, and no member twice
+	n     int64
+}
+
+// memberTest is a set that has a row that passes, with a score between two, both included.
+type memberTest struct {
+	key         string
+	from, until float64
 }
 
 // idSet is a set that has another order than lists, or a part of it.
 type idSet struct{ count, read redisx.Call }
+
+// read adds requests for the members of each set, at most limit of each (0: all).
+func (t *term) read(round *readRound, limit int, ids *[]string) {
+	for _, set := range t.sets {
+		call := set.read
+		if limit > 0 {
+			call.Args = append(slices.Clip(call.Args), "LIMIT", 0, limit)
+		}
+		round.add(call, func(v any, err error) error {
+			if err != nil {
+				return err
+			}
+			r := redisx.NewReply([]any{v})
+			*ids = append(*ids, r.Strs(0)...)
+			return r.Err()
+		})
+	}
+}
+
+// ranged adds the members of a set whose scores are in a range.
+func (t *term) ranged(key string, from, until int64) {
+	t.sets = append(t.sets, idSet{redisx.Command("ZCOUNT", key, from, until), redisx.Command("ZRANGEBYSCORE", key, from, until)})
+	t.tests = append(t.tests, memberTest{key, float64(from), float64(until)})
+}
 
 // terms are those of the query. Because sets of values are ordered by id, a prefix is a part of each.
 // The set of orchestrations only grows, and clients can add names to it: if it has more than maxNames, a prefix alone is no term.
@@ -143,8 +201,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	if p.q.Prefix != "" {
 		from, until = "["+p.q.Prefix, "("+p.q.Prefix+"\xff"
 	}
-	of := func(values *Values, field string, each []string) {
-		t := &term{values: values}
+	of := func(t *term, field string, each []string) {
 		for _, v := range each {
 			key := keys.Values(field, v)
 			t.sets = append(t.sets, idSet{redisx.Command("ZLEXCOUNT", key, from, until), redisx.Command("ZRANGEBYLEX", key, from, until)})
@@ -152,14 +209,21 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 		all = append(all, t)
 	}
 	for i := range p.q.Values {
-		of(&p.q.Values[i], p.q.Values[i].Field, p.q.Values[i].Of)
+		v, t := &p.q.Values[i], new(term)
+		for _, n := range v.Numbers {
+			t.ranged(keys.Numbers(v.Field), n, n)
+		}
+		for _, text := range v.Of {
+			t.tests = append(t.tests, memberTest{keys.Values(v.Field, text), 0, 0})
+		}
+		of(t, v.Field, v.Of)
 	}
 	for _, r := range p.q.Ranges {
-		key := keys.Numbers(r.Field)
-		set := idSet{redisx.Command("ZCOUNT", key, r.From, r.Until), redisx.Command("ZRANGEBYSCORE", key, r.From, r.Until)}
-		all = append(all, &term{sets: []idSet{set}})
+		t := new(term)
+		t.ranged(keys.Numbers(r.Field), r.From, r.Until)
+		all = append(all, t)
 	}
-	if p.q.Prefix == "" || len(p.q.Values) > 0 {
+	if p.q.Prefix == "" || len(p.q.Values) > 0 || p.q.IDs != nil {
 		return all, nil
 	}
 	v, err := p.run.Do(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
@@ -168,7 +232,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	}
 	r := redisx.NewReply([]any{v})
 	if names := r.Strs(0); len(names) <= maxNames {
-		of(nil, record.FieldOrchestration, names)
+		of(new(term), record.FieldOrchestration, names)
 	}
 	return all, r.Err()
 }
@@ -355,8 +419,12 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	passed := make([]int, len(picked)) // tests
 	var round readRound
 	for _, t := range p.tests {
-		for _, v := range t.Of {
-			p.members(&round, p.space.Part(p.part).Values(t.Field, v), ids, func(i int, _ float64) { passed[i]++ })
+		for _, set := range t.tests {
+			p.members(&round, set.key, ids, func(i int, score float64) {
+				if set.from <= score && score <= set.until {
+					passed[i]++
+				}
+			})
 		}
 	}
 	if err := round.do(ctx, p.run); err != nil {
@@ -364,7 +432,7 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	}
 	var all []Row
 	for i, row := range picked {
-		if passed[i] == len(p.tests) { // an instance has one value of a field
+		if passed[i] == len(p.tests) { // an instance has one value of a field, in one set
 			all = append(all, row)
 		}
 	}

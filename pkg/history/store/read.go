@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -34,9 +35,41 @@ func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, er
 	return s.size(ctx, part, redisx.Command("ZCARD", s.space.Part(part).Index(string(status))))
 }
 
-// CountSince reads the number of instances of a status in a partition that have reached it at a time (Unix ms) or later.
-func (s *Reader) CountSince(ctx context.Context, part int, status Status, since int64) (uint64, error) {
-	return s.size(ctx, part, redisx.Command("ZCOUNT", s.space.Part(part).Index(string(status)), since, "+inf"))
+// Sizes are numbers of instances of a partition.
+type Sizes struct {
+	Status  map[Status]uint64
+	Since   map[Status][]uint64 // of those that have ended, how many have since each of some times
+	Stalled uint64
+}
+
+// Sizes counts the instances of each status, those that have ended since some times (Unix ms), and the stalled ones, in one round trip.
+func (s *Reader) Sizes(ctx context.Context, part int, since []int64) (Sizes, error) {
+	p := s.space.Part(part)
+	out := Sizes{Status: make(map[Status]uint64), Since: make(map[Status][]uint64)}
+	var round readRound
+	size := func(count redisx.Call, put func(n uint64)) {
+		round.add(count, func(v any, err error) error {
+			if err != nil {
+				return err
+			}
+			n, err := redisx.Int(v)
+			put(uint64(n)) //nolint:gosec // a size
+			return err
+		})
+	}
+	for _, st := range record.Statuses() {
+		size(redisx.Command("ZCARD", p.Index(string(st))), func(n uint64) { out.Status[st] = n })
+		for _, at := range since {
+			if st.Ended() {
+				size(redisx.Command("ZCOUNT", p.Index(string(st)), at, "+inf"), func(n uint64) { out.Since[st] = append(out.Since[st], n) })
+			}
+		}
+	}
+	size(redisx.Command("HLEN", p.Stalled()), func(n uint64) { out.Stalled = n })
+	if err := round.do(ctx, s.run); err != nil {
+		return out, fmt.Errorf("partition %d: count instances: %w", part, err)
+	}
+	return out, nil
 }
 
 // StalledCount reads the number of stalled instances of a partition, in constant time.

@@ -52,7 +52,7 @@ func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, err
 		return Tally{}, err
 	}
 	t := &tally{plan: plan, q: q, read: make(map[string]uint64)}
-	unselected := len(plan.tests) == 0 && q.Prefix == "" && len(q.Ranges) == 0
+	unselected := len(plan.tests) == 0 && q.Prefix == ""
 	switch t.counts = !plan.byIDs && q.Pick == nil && q.Keep == nil && (unselected || plan.decides); {
 	case !t.counts:
 	case unselected:
@@ -152,7 +152,7 @@ func (t *tally) readPages(ctx context.Context) error {
 				picked, end = picked[:room], false
 			}
 			picked = slices.Clone(picked)
-			if err := t.fill(ctx, t.part, picked); err != nil {
+			if err := t.fill(ctx, picked, true, func(int) int { return t.part }); err != nil {
 				return err
 			}
 			records += len(picked)

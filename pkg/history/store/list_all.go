@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// minShare is the minimum of rows that are read of a partition for a page of several.
+const minShare = 3
+
+// ListAll is List for several partitions: one page of their rows together, in the same order. It reads the members of all partitions
+// first, and then the records of the rows of the page only, unless the filter needs others.
+//
+//	partitions ──List, their share of the rows──▶ merged, in order ──one that has no row left──▶ its next page
+//	                                                 │                └──nothing found──▶ the page ends there
+//	                                                 ▼
+//	                                              Limit rows, or the end ──▶ records
+func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, error) {
+	if len(parts) == 1 {
+		return s.List(ctx, parts[0], q)
+	}
+	limit := q.limit()
+	q.Limit = min(2*limit/max(len(parts), 1)+minShare, limit)
+	sources := make([]*listSource, len(parts))
+	g, reading := errgroup.WithContext(ctx)
+	for i, part := range parts {
+		sources[i] = &listSource{part: part, page: Page{More: true, Updated: q.Updated, Instance: q.Instance}}
+		g.Go(func() error { return sources[i].read(reading, s, q) })
+	}
+	if err := g.Wait(); err != nil {
+		return Page{}, err
+	}
+	out := Page{Updated: q.Updated, Instance: q.Instance}
+	var of []int
+	for len(out.Rows) < limit {
+		best, cut := firstOf(sources)
+		if cut != nil && (best == nil || best.page.Rows[0].behind(cut.page.place())) {
+			out.More, out.Updated, out.Instance = true, cut.page.Updated, cut.page.Instance
+			break
+		}
+		if best == nil {
+			break
+		}
+		row := best.page.Rows[0]
+		best.page.Rows = best.page.Rows[1:]
+		out.Rows, of = append(out.Rows, row), append(of, best.part)
+		out.Updated, out.Instance = row.Updated, row.Instance
+		if err := best.read(ctx, s, q); err != nil {
+			return Page{}, err
+		}
+	}
+	out.More = out.More || slices.ContainsFunc(sources, func(l *listSource) bool { return len(l.page.Rows) > 0 || l.page.More })
+	return out, s.complete(ctx, &q, &out, of)
+}
+
+// complete reads the records of the page, unless the filter has read them.
+func (s *Reader) complete(ctx context.Context, q *ListQuery, page *Page, of []int) error {
+	if err := s.fill(ctx, page.Rows, q.Keep == nil, func(i int) int { return of[i] }); err != nil {
+		return err
+	}
+	page.Rows = slices.DeleteFunc(page.Rows, func(row Row) bool { return !q.listable(&row) })
+	return nil
+}
+
+// listSource is what was read of a partition, and not taken.
+type listSource struct {
+	part int
+	page Page
+}
+
+// read reads the next page if no row is left, and there may be others.
+func (l *listSource) read(ctx context.Context, s *Reader, q ListQuery) (err error) {
+	if len(l.page.Rows) > 0 || !l.page.More {
+		return nil
+	}
+	q.Updated, q.Instance = l.page.Updated, l.page.Instance
+	l.page, err = s.list(ctx, l.part, q, false)
+	return err
+}
+
+// firstOf returns the source with the next row, and of those whose last page had none, and that are not at their end, the one whose place
+// comes first: behind it nothing is known. Both may be nil.
+func firstOf(sources []*listSource) (best, cut *listSource) {
+	for _, l := range sources {
+		switch {
+		case len(l.page.Rows) > 0:
+			if best == nil || best.page.Rows[0].behind(l.page.Rows[0].place()) {
+				best = l
+			}
+		case l.page.More:
+			if cut == nil || cut.page.row().behind(l.page.place()) {
+				cut = l
+			}
+		}
+	}
+	return best, cut
+}
+
+func (p *Page) place() Page { return Page{Updated: p.Updated, Instance: p.Instance} }
+
+func (p *Page) row() *Row { return &Row{Updated: p.Updated, Instance: p.Instance} }
