@@ -20,8 +20,9 @@ const (
 	cancelSpread     = 10 * time.Second       // over which cancellations without hints are spread: three renewals of the default TTL
 	cancelPace       = 100 * time.Millisecond // maximum between two of them
 	calibrateOver    = 4000                   // instances of the load, to measure the capacity of the fleet
+	calibrateWith    = 200                    // of them in flight
 	loadPart         = 0.5                    // of the capacity
-	loadTick         = 5 * time.Millisecond
+	loadTick         = time.Millisecond       // what is due meanwhile is sent at once, and waits for one another
 )
 
 // cancelResult is how long activities run, in another process, after their cancellation.
@@ -200,14 +201,9 @@ func (c *canceller) spread(ctx context.Context, n, fanout int, progress io.Write
 // background measures how many small instances the fleet can run per second, and then has it run half of that until stop.
 func (c *canceller) background(ctx context.Context, progress io.Writer) (perSecond float64, stop func() error, err error) {
 	hello := c.scenario("hello", 1)
-	if _, err := c.load(ctx, hello, calibrateOver/4, 200, io.Discard); err != nil {
+	if perSecond, err = c.halfLoad(ctx, hello, calibrateOver, progress); err != nil {
 		return 0, nil, err
 	}
-	took, err := c.load(ctx, hello, calibrateOver, 200, progress)
-	if err != nil {
-		return 0, nil, err
-	}
-	perSecond = loadPart * calibrateOver / took.Seconds()
 	ctx, cancel := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.pace(ctx, g, hello, perSecond) })
@@ -218,6 +214,16 @@ func (c *canceller) background(ctx context.Context, progress io.Writer) (perSeco
 		}
 		return nil
 	}, nil
+}
+
+// halfLoad returns half of the rate at which the fleet runs n instances of a scenario. Few are in flight: with many a turn takes several of
+// their inputs, and the rate is one that no client which does not wait for a backlog can reach.
+func (d *driver) halfLoad(ctx context.Context, sc scenario, n int, progress io.Writer) (perSecond float64, err error) {
+	if _, err := d.load(ctx, sc, max(n/4, 1), calibrateWith, io.Discard); err != nil {
+		return 0, err
+	}
+	took, err := d.load(ctx, sc, n, calibrateWith, progress)
+	return loadPart * float64(n) / took.Seconds(), err
 }
 
 // pace starts instances at the rate, whether or not the previous ones have ended.

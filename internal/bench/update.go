@@ -17,7 +17,7 @@ import (
 
 const (
 	updateLife      = 50   // updates of one execution
-	updatesHalf     = 3000 // at half of the capacity
+	updatesHalf     = 5000 // at half of the capacity
 	updateInstances = 64   // that are measured without faults
 	closeUpdates    = -1   // ends an instance
 )
@@ -63,10 +63,11 @@ type updateResult struct {
 	PerS      float64            `json:"updates_per_s"`
 	P50MS     float64            `json:"p50_ms"` // of one at a time, nothing else running
 	P99MS     float64            `json:"p99_ms"`
-	HalfPerS  float64            `json:"half_updates_per_s"` // sent at half of the rate
+	HalfPerS  float64            `json:"half_updates_per_s"` // sent at half of the rate with 200 in flight
 	HalfP50MS float64            `json:"half_p50_ms"`
 	HalfP99MS float64            `json:"half_p99_ms"`
-	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 updates, by process
+	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 updates sent all at once, by process
+	HalfCPU   map[string]float64 `json:"half_cpu_s_per_1000,omitempty"`
 }
 
 // validateUpdate rejects flags of other scenarios.
@@ -102,12 +103,16 @@ func (r *run) update(ctx context.Context) (err error) {
 	}
 	m := updateResult{
 		Scenario: "update", Updates: load.Instances, Seconds: load.Seconds, PerS: load.InstancesPerS, P50MS: load.P50MS, P99MS: load.P99MS, CPU: load.CPU,
-		HalfPerS: loadPart * load.InstancesPerS,
 	}
-	took, err := d.timed(ctx, sc, m.HalfPerS, min(updatesHalf, m.Updates))
+	if m.HalfPerS, err = d.halfLoad(ctx, sc, min(calibrateOver, m.Updates), r.errw); err != nil {
+		return err
+	}
+	n, before := min(updatesHalf, m.Updates), f.cpu()
+	took, err := d.timed(ctx, sc, m.HalfPerS, n)
 	if err != nil {
 		return err
 	}
+	m.HalfCPU = perThousand(before, f.cpu(), n)
 	m.HalfP50MS, m.HalfP99MS = percentile(took, 0.5), percentile(took, 0.99)
 	return r.add(m)
 }
