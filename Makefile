@@ -50,8 +50,8 @@ screenshots: setup ## write a picture of every screen of the console to docs/con
 # The longest package is first, because it would be alone at the end. Twice as many packages as cores are tested at a time: their
 # tests wait for half of their time.
 test: setup ## all tests, with the race detector where there are goroutines; vet is a target of its own
-	$(GOTEST) -p $(PACKAGES) $(RACE) ./pkg/orchestrator $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))')
-	$(GOTEST) -p $(PACKAGES) $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%)
+	@$(GOTEST) -p $(PACKAGES) $(RACE) ./pkg/orchestrator $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))'); raced=$$?; \
+	$(GOTEST) -p $(PACKAGES) $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%) && exit $$raced
 
 chart: ## render the Helm chart, and check it against the types of Kubernetes
 	cd deployments/testdata/chart && $(GO) test ./...

@@ -169,7 +169,7 @@ func gateState(g client.QueueInfo, now time.Time) string {
 	case g.Policy.Paused:
 		return "paused"
 	case g.LimitedUntil.After(now):
-		return "limited until " + diagnose.Clock(g.LimitedUntil)
+		return "limited until " + diagnose.Clock(g.LimitedUntil, now)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
 		return "full"
 	default:

@@ -39,7 +39,7 @@ func LimitWait(g client.LimitWait, now time.Time) string {
 	case g.Policy.Paused:
 		why = "the action is " + Pause(g.Policy)
 	case g.LimitedUntil.After(now):
-		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil)
+		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil, now)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
 		why = fmt.Sprintf("%d of %d slots are in use", g.Active, g.Policy.Concurrency)
 	default:

@@ -43,7 +43,7 @@ func Pause(p client.Policy) string {
 		text += " by " + p.PausedBy
 	}
 	if !p.PausedAt.IsZero() {
-		text += " since " + Clock(p.PausedAt)
+		text += " since " + Clock(p.PausedAt, time.Now())
 	}
 	if p.PausedFor != "" {
 		text += fmt.Sprintf(" (%q)", p.PausedFor)

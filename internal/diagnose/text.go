@@ -41,10 +41,10 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// Clock formats a time of day in UTC, with the date if it is more than 12 hours ahead.
-func Clock(t time.Time) string {
+// Clock formats a time of day in UTC, with the date if it is more than 12 hours from now.
+func Clock(t, now time.Time) string {
 	t = t.UTC()
-	if time.Until(t).Abs() > 12*time.Hour {
+	if t.Sub(now).Abs() > 12*time.Hour {
 		return t.Format("2006-01-02 15:04:05") + " UTC"
 	}
 	return t.Format("15:04:05") + " UTC"

@@ -163,11 +163,15 @@ func (q *Status) fields(c *wire.Codec) {
 	c.Uint(&q.After)
 }
 
-// Describe requests the state of an instance. Reply: Description.
-type Describe struct{ Instance string }
+// Describe requests the state of an instance. Reply: Description. A partition that has not applied the input Accepted answers with a
+// problem: what it has of the instance does not show yet what that input has led to.
+type Describe struct {
+	Instance string
+	Accepted uint64 // sequence in INPUTS; 0: none
+}
 
 func (*Describe) operation() operation   { return opDescribe }
-func (q *Describe) fields(c *wire.Codec) { c.String(&q.Instance) }
+func (q *Describe) fields(c *wire.Codec) { c.String(&q.Instance); c.Uint(&q.Accepted) }
 
 // History requests a page of the events of an execution. Reply: HistoryPage.
 type History struct {

@@ -63,7 +63,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.DropRefused:
 		return qs.dropRefused(ctx, q.Instance)
 	case *request.Describe:
-		return qs.describe(ctx, q.Instance)
+		return qs.describe(ctx, q)
 	case *request.History:
 		return qs.historyPage(ctx, q)
 	case *request.List:
@@ -130,7 +130,23 @@ func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, 
 	return &request.Answered{Answer: &ans}, nil
 }
 
-func (qs *queries) describe(ctx context.Context, id string) (request.Reply, error) {
+// describe reads the position before the inbox, and that before the record, so that an accepted input that is not in the inbox any more
+// has led to what the record has.
+func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.Reply, error) {
+	id := q.Instance
+	if q.Accepted > 0 {
+		at, err := qs.store.Applied(ctx, qs.st.Part)
+		if err == nil && at.Seq < q.Accepted {
+			err = &request.Problem{Code: request.ProblemInternal, Message: fmt.Sprintf("input %d is not applied yet", q.Accepted)}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	unread, err := qs.store.InboxLen(ctx, qs.st.Part, id)
+	if err != nil {
+		return nil, err
+	}
 	stalled, err := qs.store.StalledReason(ctx, qs.st.Part, id)
 	if err != nil {
 		return nil, err
@@ -143,8 +159,8 @@ func (qs *queries) describe(ctx context.Context, id string) (request.Reply, erro
 		return nil, core.NotFound(id)
 	}
 	d := described(id, l.Record, stalled)
-	if d.UnreadInputs, err = qs.store.InboxLen(ctx, qs.st.Part, id); err != nil || l.Record == nil {
-		return d, err
+	if d.UnreadInputs = unread; l.Record == nil {
+		return d, nil
 	}
 	state, _ := history.Check(l.Events)
 	if d.Control = l.Record.Control.Seq; state.PausedBy() != nil {

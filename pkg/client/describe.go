@@ -113,16 +113,17 @@ type LimitWait struct {
 
 // Describe requests the state of an instance from its owner. Errors: ErrNotFound, ErrNoOwner, queue.ErrTimeout.
 func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
-	d, err := c.describe(ctx, id)
+	d, err := c.describe(ctx, id, 0)
 	if err != nil {
 		return Description{}, err
 	}
 	return descriptionOf(d), nil
 }
 
-func (c *Client) describe(ctx context.Context, id string) (*request.Description, error) {
+// describe describes an instance behind an input that the stream has accepted; 0: as it is.
+func (c *Client) describe(ctx context.Context, id string, accepted uint64) (*request.Description, error) {
 	d := new(request.Description)
-	err := c.requestInstance(ctx, id, &request.Describe{Instance: id}, d)
+	err := c.requestInstance(ctx, id, &request.Describe{Instance: id, Accepted: accepted}, d)
 	_ = c.openResult(c.small(ctx), id, &d.Result, &d.Failure) // what cannot be opened is shown as it is
 	if s := d.CustomStatus; s != nil {
 		s.Payload, _ = c.opts.Codec.Open(s.Payload)

@@ -120,7 +120,7 @@ func (p *pendingRequest) pending(err error) error {
 
 // check describes the instance, in case the answer was lost: it names the last request that has taken effect.
 func (p *pendingRequest) check(ctx context.Context) (out Operated, over bool, _ error) {
-	d, err := p.c.describe(ctx, p.id)
+	d, err := p.c.describe(ctx, p.id, p.seq)
 	p.last = err
 	switch {
 	case errors.Is(err, ErrNotFound):

@@ -34,6 +34,7 @@ type owner struct {
 	answers map[string]request.Answer
 	waiting map[string][]string
 	vain    int                 // requests about nobody
+	behind  int                 // requests behind an input that are answered before it is applied
 	watch   map[string][]string // who waits for a custom status
 	events  map[string][][]byte
 	reports []request.Report
@@ -263,6 +264,10 @@ func (w *owner) requested(p int) func(context.Context, request.Request) (request
 			}
 			return w.status(w.rows[q.Instance], q), nil
 		case *request.Describe:
+			if q.Accepted > 0 && w.behind > 0 {
+				w.behind--
+				return nil, &request.Problem{Code: request.ProblemInternal, Message: "not applied yet"}
+			}
 			return w.rows[q.Instance], w.unknown(q.Instance)
 		case *request.History:
 			if err := w.unknown(q.Instance); err != nil || q.Execution > 1 {

@@ -83,7 +83,7 @@ func (p *purge) pending(err error) error {
 
 // check describes the instance, in case the answer was lost.
 func (p *purge) check(ctx context.Context) (over bool, _ error) {
-	d, err := p.c.describe(ctx, p.id)
+	d, err := p.c.describe(ctx, p.id, p.seq)
 	p.last = err
 	switch {
 	case errors.Is(err, ErrNotFound):

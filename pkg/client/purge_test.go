@@ -84,6 +84,28 @@ func TestPurgeWithALostAnswerIsDetected(t *testing.T) {
 	ok(t, c.Purge(soon(t), "runs", Force()))
 }
 
+func TestRequestThatIsNotAppliedYetIsNotAnsweredByTheStateBefore(t *testing.T) {
+	w, c := stand(t, Options{RepeatInterval: 10 * time.Millisecond})
+	begin(t, w, c, 0, "a", true)
+	lose(w)
+	for name, call := range map[string]func() error{
+		"purge": func() error { return c.Purge(soon(t), "a") },
+		"pause": func() error { _, err := c.Pause(soon(t), "a"); return err },
+	} {
+		w.mu.Lock()
+		w.behind = 3
+		w.mu.Unlock()
+		if err := call(); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.mu.Lock()
+		if w.behind > 0 {
+			t.Errorf("%s: refused although the owner is behind", name)
+		}
+		w.mu.Unlock()
+	}
+}
+
 func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -263,6 +264,23 @@ func TestPauseThatStopsRunsActivitiesAgainAfterTheResumption(t *testing.T) {
 	}
 	if d := s.ended("o-1"); d.Status != "completed" || l.count("hold") != 2 {
 		t.Errorf("%+v, %v", d, l.runs)
+	}
+}
+
+func TestDescriptionBehindAnInputNeedsThePartitionToHaveAppliedIt(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, parcel.Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Hour) }))
+	s.start("parcel", "p-1", `"x"`)
+	s.until("it runs", func() bool { return s.describe("p-1").Status == "running" })
+	at := s.describe("p-1").Origin.Seq
+	describe := func(accepted uint64) error {
+		return request.Call(s.ctx(), s.conn, s.conn.PartitionOf("p-1"), &request.Describe{Instance: "p-1", Accepted: accepted}, new(request.Description))
+	}
+	if err := describe(at); err != nil {
+		t.Errorf("behind its start: %v", err)
+	}
+	if err := describe(at + 1_000_000); err == nil {
+		t.Error("behind an input that the stream does not have: no error")
 	}
 }
 

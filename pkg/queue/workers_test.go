@@ -76,6 +76,16 @@ func TestWorkersDoNotReplyToSubjectsOfInputs(t *testing.T) {
 	}
 }
 
+// queued waits until the consumer has n tasks to deliver: the server acknowledges a publication before it tells the consumers.
+func queued(t testing.TB, p *Puller, n uint64) {
+	t.Helper()
+	eventually(t, "the consumer to have the tasks", func() bool {
+		info, err := p.consumer.Info(soon(t))
+		ok(t, err)
+		return info.NumPending == n
+	})
+}
+
 func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
@@ -83,6 +93,7 @@ func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	offer(t, c, "q", 0, 7)
+	queued(t, p, 7)
 	first, err := p.Burst(soon(t), 5)
 	ok(t, err)
 	rest, err := p.Burst(soon(t), 5)
@@ -114,6 +125,7 @@ func TestBurstRemovesPoisonAndContinues(t *testing.T) {
 	_, err := c.js.Publish(soon(t), "pawl.default.task.q", []byte("nonsense"))
 	ok(t, err)
 	offer(t, c, "q", 0, 1)
+	queued(t, p, 2)
 	got, err := p.Burst(soon(t), 10)
 	ok(t, err)
 	if len(got) != 1 || c.Stats().Poison != 1 {
