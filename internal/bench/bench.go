@@ -24,7 +24,7 @@ type Command struct {
 	Single    bool     `help:"hello, chain, fanout, event, all, long, mass, payload, job: orchestrator and worker in one process, which pass tasks to each other without NATS."`
 	NoHints   bool     `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
 	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
-	Rounds    int      `default:"10" help:"recover: how often each fault is injected. tracing: number of pairs."`
+	Rounds    int      `default:"10" help:"recover: how often each fault is injected. rolling: how often each member is restarted. tracing: number of pairs."`
 	Fleets    int      `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
 	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
 	Schedules int      `default:"10000" help:"schedule: number of schedules."`

@@ -265,7 +265,7 @@ func TestFiringsAreCountedFromHistories(t *testing.T) {
 // TestRollingRestartFailsNoInstanceAndRunsNoActivityTwice restarts two orchestrators and two workers.
 func TestRollingRestartFailsNoInstanceAndRunsNoActivityTwice(t *testing.T) {
 	t.Parallel()
-	results, keys := measure[rollingResult](t, "rolling", "--rate", "20")
+	results, keys := measure[rollingResult](t, "rolling", "--rate", "20", "--rounds", "1")
 	if _, ok := keys["run_twice"]; !ok {
 		t.Errorf("%v", keys)
 	}

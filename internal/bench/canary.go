@@ -41,14 +41,17 @@ func startCanaries(ctx context.Context, d *driver, sc scenario, interval time.Du
 	ctx, stop := context.WithCancel(ctx)
 	cs := &canaries{d: d, stop: stop, waiting: make(map[*canary]struct{})}
 	cs.wg.Go(func() {
-		tick := time.NewTicker(interval)
+		tick := time.NewTicker(max(interval, loadTick))
 		defer tick.Stop()
+		began, started := time.Now(), time.Duration(0)
 		for {
 			select {
 			case <-tick.C:
-				cs.start(context.WithoutCancel(ctx), sc, 0)
 			case <-ctx.Done():
 				return
+			}
+			for due := time.Since(began) / interval; started < due; started++ { // also of the ticks that were missed
+				cs.start(context.WithoutCancel(ctx), sc, 0)
 			}
 		}
 	})

@@ -110,7 +110,7 @@ type rollingResult struct {
 	runs
 }
 
-// rolling restarts the orchestrators and the workers, one after the other, while instances are started at a fixed rate.
+// rolling restarts the orchestrators and the workers, one after the other, --rounds times, while instances are started at a fixed rate.
 func (r *run) rolling(ctx context.Context) (err error) {
 	f, d, stop, err := r.start(ctx, layout{orchestrators: rollingFleet, workers: rollingFleet, concurrency: workerConcurrency})
 	if err != nil {
@@ -125,13 +125,15 @@ func (r *run) rolling(ctx context.Context) (err error) {
 	cs := startCanaries(ctx, d, plain(d, "recorded", 1, 1, recorded, recordedInput{File: file}), time.Second/time.Duration(r.Rate))
 	m := rollingResult{Scenario: "rolling"}
 	err = waitUntil(ctx, time.Now().Add(beforeRolling))
-	for _, one := range f.members() {
-		if err == nil {
-			err = errors.Join(one.Stop(), one.start())
-		}
-		if err == nil {
-			m.Restarts++
-			err = f.awaitComplete(ctx, d)
+	for range r.Rounds {
+		for _, one := range f.members() {
+			if err == nil {
+				err = errors.Join(one.Stop(), one.start())
+			}
+			if err == nil {
+				m.Restarts++
+				err = f.awaitComplete(ctx, d)
+			}
 		}
 	}
 	m.Seconds = time.Since(began).Seconds()

@@ -326,7 +326,7 @@ func BenchmarkStreams(b *testing.B) {
 					for i := range streams {
 						conns = append(conns, stream(b, at, where(i)))
 					}
-					memory = float64(heap()-before) / (1 << 20)
+					memory = (float64(heap()) - float64(before)) / (1 << 20)
 				}
 				parallel(b, 32, 100, func(string) error { return runChain(b.Context(), fleet.Client, n.Add(1)) })
 				used := processor()
