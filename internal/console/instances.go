@@ -190,6 +190,7 @@ func (d *listData) columns(where filter.Where, attributes map[string][]string) {
 const (
 	facetValues = 8
 	facetTime   = 500 * time.Millisecond // a page is shown without the counts that take longer
+	facetReads  = 50 * time.Millisecond  // after which the owners read no more: there are at least so many
 )
 
 // facets are links to the same filter with another value of a field, with their counts: of the status, the orchestration, the code of
@@ -209,7 +210,7 @@ func (d *listData) facets(q *request, where filter.Where) {
 	for i, field := range by {
 		wg.Go(func() {
 			rest := where.Without(field)
-			n, err := q.client.Count(ctx, client.CountOptions{Where: rest.String(), By: string(field)})
+			n, err := q.client.Count(ctx, client.CountOptions{Where: rest.String(), By: string(field), Within: facetReads})
 			if err == nil || n.Count > 0 {
 				d.Facets[i] = d.facet(where, rest, field, n)
 			}

@@ -234,6 +234,7 @@ type Count struct {
 	Where      string  // a filter, see package filter; empty: all
 	By         string  // a field or an attribute; empty: the status
 	Since      []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only without Where and By
+	Within     uint64  // milliseconds after which nothing more is read; 0: as much as a request may read
 	Partitions []int   // the sum over all of these that the process owns; empty: the partition of the request
 }
 
@@ -242,6 +243,7 @@ func (q *Count) fields(c *wire.Codec) {
 	c.String(&q.Where)
 	c.String(&q.By)
 	wire.List(c, &q.Since, (*wire.Codec).Int)
+	c.Uint(&q.Within)
 	wire.List(c, &q.Partitions, (*wire.Codec).Count)
 }
 

@@ -17,6 +17,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
+// maxWithin bounds Count.Within, in milliseconds. What is read is bounded by number as well.
+const maxWithin = 60_000
+
 // count answers how many instances of partitions pass a filter, by the values of a field.
 func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, error) {
 	where, err := filter.Parse(q.Where, time.Now())
@@ -31,6 +34,10 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 	if err != nil {
 		return nil, err
 	}
+	var until time.Time
+	if ms := min(q.Within, maxWithin); ms > 0 {
+		until = time.Now().Add(time.Duration(ms) * time.Millisecond)
+	}
 	counts := make([]request.Counts, len(own))
 	g, counting := errgroup.WithContext(ctx)
 	for i, s := range own {
@@ -38,7 +45,7 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 			if len(where) == 0 && by == filter.Status {
 				counts[i], err = s.countAll(counting, q.Since)
 			} else {
-				counts[i], err = s.countSome(counting, where, by)
+				counts[i], err = s.countSome(counting, where, by, until)
 			}
 			return err
 		})
@@ -76,8 +83,8 @@ func summed(all []request.Counts, left []int) *request.Counts {
 }
 
 // countSome counts the instances of the partition that pass a filter.
-func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.Field) (r request.Counts, _ error) {
-	tally := store.TallyQuery{ListQuery: listQuery(where)}
+func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.Field, until time.Time) (r request.Counts, _ error) {
+	tally := store.TallyQuery{ListQuery: listQuery(where), Until: until}
 	if by != filter.Status {
 		tally.Field, tally.Known = string(by), likely(qs.cfg.Programs, by)
 		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }

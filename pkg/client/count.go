@@ -17,6 +17,10 @@ type CountOptions struct {
 	Where string // a filter, as in ListOptions; "": all
 	By    string // status, orchestration, version, parent, code, or the name of an attribute; "": status
 
+	// Within bounds how long the owners read instances: what they have counted by then is reported as AtLeast. 0: as long as they may,
+	// which is seconds among a million instances. What sets count is exact also then.
+	Within time.Duration
+
 	// EndedSince are at most 4 times, of which Counts.Ended reports how many instances have ended since. Only without Where and By.
 	EndedSince []time.Time
 }
@@ -56,7 +60,7 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 		return Counts{}, fmt.Errorf("client: count: by: %w", err)
 	}
 	sources := opened(ctx, sourcesOf(c.groups.of(c.partitions()), func(ctx context.Context, partitions []int, _ string) ([]request.Counts, string, []int, error) {
-		q := &request.Count{Where: where.Fixed().String(), By: string(by), Partitions: several(partitions)}
+		q := &request.Count{Where: where.Fixed().String(), By: string(by), Within: milliseconds(o.Within), Partitions: several(partitions)}
 		for _, t := range o.EndedSince {
 			q.Since = append(q.Since, unixMilli(t))
 		}
@@ -70,6 +74,14 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 		all = append(all, s.rows...)
 	}
 	return mergedCounts(all, by == filter.Status, len(o.EndedSince)), missing(sources, c.partitions())
+}
+
+// milliseconds are those of a bound, at least one.
+func milliseconds(d time.Duration) uint64 {
+	if d <= 0 {
+		return 0
+	}
+	return uint64(max(d.Milliseconds(), 1))
 }
 
 // mergedCounts adds the counts of the partitions.

@@ -50,6 +50,8 @@ type ListQuery struct {
 	Span   func(Status) (from, until int64)      // only rows whose Updated is in it, both included; nil: all
 	Pick   func(instance string) bool            // nil: all; decides before the record is read
 	Keep   func(instance string, _ *Record) bool // nil: all; not called for what cannot be read
+
+	brief bool // few instances are looked up, because time is short
 }
 
 // Range is a range of the numbers of a field, both ends included. An end beyond MaxExact is not exact.

@@ -46,6 +46,7 @@ const (
 	// MaxSets bounds the values of a term of ListQuery.Values. Each has a set.
 	MaxSets  = 64
 	maxIDs   = 2_000 // that are looked up
+	briefIDs = 200   // of them, for a count whose time is bounded
 	fewIDs   = 32    // that are looked up before anything is counted
 	maxNames = 1_000 // orchestrations whose sets are read for the beginning of an id
 	minWalk  = 16    // members that are read of each status, if not all pass
@@ -81,7 +82,11 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 		return nil, err
 	}
 	best := slices.MinFunc(terms, func(a, b *term) int { return cmp.Compare(a.n, b.n) })
-	if best.n > maxIDs || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
+	most := int64(maxIDs)
+	if q.brief {
+		most = briefIDs
+	}
+	if best.n > most || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
 		p.test(terms, nil)
 		p.selected, p.decides = best.n, len(terms) == 1 && p.everything()
 		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -16,6 +17,7 @@ type TallyQuery struct {
 	Value func(instance string, _ *Record) string // by which they are counted; nil: by status
 	Field string                                  // of Value
 	Known []string                                // values that are likely: their sets are counted before a record is read
+	Until time.Time                               // after which no further batch is read; zero: what a page may read is
 }
 
 // Tally is a number of instances, and the same by a value.
@@ -47,6 +49,7 @@ type tally struct {
 
 // Tally counts the instances of a query.
 func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, error) {
+	q.brief = !q.Until.IsZero()
 	plan, err := s.plan(ctx, part, &q.ListQuery)
 	if err != nil {
 		return Tally{}, err
@@ -128,18 +131,32 @@ func (t *tally) countValues(ctx context.Context, values []string) error {
 // complete reports that the sets of values have all instances.
 func (t *tally) complete() bool { return t.sets != nil && t.sum >= t.out.Count }
 
-// maxTallied bounds the members that are counted without their records.
-const maxTallied = 20_000
+const (
+	maxTallied = 20_000 // members that are counted without their records
+	firstBatch = 32     // of a count whose time is bounded: each partition reads one at least
+)
+
+// reads reports that records are read, not only members of sets.
+func (t *tally) reads() bool { return t.q.Keep != nil || t.q.Value != nil }
+
+// bounds are how many members are read at first, how many in all, and until when; zero: there is no such time.
+func (t *tally) bounds() (batch, members int, until time.Time) {
+	batch, members = maxBatch, maxTallied
+	if t.reads() {
+		members = maxMembers
+	}
+	if !t.q.Until.IsZero() && (t.reads() || !t.byIDs) { // otherwise the plan has read them
+		batch, until = firstBatch, t.q.Until
+	}
+	return batch, members, until
+}
 
 // readPages reads what a page of a list may read, and more if it reads no record.
 func (t *tally) readPages(ctx context.Context) error {
 	var at Page
-	bound := maxTallied
-	if t.q.Keep != nil || t.q.Value != nil {
-		bound = maxMembers
-	}
-	for records, members := 0, 0; ; {
-		rows, end, err := t.next(ctx, at, maxBatch)
+	batch, bound, until := t.bounds()
+	for records, members := 0, 0; ; batch = min(2*batch, maxBatch) {
+		rows, end, err := t.next(ctx, at, batch)
 		if err != nil {
 			return err
 		}
@@ -147,7 +164,7 @@ func (t *tally) readPages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.q.Keep != nil || t.q.Value != nil {
+		if t.reads() {
 			if room := maxScan - records; len(picked) > room {
 				picked, end = picked[:room], false
 			}
@@ -170,7 +187,7 @@ func (t *tally) readPages(ctx context.Context) error {
 				return err
 			}
 		}
-		if records >= maxScan || members >= bound {
+		if records >= maxScan || members >= bound || !until.IsZero() && time.Now().After(until) {
 			t.out.More = !t.counts
 			return nil
 		}
@@ -182,7 +199,7 @@ func (t *tally) add(rows []Row) (values []string) {
 	for i := range rows {
 		row := &rows[i]
 		v := string(row.Status)
-		if t.q.Keep != nil || t.q.Value != nil {
+		if t.reads() {
 			if row.Record == nil || t.q.Keep != nil && !t.q.Keep(row.Instance, row.Record) { // one that cannot be read has no values
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -28,6 +29,7 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 			})
 			b.must(err)
 		}
+		over := time.Unix(1, 0)
 		all := func(string, *store.Record) bool { return true }
 		orchestration := func(_ string, rec *store.Record) string { return rec.Name }
 		names := map[string]uint64{"o-0": 300, "o-1": 300, "o-2": 300, "o-3": 300}
@@ -52,7 +54,13 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 				store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }},
 				store.Tally{Count: 300, Groups: map[string]uint64{"": 300}},
 			},
-			"bounded": {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}}, store.Tally{Count: 1000, More: true}},
+			"time is over":            {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: over}, store.Tally{Count: 32, More: true}},
+			"time is over, in a set":  {store.TallyQuery{ListQuery: store.ListQuery{Values: one}, Until: over}, store.Tally{Count: 300, Other: 292}},
+			"time is over, of few":    {store.TallyQuery{ListQuery: store.ListQuery{IDs: []string{"i-0000", "i-0001"}}, Until: over}, store.Tally{Count: 2, Groups: map[string]uint64{"running": 1, "completed": 1}}},
+			"time is over, in sets":   {store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Until: over}, store.Tally{Count: n, Other: n - 32}},
+			"time is over, by status": {store.TallyQuery{Until: over}, store.Tally{Count: n, Groups: map[string]uint64{"running": 800, "completed": 400}}},
+			"time is not over":        {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}, Until: time.Now().Add(time.Hour)}, store.Tally{Count: 1000, More: true}},
+			"bounded":                 {store.TallyQuery{ListQuery: store.ListQuery{Keep: all}}, store.Tally{Count: 1000, More: true}},
 		} {
 			c.q.Statuses = record.Statuses()
 			got, err := b.st.Tally(b.ctx(), part, &c.q)
