@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,9 @@ func (c *NATSCluster) InSync(nc *nats.Conn, stream string) {
 			return false
 		}
 		n := 0
-		for consumer := range js.Consumers(stream) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel() // ends the goroutine that sends, also if not all are read
+		for consumer := range js.Consumers(stream, nats.Context(ctx)) {
 			if n++; !current(consumer.Cluster) {
 				return false
 			}
