@@ -85,6 +85,13 @@ var groups = [][2]string{
 	{"pawl_queue_", "Queues and connections"}, {"pawl_redis_", "Redis"}, {"pawl_nats_", "NATS"},
 }
 
+// traced are the histograms whose measurements each belong to one instance: the id of its trace is their exemplar.
+var traced = []string{
+	"pawl_limit_wait_seconds", "pawl_orchestrator_commit_seconds", "pawl_orchestrator_timer_lateness_seconds", "pawl_orchestrator_turn_bytes",
+	"pawl_orchestrator_turn_seconds", "pawl_schedule_lag_seconds", "pawl_worker_activity_schedule_to_start_seconds",
+	"pawl_worker_activity_start_to_end_seconds", "pawl_worker_cancellation_return_seconds", "pawl_worker_cancellation_seconds",
+}
+
 // document is docs/metrics.md.
 func document(metrics []metric) []byte {
 	var b bytes.Buffer
@@ -98,6 +105,8 @@ Every metric has the label ` + "`namespace`" + `.
 No client chooses the value of a label: names of orchestrations, activities and queues are those that the fleet has registered, and all others are ` + "`other`" + `; the label ` + "`action`" + ` has at most 100 names beside the registered ones.
 Latencies have buckets from 1 ms to 10 min.
 A name that ends with ` + "`_total`" + ` is a counter; one in the tables that ends with ` + "`_seconds`" + ` or ` + "`_bytes`" + ` is a histogram, except ` + "`pawl_orchestrator_input_lag_seconds`" + `, ` + "`pawl_orchestrator_objects_stream_bytes`" + ` and ` + "`pawl_queue_oldest_task_seconds`" + `, which are gauges like all others.
+
+Scraped as OpenMetrics, these histograms have exemplars with the ` + "`trace_id`" + ` of sampled instances ([traces](operations/traces.md#exemplars)): ` + "`" + strings.Join(traced, "`, `") + "`" + `.
 `)
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n\n| metric | labels | meaning |\n|---|---|---|\n", g[1])

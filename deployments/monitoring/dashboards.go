@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,11 @@ func quantiles(title, metric string, by ...string) panel {
 		p.queries = append(p.queries, [2]string{q[0] + legend, "histogram_quantile(" + q[1] + ", " + rate(strings.Join(append([]string{"le"}, by...), ", "), metric+"_bucket") + ")"})
 	}
 	return p
+}
+
+// drawsExemplars reports whether Grafana draws the exemplars of the histogram of a query: those of each histogram once, above the p99.
+func drawsExemplars(expr string) bool {
+	return strings.HasPrefix(expr, "histogram_quantile(0.99,") && slices.ContainsFunc(traced, func(metric string) bool { return strings.Contains(expr, metric+"_bucket") })
 }
 
 // dashboards are those for the fleet, the workers and the servers.
@@ -112,7 +118,11 @@ func (d dashboard) json() ([]byte, error) {
 	for i, p := range d.panels {
 		targets := make([]object, 0, len(p.queries))
 		for n, q := range p.queries {
-			targets = append(targets, object{"refId": string(rune('A' + n)), "expr": q[1], "legendFormat": q[0], "datasource": source})
+			target := object{"refId": string(rune('A' + n)), "expr": q[1], "legendFormat": q[0], "datasource": source}
+			if drawsExemplars(q[1]) {
+				target["exemplar"] = true
+			}
+			targets = append(targets, target)
 		}
 		panels = append(panels, object{
 			"id": i + 1, "type": "timeseries", "title": p.title, "datasource": source, "targets": targets,

@@ -119,3 +119,30 @@ func TestTwentyOrchestrationsHaveAtMostTwoThousandSeries(t *testing.T) {
 		t.Errorf("%d series", series)
 	}
 }
+
+func TestExemplarsOfEachHistogramAreDrawnOnce(t *testing.T) {
+	all, err := catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range traced {
+		if !slices.ContainsFunc(all, func(m metric) bool { return m.name == name }) {
+			t.Errorf("%s does not exist", name)
+		}
+		n := 0
+		for _, d := range dashboards() {
+			b, err := d.json()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for target := range strings.SplitSeq(string(b), `"refId"`) {
+				if strings.Contains(target, name+"_bucket") && strings.Contains(target, `"exemplar": true`) {
+					n++
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d queries with exemplars", name, n)
+		}
+	}
+}

@@ -1,10 +1,11 @@
-// Package promx has what the fleets share of their Prometheus metrics: the namespace label, the buckets, the build, round trips to
-// the servers, and the counts of a connection. docs/metrics.md lists all metrics. It is apart from package queue so that clients need
+// Package promx has what the fleets share of their Prometheus metrics: the namespace label, the buckets, exemplars, the build, round trips
+// to the servers, and the counts of a connection. docs/metrics.md lists all metrics. It is apart from package queue so that clients need
 // not link Prometheus.
 package promx
 
 import (
 	"context"
+	"encoding/hex"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/build"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Other is the label value of names that are not registered.
@@ -37,6 +39,24 @@ func Build(role string) prometheus.Collector {
 		Name: "pawl_build_info", Help: "Build of the process; the value is 1.",
 		ConstLabels: prometheus.Labels{"role": role, "version": b.Version, "revision": b.Revision, "goversion": b.Go},
 	}, func() float64 { return 1 })
+}
+
+// Exemplar returns the exemplar of measurements of an instance: the id of its trace. nil: it has no spans, and nothing is allocated.
+func Exemplar(h history.Headers) prometheus.Labels {
+	from, _, ok := h.Trace()
+	if !ok {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": hex.EncodeToString(from.Trace[:])}
+}
+
+// Observe measures a value of a histogram with an exemplar, which may be nil.
+func Observe(histogram prometheus.Observer, v float64, exemplar prometheus.Labels) {
+	if to, ok := histogram.(prometheus.ExemplarObserver); ok && exemplar != nil {
+		to.ObserveWithExemplar(v, exemplar)
+		return
+	}
+	histogram.Observe(v)
 }
 
 // Names bounds the values of a label: the names that are given, the first others up to a maximum, and Other for the rest. It is safe

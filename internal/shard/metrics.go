@@ -236,13 +236,21 @@ func (m *Metrics) orchestration(name string) *orchestrationMetrics {
 	return m.byOrchestration[promx.Other]
 }
 
-// committed measures a turn that is in the store since now, Unix ms.
-func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
+// exemplar returns the trace of the instance of a turn; nil: none.
+func exemplar(t *core.Decided) prometheus.Labels {
+	if t == nil || t.Fold == nil || t.Fold.Started == nil {
+		return nil
+	}
+	return promx.Exemplar(t.Fold.Started.Headers)
+}
+
+// committed measures a turn that is in the store since now, Unix ms. with is its exemplar.
+func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64, with prometheus.Labels) {
 	if c.NewHead == "" {
 		return
 	}
-	m.turnSize.Observe(float64(t.Size))
-	m.fired(t.Firings, now)
+	promx.Observe(m.turnSize, float64(t.Size), with)
+	m.fired(t.Firings, now, with)
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.Started:
@@ -250,10 +258,10 @@ func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
 				m.orchestration(e.Name).started.Inc()
 			}
 		case *history.TimerFired:
-			m.timerLateness.Observe(seconds(e.At, now))
+			promx.Observe(m.timerLateness, seconds(e.At, now), with)
 		case *history.Granted:
 			if s := t.Fold.Activity(e.Scheduled); s != nil && s.Limit != nil && s.Limit.WaitingSince != 0 {
-				m.limitWait.Observe(seconds(s.Limit.WaitingSince, now))
+				promx.Observe(m.limitWait, seconds(s.Limit.WaitingSince, now), with)
 			}
 		case *history.Completed, *history.Failed, *history.Cancelled:
 			if n := m.orchestration(t.Fold.Started.Name).ended[c.Record.Status]; n != nil {
@@ -264,12 +272,12 @@ func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
 }
 
 // fired measures what a turn of a schedule has done with its times.
-func (m *Metrics) fired(f *replay.Firings, now int64) {
+func (m *Metrics) fired(f *replay.Firings, now int64, with prometheus.Labels) {
 	if f == nil {
 		return
 	}
 	for _, due := range f.Due {
-		m.scheduleLag.Observe(seconds(due, now))
+		promx.Observe(m.scheduleLag, seconds(due, now), with)
 	}
 	for why, n := range f.Missed {
 		m.scheduleMissed[why].Add(float64(n))

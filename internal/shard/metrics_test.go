@@ -29,7 +29,7 @@ func TestCommitIsMeasuredWithoutAllocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn, c := measuredTurn("fulfil")
-	if n := testing.AllocsPerRun(100, func() { m.committed(turn, c, 3500) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { m.committed(turn, c, 3500, exemplar(turn)) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -42,9 +42,9 @@ func TestFiringsOfACommittedTurnAreMeasured(t *testing.T) {
 	}
 	turn, c := measuredTurn("pawl.schedule")
 	turn.Firings = &replay.Firings{Due: []int64{1000, 3000}, Missed: [replay.MissCauses]uint64{replay.MissedByOverlap: 2, replay.MissedByAge: 3}}
-	m.committed(turn, c, 3500)
+	m.committed(turn, c, 3500, exemplar(turn))
 	turn.Firings = nil
-	m.committed(turn, c, 9500)
+	m.committed(turn, c, 9500, exemplar(turn))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestUnregisteredNamesAreOneLabelValue(t *testing.T) {
 	}
 	for _, name := range []string{"fulfil", "x1", "x2"} {
 		turn, c := measuredTurn(name)
-		m.committed(turn, c, 3500)
+		m.committed(turn, c, 3500, exemplar(turn))
 	}
 	if m.orchestration("x3") != m.orchestration(promx.Other) {
 		t.Error("an orchestration that is not registered has metrics of its own")
@@ -103,5 +103,34 @@ func TestUnregisteredNamesAreOneLabelValue(t *testing.T) {
 				t.Errorf("%d actions", n)
 			}
 		}
+	}
+}
+
+func TestTimesOfSchedulesHaveTheTraceOfTheirInstance(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(reg, "shop", 64, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, c := measuredTurn("pawl.schedule")
+	turn.Fold.Started.Headers = history.Headers("").Traced("s", history.Position{Seq: 1}, func([16]byte, [8]byte) bool { return true })
+	turn.Firings = &replay.Firings{Due: []int64{1000}}
+	m.committed(turn, c, 3500, exemplar(turn))
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, f := range families {
+		if f.GetName() == "pawl_schedule_lag_seconds" {
+			for _, b := range f.GetMetric()[0].GetHistogram().GetBucket() {
+				if b.GetExemplar() != nil {
+					found++
+				}
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d exemplars", found)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
@@ -152,10 +153,11 @@ func (s *shell) write(e *core.Effect) {
 		noteLimits(s, id, t)
 		s.store.Commit(s.st, c, func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
-			s.met.commitSeconds.Observe(time.Since(begin).Seconds())
+			with := exemplar(t)
+			promx.Observe(s.met.commitSeconds, time.Since(begin).Seconds(), with)
 			if err == nil {
 				s.tenure.Committed(done.Number)
-				s.met.committed(t, c, done.Now)
+				s.met.committed(t, c, done.Now, with)
 				s.spans.committed(id, t)
 			}
 			s.post(core.Message{Kind: core.CommitAnswered, ID: id, Committed: done, Err: refused(err)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -176,7 +177,7 @@ func (r *turnRun) work() {
 // decide runs the code.
 func (r *turnRun) decide() {
 	begin := time.Now()
-	defer func() { r.process.met.turnSeconds.Observe(time.Since(begin).Seconds()) }()
+	defer func() { promx.Observe(r.process.met.turnSeconds, time.Since(begin).Seconds(), exemplar(r.decided)) }()
 	if r.code.Exec != nil {
 		r.runs(r.code.Exec)
 	} else if err := r.replay(); err != nil {

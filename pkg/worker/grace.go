@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
@@ -18,7 +19,7 @@ func (t *task) watch() {
 	defer close(t.grace.watched)
 	t.w.tasks.cancelled(t)
 	if cause := t.cause(); cause != nil && !cause.At.IsZero() {
-		t.w.count.cancelled.Observe(max(0, time.Since(cause.At).Seconds()))
+		promx.Observe(t.w.count.cancelled, max(0, time.Since(cause.At).Seconds()), promx.Exemplar(t.task.Headers))
 	}
 	if t.grace.period > 0 {
 		timer := time.NewTimer(t.grace.period)

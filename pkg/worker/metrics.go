@@ -124,9 +124,9 @@ func (s *slots) Collect(ch chan<- prometheus.Metric) {
 }
 
 // started measures the start of a task's function.
-func (m *activityMetrics) started(scheduledAt int64) {
+func (m *activityMetrics) started(scheduledAt int64, with prometheus.Labels) {
 	if scheduledAt > 0 {
-		m.scheduleToStart.Observe(max(0, time.Since(time.UnixMilli(scheduledAt)).Seconds()))
+		promx.Observe(m.scheduleToStart, max(0, time.Since(time.UnixMilli(scheduledAt)).Seconds()), with)
 	}
 }
 

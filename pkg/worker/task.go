@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -156,12 +157,12 @@ func (t *task) run(hold *lease.Hold) {
 		return
 	}
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
-	started := time.Now()
-	t.count.started(t.task.ScheduledAt)
+	with, started := promx.Exemplar(t.task.Headers), time.Now()
+	t.count.started(t.task.ScheduledAt, with)
 	result, failure := t.handle(ctx)
 	clearLabels()
 	ran := time.Since(started)
-	t.count.startToEnd.Observe(ran.Seconds())
+	promx.Observe(t.count.startToEnd, ran.Seconds(), with)
 	t.ranMS = uint32(min(max(ran.Milliseconds(), 1), math.MaxUint32))
 	failpoint.Here("worker.handled")
 	close(t.grace.returned)
@@ -227,7 +228,7 @@ func (t *task) cause() *cancel.Cancelled {
 // drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
 func (t *task) drop(cause *cancel.Cancelled) {
 	after, log := t.sinceCancelled(), t.w.log.Info
-	t.w.count.cancelReturned.Observe(after.Seconds())
+	promx.Observe(t.w.count.cancelReturned, after.Seconds(), promx.Exemplar(t.task.Headers))
 	if cause.Reason == cancel.LeaseLost {
 		log = t.w.log.Debug
 	}
