@@ -24,7 +24,7 @@ const progressDelay = time.Second // before progress is shown
 
 type checkCmd struct {
 	JSON               bool          `name:"json" help:"Write JSON."`
-	Objects            bool          `help:"Also verify that NATS has the large payloads to which histories refer and, with the permissions of an orchestrator, that it has no others that are old."`
+	Objects            bool          `help:"Also verify that NATS has the large payloads to which histories refer, and no others that are old."`
 	OrphanAge          time.Duration `hidden:"" default:"54h"` // they are removed within three hours after 48
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
@@ -34,7 +34,8 @@ type checkCmd struct {
 
 // Help is shown with the flags.
 func (c *checkCmd) Help() string {
-	return "Reads Redis directly, writes nothing, and can run while the fleet runs. Without --redis it checks the Redis of \"pawl dev\"."
+	return "Reads Redis directly, writes nothing, and can run while the fleet runs. Without --redis it checks the Redis of \"pawl dev\". " +
+		"The permissions of an operator suffice, on Redis and, for --objects, on NATS."
 }
 
 // Run checks a namespace. Findings are exit code 1.
@@ -69,7 +70,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.Objects {
-		if err := checked.checkObjects(ctx, s, c, store.New(runner, space)); err != nil {
+		if err := checked.checkObjects(ctx, s, c, store.New(runner, space), home); err != nil {
 			return err
 		}
 	}
@@ -109,13 +110,13 @@ func (c *checkedSpace) number() int {
 }
 
 // checkObjects looks for lost objects, and for those that the collector should have removed.
-func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd, st *store.Store) error {
+func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd, st *store.Store, home func(instance string) int) error {
 	nc, err := o.OpenNATS(o.Open(s.err))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: o.Namespace.Namespace})
+	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace.Namespace})
 	if err != nil {
 		return err
 	}
@@ -123,9 +124,9 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 	if c.LostObjects, err = conn.LostObjects(ctx, c.References); err != nil {
 		return err
 	}
-	err = conn.Objects(ctx, o.OrphanAge, func(page []queue.StoredObject) error { return c.checkOrphans(ctx, conn, st, page) })
+	err = conn.Objects(ctx, o.OrphanAge, func(page []queue.StoredObject) error { return c.checkOrphans(ctx, st, home, page) })
 	if errors.Is(err, queue.ErrPermission) {
-		_, err = fmt.Fprintln(s.err, "Objects without a reference are not looked for: this needs the permissions of an orchestrator.")
+		_, err = fmt.Fprintln(s.err, "Objects without a reference are not looked for: this needs the permissions of an operator on NATS.")
 	} else if err != nil {
 		err = fmt.Errorf("list objects: %w", err)
 	}
@@ -133,14 +134,14 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 }
 
 // checkOrphans looks for objects that no owner mentions.
-func (c *checkedSpace) checkOrphans(ctx context.Context, conn *queue.Conn, st *store.Store, page []queue.StoredObject) error {
+func (c *checkedSpace) checkOrphans(ctx context.Context, st *store.Store, home func(instance string) int, page []queue.StoredObject) error {
 	for _, o := range page {
 		_, mentioned := slices.BinarySearch(c.References, o.Name)
 		for _, owner := range o.Owners {
 			if mentioned || queue.CheckInstance(owner) != nil { // of a foreign writer
 				continue
 			}
-			names, err := st.Mentions(ctx, conn.PartitionOf(owner), owner, []string{o.Name})
+			names, err := st.Mentions(ctx, home(owner), owner, []string{o.Name})
 			if err != nil && !store.Unreadable(err) {
 				return err
 			}

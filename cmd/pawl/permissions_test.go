@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/permissions"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -60,4 +61,30 @@ func TestCheckPermissionsReadsRedis(t *testing.T) {
 		t.Errorf("code %d, %s", code, errs)
 	}
 	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "extra redis command flushall")
+}
+
+func TestCheckOfObjectsNeedsNoMoreThanAnOperatorHas(t *testing.T) {
+	srv := natstest.Start(t, func(o *server.Options) {
+		p, _ := queue.PermissionsOf("default", queue.RoleOperator, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
+		o.Users = []*server.User{{Username: "admin", Password: "x"}, {Username: "operator", Password: "x", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
+		}}}
+	})
+	as := func(user string) string { return strings.Replace(srv.ClientURL(), "nats://", "nats://"+user+":x@", 1) }
+	conn, err := queue.Open(t.Context(), natstest.Dial(t, as("admin")), queue.Options{Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.EnsureObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redistest.Start(t)
+	if err := rdb.Client(t).HSet(t.Context(), redisx.NewSpace("default").Meta(), "partitions", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := command(t, "check", "--objects", "--redis", "redis://"+rdb.Addr, "--nats", as("operator"), "--nats-inbox-prefix", permissions.NATSInbox("default", queue.RoleOperator))
+	if code != 0 || errs != "" || !strings.Contains(out, "0 findings") {
+		t.Errorf("code %d, %s%s", code, out, errs)
+	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -169,7 +171,8 @@ func (f *roleFleet) administers(c, operator *client.Client) {
 	f.must(operator.Purge(f.ctx, "smith"))
 }
 
-// maintains does what an orchestrator does in minutes: it trims INPUTS, asks for the oldest task, and makes a lost stream again.
+// maintains does what an orchestrator does in minutes: it trims INPUTS, asks for the oldest task, makes a lost stream again, and that of
+// objects, which an operator checks.
 func (f *roleFleet) maintains() {
 	f.t.Helper()
 	conn, err := queue.Open(f.ctx, f.as("default", queue.RoleOrchestrator), queue.Options{Partitions: 4, InputsMaxBytes: 128 << 20})
@@ -182,6 +185,16 @@ func (f *roleFleet) maintains() {
 	}
 	_, _, err = conn.OldestTask(f.ctx, "default")
 	f.must(err)
+	f.must(conn.EnsureObjects(f.ctx))
+	f.must(conn.PutObject(f.ctx, pawlcodec.Object{Name: pawlcodec.ByOrchestrator + "." + strings.Repeat("0", 32), Owners: []string{"smith"}, Body: []byte("x")}))
+	audit, err := queue.JoinToPublish(f.ctx, f.as("default", queue.RoleOperator), queue.Options{})
+	f.must(err)
+	defer audit.Close()
+	n := 0
+	f.must(audit.Objects(f.ctx, 0, func(page []queue.StoredObject) error { n += len(page); return nil }))
+	if n != 1 {
+		f.t.Errorf("an operator sees %d objects", n)
+	}
 	admin := f.dial("admin", "_INBOX")
 	_, err = admin.Request("$JS.API.STREAM.DELETE.PAWL-default-TASKS", nil, 5*time.Second)
 	f.must(err)

@@ -154,6 +154,7 @@ func TestEachRoleHasWhatItNeedsAndNoMore(t *testing.T) {
 	shared := s.dial("client", "_INBOX") // without a prefix of its own
 	got, err := CheckNATS(soon(t), shared, "default", queue.RoleOperator)
 	want := []Finding{
+		{"nats", Lacking, "publish", "$JS.API.STREAM.INFO.PAWL-default-OBJECTS"},
 		{"nats", Lacking, "publish", "pawl.default.drain"}, {"nats", Lacking, "publish", "pawl.default.request.*.admin"},
 		{"nats", Lacking, "publish", "pawl.default.to.*.operate.>"}, {"nats", Lacking, "publish", "pawl.default.to.*.purge"},
 		{"nats", Lacking, "publish", "pawl.default.workers"},

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -192,9 +193,13 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 		a.must(err)
 	}
 	runner := redisx.NewRunner(a.as("default", permissions.RedisOperator))
-	checked, err := store.New(runner, redisx.NewSpace("default")).Check(ctx, nil, func(int, int) {})
+	operator := store.New(runner, redisx.NewSpace("default"))
+	checked, err := operator.Check(ctx, nil, func(int, int) {})
 	if err != nil || len(checked.Findings) > 0 || checked.Instances != 2 {
 		t.Errorf("check: %+v, %v", checked, err)
+	}
+	if names, err := operator.Mentions(ctx, queue.PartitionOf("f", 4), "f", []string{"to.1"}); err != nil || len(names) > 0 {
+		t.Errorf("mentions: %v, %v", names, err)
 	}
 	runner.Close()
 	a.must(c.Purge(ctx, "f"))

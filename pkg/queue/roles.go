@@ -16,7 +16,7 @@ const (
 	RoleWorker       Role = "worker"
 	RoleClient       Role = "client"   // starts, sends, cancels, awaits, reads
 	RoleEvents       Role = "events"   // sends events, and nothing else
-	RoleOperator     Role = "operator" // a client that also purges, pauses, terminates, rewinds and retries, clears queues, changes policies, lists and drains workers
+	RoleOperator     Role = "operator" // a client that also purges, pauses, terminates, rewinds and retries, clears queues, changes policies, lists and drains workers, checks objects
 )
 
 // Roles lists them.
@@ -48,7 +48,8 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">"), s.object(pawlcodec.ByClient, "*")}}
 	case RoleOperator:
 		p = s.client(namespace)
-		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.input(SenderClient, "*", KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain())
+		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.input(SenderClient, "*", KindOperate, ">"), s.requestAll(AccessAdmin), s.workers(), s.drain(),
+			js("STREAM.INFO."+objectsStream(namespace))) // for the list of objects
 	default:
 		return p, false
 	}
