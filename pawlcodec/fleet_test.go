@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -38,6 +40,7 @@ var (
 	broken     = pawl.NewOrchestration[string, string]("broken")
 	echo       = pawl.NewActivity[string, string]("echo")
 	decline    = pawl.NewActivity[string, string]("decline")
+	unserved   = pawl.NewActivity[string, string]("unserved")
 	step       = pawl.NewEvent[string]("step")
 	change     = pawl.NewUpdate[string, string]("change")
 	refuse     = pawl.NewUpdate[string, string]("refuse")
@@ -166,6 +169,36 @@ func (s *servers) client(c *pawlcodec.Codec) *client.Client {
 	return cl
 }
 
+// builtins has payloads in a job, a schedule, a batch, and a task that no worker takes. The event of the batch is for readable-id.
+func (s *servers) builtins(cl *client.Client) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	job, err := client.Run(ctx, cl, echo, "readable-id-job", canary)
+	s.must(err)
+	if got, err := job.Result(ctx); err != nil || got != canary {
+		s.t.Errorf("job: %q, %v", got, err)
+	}
+	_, err = client.Run(ctx, cl, unserved, "readable-id-task", canary)
+	s.must(err)
+	action, err := client.NewScheduleStart(sub, canary)
+	s.must(err)
+	s.must(cl.CreateSchedule(ctx, "readable-id-schedule", client.Schedule{Times: client.Times{Cron: []string{"0 0 1 1 *"}}, Start: action}))
+	s.must(cl.TriggerSchedule(ctx, "readable-id-schedule"))
+	poll.Until(s.t, time.Minute, "the schedule has started an instance, and the task waits", func() bool {
+		st, err := cl.DescribeSchedule(ctx, "readable-id-schedule")
+		if err != nil || len(st.Recent) == 0 {
+			return false
+		}
+		d, err := cl.Demand(ctx, unserved.Queue())
+		return err == nil && d.Unclaimed == 1
+	})
+	batch, err := cl.StartBatch(ctx, "readable-id-batch", client.Batch{Verb: client.BatchEvent, Event: step.Name(), Data: []byte(`"` + canary + `"`), Where: "orchestration = everything"})
+	s.must(err)
+	if _, err := batch.Result(ctx); err != nil {
+		s.t.Errorf("batch: %v", err)
+	}
+}
+
 // files returns the names of the files of both servers that have a text.
 func (s *servers) files(text string) (found []string) {
 	s.t.Helper()
@@ -180,6 +213,29 @@ func (s *servers) files(text string) (found []string) {
 		return err
 	}))
 	return found
+}
+
+// task returns the last task that waits: its stream is in the memory of its server.
+func (s *servers) task() string {
+	s.t.Helper()
+	js, err := jetstream.New(s.nats)
+	s.must(err)
+	stream, err := js.Stream(s.t.Context(), "PAWL-default-TASKS")
+	s.must(err)
+	m, err := stream.GetMsg(s.t.Context(), stream.CachedInfo().State.LastSeq)
+	s.must(err)
+	return fmt.Sprint(m.Subject, m.Header, string(m.Data))
+}
+
+// sees fails the test if a text that is readable is not in the files of a store: the test does not see then what is written.
+func (s *servers) sees(text string, stores ...string) {
+	s.t.Helper()
+	found := s.files(text)
+	for _, name := range stores {
+		if !slices.ContainsFunc(found, func(path string) bool { return strings.Contains(path, name) }) {
+			s.t.Errorf("%s is in %q, and in no file of %s", text, found, name)
+		}
+	}
 }
 
 // TestNothingOfAPayloadIsReadableAtRest looks into every file of both servers, and into the logs.
@@ -201,7 +257,7 @@ func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 		t.Errorf("query: %q, %v", got.Value, err)
 	}
 	s.must(client.Send(ctx, cl, step, "readable-id", canary))
-	s.must(client.Send(ctx, cl, step, "readable-id", canary))
+	s.builtins(cl)
 	if got, err := run.Result(ctx); err != nil || got != canary {
 		t.Errorf("result: %q, %v", got, err)
 	}
@@ -214,11 +270,13 @@ func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 	if _, err := client.Attach(s.client(nil), everything, "readable-id").Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) || !strings.Contains(err.Error(), "readable-id") {
 		t.Errorf("result without the key: %v", err)
 	}
+	task := s.task()
+	if !strings.Contains(task, "readable-id-task") || strings.Contains(task, "canary") {
+		t.Errorf("the task has no id, or the canary: %q", task)
+	}
 	stop()
 	s.stop()
-	if found := s.files("readable-id"); len(found) < 2 {
-		t.Errorf("the id is in %q only: the test does not see what is written", found)
-	}
+	s.sees("readable-id", "appendonly", "PAWL-default-INPUTS")
 	if found := s.files("canary"); len(found) > 0 {
 		t.Errorf("the canary is in %q", found)
 	}

@@ -83,6 +83,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	}
 	stop()
 	s.stop()
+	s.sees("object.", "PAWL-default-OBJECTS")
 	if found := s.files("canary"); len(found) > 0 {
 		t.Errorf("the canary is in %q", found)
 	}
