@@ -218,6 +218,49 @@ func check(t *testing.T, all map[string]any) {
 	}
 }
 
+// The charts of NATS and Valkey name their services as their releases, which the commands of docs/operations/install.md name.
+func TestDemoValuesUseTheServersOfTheOtherCharts(t *testing.T) {
+	read := func(name string) (text string, v values) {
+		t.Helper()
+		b, err := os.ReadFile("../../demo/" + name + ".yaml")
+		if err == nil {
+			err = yaml.Unmarshal(b, &v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b), v
+	}
+	_, pawl := read("pawl")
+	all, err := render(pawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, all)
+	env := map[string]string{}
+	for _, e := range all["Deployment shop-orchestrator"].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Env {
+		env[e.Name] = e.Value
+	}
+	if env["PAWL_NATS"] != "nats://nats:4222" || env["PAWL_REDIS"] != "redis://valkey:6379" || env["PAWL_REPLICAS"] != "1" {
+		t.Errorf("%v", env)
+	}
+	if text, _ := read("valkey"); !strings.Contains(text, "appendonly yes") || !strings.Contains(text, "maxmemory-policy noeviction") {
+		t.Errorf("an orchestrator would not start on\n%s", text)
+	}
+	if _, nats := read("nats"); nats["config"].(values)["jetstream"].(values)["enabled"] != true {
+		t.Errorf("%v", nats)
+	}
+	book, err := os.ReadFile("../../../docs/operations/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"helm install nats nats ", "helm install valkey valkey ", "helm install pawl deployments/chart -f deployments/demo/pawl.yaml"} {
+		if !strings.Contains(string(book), command) {
+			t.Errorf("install.md has no %q", command)
+		}
+	}
+}
+
 func TestSchemaRejectsWrongValues(t *testing.T) {
 	for name, v := range map[string]values{
 		"unknown":    {"orchestrators": values{}},
