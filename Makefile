@@ -53,8 +53,9 @@ test: setup ## all tests, with the race detector where there are goroutines; vet
 	@$(GOTEST) -p $(PACKAGES) $(RACE) ./pkg/orchestrator $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))'); raced=$$?; \
 	$(GOTEST) -p $(PACKAGES) $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%) && exit $$raced
 
-chart: ## render the Helm chart, and check it against the types of Kubernetes
+chart: ## render the Helm chart, check it against the types of Kubernetes, and parse the queries of alerts and dashboards
 	cd deployments/testdata/chart && $(GO) test ./...
+	cd deployments/testdata/promql && $(GO) test ./...
 
 check: fmt vet lint vuln chart test ## what CI runs: fmt, vet, lint, vuln, chart, test
 
