@@ -2,6 +2,7 @@ package deployments_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"io"
 	"os"
 	"path"
@@ -233,6 +234,42 @@ func TestEachRoleHasAnImageWithItsProgramAndTheVersion(t *testing.T) {
 			if s.Build != nil && s.Build.Target != name {
 				t.Errorf("%s: %s is built from %s", file, name, s.Build.Target)
 			}
+		}
+	}
+}
+
+func TestEachImageHasAnSBOM(t *testing.T) {
+	var bake struct {
+		Group  map[string]struct{ Targets []string }
+		Target map[string]struct {
+			Inherits, Attest, Tags []string
+			Dockerfile, Target     string
+			Args                   map[string]string
+		}
+	}
+	b, err := os.ReadFile("docker-bake.json")
+	if err == nil {
+		err = json.Unmarshal(b, &bake)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	docker, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := regexp.MustCompile(`(?m)^FROM base AS (\w+)$`).FindAllStringSubmatch(string(docker), -1)
+	if len(roles) != 3 || len(bake.Group["default"].Targets) != len(roles) {
+		t.Errorf("the Dockerfile has %q, by default %q are built", roles, bake.Group["default"].Targets)
+	}
+	for _, role := range roles {
+		own := bake.Target[role[1]]
+		shared := bake.Target[strings.Join(own.Inherits, " ")]
+		if own.Target != role[1] || !slices.Contains(bake.Group["default"].Targets, role[1]) || len(own.Tags) != 1 || !strings.HasSuffix(own.Tags[0], ":${VERSION}") {
+			t.Errorf("%s: %+v", role[1], own)
+		}
+		if shared.Args["VERSION"] != "${VERSION}" || !slices.Contains(shared.Attest, "type=sbom") || shared.Dockerfile != "deployments/Dockerfile" {
+			t.Errorf("%s: %+v", role[1], shared)
 		}
 	}
 }
