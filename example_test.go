@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -368,4 +369,85 @@ func ExampleWithInfo() {
 	ctx := pawl.WithInfo(context.Background(), pawl.ActivityInfo{Key: "k-1"})
 	fmt.Println(charge(ctx, 100))
 	// Output: 100 cents with key k-1 <nil>
+}
+
+func ExampleNewUpdate() {
+	order := pawl.NewUpdate[int, int]("order") // answered with what is left
+	close := pawl.NewEvent[pawl.None]("close")
+	stock := pawl.NewOrchestration[int, int]("stock")
+	env := pawltest.New(exampleTB{}, stock.Do(func(ctx *pawl.Context, left int) (int, error) {
+		if err := order.Validate(ctx, func(n int) error {
+			if n > left {
+				return errors.New("sold out") // nothing is recorded
+			}
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+		if err := order.Handle(ctx, func(_ *pawl.Context, n int) (int, error) {
+			left -= n
+			return left, nil
+		}); err != nil {
+			return 0, err
+		}
+		_, err := close.Receive(ctx)
+		return left, err
+	}))
+	first := pawltest.Update(env.At(time.Minute), order, 3)
+	second := pawltest.Update(env.At(2*time.Minute), order, 3)
+	pawltest.Send(env.At(time.Hour), close, pawl.None{})
+	fmt.Println(pawltest.Run(env, stock, 5))
+	fmt.Println(first.Get())
+	fmt.Println(second.Get())
+	// Output:
+	// 2 <nil>
+	// 2 <nil>
+	// 0 sold out
+}
+
+func ExampleNewQuery() {
+	position := pawl.NewQuery[string, int]("position")
+	queue := pawl.NewOrchestration[[]string, pawl.None]("queue")
+	env := pawltest.New(exampleTB{}, queue.Do(func(ctx *pawl.Context, names []string) (pawl.None, error) {
+		if err := position.Handle(ctx, func(name string) (int, error) { return slices.Index(names, name), nil }); err != nil {
+			return pawl.None{}, err
+		}
+		return pawl.None{}, pawl.Sleep(ctx, time.Hour)
+	}))
+	env.At(time.Minute).Do(func() { fmt.Println(pawltest.Query(env, position, "Bea")) })
+	_, _ = pawltest.Run(env, queue, []string{"Ada", "Bea"})
+	// Output: 1 <nil>
+}
+
+func ExampleNewAttribute() {
+	customer := pawl.NewAttribute[string]("customer") // client.ListOptions{Where: `customer = acme`} finds the instance
+	env := runExample(func(ctx *pawl.Context, name string) (pawl.None, error) {
+		return pawl.None{}, customer.Set(ctx, name)
+	}, "acme")
+	fmt.Println(env.Attributes())
+	// Output:
+	// {}
+	// map[customer:acme]
+}
+
+func ExampleCompensations() {
+	booked := pawl.NewActivity[string, string]("book")
+	undone := pawl.NewActivity[string, string]("undo")
+	runExample(func(ctx *pawl.Context, trip string) (_ string, err error) {
+		var undo pawl.Compensations
+		defer undo.Run(ctx, &err)
+		if _, err := booked.Call(ctx, trip); err != nil {
+			return "", err
+		}
+		undo.Add(func(ctx *pawl.Context) error {
+			_, err := undone.Call(ctx, trip)
+			return err
+		})
+		return "", errors.New("no hotel")
+	}, "Rome",
+		booked.Do(func(_ context.Context, what string) (string, error) { return what, nil }),
+		undone.Do(func(_ context.Context, what string) (string, error) { fmt.Println("cancel", what); return what, nil }))
+	// Output:
+	// cancel Rome
+	// error: no hotel
 }

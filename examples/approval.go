@@ -15,7 +15,7 @@ var (
 	Ask      = pawl.NewActivity[Question, pawl.None]("ask-approver")
 	Answered = pawl.NewEvent[Verdict]("verdict")
 
-	ErrNobodyDecided = pawl.NewError("nobody-decided")
+	ErrNobodyDecided = pawl.NewError("undecided")
 )
 
 // answerTime is how long one approver has before the next one receives the request.
@@ -42,7 +42,7 @@ type Verdict struct {
 
 func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 	if in.Cents <= 5_000 {
-		return Verdict{By: "nobody", Approved: true}, nil
+		return Verdict{By: "no approver", Approved: true}, nil
 	}
 	asked := make(map[string]bool)
 	for _, approver := range in.Approvers {

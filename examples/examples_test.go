@@ -154,7 +154,7 @@ func TestAnExpenseIsDecidedByWhoeverWasAsked(t *testing.T) {
 			t.Errorf("%s after %s: %+v, %v", c.by, c.at, got, err)
 		}
 	}
-	if got, err := end(t, Expense, Claim{Cents: 5_000}); got.By != "nobody" || err != nil {
+	if got, err := end(t, Expense, Claim{Cents: 5_000}); got.By != "no approver" || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -38,7 +38,7 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 			log.Info("stopping", "because", end.String())
 			return end.ExitCode
 		}
-		log.Error("can not start", "error", dig.RootCause(err))
+		log.Error("start failed", "error", dig.RootCause(err))
 		return 1
 	}
 	shutdown := app.Wait()
@@ -58,10 +58,10 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	stopErr := app.Stop(stopping)
 	switch {
 	case !signalled:
-		log.Error("can not start", "error", dig.RootCause(err))
+		log.Error("start failed", "error", dig.RootCause(err))
 		return 1
 	case stopErr != nil:
-		log.Error("stopped, but not in order", "error", stopErr)
+		log.Error("stopped with errors", "error", stopErr)
 		return 1
 	}
 	return end.ExitCode

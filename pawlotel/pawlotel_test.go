@@ -94,7 +94,7 @@ func (h *harness) orchestrate(to sdktrace.SpanExporter) *orchestrator.Orchestrat
 	h.t.Helper()
 	tracer, err := pawlotel.NewTracer(provider(to))
 	h.must(err)
-	o, err := orchestrator.New(orchestrator.Config{NATS: h.nats, Redis: h.redis, Partitions: partitions, Look: time.Second, Tracer: tracer}, tree.Do(runTree), leaf.Do(runLeaf))
+	o, err := orchestrator.New(orchestrator.Config{NATS: h.nats, Redis: h.redis, Partitions: partitions, ReconcileInterval: time.Second, Tracer: tracer}, tree.Do(runTree), leaf.Do(runLeaf))
 	h.must(err)
 	h.must(o.Start(h.ctx))
 	return o

@@ -75,7 +75,7 @@ func (p *partition) acquire() {
 	}
 	clear(p.behind)
 	cfg := core.Config{
-		Look: never, MaxClaims: 3, Parked: 1 << 30, Retention: core.Retention{Completed: -1, Failed: -1, Cancelled: -1}, Programs: p.env.code.registry,
+		ReconcileInterval: never, MaxClaims: 3, Parked: 1 << 30, Retention: core.Retention{Completed: -1, Failed: -1, Cancelled: -1}, Programs: p.env.code.registry,
 	}
 	begin := core.Beginning{Seal: p.Store.Rules.Seal, Heads: p.token() + ".", Applied: history.Position(applied), Commits: p.Store.Owner.Commits}
 	p.owner = core.New(cfg, begin, time.UnixMilli(p.Now))

@@ -153,6 +153,9 @@ func TestEveryWarningAndErrorIsInTroubleshooting(t *testing.T) {
 				if !strings.Contains(string(b), part) {
 					t.Errorf("%s: %q is not in docs/troubleshooting.md", l.at, part)
 				}
+				if len(strings.Fields(part)) > 8 || strings.Contains(part, ";") {
+					t.Errorf("%s: %q: a message has at most eight words; advice belongs to docs/troubleshooting.md", l.at, part)
+				}
 			}
 		}
 	}

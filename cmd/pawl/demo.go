@@ -33,12 +33,12 @@ import (
 )
 
 const (
-	demoWorkers     = 3
-	demoConcurrency = 8 // activities at a time, of each worker
-	demoLeaseTTL    = 2 * time.Second
-	demoLook        = 2 * time.Second
-	demoPartitions  = 8
-	demoStopTimeout = 15 * time.Second
+	demoWorkers           = 3
+	demoConcurrency       = 8 // activities at a time, of each worker
+	demoLeaseTTL          = 2 * time.Second
+	demoReconcileInterval = 2 * time.Second
+	demoPartitions        = 8
+	demoStopTimeout       = 15 * time.Second
 
 	auditID = "audit" // of every demonstration: the next one finds the instance of an interrupted one
 )
@@ -110,7 +110,7 @@ func count(dir string) (int, error) {
 	list, err := audit.List(dir)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("--dir can not be audited: %s", strings.TrimPrefix(err.Error(), audit.ErrNoDirectory.Code()+": "))
+		return 0, fmt.Errorf("--dir cannot be audited: %s", strings.TrimPrefix(err.Error(), audit.ErrNoDirectory.Code()+": "))
 	case len(list.Packages) == 0:
 		return 0, fmt.Errorf("--dir %s has no Go packages: no directory with .go files outside testdata and vendor", dir)
 	case len(list.Packages) > audit.MaxPackages:
@@ -129,7 +129,7 @@ func writable(dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("--out %s can not hold the report: %w", dir, err)
+		return fmt.Errorf("--out %s cannot hold the report: %w", dir, err)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 		return nil, err
 	}
 	d.fleet, err = orchestrator.New(orchestrator.Config{
-		NATS: d.nc, Redis: d.rdb, Partitions: demoPartitions, Look: demoLook, Logger: log,
+		NATS: d.nc, Redis: d.rdb, Partitions: demoPartitions, ReconcileInterval: demoReconcileInterval, Logger: log,
 	}, examples.Orchestrations()...)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Activities(activities.Bindings),
 		pawlfx.Orchestrator(orchestrator.Config{
-			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), ObjectsMaxBytes: int64(c.ObjectsMax), Look: c.Reconcile,
+			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), ObjectsMaxBytes: int64(c.ObjectsMax), ReconcileInterval: c.Reconcile,
 			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{
@@ -154,7 +154,7 @@ func endWith(lc fx.Lifecycle, program fx.Shutdowner, stack *embedded.Stack, log 
 				defer close(joined)
 				select {
 				case <-stack.Done():
-					log.Error("Redis has ended", "error", stack.Err())
+					log.Error("redis ended", "error", stack.Err())
 					_ = program.Shutdown(fx.ExitCode(settings.ExitFailed)) // it may be stopping
 				case <-stopping:
 				}

@@ -94,7 +94,7 @@ func (c *cancelCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	note, err := receives(ctx, cl, c.ID, "the request takes effect only if its start is on its way")
+	note, err := receives(ctx, cl, c.ID, "the request takes effect only if its start is in transit")
 	if err != nil {
 		return err
 	}

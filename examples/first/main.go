@@ -39,7 +39,7 @@ func invite(ctx *pawl.Context, g Guest) (string, error) {
 	if !ok {
 		return g.Name + " has not answered", nil
 	}
-	return g.Name + " says: " + answer, nil
+	return g.Name + ": " + answer, nil
 }
 
 func write(ctx context.Context, g Guest) (pawl.None, error) {

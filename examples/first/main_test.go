@@ -35,7 +35,7 @@ func TestEveryLineOfGoInTheFirstPageIsThisProgram(t *testing.T) {
 func TestAGuestWhoAnswersIsQuoted(t *testing.T) {
 	env := pawltest.New(t, Invite.Do(invite), Write.Do(write))
 	pawltest.Send(env.At(48*time.Hour), Reply, "gladly")
-	if got, err := pawltest.Run(env, Invite, Guest{Name: "Ada"}); got != "Ada says: gladly" || err != nil {
+	if got, err := pawltest.Run(env, Invite, Guest{Name: "Ada"}); got != "Ada: gladly" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestTheProgramIsKilledWhileItWaitsAndGoesOnWhenItIsStartedAgain(t *testing.
 	if err := client.Send(ctx, c, Reply, "ada", "gladly"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := run.Result(ctx); got != "Ada says: gladly" || err != nil {
+	if got, err := run.Result(ctx); got != "Ada: gladly" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := signal(syscall.SIGTERM); err != nil {

@@ -322,7 +322,7 @@ func TestBenchCancelReachesEveryActivity(t *testing.T) {
 		}
 	}
 	r := results[0]
-	if b := r.Burst; r.Missed != 0 || r.Cancelled != 10 || !r.Hints || r.P50MS <= 0 || r.MaxMS < r.P99MS || b == nil || b.Missed+b.Leases+b.Goroutines+b.Agenda != 0 {
+	if b := r.Burst; r.Missed != 0 || r.Cancelled != 10 || !r.Hints || r.P50MS <= 0 || r.MaxMS < r.P99MS || b == nil || b.Missed+b.Leases+b.Goroutines+b.Wakeups != 0 {
 		t.Errorf("%+v, burst %+v", r, r.Burst)
 	}
 }

@@ -27,7 +27,7 @@ type burst struct {
 	Missed     int     `json:"missed"`
 	Leases     int     `json:"leases"`     // left
 	Goroutines int     `json:"goroutines"` // left in the worker
-	Agenda     int     `json:"agenda"`     // wakeups left once the instances are purged; until then they are those of the retention
+	Wakeups    int     `json:"wakeups"`    // wakeups left once the instances are purged; until then they are those of the retention
 }
 
 func (c *canceller) burst(ctx context.Context, rdb redis.UniversalClient) (*burst, error) {
@@ -81,8 +81,8 @@ func (c *canceller) countLeft(ctx context.Context, rdb redis.UniversalClient, b 
 		return err
 	}
 	return settle(ctx, func() (done bool, err error) {
-		b.Agenda, err = wakeups(ctx, rdb, c.ns, holds)
-		return b.Agenda == 0, err
+		b.Wakeups, err = wakeups(ctx, rdb, c.ns, holds)
+		return b.Wakeups == 0, err
 	})
 }
 

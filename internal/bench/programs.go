@@ -53,11 +53,11 @@ type natsProgram struct {
 func (c *natsProgram) Run(ctx context.Context) error {
 	ctx, cancel := process.UntilStdinClosed(ctx)
 	defer cancel()
-	const anybody = "anybody"
+	const anonymous = "anonymous"
 	o := &server.Options{
 		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, JetStream: true, StoreDir: filepath.Clean(c.Dir), NoSigs: true,
-		NoAuthUser: anybody,
-		Users: []*server.User{{Username: anybody}, {
+		NoAuthUser: anonymous,
+		Users: []*server.User{{Username: anonymous}, {
 			Username: unhintedUser, Password: unhintedUser,
 			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
 		}},

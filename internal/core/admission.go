@@ -92,31 +92,31 @@ func (a *admission) entries(t *turn) []entry {
 		if !ok {
 			continue
 		}
-		said := history.Limit{}
+		declared := history.Limit{}
 		if e.Limit != nil {
-			said, e.Limit = *e.Limit, nil
+			declared, e.Limit = *e.Limit, nil
 			t.stamped = append(t.stamped, e)
 		}
 		if t.Fold.Activity(e.ID) == nil { // cancelled in the same turn
 			continue
 		}
 		ticket := e.Effect
-		if said.Retain {
+		if declared.Retain {
 			ticket = e.CallKey()
 		}
 		if kept, ok := t.Fold.Retained(ticket); ok {
 			t.Fold.SetLimit(e.ID, &kept)
 			continue // it was declared to be kept, so it is encoded again
 		}
-		f, ok := a.admission.policies.inForce(e.Name, said.Declared)
+		f, ok := a.admission.policies.inForce(e.Name, declared.Declared)
 		if !ok {
 			continue
 		}
-		if said == (history.Limit{}) { // else it is among them
+		if declared == (history.Limit{}) { // else it is among them
 			t.stamped = append(t.stamped, e)
 		}
 		g := newGate(e.Name, e.Payload, ticket, f, t.Fold.Started)
-		g.Retain = said.Retain
+		g.Retain = declared.Retain
 		out = append(out, entry{event: e.ID, gate: g, inForce: f})
 	}
 	return out
@@ -425,7 +425,7 @@ func (a *admission) gatePause(in *instance, now int64) int64 {
 	return min(max((now-youngest)/2, a.admission.firstGateAsk()), lastGateAsk.Milliseconds())
 }
 
-func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
+func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.ReconcileInterval.Milliseconds() }
 
 func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err error) {
 	in := a.instances[id]

@@ -20,37 +20,37 @@ type inboxes struct {
 
 // ingested gives the instances what has come for them. Without results their inboxes are read.
 func (a *inboxes) ingested(batch *Ingested) {
-	said := batch.Results
+	results := batch.Results
 	a.sawClock(batch.Now)
 	defer a.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
 	a.inbox.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
 	var over []record.Refusal
 	for i, arr := range batch.Arrivals {
-		if said != nil && (said[i].Full || said[i].Early) {
-			over = append(over, a.inbox.overBound(arr, said[i].Early))
+		if results != nil && (results[i].Full || results[i].Early) {
+			over = append(over, a.inbox.overBound(arr, results[i].Early))
 		}
-		if said != nil && arr.droppedAs(said[i]) {
-			a.inbox.dropped(arr, said[i])
+		if results != nil && arr.droppedAs(results[i]) {
+			a.inbox.dropped(arr, results[i])
 			continue
 		}
-		if arr.awaitsEnd(said, i) {
+		if arr.awaitsEnd(results, i) {
 			a.commits.waiters.add(arr.Instance, arr.Reply, a.clock.now())
 		}
-		if a.operators.keepsWaiting(&arr, replied(said, i)) {
+		if a.operators.keepsWaiting(&arr, replied(results, i)) {
 			continue
 		}
 		in := a.instance(arr.Instance)
 		switch {
-		case said == nil:
+		case results == nil:
 			in.noteUnread(arr.Pos.Seq)
-		case said[i].Repeat: // its first copy has a sequence of its own
+		case results[i].Repeat: // its first copy has a sequence of its own
 			in.noteUnread(0)
-		case said[i].Full:
+		case results[i].Full:
 			in.inboxOverflowed = true
 			in.noteUnread(0)
 		default:
-			a.inbox.arrived(in, arr.Ev, said[i])
+			a.inbox.arrived(in, arr.Ev, results[i])
 		}
 		if arr.endsWait() {
 			in.searched = false
@@ -75,11 +75,11 @@ func (a *inboxes) ingested(batch *Ingested) {
 }
 
 // replied is what the store has replied about an arrival; nil: nothing.
-func replied(said []record.Ingested, i int) *record.Ingested {
-	if said == nil {
+func replied(results []record.Ingested, i int) *record.Ingested {
+	if results == nil {
 		return nil
 	}
-	return &said[i]
+	return &results[i]
 }
 
 // overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
@@ -104,10 +104,10 @@ func OverBound(early bool) string {
 	return fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
 }
 
-func (a *inboxes) dropped(arr Arrival, said record.Ingested) {
+func (a *inboxes) dropped(arr Arrival, result record.Ingested) {
 	a.met[CountDropped]++
-	a.commits.repeatedUpdate(arr, said)
-	if !said.Unknown {
+	a.commits.repeatedUpdate(arr, result)
+	if !result.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
 	a.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
@@ -120,15 +120,15 @@ func (a *inboxes) dropped(arr Arrival, said record.Ingested) {
 
 // arrived puts an input that is now in the store's inbox into memory, if memory has the
 // inbox up to the place before it; otherwise the inbox is read, or shown by the commit under way.
-func (a *inboxes) arrived(in *instance, u Unread, said record.Ingested) {
-	fresh := in.phase == Absent && !said.Exists && said.Unread == 1
+func (a *inboxes) arrived(in *instance, u Unread, result record.Ingested) {
+	fresh := in.phase == Absent && !result.Exists && result.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
 		a.to(in, idle)
 		in.unread, in.cut = []Unread{u}, false
-	case in.phase.busy() && said.Unread == 1:
+	case in.phase.busy() && result.Unread == 1:
 		in.pending.inputs = append(in.pending.inputs, u)
-	case in.phase == idle && !in.needsInboxRead && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u.seq()):
+	case in.phase == idle && !in.needsInboxRead && len(in.unread) == result.Unread-1 && (result.Exists || !u.start()) && in.lacks(u.seq()):
 		in.unread = append(in.unread, u)
 	default:
 		in.noteUnread(u.seq())
@@ -181,14 +181,14 @@ func (u Unread) seq() uint64 {
 }
 
 // droppedAs reports whether the store has dropped an input in a way that leaves nothing to do for its instance.
-func (arr *Arrival) droppedAs(said record.Ingested) bool {
-	return said.Unknown || said.Early || said.Repeat && (arr.Reply == "" || arr.Kind == message.KindUpdate)
+func (arr *Arrival) droppedAs(result record.Ingested) bool {
+	return result.Unknown || result.Early || result.Repeat && (arr.Reply == "" || arr.Kind == message.KindUpdate)
 }
 
 // awaitsEnd reports whether the sender of an input waits for the end of the instance that has the id now. A start that may replace it
 // waits for its own, if the id is free.
-func (arr *Arrival) awaitsEnd(said []record.Ingested, i int) bool {
-	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (said == nil || said[i].Exists || said[i].Repeat) {
+func (arr *Arrival) awaitsEnd(results []record.Ingested, i int) bool {
+	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (results == nil || results[i].Exists || results[i].Repeat) {
 		return false
 	}
 	return arr.Reply != "" && arr.Kind != message.KindPurge && arr.Kind != message.KindUpdate && arr.Kind != message.KindOperate

@@ -61,7 +61,7 @@ func (a *commits) commit(in *instance, t *turn) {
 			c.Prune = c.Execution - keptExecutions
 		}
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
-		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a reconciliation has to say it
+		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
 	}
 	c.Answers = t.answers()
 	in.outstanding.commit = c
@@ -136,7 +136,7 @@ func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
 	}
 	at := a.commits.nextWakeup(in, s)
 	if len(t.messages) > 0 || slices.ContainsFunc(t.Events, startsChild) {
-		return sooner(at, a.clock.now()+a.cfg.Look.Milliseconds())
+		return sooner(at, a.clock.now()+a.cfg.ReconcileInterval.Milliseconds())
 	}
 	return at
 }
@@ -146,7 +146,7 @@ func startsChild(e history.Event) bool { return e.Kind() == history.KindChildSch
 // nextWakeup returns when the instance must be reconciled if nothing happens before; 0: nothing is due.
 func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	var at int64
-	soon := a.clock.now() + a.cfg.Look.Milliseconds()
+	soon := a.clock.now() + a.cfg.ReconcileInterval.Milliseconds()
 	if len(in.outbox) > 0 {
 		at = soon
 	}
@@ -206,7 +206,7 @@ func (a *commits) commitAnswered(in *instance, t *turn, c *record.Commit, m *Mes
 	case errors.Is(err, record.ErrConflict):
 		a.to(in, idle)
 		a.met[CountConflicts]++
-		a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
+		a.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
 		a.leases.doubt()
 		a.unload(in)
 		a.advance(in)

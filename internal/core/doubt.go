@@ -41,7 +41,7 @@ func (a *leases) doubtClaim(doubts map[string][]message.Hint, in *instance, l re
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
 // are among them. If the schedule cannot be read, each is reconciled when it is due.
-func (a *leases) reconcile() { a.emit(Effect{Kind: ReadSchedule, After: a.cfg.Look}) }
+func (a *leases) reconcile() { a.emit(Effect{Kind: ReadSchedule, After: a.cfg.ReconcileInterval}) }
 
 func (a *leases) scheduleRead(due []string, err error) {
 	if err != nil {

@@ -93,7 +93,7 @@ func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 		return
 	}
 	t.Front = [][]byte{front}
-	a.log.Info("the id of an ended instance goes to another start", "instance", in.id, "sequence", successor.Origin.Seq)
+	a.log.Info("id of ended instance reused", "instance", in.id, "sequence", successor.Origin.Seq)
 	a.commits.commit(in, t)
 }
 

@@ -37,7 +37,7 @@ type notices struct {
 	visits map[string]*visit
 }
 
-// onNotices takes the words of other processes: of gates, for instances of this partition, and for the gates of it.
+// onNotices takes the notices of other processes: of gates, for instances of this partition, and for the gates of it.
 func (a *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
 		if w.Kind == message.LimitSweep {
@@ -48,7 +48,7 @@ func (a *notices) onNotices(ws []message.LimitNotice) {
 		}
 		m, err := limit.ParseMember(w.Member)
 		if err != nil {
-			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
+			a.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
 			continue
 		}
 		if a.instances[m.Instance] == nil && len(a.schedule.todo) >= maxUnverified {
@@ -107,9 +107,9 @@ func (a *notices) keepNotice(in *instance, w GateNotice) {
 	in.notices[w.Member.Ticket] = w
 }
 
-// keepNotices takes words up again, except where a newer one has come meanwhile.
-func (a *notices) keepNotices(in *instance, words map[string]GateNotice) {
-	for id, w := range words {
+// keepNotices takes notices up again, except where a newer one has come meanwhile.
+func (a *notices) keepNotices(in *instance, notices map[string]GateNotice) {
+	for id, w := range notices {
 		if _, newer := in.notices[id]; !newer {
 			a.notices.keepNotice(in, w)
 		}
@@ -179,18 +179,18 @@ func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 // confirmOrphans takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
 // and has been replaced, so the store is asked first: nothing is unread, and the history is as it is known.
 func (a *notices) confirmOrphans(in *instance) {
-	words := in.notices
+	notices := in.notices
 	in.notices = nil
 	a.to(in, releasing)
 	l := &record.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
-	in.outstanding.notices = words
+	in.outstanding.notices = notices
 	a.leases.sendReconciliation(in, l)
 }
 
-func (a *notices) releaseOrphans(words map[string]GateNotice) {
+func (a *notices) releaseOrphans(notices map[string]GateNotice) {
 	of := make(map[string][]limit.Orphan)
-	for _, id := range sorted(words) {
-		w := words[id]
+	for _, id := range sorted(notices) {
+		w := notices[id]
 		of[w.Gate] = append(of[w.Gate], limit.Orphan{Member: w.Member, At: w.At})
 		a.met[CountOrphans]++
 	}
@@ -206,9 +206,9 @@ func (a *notices) releaseUnused(in *instance, s *Stall) {
 		a.removals.suspend(in, s, nil)
 		return
 	}
-	words := in.notices
+	notices := in.notices
 	a.unload(in)
-	a.inbox.load(in, operation{goal: toRelease, stall: s, notices: words})
+	a.inbox.load(in, operation{goal: toRelease, stall: s, notices: notices})
 }
 
 func (a *notices) unusedFound(in *instance, op operation, inbox []Unread) {

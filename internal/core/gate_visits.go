@@ -119,7 +119,7 @@ func (a *notices) count(name string, v *visit, got limit.SweepReply) {
 	v.waiting, v.holding = got.Waiting, got.Holding
 	if got.Deadlocked && !v.deadlocked {
 		a.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
-		a.log.Error("a gate is deadlocked: every holder waits for somebody in its queue; raise the limit, or cancel one of them", "gate", name,
+		a.log.Error("limit deadlocked", "gate", name,
 			"waiting", got.Waiting, "holding", got.Holding)
 	}
 	v.deadlocked = got.Deadlocked

@@ -58,16 +58,16 @@ func (arr *Arrival) endsWait() bool {
 }
 
 // keepsWaiting takes note of what was ingested for a held instance. It reports that nothing else is to be done: its wakeup is set.
-func (a *operators) keepsWaiting(arr *Arrival, said *record.Ingested) bool {
+func (a *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
 	h, ok := a.operators.held[arr.Instance]
 	switch {
 	case !ok:
 		return false
-	case said == nil, said.Full, arr.endsWait():
+	case result == nil, result.Full, arr.endsWait():
 		delete(a.operators.held, arr.Instance)
 		return false
 	}
-	h.known = max(h.known, said.Unread)
+	h.known = max(h.known, result.Unread)
 	a.operators.held[arr.Instance] = h
 	return a.PhaseOf(arr.Instance) == Absent
 }

@@ -119,7 +119,7 @@ func (a *schedule) answeredHorizon(got message.Accepted, err error) {
 	h := &a.schedule.horizon
 	h.asking, h.failed = false, err != nil
 	if err != nil { // the next poll asks again; that inputs cannot be read is reported by their reader
-		a.log.Debug("the inputs stream does not say how far it is; what is due waits", "held", len(h.held), "error", err)
+		a.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
 		return
 	}
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another

@@ -190,9 +190,9 @@ func (u Unread) overflown() bool { return !u.forged && strings.HasPrefix(u.ID, "
 
 // Before reports an input that came before the origin of the instance. Events that did are kept for it; a cancellation or a
 // purge was meant for the previous incarnation, and has stayed behind the purge of that one.
-func (u Unread) Before(born history.Position) bool {
+func (u Unread) Before(origin history.Position) bool {
 	s := u.seq()
-	return s != 0 && history.Position{Seq: s, Time: u.Ev.Meta().At * int64(time.Millisecond)}.Before(born)
+	return s != 0 && history.Position{Seq: s, Time: u.Ev.Meta().At * int64(time.Millisecond)}.Before(origin)
 }
 
 // forgotten reports an input that no start to come can want: it is for an instance that is no more.

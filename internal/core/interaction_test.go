@@ -110,7 +110,7 @@ func newInteraction(t *testing.T) *interaction {
 		t: t, now: time.UnixMilli(1_800_000_000_000), stores: stores{stored: make(map[string]*stored)}, outstanding: make(map[string]core.Effect), resident: resident{code: make(map[string]turn.Code), guests: make(map[string]*history.State)},
 		leases: record.LeaseClaimed, limits: limits{members: make(map[string]limit.Member)}, carried: make(map[string]core.Message),
 	}
-	x.cfg = core.Config{Look: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
+	x.cfg = core.Config{ReconcileInterval: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
 	x.crash()
 	t.Cleanup(x.crash)
 	return x

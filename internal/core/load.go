@@ -104,7 +104,7 @@ func (a *inboxes) take(in *instance, l record.Loaded) error {
 		}
 	}
 	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
-		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
+		return fmt.Errorf("the history has %d events, and the record has %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
 	state.TakeReleased() // those of the turns before have left, or their gates ask after them
 	in.needsInboxRead = false
@@ -120,7 +120,7 @@ func (in *instance) restoreOutbox(l record.Loaded) error {
 	in.sent, in.notifiedStatusVersion = in.rec.Published, in.rec.CustomVersion
 	if in.rec.HasPendingMessages() && (in.rec.Status.Ended() || in.rec.Produced.Execution < in.rec.Execution) {
 		if uint64(len(l.Previous)) < in.rec.Produced.Event {
-			return fmt.Errorf("execution %d owes messages up to event %d, and its history has %d: %w",
+			return fmt.Errorf("execution %d has pending messages up to event %d, and its history has %d events: %w",
 				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), history.ErrCorrupt)
 		}
 		past := &history.State{}

@@ -226,11 +226,11 @@ func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
 func inShort(child string, d *message.Done, why error) *message.Done {
 	f := &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,
-		Message: fmt.Sprintf("child %s has completed, and its result can not be told: %v; let it give less, or keep it elsewhere", child, why),
+		Message: fmt.Sprintf("child %s has completed, and its result cannot be sent: %v; return less, or a reference to it", child, why),
 	}
 	if is := d.Failure; is != nil {
 		f.Code, f.Permanent = is.Code, is.Permanent
-		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", text.Shorten(is.Message, shortMessage), child, why)
+		f.Message = fmt.Sprintf("%s (child %s; the rest of its failure cannot be sent: %v)", text.Shorten(is.Message, shortMessage), child, why)
 	}
 	return &message.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }
@@ -255,7 +255,7 @@ func (a *outbox) messagePublished(number uint64, err error) {
 		a.met[CountPublishErrors]++
 	}
 	if out.in.Kind == message.KindDone && unsendable(err) && !out.short {
-		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		a.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
 		a.outbox.publish(out)
 		return
@@ -276,7 +276,7 @@ func (a *outbox) messagePublished(number uint64, err error) {
 		a.operators.undone(out.from, err)
 	case sendReply:
 		if err != nil {
-			a.log.Debug("a parent could not be answered; it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+			a.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
 		a.outbox.unsent--
 	}
 	if unsendable(err) {
-		a.log.Error("an instance can not be told, ever; the message is dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		a.log.Error("message not sendable, dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
 		err = nil
 	}
 	if err != nil {
@@ -352,7 +352,7 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 		return
 	case unsendable(err):
 		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
-			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
+			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
 		}}
 		failed.At = a.clock.now()
 		in = a.instance(in.id) // it may have been parked or forgotten meanwhile
@@ -437,7 +437,7 @@ func (in *instance) forgetSettled(t *turn) {
 	}
 }
 
-func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.Look }
+func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.ReconcileInterval }
 
 // reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.

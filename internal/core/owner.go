@@ -17,14 +17,14 @@ import (
 
 // Config are those of all owners of a process.
 type Config struct {
-	Look         time.Duration // between two reconciliations of an instance with activities outstanding
-	MaxClaims    int           // of an activity
-	Parked       int           // executions kept in memory
-	Retention    Retention
-	FailDiverged bool             // rather than to suspend them
-	Programs     *author.Registry `json:"-"` // which is immutable
-	Global       *history.Policy  // of every action without one; nil: none
-	Elsewhere    bool             // other processes may have code that Programs lacks: see elsewhere.go
+	ReconcileInterval time.Duration // between two reconciliations of an instance with activities outstanding
+	MaxClaims         int           // of an activity
+	Parked            int           // executions kept in memory
+	Retention         Retention
+	FailDiverged      bool             // rather than to suspend them
+	Programs          *author.Registry `json:"-"` // which is immutable
+	Global            *history.Policy  // of every action without one; nil: none
+	Elsewhere         bool             // other processes may have code that Programs lacks: see elsewhere.go
 }
 
 // Owner decides for one tenure of one partition. It does no I/O: it handles messages, one at a time, and collects effects. See the

@@ -31,8 +31,8 @@ type Retention struct{ Completed, Failed, Cancelled time.Duration }
 
 const defaultRetention = 72 * time.Hour
 
-// childLooks is for how many looks a child is kept at the least, so that its parent does not find it gone.
-const childLooks = 6
+// childIntervals is for how many reconcile intervals a child is kept at the least, so that its parent does not find it gone.
+const childIntervals = 6
 
 // of gives the time for a status; ok is false for one that is kept forever, or has not ended.
 func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
@@ -69,7 +69,7 @@ func (a *removals) keptUntil(rec *record.Record) int64 {
 		return 0
 	}
 	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
-		d = max(d, childLooks*a.cfg.Look)
+		d = max(d, childIntervals*a.cfg.ReconcileInterval)
 	}
 	return rec.Ended + d.Milliseconds()
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxLeases = 1000 // leases that one look sees to
+	maxLeases = 1000 // leases of one reconciliation
 	// sentSlack is how much later than its sending, by our clock, a task may have reached its
 	// queue by the server's, ms: else the oldest task of a queue seems younger than itself.
 	sentSlack = 1000
@@ -121,7 +121,7 @@ func (a *leases) notReconciled(in *instance, err error) {
 		a.schedule.wake(in.id)
 		return
 	}
-	a.storeFailed("look at "+in.id, err) // the schedule still has it, two seconds from now at the latest
+	a.storeFailed("reconcile "+in.id, err) // the schedule still has it, two seconds from now at the latest
 	delete(a.instances, in.id)
 }
 
@@ -147,11 +147,11 @@ func (a *leases) found(in *instance, got record.Reconciled) {
 			}
 		case record.ClaimExpired:
 			a.met[CountExpired]++
-			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
+			a.log.Info("claim expired, dispatching again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
 			a.commits.publish(in.id, in.rec, e)
 		case record.LeaseRecreated:
 			a.met[CountRestored]++
-			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
+			a.log.Warn("lease lost by redis, created again", "instance", in.id, "activity", e.Name, "event", e.ID)
 			a.commits.publish(in.id, in.rec, e)
 		case record.ClaimsExhausted:
 			a.leases.exhausted(in, e, l.Claims, got.Now)
@@ -182,7 +182,7 @@ func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
 	}}
 	ev.At = now
-	a.log.Error("an activity is poison", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
+	a.log.Error("activity poisoned", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
 	in.overdue = append(in.overdue, ev)
 }
 
@@ -287,7 +287,7 @@ func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
 		s = &Stall{Kind: kind, Since: a.clock.now()}
 		a.removals.stalls[in.id] = s
 		a.met[CountStalls]++
-		a.log.Warn("the instance is stalled", "instance", in.id, "kind", kind, "why", why)
+		a.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
 		a.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
 	}
 	pause := s.pause()
@@ -334,7 +334,7 @@ func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[str
 func (a *removals) headRead(in *instance, head string, err error) {
 	if err != nil {
 		a.to(in, Absent)
-		a.storeFailed("look at "+in.id, err)
+		a.storeFailed("reconcile "+in.id, err)
 		delete(a.instances, in.id)
 		return
 	}
@@ -343,13 +343,13 @@ func (a *removals) headRead(in *instance, head string, err error) {
 
 // suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
 // would send it again otherwise.
-func (a *removals) suspended(in *instance, s *Stall, said record.Watermark) {
-	owed, sent := in.outbox, in.sent
+func (a *removals) suspended(in *instance, s *Stall, published record.Watermark) {
+	kept, sent := in.outbox, in.sent
 	a.unload(in)
-	in.outbox, in.sent = owed, sent
+	in.outbox, in.sent = kept, sent
 	switch {
-	case len(owed) > 0: // the stream's answer has it held once more
-	case sent != said, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
+	case len(kept) > 0: // the stream's answer has it held once more
+	case sent != published, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
 		a.advance(in)
 	default:
 		delete(a.instances, in.id)
@@ -367,7 +367,7 @@ func (a *leases) early(in *instance) {
 			n++
 		}
 		if !in.unread[0].forgotten() {
-			a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
+			a.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
 		a.leases.discardEarly(in, n)
 		return
@@ -375,24 +375,24 @@ func (a *leases) early(in *instance) {
 	oldest := in.unread[0].Ev.Meta().At
 	drop := oldest + earlyKept.Milliseconds()
 	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
-	words := in.notices // about an earlier incarnation, or of a ticket that will enter anew
+	notices := in.notices // about an earlier incarnation, or of a ticket that will enter anew
 	in.notices = nil
 	a.to(in, keepingEarly)
 	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
-	in.outstanding.notices = words
+	in.outstanding.notices = notices
 	a.leases.sendReconciliation(in, l)
 }
 
 // keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
-func (a *leases) keptEarly(in *instance, words map[string]GateNotice) {
+func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 	came := len(in.pending.inputs) > 0 || in.pending.stale // perhaps the start
 	in.pending.inputs = nil
 	switch {
 	case came:
-		a.notices.keepNotices(in, words)
+		a.notices.keepNotices(in, notices)
 		in.needsInboxRead = true
 	default:
-		a.notices.releaseOrphans(words)
+		a.notices.releaseOrphans(notices)
 		if len(in.notices) == 0 {
 			a.to(in, idle)
 			a.forget(in)

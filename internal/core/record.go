@@ -12,7 +12,7 @@ import (
 // changes returns what the turn changes of the record.
 func changes(in *instance, t *turn) *record.Record {
 	if t.successor != nil { // of an orphan's id
-		r := birth(t.successor)
+		r := newRecord(t.successor)
 		if r.NewIncarnation = true; t.successor.StartAt != 0 {
 			r.Status = record.Pending
 		}
@@ -22,13 +22,13 @@ func changes(in *instance, t *turn) *record.Record {
 	end, more := t.Fold.End.(*history.ContinuedAsNew)
 	switch {
 	case more:
-		r = birth(t.Fold.Started)
+		r = newRecord(t.Fold.Started)
 		r.Version, r.Execution = end.Version, in.execution()+1
 	case t.Begins():
-		r = birth(t.Fold.Started)
+		r = newRecord(t.Fold.Started)
 		r.Execution = t.execution // of an imported history, the last
 	case t.noted && in.rec == nil: // a start that is not due
-		r = birth(in.unread[0].Ev.(*history.Started)) //nolint:forcetypeassert // notBegun looks
+		r = newRecord(in.unread[0].Ev.(*history.Started)) //nolint:forcetypeassert // notBegun looks
 		r.Status = t.note
 	case t.noted:
 		r.Status = t.note
@@ -58,8 +58,8 @@ func changes(in *instance, t *turn) *record.Record {
 	return r
 }
 
-// `birth` is the record of an execution that begins so.
-func birth(s *history.Started) *record.Record {
+// newRecord is the record of an execution that begins so.
+func newRecord(s *history.Started) *record.Record {
 	r := &record.Record{
 		Name: s.Name, Version: s.Version, Origin: s.Origin, Execution: s.Execution, Created: s.At, Status: record.Running, Parent: s.Parent,
 		Attributes: s.Attributes,

@@ -28,7 +28,7 @@ func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) h
 	case limit.QueueFull:
 		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
 	case limit.TimedOut:
-		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
+		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not admitted within the queue timeout"
 	case limit.Cleared:
 		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
 	default:

@@ -5,9 +5,9 @@ import (
 )
 
 // resends has the tasks published again that could not be published: without it they would wait for the reconciliation
-// of their instance, up to Config.Look.
+// of their instance, up to Config.ReconcileInterval.
 //
-//	publish ──error──▶ failed ──a task was published──▶ todo ──look──▶ publish
+//	publish ──error──▶ failed ──a task was published──▶ todo ──▶ publish
 //	                     │ ▲
 //	                     └─┘ every resendTask: one instance is reconciled
 //
@@ -21,7 +21,7 @@ type resends struct {
 const resendTask = time.Second / 4
 
 // notSent is the time of the last sending of a task that was not accepted, or may not have been: earlier than any. The
-// look at its instance publishes it, whatever else is in its queue.
+// reconciliation of its instance publishes it, whatever else is in its queue.
 const notSent = -1
 
 // taskFailed notes that a task of an instance could not be published.

@@ -359,7 +359,7 @@ func (a *turns) blocked(in *instance) {
 // failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
 // its inbox is read no further.
 func (a *turns) failByName(in *instance, f *history.Failure) {
-	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
+	a.log.Error("instance failed", "instance", in.id, "error", f.Message)
 	a.unloadCode(in)
 	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
 }

@@ -31,7 +31,7 @@ func (a *leases) findUnserved(in *instance, got record.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
-		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.Look.Milliseconds() {
+		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.ReconcileInterval.Milliseconds() {
 			waiting = append(waiting, e)
 		}
 	}

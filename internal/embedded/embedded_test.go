@@ -219,7 +219,7 @@ func TestForeignRedisIsDetected(t *testing.T) {
 func TestWithoutARedisServerStateIsInMemoryWithAWarning(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	s := start(t, Options{})
-	if s.Persistent() || !strings.Contains(s.Warning(), "ends with this process") || s.RedisPID() != 0 {
+	if s.Persistent() || !strings.Contains(s.Warning(), "not kept") || s.RedisPID() != 0 {
 		t.Errorf("persistent %v, warning %q, pid %d", s.Persistent(), s.Warning(), s.RedisPID())
 	}
 	if err := dialRedis(t, s.RedisURL()).Set(t.Context(), "a", 1, 0).Err(); err != nil {

@@ -70,7 +70,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 		return nil, fmt.Errorf("embedded: make the directory for Redis: %w", err)
 	}
 	if err := aof.Repair(ctx, program, o.Dir); errors.Is(err, aof.ErrNoTool) {
-		o.Logger.Warn("the AOF of Redis is not checked before its start", "error", err)
+		o.Logger.Warn("AOF of redis not checked", "error", err)
 	} else if err != nil {
 		return nil, fmt.Errorf("embedded: repair the AOF of Redis: %w", err)
 	}

@@ -101,7 +101,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	}
 	s.run(r)
 	if !s.redis.Persistent() {
-		s.warning = "Redis runs in memory, for no redis-server or valkey-server was started: all state ends with this process"
+		s.warning = "redis runs in memory, state is not kept"
 		o.Logger.Warn(s.warning)
 	}
 	return s, nil

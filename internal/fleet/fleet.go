@@ -101,7 +101,7 @@ func (o Orchestrator) replay(errw io.Writer, opts []fx.Option) int {
 // Config is what the settings say, without connections.
 func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
-		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), ObjectsMaxBytes: int64(o.ObjectsMax), Look: o.Reconcile,
+		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), ObjectsMaxBytes: int64(o.ObjectsMax), ReconcileInterval: o.Reconcile,
 		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged, ReplyPrefixes: o.Replies,
 		Limits: replay.Limits{Depth: o.MaxDepth},
 	}

@@ -53,13 +53,13 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	at, isTCP := l.Addr().(*net.TCPAddr)
 	o.Access.Loopback = isTCP && at.IP.IsLoopback()
 	if o.Client != nil && !o.Access.Loopback && !o.Access.Users() {
-		o.Logger.Warn("http api is off: the address is not a loopback address and there are no tokens", "address", l.Addr().String())
+		o.Logger.Warn("http api off, address needs tokens", "address", l.Addr().String())
 	}
 	s := &Server{http: NewServer(New(o.Config), o.Logger), served: make(chan struct{}), addr: l.Addr()}
 	go func() {
 		defer close(s.served)
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			o.Logger.Error("the HTTP server for health and metrics has ended", "error", err)
+			o.Logger.Error("http server ended", "error", err)
 		}
 	}()
 	return s, nil

@@ -112,7 +112,7 @@ func messageOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: root + "/events", id: "postCloudEvent", role: access.Operator, serve: postEvent,
-			summary: "Start an instance, or send an event or an update, as the first rule for a CloudEvent says.", request: any(anyJSON{}),
+			summary: "Start an instance, or send an event or an update, by the first rule for a CloudEvent.", request: any(anyJSON{}),
 			replies: map[int]any{200: triggered{}, 202: triggered{}},
 		},
 	}

@@ -110,7 +110,7 @@ func (a *server) write(w http.ResponseWriter, status int, contentType string, bo
 	}
 	b, err := json.Marshal(body)
 	if err != nil { // the types are ours
-		a.log.Error("HTTP answer cannot be encoded", "error", err)
+		a.log.Error("http answer not encodable", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}

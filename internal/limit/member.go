@@ -88,8 +88,8 @@ func ActivityPlace(execution, event uint64) string {
 }
 
 // StartPlace returns the place of an instance of that origin.
-func StartPlace(born history.Position) string {
-	return "o" + strconv.FormatUint(born.Seq, 10) + "." + strconv.FormatInt(born.Time, 10)
+func StartPlace(origin history.Position) string {
+	return "o" + strconv.FormatUint(origin.Seq, 10) + "." + strconv.FormatInt(origin.Time, 10)
 }
 
 // Activity returns the event that schedules a member that is an activity.
@@ -101,13 +101,13 @@ func (m Member) Activity() (execution, event uint64, ok bool) {
 }
 
 // Origin returns the origin, seq.time, of a member that is an instance.
-func (m Member) Origin() (born string, ok bool) { return strings.CutPrefix(m.Place, "o") }
+func (m Member) Origin() (origin string, ok bool) { return strings.CutPrefix(m.Place, "o") }
 
 // StartTicket returns the ticket of an instance: like an effect id, 128 bits of SHA-256 in 22 characters of base64url.
-func StartTicket(instance string, born history.Position) string {
+func StartTicket(instance string, origin history.Position) string {
 	b := append([]byte("gate of a start\n"+instance+"\n"), make([]byte, 0, 16)...)
-	b = binary.BigEndian.AppendUint64(b, born.Seq)
-	b = binary.BigEndian.AppendUint64(b, uint64(born.Time)) //nolint:gosec // the bits, not the number
+	b = binary.BigEndian.AppendUint64(b, origin.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(origin.Time)) //nolint:gosec // the bits, not the number
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }

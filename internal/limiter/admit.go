@@ -303,15 +303,15 @@ func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error
 	if a.Granted, err = members(r.Strs(6)); err != nil {
 		return a, rested, err
 	}
-	said := r.Strs(7)
+	verdicts := r.Strs(7)
 	if err = r.Err(); err != nil {
 		return a, rested, err
 	}
-	if len(said) != entries {
-		return a, rested, fmt.Errorf("%w: %d verdicts on %d entries", redisx.ErrReply, len(said), entries)
+	if len(verdicts) != entries {
+		return a, rested, fmt.Errorf("%w: %d verdicts on %d entries", redisx.ErrReply, len(verdicts), entries)
 	}
 	a.Verdicts = make([]Verdict, entries)
-	for i, s := range said {
+	for i, s := range verdicts {
 		if a.Verdicts[i], err = readVerdict(s); err != nil {
 			return a, rested, err
 		}
@@ -321,10 +321,10 @@ func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error
 
 var verdictKinds = map[string]Kind{"I": Admitted, "W": Waiting, "F": QueueFull, "L": Limited, "T": TimedOut, "C": Cleared}
 
-func readVerdict(said string) (v Verdict, err error) {
-	f := strings.Fields(said)
+func readVerdict(encoded string) (v Verdict, err error) {
+	f := strings.Fields(encoded)
 	if len(f) == 0 || verdictKinds[f[0]] == 0 {
-		return v, fmt.Errorf("%w: verdict %q", redisx.ErrReply, said)
+		return v, fmt.Errorf("%w: verdict %q", redisx.ErrReply, encoded)
 	}
 	v.Kind = verdictKinds[f[0]]
 	switch {
@@ -338,7 +338,7 @@ func readVerdict(said string) (v Verdict, err error) {
 		err = redisx.ErrReply
 	}
 	if err != nil {
-		return v, fmt.Errorf("verdict %q: %w", said, err)
+		return v, fmt.Errorf("verdict %q: %w", encoded, err)
 	}
 	return v, nil
 }

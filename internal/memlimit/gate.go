@@ -92,7 +92,7 @@ type Kind string
 
 // The kinds.
 const (
-	LetIn    Kind = "let in"
+	LetIn    Kind = "admitted"
 	Waits    Kind = "waits"
 	Full     Kind = "full"
 	Limited  Kind = "limited"
@@ -512,12 +512,12 @@ func (g *Gate) Deadlocked() bool {
 func (g *Gate) Check() string {
 	for _, h := range g.Holders {
 		if g.Waiter(h.Member) >= 0 || g.Turned(h.Member) >= 0 {
-			return h.Member.Ticket + " holds, and waits or is turned away"
+			return h.Member.Ticket + " holds, and waits or is rejected"
 		}
 	}
 	for i, w := range g.Queue {
 		if g.Turned(w.Member) >= 0 {
-			return w.Member.Ticket + " waits, and is turned away"
+			return w.Member.Ticket + " waits, and is rejected"
 		}
 		if i > 0 && g.Queue[i-1].Number >= w.Number {
 			return w.Member.Ticket + " has the number of another"

@@ -6,15 +6,15 @@ type Mistake string
 // The mistakes of the scripts.
 const (
 	None            Mistake = ""
-	Overtakes       Mistake = "a newcomer is let in while somebody waits"
-	EnterTwice      Mistake = "who waits and enters again goes to the end"
-	CountedTwice    Mistake = "a leave of nobody is counted"
-	AwayForgotten   Mistake = "who was turned away is not remembered, and queues anew"
+	Overtakes       Mistake = "a newcomer is admitted while another ticket waits"
+	EnterTwice      Mistake = "a waiter that enters again goes to the end"
+	CountedTwice    Mistake = "a leave of an unknown ticket is counted"
+	AwayForgotten   Mistake = "a rejected ticket is not remembered, and queues anew"
 	SweepFrees      Mistake = "the sweep frees a holder without asking"
-	RestoredRefused Mistake = "who says it has been let in is held to the limit"
-	RestoredTwice   Mistake = "who says it has been let in stays in the queue, too"
+	RestoredRefused Mistake = "a ticket that reports its admission is held to the limit"
+	RestoredTwice   Mistake = "a ticket that reports its admission stays in the queue, too"
 	RateUnseen      Mistake = "a grant does not count for the rate"
-	StampIgnored    Mistake = "a disowned ticket leaves whatever was heard of it since"
+	StampIgnored    Mistake = "a disowned ticket leaves whatever was received of it since"
 	OlderPolicy     Mistake = "an older policy replaces a newer one"
 )
 

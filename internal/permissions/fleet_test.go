@@ -67,7 +67,7 @@ func (f *roleFleet) must(err error) {
 func (f *roleFleet) orchestrator(member_ string) *orchestrator.Orchestrator {
 	f.t.Helper()
 	o, err := orchestrator.New(orchestrator.Config{
-		NATS: f.as("default", queue.RoleOrchestrator), Redis: f.store.Client(f.t), Partitions: 4, Member: member_, Look: 500 * time.Millisecond,
+		NATS: f.as("default", queue.RoleOrchestrator), Redis: f.store.Client(f.t), Partitions: 4, Member: member_, ReconcileInterval: 500 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	}, family.Do(raise), member.Do(grow))
 	f.must(err)

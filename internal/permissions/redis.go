@@ -116,11 +116,11 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 			for _, a := range p {
 				args = append(args, a)
 			}
-			said, err := rdb.Do(ctx, args...).Text()
+			answer, err := rdb.Do(ctx, args...).Text()
 			if err != nil {
 				return nil, fmt.Errorf("permissions: ask Redis for the rights of %s: %w", user, err)
 			}
-			if (said == "OK") == (status == Extra) {
+			if (answer == "OK") == (status == Extra) {
 				found = append(found, Finding{Server: "redis", Status: status, Right: "command", What: strings.Join(p, " ")})
 			}
 		}

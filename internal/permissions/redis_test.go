@@ -171,7 +171,7 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	url := natstest.Start(t).ClientURL()
-	o, err := orchestrator.New(orchestrator.Config{NATS: natstest.Dial(t, url), Redis: a.as("default", permissions.RedisOrchestrator), Partitions: 4, Look: 500 * time.Millisecond},
+	o, err := orchestrator.New(orchestrator.Config{NATS: natstest.Dial(t, url), Redis: a.as("default", permissions.RedisOrchestrator), Partitions: 4, ReconcileInterval: 500 * time.Millisecond},
 		family.Do(raise), member.Do(func(_ *pawl.Context, s string) (string, error) { return s, nil }))
 	a.must(err)
 	a.must(o.Start(ctx))

@@ -21,7 +21,7 @@ func revised(file string) bool {
 	})
 }
 
-// comments returns the lines of a Go file. The prose of a line is its comment, without directives and verbatim text.
+// comments returns the lines of a Go file. The prose of a line is its strings and its comment, without directives and verbatim text.
 func comments(src string) []Line {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -36,11 +36,14 @@ func comments(src string) []Line {
 		if tok == token.EOF {
 			return lines
 		}
-		if tok != token.COMMENT || strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "//\t") {
+		if tok != token.STRING && tok != token.COMMENT || strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "//\t") {
 			continue
 		}
 		for i, line := range strings.Split(text, "\n") {
-			lines[file.Line(pos)-1+i].Prose = codeSpan.ReplaceAllString(line, "``")
+			if tok == token.COMMENT {
+				line = codeSpan.ReplaceAllString(line, "``")
+			}
+			lines[file.Line(pos)-1+i].Prose += line + " "
 		}
 	}
 }

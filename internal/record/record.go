@@ -142,7 +142,7 @@ var (
 	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
 	// ErrConflict is the error of a call that builds on other state than Redis has: Redis was rolled back, or the caller's memory
 	// is stale. Nothing was written; load the instance again.
-	ErrConflict = errors.New("conflict: the store is not where the caller believed")
+	ErrConflict = errors.New("conflict: the store has another state than its caller assumed")
 	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
 	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
 )

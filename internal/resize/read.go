@@ -155,7 +155,7 @@ func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next
 	var arrivals []core.Arrival
 	var refused []store.Refusal
 	refuse := func(instance string, pos history.Position, why string) {
-		r.Logger.Warn("an input can not be used and is skipped", "instance", instance, "seq", pos.Seq, "error", why)
+		r.Logger.Warn("invalid input skipped", "instance", instance, "seq", pos.Seq, "error", why)
 		refused = append(refused, store.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: why})
 	}
 	for _, x := range batch {

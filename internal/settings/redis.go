@@ -101,7 +101,7 @@ func (r Redis) client(log *slog.Logger) (redis.UniversalClient, error) {
 func (r Redis) tls(log *slog.Logger, base *tls.Config) (*tls.Config, error) {
 	c, err := tlsConfig(base, r.RedisCA, r.RedisCert, r.RedisKey)
 	if err == nil && c != nil && c.InsecureSkipVerify {
-		log.Warn("redis certificate is not verified, connections can be intercepted", "setting", "skip_verify", "url", r.RedisURL)
+		log.Warn("redis certificate not verified", "setting", "skip_verify", "url", r.RedisURL)
 	}
 	return c, err
 }

@@ -61,7 +61,7 @@ func (f *secretFile) read() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.log.Warn("password file not read, using the password read before", "error", err)
+		f.log.Warn("password file not read, using former password", "error", err)
 		return f.last
 	}
 	f.last = s

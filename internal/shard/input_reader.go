@@ -139,14 +139,14 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 		msgs[i] = arrivals[i].Msg
 	}
 	type answer struct {
-		now  int64
-		said []store.Ingested
-		err  error
+		now     int64
+		results []store.Ingested
+		err     error
 	}
 	answers := make(chan answer, 1)
 	for pause := firstRetry; ; pause = wait(ctx, pause) {
-		ir.store.Ingest(ir.st, prev, next, msgs, func(now int64, said []store.Ingested, err error) {
-			answers <- answer{now, said, err} // has room: one call at a time
+		ir.store.Ingest(ir.st, prev, next, msgs, func(now int64, results []store.Ingested, err error) {
+			answers <- answer{now, results, err} // has room: one call at a time
 		})
 		var got answer
 		select {
@@ -160,7 +160,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 			ir.tenure.Acked(next)
 			ir.lag.end(ir.met, got.now)
 			ir.met.ingested.Add(float64(len(arrivals)))
-			return ir.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.said}})
+			return ir.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.results}})
 		case errors.Is(got.err, store.ErrFenced):
 			ir.post(core.Message{Kind: core.TenureFailed, Err: got.err})
 			return false
@@ -190,7 +190,7 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 		return ir.ingest(ctx, batch, prev, next)
 	}
 	ir.met.refused.Inc()
-	ir.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
+	ir.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
 	ir.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
 	return ir.ingest(ctx, nil, prev, next)
 }
@@ -206,7 +206,7 @@ func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core
 		ir.spans.received(&in)
 		if out, err = core.Arrivals(out, in, ir.seal); err != nil {
 			ir.met.refused.Inc()
-			ir.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+			ir.log.Warn("invalid input skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
 			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
 			ir.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
 		}

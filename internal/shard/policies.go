@@ -47,7 +47,7 @@ func (p *policyCache) read(ctx context.Context) error {
 	seen := p.seen.Load()
 	o, err := p.gates.Overrides(ctx)
 	if err == nil && o.Version < seen {
-		p.log.Warn("Redis has forgotten a change of the policies; those that it has are in force again", "version", o.Version, "forgotten", seen)
+		p.log.Warn("change of policies lost by redis", "version", o.Version, "forgotten", seen)
 		if err = p.gates.BumpPolicyVersion(ctx, seen); err == nil {
 			o, err = p.gates.Overrides(ctx)
 		}
@@ -73,7 +73,7 @@ func (p *policyCache) saw(version uint64) {
 // changed reads the policies at once, and notifies the other orchestrators.
 func (p *policyCache) changed(ctx context.Context) error {
 	if err := p.conn.Notify(queue.Notice{Kind: queue.PolicyChanged}); err != nil {
-		p.log.Debug("the others could not be told of a policy; they read it within a second", "error", err)
+		p.log.Debug("changed policy not announced", "error", err)
 	}
 	return p.read(ctx)
 }

@@ -33,17 +33,17 @@ type Config struct {
 	Partitions int
 	Member     string
 
-	Look         time.Duration // between two reconciliations of an instance with activities outstanding
-	MaxClaims    int
-	Parked       int // executions kept in memory, if the process owns all partitions
-	TurnLimit    time.Duration
-	OwnerTTL     time.Duration
-	FailDiverged bool
-	Codec        *pawlcodec.Codec
-	Retention    core.Retention
-	Limits       replay.Limits
-	Programs     *author.Registry
-	Global       *history.Policy // nil: none
+	ReconcileInterval time.Duration // between two reconciliations of an instance with activities outstanding
+	MaxClaims         int
+	Parked            int // executions kept in memory, if the process owns all partitions
+	TurnLimit         time.Duration
+	OwnerTTL          time.Duration
+	FailDiverged      bool
+	Codec             *pawlcodec.Codec
+	Retention         core.Retention
+	Limits            replay.Limits
+	Programs          *author.Registry
+	Global            *history.Policy // nil: none
 
 	Observers
 }
@@ -104,7 +104,7 @@ func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
 		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
-		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.Look), lost: &tasksLoss{}},
+		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval), lost: &tasksLoss{}},
 		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit), watched: &watched{},
 	}
 	s.met.lags.shards.Store(s.shards)

@@ -275,7 +275,7 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 	}
 	if rec == nil {
 		return nil, qs.pending(ctx, q.Instance, &request.Problem{
-			Code: request.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
+			Code: request.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` shows what it waits for",
 		})
 	}
 	execution := q.Execution

@@ -37,7 +37,7 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), asked: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
 	}
 	cfg := core.Config{
-		Look: s.cfg.Look, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
+		ReconcileInterval: s.cfg.ReconcileInterval, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
 		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global, Elsewhere: true,
 	}
 	begin := core.Beginning{Seal: sh.seal, Heads: nuid.Next() + ".", Applied: t.Applied, Commits: t.Commits()}
@@ -166,7 +166,7 @@ func (s *shard) step(m *core.Message) {
 // takeOver reads what must be reconciled at once: what is stalled, for this process may have what it lacks, and, if the last owner has
 // died, everything that it may have left unsent.
 func (s *shard) takeOver() error {
-	ctx, stop := context.WithTimeout(s.ctx, s.cfg.Look)
+	ctx, stop := context.WithTimeout(s.ctx, s.cfg.ReconcileInterval)
 	defer stop()
 	s.declines.forget(time.Now())
 	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.tenure.Clean, Lost: s.lost.time(), Watched: s.watched.time(), Policies: s.policies.latest.Load()}
@@ -184,8 +184,8 @@ func (s *shard) takeOver() error {
 	// The doorbell of what a worker pushed during the hand-over had no receiver: its wake-up is
 	// at most two seconds ahead, and is brought forward here.
 	span := core.FirstPause
-	if !s.tenure.Clean || s.lost.within(s.cfg.Look) {
-		span += s.cfg.Look
+	if !s.tenure.Clean || s.lost.within(s.cfg.ReconcileInterval) {
+		span += s.cfg.ReconcileInterval
 	}
 	if found.Now, found.Due, err = s.store.Wakeups(ctx, s.st.Part, span); err != nil {
 		return fmt.Errorf("take over: %w", err)
@@ -233,11 +233,11 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}
-	words, err := s.conn.OnLimitNotices(s.st.Part, func(ws []queue.LimitNotice) { s.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
+	notices, err := s.conn.OnLimitNotices(s.st.Part, func(ws []queue.LimitNotice) { s.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
-		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for words of gates: %w", err)
+		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
-	return []*queue.Subscription{bells, asks, words}, nil
+	return []*queue.Subscription{bells, asks, notices}, nil
 }
 
 // proven drops the doorbells without proof, before they cost anything: the completion of one would be turned, and free a

@@ -341,6 +341,6 @@ func (s *shell) wakeGate(name string) {
 
 func (s *shell) sendWords(p int, ws []queue.LimitNotice) {
 	if err := s.conn.SendLimitNotices(p, ws); err != nil {
-		s.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
+		s.log.Debug("limit notices not sent, repeated by sweep", "partition", p, "error", err)
 	}
 }

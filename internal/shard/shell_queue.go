@@ -20,12 +20,12 @@ func (s *shell) doQueue(e *core.Effect) {
 	case core.PublishMessage:
 		number := e.Number
 		s.conn.PublishInputAsync(*e.Input, func(_ uint64, err error) {
-			failpoint.Here("orchestrator.told")
+			failpoint.Here("orchestrator.messaged")
 			s.post(core.Message{Kind: core.MessagePublished, Number: number, Err: err})
 		})
 	case core.SendHints:
 		if err := s.conn.SendHints(e.ID, e.Body.([]queue.Hint)); err != nil {
-			s.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", e.ID, "error", err)
+			s.log.Debug("cancel hint not sent", "worker", e.ID, "error", err)
 		}
 	case core.AnswerClients:
 		s.answerClients(e.Body.(*core.ClientAnswer))
@@ -97,7 +97,7 @@ func (s *shell) answer(reply string, ans request.Answer) {
 // before this one, or to this one from before it was cut off.
 func (s *shell) announce() {
 	if err := s.conn.AnnounceOwner(s.st.Part); err != nil {
-		s.log.Debug("owner could not be announced, waiting clients request again by themselves", "error", err)
+		s.log.Debug("owner not announced", "error", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func (l *tasksLoss) time() time.Time {
 // watchTasks looks at the TASKS stream until ctx ends. The loss is recorded before the shards are notified, so that one that
 // begins at this moment sees either.
 func (s *Process) watchTasks(ctx context.Context) {
-	watch := s.conn.WatchTasks(s.cfg.Look)
+	watch := s.conn.WatchTasks(s.cfg.ReconcileInterval)
 	tick := time.NewTicker(tasksEvery)
 	defer tick.Stop()
 	for {

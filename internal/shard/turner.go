@@ -260,7 +260,7 @@ func (e *eviction) work() {
 		return
 	}
 	if err := exec.Evict(); err != nil {
-		e.log.Warn("the deferred functions of an orchestration failed while it was taken out of memory", "instance", e.instance, "error", err)
+		e.log.Warn("deferred functions of evicted orchestration failed", "instance", e.instance, "error", err)
 	}
 }
 
@@ -322,5 +322,5 @@ func (s *shell) awaited(id string) (a replay.Awaited, known bool) {
 
 func leftBehind(log *slog.Logger, met *Metrics, id, when string) {
 	met.leftBehind.Inc()
-	log.Error("orchestration code blocks; its goroutine is left behind", "instance", id, "when", when)
+	log.Error("orchestration code blocked, goroutine abandoned", "instance", id, "when", when)
 }

@@ -28,7 +28,7 @@ func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
 		a, err := s.readAnswer(ctx, id, q.Name, q.UpdateID)
 		switch {
 		case err != nil:
-			s.log.Debug("answer to an update not read, the client requests it again", "instance", id, "update", q.Name, "error", err)
+			s.log.Debug("answer to update not read", "instance", id, "update", q.Name, "error", err)
 		case a != nil:
 			s.answerUpdate(q.Reply, *a)
 		}

@@ -17,6 +17,9 @@ var (
 	fulfil   = pawl.NewOrchestration[string, string]("fulfil")
 	approved = pawl.NewEvent[bool]("approved")
 	progress = pawl.NewStatus[int]() // in per cent
+	reserve  = pawl.NewUpdate[int, int]("reserve")
+	onHand   = pawl.NewQuery[pawl.None, int]("on-hand")
+	resize   = pawl.NewActivity[string, string]("resize")
 )
 
 var (
@@ -189,4 +192,55 @@ func ExampleClient_SetPolicy() {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// The answer is that of the first attempt, however often the update is sent with this id.
+func ExampleUpdate() {
+	left, err := client.Update(ctx, c, reserve, "stock-7", 3, client.UpdateID("order-17"), client.Deadline(time.Minute))
+	switch {
+	case client.Rejected(err):
+		fmt.Println("not reserved:", err)
+	case err != nil:
+		log.Fatal(err)
+	default:
+		fmt.Println(left, "left")
+	}
+}
+
+func ExampleQuery() {
+	answer, err := client.Query(ctx, c, onHand, "stock-7", pawl.None{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Value)
+}
+
+// A job is an activity without an orchestration.
+func ExampleRun() {
+	job, err := client.Run(ctx, c, resize, "photo-17", "17.jpg", client.Retry(pawl.Retry{Attempts: 5}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(job.Result(ctx))
+}
+
+func ExampleNewScheduleStart() {
+	start, err := client.NewScheduleStart(fulfil, "standing order")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = c.CreateSchedule(ctx, "weekly", client.Schedule{
+		Times: client.Times{Cron: []string{"0 6 * * mon"}, Zone: "Europe/Zurich"}, Start: start, Overlap: client.OverlapBufferOne,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleClient_Count() {
+	n, err := c.Count(ctx, client.CountOptions{Where: `started > -24h`, By: "status"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n.Count, "started,", n.Status[client.Failed], "of them failed")
 }

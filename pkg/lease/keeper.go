@@ -312,7 +312,7 @@ func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 	}
 	for _, h := range lost {
 		k.log.Warn("lease lost: expired or claimed by another worker", "activity", h.Ref.String())
-		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by somebody else, or its time was over"})
+		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by another worker, or expired"})
 	}
 	if hurry {
 		k.wakeNow()

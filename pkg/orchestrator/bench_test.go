@@ -20,7 +20,7 @@ func BenchmarkChains(b *testing.B) {
 	const steps, window = 5, 500
 	s := newStand(b)
 	chain := pawl.NewOrchestration[int, int]("chain")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
 			if _, err := greet.Call(ctx, "x"); err != nil {
 				return 0, err

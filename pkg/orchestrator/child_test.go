@@ -152,7 +152,7 @@ func (s *stand) place(parent, effect string) *history.Parent {
 
 func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNow(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 500 * time.Millisecond}, race.Do(pinged), only.Do(func(ctx *pawl.Context, in string) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, race.Do(pinged), only.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if in == "forgotten" {
 			_, err := ping.Receive(ctx)
 			return "", err

@@ -24,7 +24,7 @@ func TestOneActivityThroughAnOpenGateCostsOneScriptMoreAndNoMessage(t *testing.T
 }
 
 func countChain(t *testing.T, greet pawl.Activity[string, string], scripts float64) {
-	countChainOf(t, greet, costs{scripts, 3.1}, orchestrator.Config{Look: 10 * time.Second}, worker.Config{LeaseTTL: 10 * time.Second})
+	countChainOf(t, greet, costs{scripts, 3.1}, orchestrator.Config{ReconcileInterval: 10 * time.Second}, worker.Config{LeaseTTL: 10 * time.Second})
 }
 
 // costs is the maximum that an activity costs.
@@ -110,12 +110,12 @@ func TestATakeoverLeavesNoGateAgain(t *testing.T) {
 		}
 		return more.Receive(ctx)
 	})
-	first := s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, does)
+	first := s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, does)
 	s.work(worker.Config{}, through.Do(doGreet))
 	s.start("long", "l-1", strconv.Itoa(steps))
 	s.until("it waits for more", func() bool { return s.describe("l-1").Events == 1+2*steps })
 	s.stop(first)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, does)
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, does)
 	asked := s.redisCalls("zscore")
 	s.event("more", "l-1", `1`)
 	s.ended("l-1")

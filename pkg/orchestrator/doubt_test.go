@@ -22,7 +22,7 @@ func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 			s := newStand(t)
 			began, release := make(chan struct{}, 10), make(chan struct{})
 			var runs atomic.Int32
-			s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+			s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 			s.work(worker.Config{LeaseTTL: time.Minute}, greet.Do(func(ctx context.Context, name string) (string, error) {
 				runs.Add(1)
 				began <- struct{}{}

@@ -20,7 +20,7 @@ func TestATurnThatItsGatesMakeTooLargeLeavesNobodyInAQueue(t *testing.T) {
 	const marker = 3 << 20       // bytes that no call can be refused for: those of calls alone would be, before their commit is full
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	fan := pawl.NewOrchestration[int, string]("fan")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
 		pawl.Patched(ctx, strings.Repeat("p", marker))
 		for range n {
 			limited.Start(ctx, strings.Repeat("x", (store.CommitBytes-marker)/n-besides))

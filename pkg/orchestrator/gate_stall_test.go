@@ -40,7 +40,7 @@ func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *test
 			s.start("hello", "h", `"h"`)
 			s.receive(stile.began)
 			s.stop(first)
-			s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, append(c.code, other.Do(call))...)
+			s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, append(c.code, other.Do(call))...)
 			s.start("other", "o", `"o"`)
 			s.waiting("limited", 1)
 			stile.end <- struct{}{}
@@ -84,7 +84,7 @@ func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing
 		s.receive(stile.began)
 	}
 	s.stop(first)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, other.Do(calls))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, other.Do(calls))
 	s.start("other", "o", `"o"`)
 	s.waiting("limited", slots)
 	for range slots {
@@ -106,7 +106,7 @@ func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing
 func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.start("nobody-has-this", "h", `"h"`)
 	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
@@ -116,7 +116,7 @@ func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
@@ -167,7 +167,7 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	s := newStand(t)
 	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
 	s.redis.AddHook(held)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	held.on.Store(true)
@@ -218,7 +218,7 @@ func TestARefusalThatIsNotCommittedYetIsLookedAfterWithinOneInterval(t *testing.
 	away := &cut{instance: "h-1"}
 	away.on.Store(true)
 	s.redis.AddHook(away)
-	s.orchestrate(orchestrator.Config{Look: interval}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)

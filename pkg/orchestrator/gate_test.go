@@ -312,7 +312,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
 	orphan := limiter.Member{Ticket: "orphan", Instance: "nobody", Place: limit.ActivityPlace(1, 2)}
@@ -332,7 +332,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 	s, stile, met := newStand(t), newTurnstile(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	waiter := s.oneWaits(stile)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
@@ -361,7 +361,7 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	waiter := s.oneWaits(stile)
 	s.enter("limited/old", waiter.Member)
@@ -488,7 +488,7 @@ func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	one := pawl.NewOrchestration[string, string]("one", pawl.Concurrency(1))
 	s.redis.AddHook(gone)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, one.Do(func(ctx *pawl.Context, who string) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, one.Do(func(ctx *pawl.Context, who string) (string, error) {
 		first, second := limited.Start(ctx, who), greet.Start(ctx, who)
 		if _, err := first.Get(ctx); err != nil {
 			return "", err
@@ -519,7 +519,7 @@ func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
 
 func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
 	var ids []string
 	for i := range 20 {
 		id := fmt.Sprint("h-", i)

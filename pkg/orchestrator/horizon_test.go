@@ -129,7 +129,7 @@ func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const limit = 1500 * time.Millisecond
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return greet.Call(ctx, in, pawl.AttemptTimeout(limit))
 	}))
 	s.start("hello", "b", `"you"`)

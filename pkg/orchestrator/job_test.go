@@ -14,7 +14,7 @@ import (
 func TestJobCostsTheScriptsAndMessagesOfAnOrchestrationThatCallsOneActivity(t *testing.T) {
 	s := newStand(t)
 	hello := pawl.NewOrchestration[string, string]("hello")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, name string) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, name string) (string, error) {
 		return greet.Call(ctx, name)
 	}))
 	s.work(worker.Config{LeaseTTL: 10 * time.Second}, greet.Do(doGreet))

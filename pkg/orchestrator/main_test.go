@@ -124,8 +124,8 @@ func (s *stand) check() {
 func (s *stand) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 	s.t.Helper()
 	cfg.NATS, cfg.Redis, cfg.Partitions, cfg.Logger = s.nats, s.redis, 8, s.log
-	if cfg.Look == 0 {
-		cfg.Look = time.Second
+	if cfg.ReconcileInterval == 0 {
+		cfg.ReconcileInterval = time.Second
 	}
 	o, err := orchestrator.New(cfg, os...)
 	if err != nil {

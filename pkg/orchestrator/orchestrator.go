@@ -41,11 +41,11 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultNamespace = queue.DefaultNamespace
-	DefaultLook      = 10 * time.Second
-	DefaultMaxClaims = 10
-	DefaultParked    = 10_000
-	DefaultTurnLimit = 5 * time.Second
+	DefaultNamespace         = queue.DefaultNamespace
+	DefaultReconcileInterval = 10 * time.Second
+	DefaultMaxClaims         = 10
+	DefaultParked            = 10_000
+	DefaultTurnLimit         = 5 * time.Second
 )
 
 // Config is what an orchestrator needs. Only NATS and Redis have no default.
@@ -65,10 +65,10 @@ type Config struct {
 	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
 
-	Look      time.Duration // an instance with activities outstanding is reconciled so often; default 10 s
-	MaxClaims int           // an activity claimed so often without an end is poison; default 10
-	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
-	TurnLimit time.Duration // a turn that takes longer is left behind as blocked; default 5 s
+	ReconcileInterval time.Duration // an instance with activities outstanding is reconciled so often; default 10 s
+	MaxClaims         int           // an activity claimed so often without an end is poison; default 10
+	Parked            int           // executions kept in memory, about, if this process owns all partitions; default 10,000
+	TurnLimit         time.Duration // a turn that takes longer is left behind as blocked; default 5 s
 	// FailDiverged fails an instance whose code does not match its history, with pawl.ErrDiverged.
 	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
 	FailDiverged bool
@@ -135,9 +135,9 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	}
 	cfg.setDefaults()
 	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
-		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
-		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v, inputs max bytes %d",
-			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
+		cfg.MaxClaims > math.MaxInt32 || cfg.ReconcileInterval < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
+		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, reconcile interval %v, turn limit %v, owner TTL %v, inputs max bytes %d",
+			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.ReconcileInterval, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
 	}
 	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
@@ -176,7 +176,7 @@ func (c *Config) setDefaults() {
 	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
 	c.Partitions = cmp.Or(c.Partitions, queue.DefaultPartitions)
 	c.Replicas = cmp.Or(c.Replicas, 1)
-	c.Look = cmp.Or(c.Look, DefaultLook)
+	c.ReconcileInterval = cmp.Or(c.ReconcileInterval, DefaultReconcileInterval)
 	c.MaxClaims = cmp.Or(c.MaxClaims, DefaultMaxClaims)
 	c.Parked = cmp.Or(c.Parked, DefaultParked)
 	c.TurnLimit = cmp.Or(c.TurnLimit, DefaultTurnLimit)
@@ -280,7 +280,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Proce
 func (o *Orchestrator) shards() shard.Config {
 	cfg := shard.Config{
 		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
-		Look: o.cfg.Look, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
+		ReconcileInterval: o.cfg.ReconcileInterval, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
 		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Codec: o.cfg.Codec, Programs: o.programs,
 		Observers: shard.Observers{
 			Trace: o.cfg.Trace, Tracer: o.cfg.Tracer, AroundTurn: aroundTurn(o.cfg.Interceptors), Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,

@@ -173,7 +173,7 @@ func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
 func TestRetentionIsByStatusAndStartsWhenAParentCanNotMissTheEnd(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
 		only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),
 		hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }),
 		race.Do(func(*pawl.Context, string) (string, error) { return "", errToo }))

@@ -34,7 +34,7 @@ func TestALargeResultThatComesBetweenACommitAndItsAnswerDoesNotWaitForTheLook(t 
 	p, orchestrate := s.through()
 	large := pawl.NewActivity[int, string]("large")
 	rounds := pawl.NewOrchestration[int, int]("rounds")
-	orchestrate(orchestrator.Config{Look: 10 * time.Second}, rounds.Do(func(ctx *pawl.Context, n int) (int, error) {
+	orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, rounds.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for i := range n {
 			a, b := large.Start(ctx, i), large.Start(ctx, i)
 			if _, err := pawl.All(ctx, a, b); err != nil {

@@ -106,7 +106,7 @@ func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
 
 func TestATaskThatIsLostIsSentAgain(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 300 * time.Millisecond}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
 	s.until("the task is published", func() bool { return len(s.describe("t-1").Activities) == 1 })
 	js, err := s.nats.JetStream()
@@ -124,7 +124,7 @@ func TestATaskThatIsLostIsSentAgain(t *testing.T) {
 
 func TestAnActivityClaimedTooOftenIsPoisonAndFailsByName(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
 	s.start("hello", "p-1", `"you"`)
 	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Activities) == 1 })
 	part, lease := s.conn.PartitionOf("p-1"), "l:p-1:1:2"
@@ -168,7 +168,7 @@ func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.
 
 func TestWhatAStoppingWorkerGivesBackIsTakenOverAtOnceAlsoBehindABacklog(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	began := make(chan struct{}, 100)
 	first := s.work(worker.Config{Name: "first", Concurrency: 1, Drain: time.Millisecond, LeaseTTL: time.Minute}, greet.Do(func(ctx context.Context, _ string) (string, error) {
 		began <- struct{}{}

@@ -26,7 +26,7 @@ func TestTenThousandActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 	s := newStand(t)
 	const n = 10_000
 	fan := pawl.NewOrchestration[int, string]("fan")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
 		for i := range n {
 			slow.Start(ctx, fmt.Sprint(i))
 		}
@@ -157,7 +157,7 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 func TestANATSThatIsRestartedLosesEveryTaskAndTheLookSendsThemAgain(t *testing.T) {
 	s := newStand(t)
 	const n = 30
-	s.orchestrate(orchestrator.Config{Look: 500 * time.Millisecond}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, hello.Do(callGreet))
 	for i := range n {
 		s.start("hello", fmt.Sprint("n-", i), `"you"`)
 	}

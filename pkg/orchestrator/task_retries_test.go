@@ -13,7 +13,7 @@ import (
 // a task that was lost without a trace.
 func TestATaskThatCouldNotBePublishedDoesNotWaitForReconciliation(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 5 * time.Minute}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 5 * time.Minute}, hello.Do(callGreet))
 	js, err := s.nats.JetStream()
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestATaskLostBeforeATakeoverIsSentAgainByAnOwnerThatHasNotRunTheCode(t *tes
 	s.until("the task is published", func() bool { return s.tasksInStream() == 1 })
 	s.stop(first)
 	s.loseTasks()
-	s.orchestrate(orchestrator.Config{Look: 300 * time.Millisecond}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	if d := s.ended("t-1"); d.Status != "completed" {
 		t.Fatalf("%+v", d)
@@ -61,7 +61,7 @@ func TestATaskThatWaitsForAWorkerIsNotSentAgainAtEveryLook(t *testing.T) {
 	s.stop(first)
 	s.loseTasks()
 	looks := counters(t)
-	s.orchestrate(orchestrator.Config{Look: 100 * time.Millisecond, Metrics: looks.reg}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 100 * time.Millisecond, Metrics: looks.reg}, hello.Do(callGreet))
 	s.until("it was looked at four times", func() bool { return looks.get("pawl_orchestrator_reconciliations_total") >= 4 })
 	if n := s.tasksInStream(); n > 2 {
 		t.Errorf("%d copies of one task in its queue after four looks", n)

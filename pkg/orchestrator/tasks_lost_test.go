@@ -63,7 +63,7 @@ func (s streamStand) deleteTasks() {
 func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, counts counted) {
 	t.Helper()
 	s, counts = newStand(t), counters(t)
-	o = s.orchestrate(orchestrator.Config{Look: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
+	o = s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
 	s.backlog(n)
 	return s, o, counts
 }
@@ -113,7 +113,7 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 	s.until("the namespace is not new any more", func() bool { return time.Since(created) > 2*time.Second })
 	s.stop(first)
 	s.deleteTasks()
-	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	s.refilled(n)
 }
 

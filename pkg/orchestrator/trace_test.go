@@ -33,7 +33,7 @@ func TestTraceIsPlayedAgainWithTheSameEffects(t *testing.T) {
 	})
 	var out bytes.Buffer // read behind Stop
 	bindings := []pawl.OrchestrationBinding{parent, counter.Do(count), hello.Do(callGreet)}
-	o := s.orchestrate(orchestrator.Config{Trace: &out, Look: 10 * time.Second}, bindings...)
+	o := s.orchestrate(orchestrator.Config{Trace: &out, ReconcileInterval: 10 * time.Second}, bindings...)
 	s.work(worker.Config{}, greet.Do(doGreet), limited.Do(doGreet))
 	for i := range 5 {
 		s.start("parent", fmt.Sprint("t-", i), `"x"`)

@@ -111,13 +111,13 @@ func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 			return doGreet(ctx, in)
 		}
 	}))
-	o := s.orchestrate(orchestrator.Config{Look: look}, do)
+	o := s.orchestrate(orchestrator.Config{ReconcileInterval: look}, do)
 	for i := range instances {
 		s.start("chain", fmt.Sprint("m-", i), fmt.Sprint(steps))
 	}
 	for range moves {
 		s.until("some go on", func() bool { return s.describe("m-0").Events > 0 })
-		next := s.orchestrate(orchestrator.Config{Look: look}, do)
+		next := s.orchestrate(orchestrator.Config{ReconcileInterval: look}, do)
 		s.stop(o)
 		o = next
 	}

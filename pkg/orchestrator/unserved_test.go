@@ -35,7 +35,7 @@ func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
 	wanted, other := pawl.NewActivity[string, string]("wanted", shared), pawl.NewActivity[string, string]("other", shared)
 	echo := func(_ context.Context, in string) (string, error) { return in, nil }
 	code := hello.Do(func(ctx *pawl.Context, in string) (string, error) { return wanted.Call(ctx, in) })
-	first := s.orchestrate(orchestrator.Config{Member: "a", Look: 300 * time.Millisecond}, code)
+	first := s.orchestrate(orchestrator.Config{Member: "a", ReconcileInterval: 300 * time.Millisecond}, code)
 	s.start("hello", "h-1", `"you"`)
 	s.until("the queue without a worker is listed", func() bool {
 		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
@@ -49,7 +49,7 @@ func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
 		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker has activity "wanted", which waits in queue "shared"; start a worker`)
 	})
 	s.stop(first)
-	s.orchestrate(orchestrator.Config{Member: "b", Look: 300 * time.Millisecond}, code)
+	s.orchestrate(orchestrator.Config{Member: "b", ReconcileInterval: 300 * time.Millisecond}, code)
 	s.until("the next owner lists it", func() bool { return strings.Contains(s.listedStuck("h-1"), "no-worker") })
 
 	s.work(worker.Config{}, wanted.Do(echo))
@@ -62,7 +62,7 @@ func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
 func TestAnActivityThatWaitsForABusyWorkerIsNotListedWithTheStalled(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond}, hello.Do(callGreet))
+	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond}, hello.Do(callGreet))
 	running, free := make(chan struct{}, 2), make(chan struct{})
 	s.work(worker.Config{Concurrency: 1}, greet.Do(func(context.Context, string) (string, error) {
 		running <- struct{}{}

@@ -39,7 +39,7 @@ func fleet(s settings) error {
 func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient) (stack.Member, error) {
 	if s.Role == "orchestrator" {
 		return orchestrator.New(orchestrator.Config{
-			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, Look: 500 * time.Millisecond,
+			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, ReconcileInterval: 500 * time.Millisecond,
 			MaxClaims: maxClaims, OwnerTTL: 2 * time.Second, TurnLimit: 20 * time.Second, Logger: slog.Default(),
 			Limits: replay.Limits{Events: eventLimit},
 		}, orchestrations()...)

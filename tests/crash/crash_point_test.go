@@ -87,7 +87,7 @@ type tellingPoint struct{ point, passes string }
 func tellingPoints() []tellingPoint {
 	return []tellingPoint{
 		{"orchestrator.ingested", "25"}, {"orchestrator.turned", "40"}, {"orchestrator.committed", "40"},
-		{"orchestrator.told", "30"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
+		{"orchestrator.messaged", "30"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
 		{"worker.claimed", "12"}, {"worker.acked", "12"},
 	}
 }

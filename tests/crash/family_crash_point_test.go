@@ -40,7 +40,7 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []tellingPoint{
-		{"orchestrator.committed", "40"}, {"orchestrator.told", "30"}, {"orchestrator.published", "15"}, {"worker.acked", "12"},
+		{"orchestrator.committed", "40"}, {"orchestrator.messaged", "30"}, {"orchestrator.published", "15"}, {"worker.acked", "12"},
 	} {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()

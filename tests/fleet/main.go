@@ -43,7 +43,7 @@ type config struct {
 
 	Name        string `env:"FLEET_NAME" help:"Of a client."`
 	Calls       string `env:"FLEET_CALLS" help:"File for a client's calls."`
-	Quit        string `env:"FLEET_QUIT" help:"File whose existence tells a client to start nothing more."`
+	Quit        string `env:"FLEET_QUIT" help:"File whose existence has a client start nothing more."`
 	Seed        uint64 `env:"FLEET_SEED" help:"Of a client's choices."`
 	Rate        int    `env:"FLEET_RATE" default:"60" help:"Instances a second that a client starts."`
 	Outstanding int    `env:"FLEET_OUTSTANDING" default:"200" help:"Instances of a client at a time."`
@@ -149,7 +149,7 @@ func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, traces *tele
 	}
 	o := func() (member, error) {
 		return orchestrator.New(orchestrator.Config{
-			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
+			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, ReconcileInterval: cfg.Reconcile,
 			OwnerTTL: cfg.OwnerTTL, Local: local, Codec: codec, Tracer: tracer, Logger: log,
 		}, orchestrations...)
 	}

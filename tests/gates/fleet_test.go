@@ -59,7 +59,7 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient, reg prometheu
 			global = append(global, pawl.Concurrency(s.Global))
 		}
 		return orchestrator.New(orchestrator.Config{
-			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, Look: 500 * time.Millisecond, MaxClaims: maxClaims,
+			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, ReconcileInterval: 500 * time.Millisecond, MaxClaims: maxClaims,
 			OwnerTTL: 2 * time.Second, Global: global, Logger: slog.Default(), Metrics: reg,
 		}, orchestrations()...)
 	}

@@ -77,7 +77,7 @@ func openDoors(t *testing.T) *doors {
 	t.Helper()
 	d := &doors{t: t, nats: natstest.Dial(t, natstest.Start(t).ClientURL()), redis: redistest.Start(t).Client(t), journal: &journal{lines: map[string]int{}}}
 	log := slog.New(d.journal)
-	o, err := orchestrator.New(orchestrator.Config{NATS: d.nats, Redis: d.redis, Namespace: namespace, Partitions: partitions, Look: time.Second, Logger: log},
+	o, err := orchestrator.New(orchestrator.Config{NATS: d.nats, Redis: d.redis, Namespace: namespace, Partitions: partitions, ReconcileInterval: time.Second, Logger: log},
 		asking.Do(func(ctx *pawl.Context, _ string) (string, error) { return answer.Receive(ctx) }),
 		working.Do(func(ctx *pawl.Context, in string) (string, error) { return held.Call(ctx, in) }),
 		parent.Do(func(ctx *pawl.Context, child string) (string, error) { return asking.Call(ctx, "", pawl.ID(child)) }))
@@ -155,7 +155,7 @@ func (d *doors) element(id, element string) {
 }
 
 const (
-	skipped = "an input can not be used and is skipped"
+	skipped = "invalid input skipped"
 	foreign = "malformed message ignored"
 )
 

@@ -16,7 +16,7 @@ import (
 var (
 	act   = pawl.NewActivity[string, string]("act")
 	event = pawl.NewEvent[string]("event")
-	told  = pawl.NewEvent[string]("told")
+	told  = pawl.NewEvent[string]("note")
 )
 
 func program(name string, fn func(*pawl.Context, string) error) pawl.OrchestrationBinding {
@@ -192,7 +192,7 @@ func plan(program string, ids ...string) (all []planned) {
 			in.Instance, in.Kind, in.Name = "y", message.KindStart, program
 		case strings.HasPrefix(id, "start"):
 			in.Kind, in.Name = message.KindStart, program
-		case strings.HasPrefix(id, "heir"):
+		case strings.HasPrefix(id, "next"):
 			in.Kind, in.Name, in.Sender = message.KindStart, program, message.SenderOrchestrator
 			in.Parent = &history.Parent{Instance: "parent", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 1, Effect: strings.TrimSuffix(id, "again")}
 		case strings.HasPrefix(id, "stop"):

@@ -223,7 +223,7 @@ func (w promises) inputs(id string, in *memstore.Instance, events []history.Even
 		if w.Spent[t] {
 			return "input " + t + " of a purged instance has come back"
 		}
-		if strings.HasPrefix(t, "start") || t == "ystart" || strings.HasPrefix(t, "heir") {
+		if strings.HasPrefix(t, "start") || t == "ystart" || strings.HasPrefix(t, "next") {
 			continue // it goes before events that came early, or behind a purge
 		}
 		i := slices.IndexFunc(w.setup.Plan, func(p planned) bool { return p.ID == t })
@@ -434,7 +434,7 @@ func (w *World) Finished() string {
 			}
 		}
 		if in.HasPending() {
-			return id + ": messages are pending for ever"
+			return id + ": messages are pending forever"
 		}
 		if past.OutstandingLen()+past.TimerLen() > 0 {
 			return fmt.Sprintf("%s: activities %v and %d timers never end", id, past.Outstanding(), past.TimerLen())

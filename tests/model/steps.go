@@ -247,5 +247,5 @@ func (w *World) faults(may func(int, string, func(*World))) {
 			w.tell(core.Message{Kind: core.WakeupsDue})
 		})
 	}
-	may(w.Left.Ticks, "time passes all the same", func(w *World) { w.Left.Ticks--; w.Now += soon })
+	may(w.Left.Ticks, "time passes nevertheless", func(w *World) { w.Left.Ticks--; w.Now += soon })
 }

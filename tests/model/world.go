@@ -168,7 +168,7 @@ func (w *World) acquire() {
 	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() })
 	token := "o" + strconv.Itoa(w.Tenures)
 	_, applied, _ := w.Store.Acquire(w.Now, token)
-	cfg := core.Config{Look: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
+	cfg := core.Config{ReconcileInterval: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
 	if w.setup.Retire {
 		cfg.Retention = core.Retention{Completed: time.Millisecond, Failed: time.Millisecond, Cancelled: time.Millisecond}
 	}

@@ -92,7 +92,7 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
 			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
-				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread",
+				"stands in the index of running and has no record", "is scheduled, and has neither record nor anything unread",
 				"is in the set "+b.p.Values("orchestration", "n"))
 		},
 	})
@@ -117,7 +117,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		"a history that has lost its end": func(b *bench) {
 			b.turned()
 			b.set("events", 4)
-			b.wantRules("tells of 4 events, and the history has 3")
+			b.wantRules("has 4 events, and the history 3")
 		},
 		"the history of an execution that has not begun, and one without a record": func(b *bench) {
 			b.sound()
@@ -128,12 +128,12 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		"a child and a message that nobody looks after": func(b *bench) {
 			b.turned()
 			b.must(b.rdb.ZRem(b.ctx(), b.p.Wakeups(), "a").Err())
-			b.wantRules("1 children outstanding", "owes messages behind \"1.2\" up to 2.3")
+			b.wantRules("1 children outstanding", "has pending messages behind \"1.2\" up to 2.3")
 		},
 		"a message that is not said to be owed": func(b *bench) {
 			b.turned()
 			b.set("prod", "2.2")
-			b.wantRules("event 3 owes a message, and the last that is said to be owed is \"2.2\"")
+			b.wantRules("event 3 has a pending message, and the last that the record has is \"2.2\"")
 		},
 		"a slot that is kept for nobody": func(b *bench) {
 			b.turned()
@@ -143,17 +143,17 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		"marks beyond the history": func(b *bench) {
 			b.turned()
 			b.set("prod", "2.4")
-			b.wantRules("up to 2.4 are owed, and the history ends at 2.3")
+			b.wantRules("up to 2.4 are pending, and the history ends at 2.3")
 			b.set("prod", "3.1")
-			b.wantRules("up to 3.1 are owed, and the history ends at 2.3")
+			b.wantRules("up to 3.1 are pending, and the history ends at 2.3")
 			b.set("prod", "2.3")
 			b.set("pub", "2.4")
-			b.wantRules("up to 2.4 are sent, and the last that is owed is 2.3")
+			b.wantRules("up to 2.4 are sent, and the last that is pending is 2.3")
 		},
 		"a debt whose history has been pruned": func(b *bench) {
 			b.sound()
 			b.must(b.rdb.Del(b.ctx(), b.p.History("a", 1)).Err())
-			b.wantRules("up to 1.2 are owed, and the history of that execution has 0 events")
+			b.wantRules("up to 1.2 are pending, and the history of that execution has 0 events")
 		},
 		"a lost lease, also when a completion of the execution before is unread": func(b *bench) {
 			b.sound()
@@ -201,7 +201,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
 			b.wantRules("has reports on 1 activities and no record", "lease of activity 2 of execution 2 belongs to nothing outstanding",
-				"stands in the index of completed and has no record", "is on the agenda, and has neither record", "is listed as stuck, and has neither record")
+				"stands in the index of completed and has no record", "is scheduled, and has neither record", "is listed as stalled, and has neither record")
 		},
 		"sets of values that differ from the record": func(b *bench) {
 			b.turned()

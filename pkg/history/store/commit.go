@@ -135,9 +135,9 @@ func workersOf(holders []any, deleted []Lease) (map[uint64]string, error) {
 	return workers, nil
 }
 
-func elements(said []string) [][]byte {
-	out := make([][]byte, len(said))
-	for i, e := range said {
+func elements(encoded []string) [][]byte {
+	out := make([][]byte, len(encoded))
+	for i, e := range encoded {
 		out[i] = []byte(e)
 	}
 	return out

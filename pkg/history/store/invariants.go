@@ -83,7 +83,7 @@ func (x *instanceCheck) record(rec *Record) {
 	case s.Started.Name != rec.Name || s.Started.Origin != rec.Origin || s.Execution() != rec.Execution && !x.rewinding():
 		x.violationf("the record is of another start than the history")
 	case s.Len < rec.Events:
-		x.violationf("the record tells of %d events, and the history has %d", rec.Events, s.Len)
+		x.violationf("the record has %d events, and the history %d", rec.Events, s.Len)
 	case (rec.Status == Paused) != (s.PausedBy() != nil && s.End == nil) && !x.rewinding():
 		x.violationf("status is %s, and the history has a pause: %v", rec.Status, s.PausedBy() != nil)
 	case rec.Status != Paused && s.Started != nil && (rec.Status == Pending) != (s.End == nil && s.Waiting(1)):
@@ -92,7 +92,7 @@ func (x *instanceCheck) record(rec *Record) {
 		x.violationf("status is %s, and the history has ended: %v", rec.Status, s.End != nil)
 	}
 	if rec.Stalled != x.listed {
-		x.violationf("is listed as stuck: %v, and the record has that: %v", x.listed, rec.Stalled)
+		x.violationf("is listed as stalled: %v, and the record has that: %v", x.listed, rec.Stalled)
 	}
 }
 
@@ -109,17 +109,17 @@ func (x *instanceCheck) rewinding() bool {
 // watermarks compares the outbox watermark with the messages of the history.
 func (x *instanceCheck) watermarks(rec *Record) {
 	if rec.Produced.Before(rec.Published) {
-		x.violationf("messages up to %s are sent, and the last that is owed is %s", rec.Published, rec.Produced)
+		x.violationf("messages up to %s are sent, and the last that is pending is %s", rec.Published, rec.Produced)
 	}
 	switch {
 	case rec.Produced.Execution > rec.Execution || rec.Produced.Execution == rec.Execution && rec.Produced.Event > x.state.Len:
-		x.violationf("messages up to %s are owed, and the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
+		x.violationf("messages up to %s are pending, and the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
 	case rec.HasPendingMessages() && rec.Produced.Execution < rec.Execution && rec.Produced.Event > uint64(len(x.loaded.Previous)):
-		x.violationf("messages up to %s are owed, and the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
+		x.violationf("messages up to %s are pending, and the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
 	}
 	if ms := x.state.PendingMessages(); len(ms) > 0 {
 		if last := (Watermark{Execution: rec.Execution, Event: ms[len(ms)-1].ID}); rec.Produced.Before(last) {
-			x.violationf("event %d owes a message, and the last that is said to be owed is %q", last.Event, rec.Produced)
+			x.violationf("event %d has a pending message, and the last that the record has is %q", last.Event, rec.Produced)
 		}
 	}
 }
@@ -229,18 +229,18 @@ func (x *instanceCheck) wakeups() {
 	switch absent := rec == nil && len(x.loaded.Unread) == 0; {
 	case absent:
 		if x.due && !ahead {
-			x.violationf("is on the agenda, and has neither record nor anything unread")
+			x.violationf("is scheduled, and has neither record nor anything unread")
 		}
 		if x.listed && !ahead {
-			x.violationf("is listed as stuck, and has neither record nor anything unread")
+			x.violationf("is listed as stalled, and has neither record nor anything unread")
 		}
 	case rec != nil && rec.Status == Paused && s.AdmittedLen()+s.ChildLen() == 0: // nothing is due
 	case !x.due && (len(x.loaded.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen()+s.WaitingLen() > 0):
-		x.violationf("is not on the agenda, with %d unread, %d activities and %d children outstanding and %d timers",
+		x.violationf("is not scheduled, with %d unread, %d activities and %d children outstanding and %d timers",
 			len(x.loaded.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
 	}
 	if !x.due && rec != nil && rec.HasPendingMessages() {
-		x.violationf("is not on the agenda, and owes messages behind %q up to %s", rec.Published, rec.Produced)
+		x.violationf("is not scheduled, and has pending messages behind %q up to %s", rec.Published, rec.Produced)
 	}
 	if started := rec != nil || len(x.loaded.Unread) == 0 || x.startFirst(); x.early && started {
 		x.violationf("early inputs are counted, and it has started or nothing unread")

@@ -138,7 +138,7 @@ func (s *Reader) StalledReason(ctx context.Context, part int, instance string) (
 func (s *Reader) Wakeups(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.wakeups, Keys: []string{s.space.Part(part).Wakeups()}, Args: []any{within.Milliseconds()}})
 	if err != nil {
-		return 0, nil, fmt.Errorf("partition %d: read the agenda: %w", part, err)
+		return 0, nil, fmt.Errorf("partition %d: read the wakeups: %w", part, err)
 	}
 	r := redisx.NewReply(v)
 	return r.Int(1), r.Strs(2), r.Err()

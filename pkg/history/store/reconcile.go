@@ -32,22 +32,22 @@ func parseReconciled(r *redisx.Reply, leases []Lease) (Reconciled, error) {
 		return Reconciled{}, replyError("reconcile", r)
 	}
 	out := Reconciled{Now: r.Int(1), Unread: int(r.Int(2))}
-	for i, said := range r.Strs(3) {
-		if i >= len(leases) || said == "" {
-			return out, fmt.Errorf("reconcile: %w: %q", redisx.ErrReply, said)
+	for i, reply := range r.Strs(3) {
+		if i >= len(leases) || reply == "" {
+			return out, fmt.Errorf("reconcile: %w: %q", redisx.ErrReply, reply)
 		}
-		st := LeaseState{Lease: leases[i], Status: LeaseStatus(said[0])}
+		st := LeaseState{Lease: leases[i], Status: LeaseStatus(reply[0])}
 		var err error
 		switch st.Status {
 		case LeaseClaimed:
-			_, err = fmt.Sscan(said[1:], &st.Until, &st.Claims, &st.Span, &st.Token, &st.Worker)
+			_, err = fmt.Sscan(reply[1:], &st.Until, &st.Claims, &st.Span, &st.Token, &st.Worker)
 		case LeaseUnclaimed:
-			_, err = fmt.Sscan(said[1:], &st.Claims, &st.ReturnedAt)
+			_, err = fmt.Sscan(reply[1:], &st.Claims, &st.ReturnedAt)
 		case ClaimExpired, ClaimsExhausted:
-			_, err = fmt.Sscan(said[1:], &st.Claims)
+			_, err = fmt.Sscan(reply[1:], &st.Claims)
 		case LeaseMissing, LeaseRecreated:
 		default:
-			err = fmt.Errorf("%w: %q", redisx.ErrReply, said)
+			err = fmt.Errorf("%w: %q", redisx.ErrReply, reply)
 		}
 		if err != nil {
 			return out, fmt.Errorf("reconcile: %w", err)

@@ -169,9 +169,9 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 	})
 }
 
-func parseIngested(said []string) ([]Ingested, error) {
-	out := make([]Ingested, len(said))
-	for i, s := range said {
+func parseIngested(reply []string) ([]Ingested, error) {
+	out := make([]Ingested, len(reply))
+	for i, s := range reply {
 		switch s {
 		case "d":
 			out[i].Repeat = true
@@ -184,7 +184,7 @@ func parseIngested(said []string) ([]Ingested, error) {
 		default:
 			n, err := strconv.Atoi(s[min(1, len(s)):])
 			if err != nil {
-				return nil, fmt.Errorf("%w: ingest said %q", redisx.ErrReply, s)
+				return nil, fmt.Errorf("%w: ingest replied %q", redisx.ErrReply, s)
 			}
 			out[i].Exists, out[i].Unread = s[0] == 'e', n
 		}

@@ -70,7 +70,7 @@ func (v *Verdict) Findings() []string {
 	for _, f := range []struct {
 		kind string
 		all  []string
-	}{{"lost", v.Lost}, {"duplicated", v.Duplicated}, {"violation", v.Violations}, {"stuck", v.Stuck}} {
+	}{{"lost", v.Lost}, {"duplicated", v.Duplicated}, {"violation", v.Violations}, {"stalled", v.Stuck}} {
 		for _, text := range f.all {
 			out = append(out, f.kind+": "+text)
 		}

@@ -46,7 +46,7 @@ var kinds = []Kind{
 	kind("sleep", 2, sleep, want("slept")),
 	kind("change", 3, change, func(in Input) []string { return []string{strconv.Itoa(in.N), strconv.Itoa(in.N + 1)} }),
 	job, cron, asked, halted, mended, again, delayed, expiring, reused, sealed, large, flock,
-	kind("listener", 0, listener, func(in Input) []string { return []string{"heard " + strconv.Itoa(in.N)} }),
+	kind("listener", 0, listener, func(in Input) []string { return []string{"received " + strconv.Itoa(in.N)} }),
 }
 
 func kind(name string, weight int, code func(*pawl.Context, Input) (string, error), want func(Input) []string) Kind {
@@ -268,7 +268,7 @@ func Listener(pair string) string { return "listener-" + strings.TrimPrefix(pair
 
 func listener(ctx *pawl.Context, _ Input) (string, error) {
 	n, err := Numbered.Receive(ctx)
-	return "heard " + strconv.Itoa(n), err
+	return "received " + strconv.Itoa(n), err
 }
 
 func fail(ctx *pawl.Context, in Input) (string, error) {

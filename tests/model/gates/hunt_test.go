@@ -38,10 +38,10 @@ func TestAWordThatComesLateIsNoGrant(t *testing.T) {
 		"i0 asks again", "i0 (era 0) to gate 0: +s0 arrives", "turn of i0: [{granted s0}]", "i0 (era 0) to gate 1: +t0.0 arrives",
 		"the owner of i0 dies", "the commit of i0 arrives",
 		"t1.0 is done", "turn of i1", "the commit of i1 arrives", "i1 (era 0) to gate 1: -t1.0 arrives",
-		"word that t0.0 is granted is heard, and will be again", "i0 (era 1) to gate 1: disowns t0.0 arrives",
+		"word that t0.0 is granted is received, and will be again", "i0 (era 1) to gate 1: disowns t0.0 arrives",
 		"i2 is started", "turn of i2", "i2 (era 0) to gate 1: +t2.0 arrives", "the commit of i2 arrives",
 		"i0 asks again", "i0 (era 1) to gate 0: +s0 arrives", "turn of i0: [{granted s0}]", "i0 (era 1) to gate 1: +t0.0 arrives",
-		"the commit of i0 arrives", "word that t0.0 is granted is heard",
+		"the commit of i0 arrives", "word that t0.0 is granted is received",
 	}
 	faults := Faults{Slow: 1, Asks: 2, Crashes: 1, Lates: 1}
 	if _, b := play(t, NewWorld(setup(memlimit.None, faults, nil, behind(), other(), other())), append(story, "i0 (era 1) to gate 1: +t0.0 arrives")...); b != "" {

@@ -239,7 +239,7 @@ func (w *World) write(c Commit, in *Instance) {
 
 func (w *World) lawful(gate int, ticket string) {
 	if gate != Open && !slices.Contains(w.LetIn, ticket) {
-		w.breaksf("%s runs and was never let in", ticket)
+		w.breaksf("%s runs and was never admitted", ticket)
 	}
 }
 

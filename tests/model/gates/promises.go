@@ -42,7 +42,7 @@ func (w *World) Check() string {
 			return b
 		}
 		if c := gate.Force.Policy.Concurrency; c > 0 && inside[g] > c+w.Forgotten[g] {
-			return fmt.Sprintf("%d run behind a gate that lets in %d", inside[g], c)
+			return fmt.Sprintf("%d run behind a gate that admits %d", inside[g], c)
 		}
 	}
 	return ""

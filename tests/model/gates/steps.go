@@ -41,7 +41,7 @@ func (w steps) fair() (all []Step) {
 	}
 	for i, word := range w.Words {
 		if w.hearable(word) {
-			add(word.name()+" is heard", func(w *World) { w.hear(w.takeWord(i)) })
+			add(word.name()+" is received", func(w *World) { w.hear(w.takeWord(i)) })
 		}
 	}
 	for i, in := range w.Instances {
@@ -160,7 +160,7 @@ func (w steps) faults(may func(int, string, func(*World))) {
 			w.takeWord(i)
 		})
 		if w.hearable(word) {
-			may(w.Left.Lates, word.name()+" is heard, and will be again", func(w *World) {
+			may(w.Left.Lates, word.name()+" is received, and will be again", func(w *World) {
 				w.Left.Lates--
 				w.hear(w.Words[i])
 			})

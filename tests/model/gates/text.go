@@ -82,7 +82,7 @@ func (w *World) clock() *clock {
 // `said` appends the moment of a notice or of a disowning call.
 func (c *clock) said(b []byte, ms int64) []byte {
 	i, _ := slices.BinarySearch(c.says, ms)
-	return c.past(strconv.AppendInt(append(b, " said "...), int64(i), 10), ms)
+	return c.past(strconv.AppendInt(append(b, " reported "...), int64(i), 10), ms)
 }
 
 // known appends a moment that a gate or a history remembers.

@@ -118,7 +118,7 @@ type WordKind string
 // The kinds.
 const (
 	Granted WordKind = "granted"
-	Refused WordKind = "turned away"
+	Refused WordKind = "rejected"
 	Asked   WordKind = "not known as wanted"
 )
 
@@ -241,7 +241,7 @@ func (w *World) admit(c Call, heard bool) {
 func (w *World) heals(c Call) {
 	for _, e := range c.Enter {
 		if e.In && w.Instances[c.From].runs(e.Member) && w.Gates[c.Gate].Holder(e.Member) < 0 {
-			w.breaksf("%s has said that it runs, and has no slot", e.Member.Ticket)
+			w.breaksf("%s has reported that it runs, and has no slot", e.Member.Ticket)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (w *World) paced(gate int) {
 	w.Times[gate] = append(w.Times[gate], ms)
 	n := len(w.Times[gate])
 	if p.Rate > 0 && n > p.Rate && ms-w.Times[gate][n-1-p.Rate] < p.RateWindow {
-		w.breaksf("%d are let in within %d ms", p.Rate+1, p.RateWindow)
+		w.breaksf("%d are admitted within %d ms", p.Rate+1, p.RateWindow)
 	}
 }
 

@@ -1,0 +1,31 @@
+package orchestrator_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+)
+
+func ExampleNew() {
+	var (
+		ctx context.Context // ends when the process has to stop
+		nc  *nats.Conn
+		rdb redis.UniversalClient
+	)
+	remind := pawl.NewOrchestration[string, pawl.None]("remind")
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Retention: orchestrator.Retention{Failed: -1}}, // failed ones are kept forever
+		remind.Do(func(ctx *pawl.Context, _ string) (pawl.None, error) { return pawl.None{}, pawl.Sleep(ctx, 24*time.Hour) }))
+	if err != nil {
+		panic(err)
+	}
+	if err := o.Start(ctx); err != nil {
+		panic(err)
+	}
+	<-ctx.Done()
+	_ = o.Stop(context.WithoutCancel(ctx)) // hands its partitions over
+}
