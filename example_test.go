@@ -373,7 +373,7 @@ func ExampleWithInfo() {
 
 func ExampleNewUpdate() {
 	order := pawl.NewUpdate[int, int]("order") // answered with what is left
-	close := pawl.NewEvent[pawl.None]("close")
+	closed := pawl.NewEvent[pawl.None]("closed")
 	stock := pawl.NewOrchestration[int, int]("stock")
 	env := pawltest.New(exampleTB{}, stock.Do(func(ctx *pawl.Context, left int) (int, error) {
 		if err := order.Validate(ctx, func(n int) error {
@@ -390,12 +390,12 @@ func ExampleNewUpdate() {
 		}); err != nil {
 			return 0, err
 		}
-		_, err := close.Receive(ctx)
+		_, err := closed.Receive(ctx)
 		return left, err
 	}))
 	first := pawltest.Update(env.At(time.Minute), order, 3)
 	second := pawltest.Update(env.At(2*time.Minute), order, 3)
-	pawltest.Send(env.At(time.Hour), close, pawl.None{})
+	pawltest.Send(env.At(time.Hour), closed, pawl.None{})
 	fmt.Println(pawltest.Run(env, stock, 5))
 	fmt.Println(first.Get())
 	fmt.Println(second.Get())

@@ -19,7 +19,9 @@ func ExampleNew() {
 	)
 	remind := pawl.NewOrchestration[string, pawl.None]("remind")
 	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Retention: orchestrator.Retention{Failed: -1}}, // failed ones are kept forever
-		remind.Do(func(ctx *pawl.Context, _ string) (pawl.None, error) { return pawl.None{}, pawl.Sleep(ctx, 24*time.Hour) }))
+		remind.Do(func(ctx *pawl.Context, _ string) (pawl.None, error) {
+			return pawl.None{}, pawl.Sleep(ctx, 24*time.Hour)
+		}))
 	if err != nil {
 		panic(err)
 	}
