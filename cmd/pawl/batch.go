@@ -54,9 +54,6 @@ func (c *batchFlags) Validate() error {
 	return checkWhere(c.Where)
 }
 
-// AfterApply checks the settings.
-func (c *batchFlags) AfterApply() error { return c.connection.AfterApply() }
-
 // run counts, asks, starts the batch, and follows it.
 func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 	b.Where, b.All, b.Rate, b.Reason = c.Where, c.All, c.Rate, c.Reason
@@ -227,9 +224,6 @@ type batchListCmd struct {
 	connection `group:"Connection"`
 }
 
-// AfterApply checks the settings.
-func (c *batchListCmd) AfterApply() error { return c.connection.AfterApply() }
-
 // Run lists the batches.
 func (c *batchListCmd) Run(ctx context.Context, s streams) error {
 	cl, done, err := c.client(ctx, s)
@@ -268,9 +262,6 @@ type batchDescribeCmd struct {
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
-
-// AfterApply checks the settings.
-func (c *batchDescribeCmd) AfterApply() error { return c.connection.AfterApply() }
 
 // Run describes the batch.
 func (c *batchDescribeCmd) Run(ctx context.Context, s streams) error {

@@ -61,9 +61,6 @@ type scheduleCreateCmd struct {
 	connection     `group:"Connection"`
 }
 
-// AfterApply checks the settings.
-func (c *scheduleCreateCmd) AfterApply() error { return c.connection.AfterApply() }
-
 // Run creates or changes the schedule.
 func (c *scheduleCreateCmd) Run(ctx context.Context, s streams) error {
 	config, err := c.config()
@@ -131,9 +128,6 @@ type oneSchedule struct {
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
-
-// AfterApply checks the settings.
-func (c *oneSchedule) AfterApply() error { return c.connection.AfterApply() }
 
 type schedulePauseCmd struct {
 	oneSchedule
@@ -232,9 +226,6 @@ type scheduleListCmd struct {
 	connection `group:"Connection"`
 }
 
-// AfterApply checks the settings.
-func (c *scheduleListCmd) AfterApply() error { return c.connection.AfterApply() }
-
 // Run lists the schedules.
 func (c *scheduleListCmd) Run(ctx context.Context, s streams) error {
 	cl, done, err := c.client(ctx, s)
@@ -275,9 +266,6 @@ type scheduleNextCmd struct {
 	JSON       bool `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
-
-// AfterApply checks the settings.
-func (c *scheduleNextCmd) AfterApply() error { return c.connection.AfterApply() }
 
 // Run shows the next times.
 func (c *scheduleNextCmd) Run(ctx context.Context, s streams) error {
