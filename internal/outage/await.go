@@ -30,13 +30,21 @@ func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, pa
 			return err
 		}
 		r.Failed(d, operation, err)
-		t := time.NewTimer(pause/2 + rand.N(pause/2+1))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !Pause(ctx, pause/2+rand.N(pause/2+1)) {
 			return fmt.Errorf("%s: %s: %w (last: %w)", d, operation, context.Cause(ctx), err)
 		}
+	}
+}
+
+// Pause waits. It reports false if ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 

@@ -202,7 +202,7 @@ func (k *Keeper) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-k.nudge:
-			k.pause(ctx, nudgeGap-time.Since(began))
+			outage.Pause(ctx, nudgeGap-time.Since(began))
 		case <-tick.C:
 		}
 	}
@@ -210,19 +210,6 @@ func (k *Keeper) loop(ctx context.Context) {
 
 // nudgeGap is the shortest time between two rounds: notices may be forged, and each round costs Redis a script per partition.
 const nudgeGap = 10 * time.Millisecond
-
-// pause waits until ctx ends.
-func (k *Keeper) pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
 
 // nudgeIn starts a round when a heartbeat, or an ownership, expires before the next round: the partitions of a dead owner are
 // free then, and nothing else reports it.
@@ -384,12 +371,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	err = k.cfg.Run(ctx, t)
 	k.endTenure(ctx, t, err)
 	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // the cause is probably still there
-		pause := time.NewTimer(k.cfg.Renew)
-		defer pause.Stop()
-		select {
-		case <-loop.Done():
-		case <-pause.C:
-		}
+		outage.Pause(loop, k.cfg.Renew)
 	}
 	forget()
 	k.hurry()

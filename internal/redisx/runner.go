@@ -288,7 +288,7 @@ func (r *Runner) later(fs []flight) {
 		fs[i].tries = min(fs[i].tries+1, 8)
 	}
 	ended := !r.start(func() {
-		if !sleep(r.ctx, pause) {
+		if !outage.Pause(r.ctx, pause) {
 			answerAll(fs, ErrClosed)
 			return
 		}
@@ -363,17 +363,5 @@ func (r *Runner) redirect(f flight) {
 func answerAll(fs []flight, err error) {
 	for _, f := range fs {
 		f.done(nil, err)
-	}
-}
-
-// sleep waits. It reports false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

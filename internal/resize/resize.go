@@ -53,6 +53,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
@@ -320,7 +321,7 @@ func (c *change) seizeAll(ctx context.Context) error {
 	err := all(ctx, c.All, func(ctx context.Context, part int) error {
 		for {
 			at, secret, err := c.Seize(ctx, c.ID, part)
-			if _, held := errors.AsType[*partition.HeldError](err); held && wait(waiting, 250*time.Millisecond) {
+			if _, held := errors.AsType[*partition.HeldError](err); held && outage.Pause(waiting, 250*time.Millisecond) {
 				continue
 			}
 			applied[part], c.tenures[part] = at, store.Tenure{Part: part, Token: c.Token, Secret: secret}
@@ -342,18 +343,6 @@ func (c *change) seizeAll(ctx context.Context) error {
 		return c.enter(ctx, removing)
 	}
 	return c.enter(ctx, copying)
-}
-
-// wait reports whether the pause was over before ctx was.
-func wait(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 func (c *change) home(name string) int { return queue.PartitionOf(name, c.To) }

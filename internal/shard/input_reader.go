@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -61,18 +62,8 @@ func (ir *inputReader) run(ctx context.Context) {
 
 // wait pauses and gives the next pause.
 func wait(ctx context.Context, d time.Duration) time.Duration {
-	sleep(ctx, d)
+	outage.Pause(ctx, d)
 	return min(2*d, lastRetry)
-}
-
-// sleep returns when d has passed or ctx is over.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -22,7 +23,7 @@ const (
 // sample sets the gauges of instances and task queues until ctx ends. A reading that fails leaves the values of the one before.
 func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 	for pause := firstSample; ; pause = sampleEvery {
-		sleep(ctx, pause)
+		outage.Pause(ctx, pause)
 		if ctx.Err() != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/record"
@@ -89,7 +90,7 @@ func (s *shell) postLater(e *core.Effect) {
 	after := e.After
 	m, _ := e.Body.(*core.Message)
 	s.waits.Go(func() {
-		sleep(s.life, after)
+		outage.Pause(s.life, after)
 		if m == nil {
 			m = &core.Message{Kind: core.ResendDue, Body: s.conn.Connected()}
 		}

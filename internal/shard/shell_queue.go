@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -107,7 +108,7 @@ const horizonTimeout = 2 * time.Second // of one question to the stream
 func (s *shell) readHorizon(after time.Duration, known history.Position) {
 	s.waits.Go(func() {
 		if after > 0 {
-			sleep(s.life, after)
+			outage.Pause(s.life, after)
 		}
 		var got queue.Accepted
 		err := errNotConnected

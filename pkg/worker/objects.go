@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -48,11 +49,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 		if wait == minBackoff {
 			t.w.log.Warn("input not read from the object store, retrying", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		}
-		again := time.NewTimer(wait)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !outage.Pause(ctx, wait) {
 			return p, release, err
 		}
 	}

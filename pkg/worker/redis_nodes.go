@@ -160,12 +160,8 @@ func (r *redisNodes) probe(key any, n *node, part int) {
 		if !silent { // a late answer to a claim came first
 			return
 		}
-		backoff := time.NewTimer(wait)
-		select {
-		case <-r.ctx.Done():
-			backoff.Stop()
+		if !outage.Pause(r.ctx, wait) {
 			return
-		case <-backoff.C:
 		}
 		if _, err := r.w.runner.Do(r.ctx, redisx.Command("EXISTS", r.probeKey(part))); err == nil {
 			break

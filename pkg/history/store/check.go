@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/outage"
 )
 
 // Finding is an invariant that the store breaks.
@@ -161,14 +163,8 @@ func (c *checker) next(ctx context.Context) error {
 	}
 	total := max(len(subjects)*of, c.done+len(subjects))
 	for try := 1; len(subjects) > 0; try++ {
-		if try > 1 {
-			pause := time.NewTimer(checkPause)
-			select {
-			case <-ctx.Done():
-				pause.Stop()
-				return context.Cause(ctx)
-			case <-pause.C:
-			}
+		if try > 1 && !outage.Pause(ctx, checkPause) {
+			return context.Cause(ctx)
 		}
 		if err := c.all(ctx, subjects, try, total); err != nil {
 			return err
