@@ -63,6 +63,7 @@ func TestAnInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	wants(t, must(t, at("pause", "o-1", "--reason", "stocktaking")...), "o-1: paused")
 	wants(t, must(t, at("get", "o-1")...), "paused by", "paused for stocktaking")
 	wants(t, must(t, at("list", "--where", `tenant = "acme"`)...), "o-1 order", "paused")
+	wants(t, must(t, at("list", "--status", "paused")...), "o-1 order")
 	wants(t, must(t, at("resume", "o-1", "--json")...), `"status":"running"`)
 	update := at("update", "o-1", "decide", "true", "--update-id", "u-1", "--by", "ann")
 	for range 2 { // a repeat gets the same answer
