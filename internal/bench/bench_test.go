@@ -363,7 +363,7 @@ func TestBenchGateMeasuresLimit(t *testing.T) {
 
 func TestBenchRecoverMeasuresHandover(t *testing.T) {
 	t.Parallel()
-	results, _ := measure[recoverResult](t, "recover", "--rounds", "1", "--fault", "hand-over")
+	results, _ := measure[recoverResult](t, "recover", "--rounds", "1", "--fault", "hand-over", "--instances", "20")
 	if r := results[0]; r.Fault != "hand-over" || r.Rounds != 1 || r.Instances < 50 || r.Failed != 0 || r.MaxMS <= 0 || r.TargetMS != 100 {
 		t.Errorf("%+v", r)
 	}

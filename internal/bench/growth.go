@@ -181,15 +181,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 	defer p.End()
 	var started atomic.Int64
 	wait := func(n int) (redisBytes, memory float64, err error) {
-		err = each(ctx, n, 256, func(ctx context.Context, _ int) error {
-			id := d.id("idle")
-			if _, err := client.Start(ctx, d.c, examples.Wait, id, pawl.None{}); err != nil {
-				return err
-			}
-			p.Set(int(started.Add(1)))
-			return until(ctx, func() bool { _, err := d.c.Describe(ctx, id); return err == nil }) // its first turn is over
-		})
-		if err == nil {
+		if err = d.waiting(ctx, n, &started, p); err == nil {
 			redisBytes, err = usedMemory(ctx, rdb)
 		}
 		if err == nil {
@@ -221,6 +213,18 @@ func (r *run) idle(ctx context.Context) (err error) {
 	}
 	m.ChainRatio = m.BesidePerS / m.ChainPerS
 	return r.add(m)
+}
+
+// waiting starts n instances that wait for an event, and waits until their first turns are over.
+func (d *driver) waiting(ctx context.Context, n int, started *atomic.Int64, p *term.Progress) error {
+	return each(ctx, n, 256, func(ctx context.Context, _ int) error {
+		id := d.id("idle")
+		if _, err := client.Start(ctx, d.c, examples.Wait, id, pawl.None{}); err != nil {
+			return err
+		}
+		p.Set(int(started.Add(1)))
+		return until(ctx, func() bool { _, err := d.c.Describe(ctx, id); return err == nil })
+	})
 }
 
 // rate runs n instances, after a tenth of them, and returns the activities per second.

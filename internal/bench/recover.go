@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -143,6 +144,13 @@ func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	if r.Instances > 0 {
+		p := term.NewProgress(r.errw, r.Instances, "waiting instances")
+		err = d.waiting(ctx, r.Instances, new(atomic.Int64), p)
+		if p.End(); err != nil {
+			return err
+		}
+	}
 	for one := range rounds {
 		cs, at, err := r.round(ctx, f, d, one)
 		if err == nil {

@@ -73,7 +73,8 @@ func decodeReply(b []byte, r Reply) error {
 }
 
 // Serve answers the requests to a partition until Stop, each on a goroutine of its own, at most 16 at a time; see
-// Conn.ServeRequests. An error of fn that is not a *Problem is replied as ProblemInternal. A reply subject that no answer may be
+// Conn.ServeRequests. An error of fn that is not a *Problem is replied as ProblemInternal, one after Stop as
+// ProblemNotOwner. A reply subject that no answer may be
 // published to is removed from the request.
 func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (Reply, error)) (*queue.Subscription, error) {
 	return conn.ServeRequests(partition, func(ctx context.Context, access queue.Access, b []byte) ([]byte, error) {
@@ -90,6 +91,9 @@ func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (R
 			q.ReplyTo = allowed(conn, q.ReplyTo)
 		}
 		r, err := fn(ctx, q)
+		if err != nil && ctx.Err() != nil { // Stop has ended it
+			err = &Problem{Code: ProblemNotOwner, Message: fmt.Sprintf("the orchestrator gives partition %d up; request again", partition)}
+		}
 		if err != nil {
 			return encodeReply(nil, problemOf(err)), nil
 		}

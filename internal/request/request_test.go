@@ -155,6 +155,25 @@ func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
 	}
 }
 
+func TestRequestThatAStopEndsIsForTheNextOwner(t *testing.T) {
+	conn := open(t)
+	begun := make(chan struct{})
+	s, err := Serve(conn, 1, func(ctx context.Context, _ Request) (Reply, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, fmt.Errorf("read the record: %w", ctx.Err())
+	})
+	ok(t, err)
+	failed := make(chan error, 1)
+	go func() { failed <- Call(soon(t), conn, 1, &Describe{Instance: "a"}, &Description{}) }()
+	<-begun
+	s.Stop()
+	var p *Problem
+	if err := <-failed; !errors.As(err, &p) || p.Code != ProblemNotOwner {
+		t.Error(err)
+	}
+}
+
 // Trap: a subject shared by roles. The permission that the subject requires must be that of the operation.
 func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 	admin := 0

@@ -271,6 +271,13 @@ func (h *harness) ofRedis() (all []fault) {
 		node := []*redistest.Server{s.redis, s.replica}[h.rng.IntN(2)]
 		on(node, "a redis node")
 		all = all[:len(all)-1] // the sentinels close the connection that changes maxmemory
+		for i := range all {
+			do := all[i].do
+			all[i].do = func(d time.Duration) {
+				do(d)
+				s.awaitReplica()
+			}
+		}
 		p := s.sentinels[h.rng.IntN(len(s.sentinels))]
 		all = append(all, fault{name: "kill a sentinel", parts: []string{"sentinels"}, do: func(d time.Duration) {
 			p.Kill()

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -87,6 +88,24 @@ func (s *servers) watch() {
 		})
 		_ = rdb.Close()
 	}
+}
+
+// awaitReplica waits until a node is the replica of the other and has its state, also in its files: else the next fault might promote a
+// node with the state of half a minute ago, which no operator would.
+func (s *servers) awaitReplica() {
+	s.t.Helper()
+	one, other := s.redis.Client(s.t), s.replica.Client(s.t)
+	poll.Until(s.t, settleIdle, "a node is the replica of the other", func() bool { return replicates(one, other) || replicates(other, one) })
+}
+
+// replicates reports whether a node has the state of its master.
+func replicates(replica, master redis.UniversalClient) bool {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	of, err := replica.Info(ctx).Result()
+	from, err2 := master.Info(ctx, "replication").Result()
+	return err == nil && err2 == nil && strings.Contains(of, "master_link_status:up") && strings.Contains(of, "loading:0") &&
+		strings.Contains(of, "aof_rewrite_in_progress:0") && strings.Contains(of, "aof_rewrite_scheduled:0") && strings.Contains(from, "connected_slaves:1")
 }
 
 // losePower kills both servers at the same moment. Of the AOF, which Redis syncs once a second, the end is lost, from an offset
