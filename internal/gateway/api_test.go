@@ -96,7 +96,17 @@ func check(t *testing.T, err error) {
 }
 
 // do sends a request and demands a status; headers are pairs.
-func (h *harness) do(status int, method, path, body string, headers ...string) (object map[string]any) {
+func (h *harness) do(status int, method, path, body string, headers ...string) map[string]any {
+	h.t.Helper()
+	got, object := h.try(method, path, body, headers...)
+	if got != status {
+		h.t.Fatalf("%s %s: %d, want %d: %v", method, path, got, status, object)
+	}
+	return object
+}
+
+// try makes a request, and returns the status and the object of its answer.
+func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+"/api/v1"+path, strings.NewReader(body))
 	check(h.t, err)
@@ -111,15 +121,12 @@ func (h *harness) do(status int, method, path, body string, headers ...string) (
 	defer func() { _ = w.Body.Close() }()
 	b, err := io.ReadAll(w.Body)
 	check(h.t, err)
-	if w.StatusCode != status {
-		h.t.Fatalf("%s %s: %d, want %d: %s", method, path, w.StatusCode, status, b)
-	}
 	if len(bytes.TrimSpace(b)) > 0 {
 		if err := json.Unmarshal(b, &object); err != nil {
-			h.t.Fatalf("%s %s: %s: %v", method, path, b, err)
+			h.t.Fatalf("%s %s: %d, %s: %v", method, path, w.StatusCode, b, err)
 		}
 	}
-	return object
+	return w.StatusCode, object
 }
 
 func (h *harness) want(object map[string]any, field string, want any) {
