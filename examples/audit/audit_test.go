@@ -110,9 +110,9 @@ func TestADirectoryThatCanNotBeReadIsNamedAndCounted(t *testing.T) {
 	}
 }
 
-func TestFourThousandPackagesComeInTwoPagesAndSeveralParts(t *testing.T) {
+func TestPackagesComeInTwoPagesAndTwoParts(t *testing.T) {
 	root := t.TempDir()
-	const n = MaxPageEntries + 5
+	const page, n = 40, 45
 	for i := range n {
 		dir := filepath.Join(root, fmt.Sprintf("%04d", i))
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -122,8 +122,22 @@ func TestFourThousandPackagesComeInTwoPagesAndSeveralParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, Activities())
-	if err != nil || got.Totals.Packages != n || got.Totals.Lines != n {
-		t.Errorf("%+v, %v", got.Totals, err)
+	pages, parts := 0, 0
+	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, append(Activities(),
+		ListPackages.Do(func(_ context.Context, in ListRequest) (Page, error) {
+			pages++
+			return ListPage(in.Dir, in.After, page)
+		}),
+		InspectPackage.Do(func(_ context.Context, in InspectRequest) (Summary, error) {
+			s := Inspect(in.Dir, in.Package)
+			s.Problems = append(s.Problems, Problem{Path: in.Package, Text: strings.Repeat("x", 3*maxPartBytes/2/n)})
+			return s, nil
+		}),
+		WritePart.Do(func(ctx context.Context, in PartRequest) (pawl.None, error) {
+			parts++
+			return writePart(ctx, in)
+		})))
+	if err != nil || got.Totals.Packages != n || got.Totals.Lines != n || pages != 2 || parts != 2 {
+		t.Errorf("%+v in %d pages and %d parts, %v", got.Totals, pages, parts, err)
 	}
 }
