@@ -23,6 +23,8 @@
 //   - Where several masters have the partitions, the state of a phase is on disks and replicas before the phase begins, and what a phase has
 //     written before the next one is saved. So no failover makes a phase begin again whose successor has begun: copies are complete when the first original is removed,
 //     and nothing that was removed is back when the fleet starts.
+//   - A run ends when a Redis is restarted or another server takes over (redisx.Bound), which may lack copies that the run remembers. The
+//     next one continues from what Redis has.
 //   - An input is unread if the partition of its instance by the former number had not ingested it. How the stream has filed it does not
 //     matter, so the change of the stream need not be atomic with anything.
 //   - A run takes the state with a token of its own and seizes all partitions with it before it continues: an earlier run that was paused
@@ -177,8 +179,12 @@ func Plan(ctx context.Context, cfg Config) (Result, error) {
 }
 
 // Run changes the number, or continues a change that was begun. Errors: partition.ErrNoNamespace, a *BusyError, an *UnderWayError,
-// partition.ErrChangeLost if a later run has taken over; after any of them, and any other, it may be called again.
-func Run(ctx context.Context, cfg Config) (Result, error) {
+// partition.ErrChangeLost if a later run has taken over, redisx.ErrRestarted; after any of them, and any other, it may be called again.
+func Run(ctx context.Context, cfg Config) (_ Result, err error) {
+	if cfg.Redis, err = redisx.Bound(ctx, cfg.Redis); err != nil {
+		return Result{}, err
+	}
+	defer func() { err = errors.Join(err, cfg.Redis.Close()) }()
 	c := open(cfg)
 	defer c.run.Close()
 	filed, err := c.stopped(ctx)
@@ -279,7 +285,7 @@ func (c *change) stopped(ctx context.Context) (filed int, err error) {
 	var busy []string
 	for name, beat := range members {
 		at, _, _ := strings.Cut(beat, " ")
-		if ms, err := strconv.ParseInt(at, 10, 64); err == nil && now.Sub(time.UnixMilli(ms)) < silentFor {
+		if ms, err := strconv.ParseInt(at, 10, 64); err == nil && now.Sub(time.UnixMilli(ms)).Abs() < silentFor { // in the future: Redis's clock stepped back
 			busy = append(busy, "orchestrator "+name)
 		}
 	}

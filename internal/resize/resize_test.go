@@ -1,0 +1,132 @@
+package resize_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/resize"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// namespace is one without a fleet.
+type namespace struct {
+	*testing.T
+	cfg   resize.Config
+	rdb   redis.UniversalClient
+	space redisx.Space
+}
+
+func newNamespace(t *testing.T, rdb redis.UniversalClient, partitions int) *namespace {
+	t.Helper()
+	n := &namespace{T: t, rdb: rdb, space: redisx.NewSpace("default")}
+	nc := natstest.Dial(t, natstest.Start(t).ClientURL())
+	conn, err := queue.Open(t.Context(), nc, queue.Options{Namespace: "default", Partitions: partitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	n.must(rdb.HSet(t.Context(), n.space.Meta(), "partitions", partitions).Err())
+	n.cfg = resize.Config{NATS: nc, Redis: rdb, Namespace: "default", Logger: slog.New(slog.DiscardHandler)}
+	return n
+}
+
+func (n *namespace) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// fill writes records of instances.
+func (n *namespace) fill(instances, partitions int) {
+	n.Helper()
+	pipe := n.rdb.Pipeline()
+	for i := range instances {
+		id := fmt.Sprint("i-", i)
+		pipe.HSet(n.Context(), n.space.Part(queue.PartitionOf(id, partitions)).Instance(id), "name", "o", "status", "running")
+	}
+	_, err := pipe.Exec(n.Context())
+	n.must(err)
+}
+
+// misplaced counts the instances that are not, or not only, where they belong.
+func (n *namespace) misplaced(instances, partitions int) (all []string) {
+	n.Helper()
+	for i := range instances {
+		id := fmt.Sprint("i-", i)
+		for p := range partitions {
+			found, err := n.rdb.HLen(n.Context(), n.space.Part(p).Instance(id)).Result()
+			n.must(err)
+			if want := p == queue.PartitionOf(id, partitions); want != (found == 2) {
+				all = append(all, fmt.Sprintf("%s in %d: %d fields", id, p, found))
+			}
+		}
+	}
+	return all
+}
+
+// Trap: Redis loses its last writes while the command runs, and what was copied before is removed all the same.
+func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
+	const instances = 3_000
+	s := redistest.Start(t)
+	n := newNamespace(t, s.Client(t), 1)
+	n.fill(instances, 1)
+	n.cfg.Partitions = 8
+	var copying, removing sync.Once
+	n.cfg.Progress = func(step string, done, _ int64) {
+		switch {
+		case step == "copy" && done > 0:
+			copying.Do(func() {
+				if err := n.rdb.Save(context.WithoutCancel(n.Context())).Err(); err != nil {
+					n.Error(err)
+				}
+			})
+		case step == "remove" && done > 0:
+			removing.Do(func() { s.Restart(n.T) }) // with what was saved
+		}
+	}
+	if _, err := resize.Run(t.Context(), n.cfg); err == nil {
+		t.Error("the run goes on")
+	}
+	if _, err := resize.Run(t.Context(), n.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := n.misplaced(instances, 8); len(wrong) > 0 {
+		t.Errorf("%d of %d instances: %s", len(wrong), instances, strings.Join(wrong[:min(len(wrong), 5)], "; "))
+	}
+}
+
+// A heartbeat from before the clock of Redis stepped back is of a member that has died.
+func TestHeartbeatInTheFutureIsOfNoLiveMember(t *testing.T) {
+	n := newNamespace(t, redistest.Start(t).Client(t), 1)
+	n.cfg.Partitions = 2
+	beat := func(after time.Duration) {
+		t.Helper()
+		now, err := n.rdb.Time(t.Context()).Result()
+		n.must(err)
+		n.must(n.rdb.HSet(t.Context(), n.space.Members(), "o-1", fmt.Sprint(now.Add(after).UnixMilli(), " r")).Err())
+	}
+	beat(5 * time.Second) // is not over before it is read
+	busy := new(resize.BusyError)
+	if _, err := resize.Run(t.Context(), n.cfg); !errors.As(err, &busy) {
+		t.Errorf("a member is live: %v", err)
+	}
+	beat(time.Hour)
+	if _, err := resize.Run(t.Context(), n.cfg); err != nil {
+		t.Error(err)
+	}
+}
