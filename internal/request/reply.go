@@ -199,12 +199,14 @@ type InstancePage struct {
 	Instances []Summary
 	Cursor    string // of the next page; empty: this is the last
 	Left      []int  // of List.Partitions, those that the process does not own
+	Several   bool   // it answers List.Partitions; an owner of an older build answers for the partition of the request only
 }
 
 func (r *InstancePage) fields(c *wire.Codec) {
 	wire.List(c, &r.Instances, func(c *wire.Codec, s *Summary) { c.Record(s.fields) })
 	c.String(&r.Cursor)
 	wire.List(c, &r.Left, (*wire.Codec).Count)
+	c.Bool(&r.Several)
 }
 
 // Counts is the reply to Count.
@@ -214,6 +216,7 @@ type Counts struct {
 	More    bool   // others may pass: not all that the filter leaves were read
 	Stalled uint64 // of all instances; only without a filter
 	Left    []int  // of Count.Partitions, those that the process does not own
+	Several bool   // as in InstancePage
 }
 
 func (r *Counts) fields(c *wire.Codec) {
@@ -228,6 +231,7 @@ func (r *Counts) fields(c *wire.Codec) {
 	c.Bool(&r.More)
 	c.Uint(&r.Stalled)
 	wire.List(c, &r.Left, (*wire.Codec).Count)
+	c.Bool(&r.Several)
 }
 
 // Group is the number of instances with a value.

@@ -35,7 +35,7 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	if err != nil {
 		return nil, err
 	}
-	r := &request.InstancePage{Cursor: cursorBehind(page), Left: left}
+	r := &request.InstancePage{Cursor: cursorBehind(page), Left: left, Several: true}
 	for _, row := range page.Rows {
 		sum := summary(row.Instance, row.Record, "")
 		if row.Record == nil {

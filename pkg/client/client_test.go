@@ -399,6 +399,33 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	ok(t, w.conn.NATS().Flush())
 	page(10)
 	page(10, []int{0, 2}, []int{1, 3})
+
+	w.mu.Lock()
+	w.others = []int{3} // alone, which is requested without naming it, and page by page
+	w.mu.Unlock()
+	page(10, nil, nil, []int{0, 2}, []int{1, 3})
+	page(10, nil, nil, []int{0, 1, 2, 3})
+	page(10, nil, nil, []int{0, 1, 2})
+}
+
+// Trap: an owner of an older build does not read which partitions a request is about, and its reply about one is taken for all.
+func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
+	w, c := stand(t, Options{})
+	w.mu.Lock()
+	w.older = true
+	for i := range 20 {
+		id := fmt.Sprintf("i-%02d", i)
+		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: "running", StatusSince: int64(1000 - i)}}
+	}
+	w.mu.Unlock()
+	for range 2 {
+		if ids, err := listed(c.List(soon(t), ListOptions{Limit: 20})); err != nil || len(ids) != 20 {
+			t.Errorf("%d instances, %v", len(ids), err)
+		}
+		if n, err := c.Count(soon(t), CountOptions{}); err != nil || n.Count != 20 {
+			t.Errorf("%d are counted, %v", n.Count, err)
+		}
+	}
 }
 
 func TestANamespaceThatDoesNotExistIsNamed(t *testing.T) {

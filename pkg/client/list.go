@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -72,7 +73,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions)}
 		var r request.InstancePage
 		err = c.requestOf(ctx, partitions, q, &r)
-		return r.Instances, r.Cursor, r.Left, err
+		return r.Instances, r.Cursor, r.Left, cmp.Or(err, answered(partitions, r.Several))
 	}
 	if o.Limit == 0 || o.Limit > sharedPage { // several pages of each: a page of all would read every partition for a part of its rows
 		return merged(ctx, func() []*source[request.Summary] {
@@ -118,6 +119,17 @@ func (c *Client) requestOf(ctx context.Context, partitions []int, q request.Requ
 		return c.requestWithin(ctx, c.opts.OwnerTimeout, partitions[0], q, r)
 	}
 	return c.attempt(ctx, firstAttempt, partitions[0], q, r)
+}
+
+// errOlder has the partitions of a request asked one by one: its owner is of a build that does not read which they are.
+var errOlder = errors.New("the orchestrator is of an older build")
+
+// answered returns errOlder if a request about several partitions was answered for one.
+func answered(partitions []int, several bool) error {
+	if len(partitions) > 1 && !several {
+		return errOlder
+	}
+	return nil
 }
 
 // several are the partitions that a request names: none if it is about the one that it is sent to.

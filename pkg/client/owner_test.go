@@ -42,6 +42,7 @@ type owner struct {
 	limits  limits
 	hang    func() // called before a request is answered; nil: nothing
 	lists   []*request.List
+	older   bool  // it does not read which partitions a request is about
 	others  []int // partitions of another process, as far as requests about several are concerned
 }
 
@@ -247,6 +248,9 @@ func (w *owner) requested(p int) func(context.Context, request.Request) (request
 			where, err := filter.Parse(q.Where, time.Now())
 			w.lists = append(w.lists, q)
 			return w.listOf(p, q, func(s *request.Description) bool { return where.Match(&filter.Row{Status: s.Status}) }), err
+		case *request.Count:
+			n := len(w.list(p, "", len(w.rows), func(*request.Description) bool { return true }).Instances)
+			return &request.Counts{Groups: []request.Group{{Value: "running", Count: uint64(n)}}}, nil
 		case *request.Stalled:
 			return w.list(p, q.Cursor, min(q.Limit, 3), func(s *request.Description) bool { return s.Stalled != "" }), nil
 		case *request.Await:
@@ -292,10 +296,10 @@ func (w *owner) unknown(id string) error {
 
 // listOf answers for the partitions of the request that are of the same process as p.
 func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) bool) *request.InstancePage {
-	if len(q.Partitions) == 0 {
+	if len(q.Partitions) == 0 || w.older {
 		return w.list(p, q.Cursor, min(q.Limit, 3), keep)
 	}
-	r := new(request.InstancePage)
+	r := &request.InstancePage{Several: true}
 	for _, of := range q.Partitions {
 		if slices.Contains(w.others, of) != slices.Contains(w.others, p) {
 			r.Left = append(r.Left, of)

@@ -160,7 +160,8 @@ func (g *groups) of(partitions int) [][]int {
 	return [][]int{one}
 }
 
-// keepGroups keeps the groups of sources that were opened. Those of a process that did not answer are not known any more.
+// keepGroups keeps the groups of sources that were opened. Those of a process that did not answer are not known any more, and all are found
+// anew if there are more than before: groups that were divided would never be one again, however few processes there are.
 func keepGroups[T any](g *groups, sources []*source[T]) {
 	var all [][]int
 	lost := slices.ContainsFunc(sources, func(s *source[T]) bool { return s.err != nil || s.part == failed })
@@ -170,11 +171,11 @@ func keepGroups[T any](g *groups, sources []*source[T]) {
 		}
 		all = append(all, s.partitions)
 	}
-	if lost {
-		all = nil
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if lost || g.all != nil && len(all) > len(g.all) {
+		all = nil
+	}
 	g.all = all
 }
 
