@@ -23,17 +23,22 @@ const (
 	signInCookie = "pawl_signin"
 	signInTime   = 10 * time.Minute
 	maxCookie    = 3800 // bytes of a token that browsers keep
+	maxBack      = 2000 // bytes of the path to come back to, in a cookie likewise
 )
 
 // SignsIn reports that browsers can sign in at the issuer.
 func (o *OIDC) SignsIn() bool { return o != nil && o.cfg.Client != "" }
 
 // SignIn sends a browser to the issuer, by the authorization code flow with PKCE; SignedIn ends it. A cookie of the browser has what
-// that requires, so any process of the same address can end it. back is a path of this server. The error is a *Refusal.
+// that requires, so any process of the same address can end it. back is a path of this server; one that is too long for the cookie is left
+// out. The error is a *Refusal.
 func (o *OIDC) SignIn(w http.ResponseWriter, r *http.Request, back string) error {
 	c, err := o.client(r)
 	if err != nil {
 		return err
+	}
+	if len(back) > maxBack {
+		back = "/"
 	}
 	state, nonce, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	setSignIn(w, r, strings.Join([]string{state, nonce, verifier, base64.RawURLEncoding.EncodeToString([]byte(back))}, "."), signInTime)
@@ -51,7 +56,7 @@ func (o *OIDC) SignedIn(w http.ResponseWriter, r *http.Request) (token, back str
 	if err != nil {
 		return "", "", again("this browser has not begun to sign in, or took longer than 10 minutes")
 	}
-	setSignIn(w, r, "", -1)
+	setSignIn(w, r, "", -time.Second)
 	parts := strings.Split(kept.Value, ".")
 	if len(parts) != 4 || subtle.ConstantTimeCompare([]byte(parts[0]), []byte(r.FormValue("state"))) != 1 {
 		return "", "", again("the answer of the issuer is to another sign-in")
