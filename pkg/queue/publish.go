@@ -247,7 +247,7 @@ func plainAck(b []byte) (seq uint64, ok bool) {
 	stream, ok := bytes.CutPrefix(b, []byte(`{"stream":"`))
 	stream, number, found := bytes.Cut(stream, []byte(`","seq":`))
 	number, closed := bytes.CutSuffix(bytes.TrimLeft(number, " "), []byte("}"))
-	if !ok || !found || !closed || len(stream) == 0 || bytes.ContainsAny(stream, `"\\`) {
+	if !ok || !found || !closed || len(stream) == 0 || bytes.ContainsAny(stream, `"\\`) || bytes.HasPrefix(number, []byte("0")) {
 		return 0, false
 	}
 	seq, err := strconv.ParseUint(string(number), 10, 64)

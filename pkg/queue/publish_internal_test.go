@@ -19,6 +19,7 @@ func TestPubAcksAreReadAsJSON(t *testing.T) {
 		`{"stream":"S\",\"seq\":1","seq":17}`:                          17,
 		`{"stream":"S","seq":17}}`:                                     0,
 		`{"stream":"","seq":17}`:                                       0,
+		`{"stream":"S","seq":017}`:                                     0,
 		`{"stream":"S","seq":-1}`:                                      0,
 		`{"stream":"S","seq":1e3}`:                                     0,
 		`{"stream":"S","seq":17`:                                       0,
