@@ -48,6 +48,16 @@ func office(tb testing.TB, ran map[string]int) *pawltest.Env {
 	}))
 }
 
+// Trap: tests that share a slice of bindings write into each other's.
+func TestEnvDoesNotWriteIntoTheBindingsOfItsCaller(t *testing.T) {
+	t.Parallel()
+	shared := make([]pawl.Binding, 8)
+	pawltest.New(t, shared[:0]...)
+	if shared[0] != nil {
+		t.Errorf("it has written %v", shared[0])
+	}
+}
+
 func TestScheduleActsInVirtualTime(t *testing.T) {
 	ran := map[string]int{}
 	env := office(t, ran)

@@ -2,6 +2,7 @@ package pawltest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	e := &world{tb: tb, guard: newGuard(), setup: setup{id: "test", limit: 1000}, policies: &limit.Overrides{}, records: records{byID: make(map[string]*instance)}}
 	e.part, e.moments = newPartition(e), &moments{env: e, after: make(map[int][]action)}
 	e.work = &work{env: e, scripts: make(map[string][]Step), started: make(map[string]bool)}
-	e.code.bindings = bindings
+	e.code.bindings = slices.Clip(bindings) // which parallel tests may share
 	for _, b := range builtin.Orchestrations(builtin.Instances{Partitions: 1, List: e.list}) {
 		e.code.bindings = append(e.code.bindings, b)
 	}
