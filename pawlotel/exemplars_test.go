@@ -1,8 +1,11 @@
 package pawlotel_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -16,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawlotel"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -50,13 +54,13 @@ func scrape(reg *prometheus.Registry) map[string]string {
 
 func TestMeasurementsOfSampledInstancesHaveTheirTrace(t *testing.T) {
 	h := newHarness(t)
-	reg, running := prometheus.NewRegistry(), make(chan struct{})
+	reg, running, log := prometheus.NewRegistry(), make(chan struct{}), new(bytes.Buffer)
 	tracer, err := pawlotel.NewTracer(provider(h.all))
 	h.must(err)
 	o, err := orchestrator.New(orchestrator.Config{NATS: h.nats, Redis: h.redis, Partitions: partitions, Tracer: tracer, Metrics: reg}, measured.Do(runMeasured))
 	h.must(err)
 	h.must(o.Start(h.ctx))
-	w, err := worker.New(worker.Config{NATS: h.nats, Redis: h.redis, Metrics: reg},
+	w, err := worker.New(worker.Config{NATS: h.nats, Redis: h.redis, Metrics: reg, Logger: slog.New(slog.NewTextHandler(log, nil))},
 		grow.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
 		block.Do(func(ctx context.Context, _ string) (string, error) {
 			close(running)
@@ -97,5 +101,41 @@ func TestMeasurementsOfSampledInstancesHaveTheirTrace(t *testing.T) {
 		return true
 	})
 	h.must(w.Stop(h.ctx))
+	h.must(o.Stop(h.ctx))
+	if !regexp.MustCompile(`msg="activity stopped, result dropped" worker=\S+ activity=block of="activity \d+ of m-1 \(execution 1\)" trace_id=` + trace).Match(log.Bytes()) {
+		t.Errorf("the line of the cancelled activity has no trace:\n%s", log)
+	}
+}
+
+// The instance that a schedule starts has the headers and the trace of the schedule.
+func TestScheduledInstanceHasTheHeadersOfItsSchedule(t *testing.T) {
+	h := newHarness(t)
+	tracer, err := pawlotel.NewTracer(provider(h.all))
+	h.must(err)
+	who := pawl.NewOrchestration[int, string]("who")
+	got := make(chan history.Headers, 1)
+	o, err := orchestrator.New(orchestrator.Config{NATS: h.nats, Redis: h.redis, Partitions: partitions, Tracer: tracer}, who.Do(func(ctx *pawl.Context, _ int) (string, error) {
+		select {
+		case got <- pawl.Instance(ctx).Headers:
+		default: // a replay
+		}
+		return "", nil
+	}))
+	h.must(err)
+	h.must(o.Start(h.ctx))
+	c := h.client()
+	action, err := client.NewScheduleStart(who, 1)
+	h.must(err)
+	h.must(c.CreateSchedule(h.ctx, "daily", client.Schedule{Times: client.Times{Cron: []string{"0 0 1 1 *"}}, Start: action}, client.Header("Tenant", "acme")))
+	h.must(c.TriggerSchedule(h.ctx, "daily"))
+	select {
+	case headers := <-got:
+		from, _, ok := headers.Trace()
+		if trace := hex.EncodeToString(from.Trace[:]); headers.Get("tenant") != "acme" || !ok || trace != h.all.GetSpans()[0].SpanContext.TraceID().String() {
+			t.Errorf("headers %q", headers)
+		}
+	case <-h.ctx.Done():
+		t.Fatal("the schedule starts nothing")
+	}
 	h.must(o.Stop(h.ctx))
 }

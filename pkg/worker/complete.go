@@ -50,7 +50,7 @@ func (t *task) complete(e history.Event) {
 	}
 	body, err := history.Encode(e)
 	if err != nil { // cannot happen; the lease expires, and the activity runs again
-		t.w.log.Error("completion not encoded", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+		t.log().Error("completion not encoded", "error", err)
 		t.end(t.count.lost)
 		return
 	}
@@ -91,7 +91,7 @@ func (t *task) acked(a lease.Acked, err error) {
 // retryAck repeats an ack that had no reply, as long as the worker holds the lease. If the first took effect, the second reply is that
 // the lease is gone, and only the metrics are wrong.
 func (t *task) retryAck(err error) {
-	redisx.LogFailure(t.w.log, "completion not acked, retrying", err, "activity", t.task.Name, "of", t.ref.String())
+	redisx.LogFailure(t.log(), "completion not acked, retrying", err)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		time.Sleep(wait)
 		if !t.state.hold.Trusted() { // as after the stop of the keeper
@@ -157,7 +157,7 @@ func (t *task) redeliver() {
 func (t *task) release(as prometheus.Counter) {
 	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
-			redisx.LogFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
+			redisx.LogFailure(t.log(), "lease not returned, left to expire", err)
 		}
 		t.end(as)
 	})

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func (t *task) abandon() {
 	t.freeSlot()
 
 	after, cause := t.sinceCancelled(), t.cause()
-	w.abandonedLog.add(w.log, t)
+	w.abandonedLog.add(t)
 	if count == w.cfg.MaxAbandoned+1 {
 		w.log.Error("too many abandoned activities, worker not ready", "error", w.tooManyAbandoned())
 	}
@@ -78,7 +77,7 @@ type abandonedLog struct {
 	writing bool // a goroutine writes the pending lines
 }
 
-func (l *abandonedLog) add(log *slog.Logger, t *task) {
+func (l *abandonedLog) add(t *task) {
 	l.mu.Lock()
 	l.pending = append(l.pending, t)
 	if l.writing {
@@ -93,8 +92,7 @@ func (l *abandonedLog) add(log *slog.Logger, t *task) {
 		stacks := stacksOf(now)
 		now[0].w.tasks.keepStacks(now, stacks)
 		for _, t := range now {
-			log.Error("activity abandoned, context ignored",
-				"activity", t.task.Name, "of", t.ref.String(), "grace", t.grace.period, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
+			t.log().Error("activity abandoned, context ignored", "grace", t.grace.period, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
 		}
 		l.mu.Lock()
 	}

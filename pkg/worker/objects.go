@@ -47,7 +47,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 			return p, release, err
 		}
 		if wait == minBackoff {
-			t.w.log.Warn("input not read from the object store, retrying", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+			t.log().Warn("input not read from the object store, retrying", "error", err)
 		}
 		if !outage.Pause(ctx, wait) {
 			return p, release, err
@@ -67,7 +67,7 @@ func (t *task) store(o pawlcodec.Object) bool {
 			return true
 		}
 		if wait == minBackoff {
-			t.w.log.Warn("result not written to the object store, retrying", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+			t.log().Warn("result not written to the object store, retrying", "error", err)
 		}
 		time.Sleep(wait)
 		cause := t.cause()

@@ -3,7 +3,9 @@ package worker
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
+	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -96,6 +98,15 @@ func (w *Worker) refOf(t queue.Task) lease.Ref {
 	return lease.Ref{
 		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
 	}
+}
+
+// log returns a logger that names the activity, its instance and its trace.
+func (t *task) log() *slog.Logger {
+	log := t.w.log.With("activity", t.task.Name, "of", t.ref.String())
+	if from, ok := history.ParseTraceparent(t.task.Headers.Get(history.HeaderTraceparent)); ok {
+		log = log.With("trace_id", hex.EncodeToString(from.Trace[:]))
+	}
+	return log
 }
 
 func (t *task) claim() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
@@ -191,7 +202,7 @@ func (t *task) context(hold *lease.Hold) context.Context {
 // that a worker holds no more of them than it has slots.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
 	if t.w.tasks.returned(t) {
-		t.w.log.Info("abandoned activity returned, result dropped", "activity", t.task.Name, "of", t.ref.String())
+		t.log().Info("abandoned activity returned, result dropped")
 		return
 	}
 	cause := t.cause()
@@ -227,12 +238,13 @@ func (t *task) cause() *cancel.Cancelled {
 
 // drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
 func (t *task) drop(cause *cancel.Cancelled) {
-	after, log := t.sinceCancelled(), t.w.log.Info
+	after, of := t.sinceCancelled(), t.log()
+	log := of.Info
 	promx.Observe(t.w.count.cancelReturned, after.Seconds(), promx.Exemplar(t.task.Headers))
 	if cause.Reason == cancel.LeaseLost {
-		log = t.w.log.Debug
+		log = of.Debug
 	}
-	log("activity stopped, result dropped", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
+	log("activity stopped, result dropped", "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 		return
