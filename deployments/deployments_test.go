@@ -86,7 +86,7 @@ func TestRedisEvictsNothingAndBothServersKeepTheirFiles(t *testing.T) {
 			t.Errorf("%s: redis is started by %q in %q, not by redis-start.sh on its AOF", file, s.Entrypoint, s.WorkingDir)
 		}
 		redis := strings.Join(p.Services["redis"].Command, " ")
-		for _, want := range []string{"--maxmemory-policy noeviction", "--appendonly yes"} {
+		for _, want := range []string{"--maxmemory-policy noeviction", "--appendonly yes", "--hash-max-listpack-value 256"} {
 			if !strings.Contains(redis, want) {
 				t.Errorf("%s: redis is started as %q, without %s", file, redis, want)
 			}

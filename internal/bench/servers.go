@@ -290,7 +290,7 @@ func (n *redisNode) start(ctx context.Context) error {
 		return err
 	}
 	n.cmd = exec.Command("redis-server", "--bind", "127.0.0.1", "--port", portOf(n.listen), "--dir", n.dir, "--logfile", "redis.log", //nolint:noctx // ended by kill
-		"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction", "--cluster-enabled", "yes", "--cluster-port", n.bus,
+		"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "256", "--cluster-enabled", "yes", "--cluster-port", n.bus,
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10))
 	if err := n.cmd.Start(); err != nil {
 		n.cmd = nil

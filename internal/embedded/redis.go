@@ -111,7 +111,8 @@ func arguments(dir string, port int) []string {
 	return []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
-		"--maxmemory-policy", "noeviction", "--daemonize", "no", "--logfile", "",
+		"--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "256", // the name that Redis 6.2 has, too; see docs/operations/install.md
+		"--daemonize", "no", "--logfile", "",
 	}
 }
 
