@@ -21,7 +21,7 @@ func attributesOf(args []string) (as history.Attributes, _ error) {
 			as, err = as.With(a)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--attribute %s: %w", arg, err)
+			return nil, fmt.Errorf("--attribute: %w", err)
 		}
 	}
 	return as, nil

@@ -72,7 +72,7 @@ func (c *countCmd) Run(ctx context.Context, s streams) error {
 	if c.By == "" {
 		_, err = fmt.Fprintln(s.out, total)
 	} else if n.AtLeast {
-		_, err = fmt.Fprintln(s.err, "There are "+total+": a partition reads at most 4,000 instances for a count.")
+		_, err = fmt.Fprintln(s.err, "There are "+total+" instances: a count reads a bounded number of them. A filter of fewer terms, or = and in instead of other comparisons, may count them all.")
 	}
 	return cmp.Or(failed, err)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 type listCmd struct {
-	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration), running, paused, completed, failed or cancelled."`
+	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration, or for their start), running, paused, completed, failed or cancelled."`
 	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
 	Stalled    bool   `help:"Only instances that are stalled, with the reason; also those that wait for their start."`
 	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`

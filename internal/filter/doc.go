@@ -6,11 +6,12 @@
 //	term   = field ( "=" | "!=" | "starts" ) value
 //	       | field "in" "(" value { "," value } ")"
 //	       | time ( "<" | "<=" | ">" | ">=" ) moment
+//	       | "unanswered" "=" "true"
 //	       | attribute ( "<" | "<=" | ">" | ">=" ) ( whole number | moment )
 //	field  = "id" | "status" | "orchestration" | "version" | "parent" | "code" | attribute
 //	time   = "started" | "updated" | "ended"
 //	value  = word | text in single or double quotes, in which a backslash takes the next character as it is
-//	moment = RFC 3339 time | date | duration before now, such as -24h or -7d
+//	moment = RFC 3339 time | date | duration from now, such as -24h, -7d or +2h
 //
 // All terms must match. Where nothing is set, as the end of a running instance, no comparison matches, and a value is "". An attribute
 // has the name that instances have given it: see AttributeName, which leaves out what is like a field.

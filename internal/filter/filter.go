@@ -77,11 +77,11 @@ const (
 
 // Term is a condition.
 type Term struct {
-	Field Field
-	Op    Op
-	Texts []string // of a text or a number; one, or those of In
-	At    int64    // of a time, Unix ms; of an attribute that is compared, also the number
-	Ago   string   // the duration before now that At was read from, such as 24h; empty: none
+	Field    Field
+	Op       Op
+	Texts    []string // of a text or a number; one, or those of In
+	At       int64    // of a time, Unix ms; of an attribute that is compared, also the number
+	Relative string   // the duration from now that At was read from, such as -24h; empty: none
 }
 
 // Where is a filter: all of its terms must match. The empty one selects everything.
@@ -314,7 +314,7 @@ func (w Where) StatusSince(final bool) Span {
 func (w Where) Fixed() Where {
 	w = slices.Clone(w)
 	for i := range w {
-		w[i].Ago = ""
+		w[i].Relative = ""
 	}
 	return w
 }
@@ -328,8 +328,8 @@ func (w Where) String() string {
 		}
 		b.WriteString(string(t.Field) + " " + string(t.Op) + " ")
 		switch {
-		case t.Ago != "":
-			b.WriteString(quote("-" + t.Ago))
+		case t.Relative != "":
+			b.WriteString(quote(t.Relative))
 		case len(t.Texts) == 0:
 			b.WriteString(time.UnixMilli(t.At).UTC().Format(timeLayout))
 		case t.Op == In:

@@ -42,6 +42,8 @@ func TestWhereSelectsRows(t *testing.T) {
 		`items < "-3" and tenant = acme`:             false,
 		`due = 2026-11-22T10:00:00+01:00`:            true,
 		`due > -1h and due <= 2026-11-23`:            true,
+		`due < +2h and due >= +0s`:                   true,
+		`due > +1d`:                                  false,
 		`Tenant = acme`:                              false,
 		`tenant > 3`:                                 false,
 		`other < 3`:                                  false,
@@ -75,7 +77,7 @@ func TestErrorsNameTheColumn(t *testing.T) {
 		`tenant > b`:                            `column 10: "b" is not a time`,
 		`status failed`:                         `column 8: expected =, !=, in or starts behind status, got "failed"`,
 		`status = faild`:                        `column 10: "faild" is not a status; they are pending,`,
-		`id = "é" or id = b`:                    `column 10: expected and or the end, got "or"; values of one field are listed with in (…)`,
+		`id = "é" or id = b`:                    `column 10: expected "and" or the end, got "or"; values of one field are listed with in (…)`,
 		`id = a and`:                            `column 11: a term is missing behind and`,
 		`id = "a`:                               `column 6: the quote is not closed`,
 		`id in a`:                               `column 7: expected ( behind in`,
@@ -85,6 +87,10 @@ func TestErrorsNameTheColumn(t *testing.T) {
 		`id "=" b`:                              `column 4: expected =`,
 		`started = -1h`:                         `column 9: expected <, <=, > or >= behind started`,
 		`started > 24h`:                         `column 11: "24h" is not a time; write -24h`,
+		`due < +`:                               `column 7: "+" is not a time`,
+		`due < -+1h`:                            `column 7: "-+1h" is not a time`,
+		`unanswered = false`:                    `column 14: "false" is not a value of unanswered; write unanswered = true`,
+		`unanswered != true`:                    `column 12: expected = behind unanswered`,
 		`started > -99999d`:                     `column 11: "-99999d" is not a time`,
 		`started > 0001-01-01`:                  `is not a time`,
 		`id = a;`:                               `column 7: unexpected character; a value with it is in quotes`,
@@ -135,7 +141,7 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 
 // Whatever is parsed is written so that it is parsed to the same; and a row that passes is in the plan.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `id="`} {
+	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true`, `id="`} {
 		f.Add(text, "order-1", int64(1_795_000_000_000))
 	}
 	f.Fuzz(func(t *testing.T, text, value string, ms int64) {

@@ -46,7 +46,7 @@ func Parse(text string, now time.Time) (w Where, err error) {
 			break
 		}
 		if !p.keyword("and") {
-			p.failf(p.start, "expected and or the end, got %s%s", p.got(), p.hint())
+			p.failf(p.start, "expected \"and\" or the end, got %s%s", p.got(), p.hint())
 		}
 		if p.next(); p.kind == end {
 			p.failf(p.start, "a term is missing behind and")
@@ -168,6 +168,9 @@ func (p *parser) term() Term {
 	if t.Field.Timed() {
 		allowed = []Op{Before, BeforeOrAt, After, AfterOrAt}
 	}
+	if t.Field == Unanswered {
+		allowed = []Op{Equal}
+	}
 	if p.kind == quoted || !slices.Contains(allowed, t.Op) {
 		p.failf(p.start, "expected %s behind %s, got %s", list(allowed), t.Field, p.got())
 	}
@@ -176,7 +179,7 @@ func (p *parser) term() Term {
 	case t.Field.Attribute() && t.ordered():
 		p.size(&t)
 	case t.Field.Timed():
-		t.At, t.Ago = p.moment()
+		t.At, t.Relative = p.moment()
 	case t.Op == In:
 		t.Texts = p.values(t.Field)
 	default:
@@ -213,6 +216,9 @@ func (p *parser) value(f Field, op Op) string {
 	if f == Status && op != Starts && !slices.Contains(Statuses(), v) {
 		p.failf(p.start, "%.40q is not a status; they are %s", v, list(Statuses()))
 	}
+	if f == Unanswered && v != "true" {
+		p.failf(p.start, "%.40q is not a value of unanswered; write unanswered = true", v)
+	}
 	p.next()
 	return v
 }
@@ -224,33 +230,37 @@ func (p *parser) size(t *Term) {
 		p.next()
 		return
 	}
-	t.At, t.Ago = p.moment()
+	t.At, t.Relative = p.moment()
 }
 
 // moment reads a time.
-func (p *parser) moment() (at int64, ago string) {
+func (p *parser) moment() (at int64, relative string) {
 	if p.kind != word && p.kind != quoted {
 		p.failf(p.start, "expected a time, got %s", p.got())
 	}
 	t, ok := p.instant()
 	if !ok || t.UnixMilli() <= 0 || t.UnixMilli() > maxTime {
-		p.failf(p.start, "%.40q is not a time; write -24h, -7d, 2026-11-22 or 2026-11-22T08:00:00Z", p.token)
+		p.failf(p.start, "%.40q is not a time; write -24h, -7d, +2h, 2026-11-22 or 2026-11-22T08:00:00Z", p.token)
 	}
-	ago, relative := strings.CutPrefix(p.token, "-")
-	if p.next(); !relative {
-		ago = ""
+	if p.token[0] == '-' || p.token[0] == '+' {
+		relative = p.token
 	}
-	return t.UnixMilli(), ago
+	p.next()
+	return t.UnixMilli(), relative
 }
 
 func (p *parser) instant() (time.Time, bool) {
-	if back, found := strings.CutPrefix(p.token, "-"); found {
-		if days, isDays := strings.CutSuffix(back, "d"); isDays {
-			n, err := strconv.ParseUint(days, 10, 16)
-			return p.now.Add(-time.Duration(min(n, math.MaxInt16)) * day), err == nil && n <= math.MaxInt16
+	if p.token != "" && (p.token[0] == '-' || p.token[0] == '+') {
+		sign, span := time.Duration(1), p.token[1:]
+		if p.token[0] == '-' {
+			sign = -1
 		}
-		d, err := time.ParseDuration(back)
-		return p.now.Add(-d), err == nil && d >= 0
+		if days, isDays := strings.CutSuffix(span, "d"); isDays {
+			n, err := strconv.ParseUint(days, 10, 16)
+			return p.now.Add(sign * time.Duration(min(n, math.MaxInt16)) * day), err == nil && n <= math.MaxInt16
+		}
+		d, err := time.ParseDuration(span)
+		return p.now.Add(sign * d), err == nil && d >= 0 && span[0] != '+'
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, p.token); err == nil {
