@@ -52,6 +52,7 @@ func TestObstacleOfAnInstanceIsReported(t *testing.T) {
 	}{
 		{client.Description{}, ""},
 		{client.Description{Summary: client.Summary{Stalled: "unregistered: no\nluck"}}, "it is stalled: unregistered: no; luck"},
+		{client.Description{Summary: client.Summary{Status: client.Paused}, PausedBy: "ann", PausedFor: "stock"}, "it is paused by ann: stock; it takes no turn until it is resumed"},
 		{client.Description{Activities: outstanding("w-1", before)}, ""},
 		{client.Description{Activities: outstanding("", now)}, ""},
 		{client.Description{Activities: append(outstanding("", before), outstanding("", before)...)}, "no worker has taken its activities from payments; is a worker running that has them?"},

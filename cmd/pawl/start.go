@@ -20,15 +20,39 @@ type startCmd struct {
 	Orchestration string        `arg:"" help:"Name of the orchestration."`
 	ID            *string       `arg:"" optional:"" help:"Id of the instance. Default: a generated one."`
 	Input         string        `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
-	Attribute     []string      `short:"a" sep:"none" placeholder:"NAME=VALUE" help:"Attribute of the instance: true, false, a whole number, a time such as 2026-11-22T08:00:00Z, or a text, in double quotes if it looks like another. Repeatable."`
-	Version       string        `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
 	Event         string        `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or nothing. A running instance receives only the event."`
 	After         time.Duration `placeholder:"DURATION" help:"Start it so much later; until then it is pending and can be cancelled."`
 	At            time.Time     `placeholder:"TIME" help:"Start it then, such as 2026-11-22T08:00:00Z."`
-	RunTimeout    time.Duration `name:"run-timeout" placeholder:"DURATION" help:"Fail it if it has not ended so long after its start."`
 	IDReuse       string        `name:"id-reuse" enum:"ignore,reject,after-failure,terminate-existing" default:"ignore" help:"What happens to an instance that has the id: ${enum}."`
+	newInstance
 	waiting
 	connection `group:"Connection"`
+}
+
+// newInstance has the flags of what start and update start.
+type newInstance struct {
+	Attribute  []string      `short:"a" sep:"none" placeholder:"NAME=VALUE" help:"Attribute of the instance: true, false, a whole number, a time such as 2026-11-22T08:00:00Z, or a text, in double quotes if it looks like another. Repeatable."`
+	Version    string        `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
+	RunTimeout time.Duration `name:"run-timeout" placeholder:"DURATION" help:"Fail it if it has not ended so long after its start."`
+}
+
+// options reads and checks the flags.
+func (c newInstance) options() (opts []client.InstanceOption, err error) {
+	if c.Version != "" {
+		err = pawl.ValidateName(c.Version) // versions have the alphabet of names
+		opts = append(opts, client.Version(c.Version))
+	}
+	attributes, bad := attributesOf(c.Attribute)
+	if len(attributes) > 0 {
+		opts = append(opts, client.Attributes(attributes.String()))
+	}
+	if c.RunTimeout < 0 {
+		bad = errors.Join(bad, errors.New("--run-timeout must not be negative"))
+	}
+	if c.RunTimeout > 0 {
+		opts = append(opts, client.RunTimeout(c.RunTimeout))
+	}
+	return opts, errors.Join(err, bad)
 }
 
 // AfterApply checks the settings.
@@ -77,26 +101,19 @@ func (c *startCmd) order() (o order, err error) {
 	if c.Event != "" {
 		bad = append(bad, pawl.ValidateName(o.event))
 	}
-	if c.Version != "" {
-		bad = append(bad, pawl.ValidateName(c.Version)) // versions have the alphabet of names
-		o.options = append(o.options, client.Version(c.Version))
-	}
-	attributes, err := attributesOf(c.Attribute)
-	if len(attributes) > 0 {
-		o.options = append(o.options, client.Attributes(attributes.String()))
+	options, err := c.options()
+	for _, option := range options {
+		o.options = append(o.options, option)
 	}
 	bad = append(bad, err)
-	if c.After < 0 || c.RunTimeout < 0 || c.After > 0 && !c.At.IsZero() {
-		bad = append(bad, errors.New("--after and --run-timeout are not negative, and --after excludes --at"))
+	if c.After < 0 || c.After > 0 && !c.At.IsZero() {
+		bad = append(bad, errors.New("--after is not negative, and excludes --at"))
 	}
 	if c.After > 0 {
 		o.options = append(o.options, client.After(c.After))
 	}
 	if !c.At.IsZero() {
 		o.options = append(o.options, client.StartAt(c.At))
-	}
-	if c.RunTimeout > 0 {
-		o.options = append(o.options, client.RunTimeout(c.RunTimeout))
 	}
 	reuse, err := client.ParseIDReuse(c.IDReuse)
 	o.options, o.contested = append(o.options, reuse), reuse != client.Ignore

@@ -12,16 +12,56 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type updateCmd struct {
-	ID         string        `arg:"" help:"Id of the instance."`
-	Update     string        `arg:"" help:"Name of the update."`
-	Data       string        `arg:"" optional:"" help:"Input as JSON, @FILE, or - for standard input."`
-	UpdateID   string        `name:"update-id" placeholder:"ID" help:"Id of the update: a repetition gets the same answer and is not executed again."`
-	Deadline   time.Duration `placeholder:"DURATION" help:"The update expires if the instance has not received it by then."`
-	JSON       bool          `name:"json" help:"Write JSON."`
+	ID       string        `arg:"" help:"Id of the instance."`
+	Update   string        `arg:"" help:"Name of the update."`
+	Data     string        `arg:"" optional:"" help:"Input as JSON, @FILE, or - for standard input."`
+	UpdateID string        `name:"update-id" placeholder:"ID" help:"Id of the update: a repetition gets the same answer and is not executed again."`
+	Deadline time.Duration `placeholder:"DURATION" help:"The update expires if the instance has not received it by then."`
+	Timeout  time.Duration `placeholder:"DURATION" help:"Maximum time to wait for the answer, such as 30s. Default: forever."`
+	Start    string        `placeholder:"ORCHESTRATION" help:"Start the instance in the same message, if there is none."`
+	Input    string        `placeholder:"JSON" help:"With --start: input as JSON, @FILE, or - for standard input."`
+	JSON     bool          `name:"json" help:"Write JSON."`
+	newInstance
 	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *updateCmd) AfterApply() error {
+	switch {
+	case c.Start == "" && (c.Input != "" || len(c.Attribute) > 0 || c.Version != "" || c.RunTimeout != 0):
+		return errors.New("--input, --attribute, --version and --run-timeout need --start")
+	case c.Timeout < 0 || c.Deadline < 0:
+		return errors.New("--timeout and --deadline must not be negative")
+	case c.Input == "-" && c.Data == "-":
+		return errors.New("the input of the update and --input cannot both be read from standard input")
+	}
+	return c.connection.AfterApply()
+}
+
+// send sends the update, and the start if there is one.
+func (c *updateCmd) send(ctx context.Context, cl *client.Client, p, start history.Payload) (*client.RawUpdate, error) {
+	options, err := c.options()
+	if err != nil {
+		return nil, settings.Usage(err)
+	}
+	var opts []client.UpdateOption
+	for _, o := range options {
+		opts = append(opts, o)
+	}
+	if c.UpdateID != "" {
+		opts = append(opts, client.UpdateID(c.UpdateID))
+	}
+	if c.Deadline > 0 {
+		opts = append(opts, client.Deadline(c.Deadline))
+	}
+	if c.Start == "" {
+		return cl.SendUpdateRaw(ctx, c.Update, c.ID, p, opts...)
+	}
+	return cl.UpdateWithStartRaw(ctx, c.Start, c.ID, start, c.Update, p, opts...)
 }
 
 // Run sends an update and shows its answer. A rejection is an error.
@@ -30,7 +70,15 @@ func (c *updateCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(pawl.ValidateID(c.ID), pawl.ValidateName(c.Update)); err != nil {
+	start, err := input(c.Input)
+	if err != nil {
+		return err
+	}
+	bad := []error{pawl.ValidateID(c.ID), pawl.ValidateName(c.Update)}
+	if c.Start != "" {
+		bad = append(bad, pawl.ValidateName(c.Start))
+	}
+	if err := errors.Join(bad...); err != nil {
 		return settings.Usage(err)
 	}
 	cl, done, err := c.client(ctx, s)
@@ -38,18 +86,11 @@ func (c *updateCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	var opts []client.UpdateOption
-	if c.UpdateID != "" {
-		opts = append(opts, client.UpdateID(c.UpdateID))
-	}
-	if c.Deadline > 0 {
-		opts = append(opts, client.Deadline(c.Deadline))
-	}
-	sent, err := cl.SendUpdateRaw(ctx, c.Update, c.ID, p, opts...)
+	sent, err := c.send(ctx, cl, p, start)
 	if err != nil {
 		return err
 	}
-	answer, rejection := sent.Answer(ctx)
+	answer, rejection := c.answer(ctx, s, cl, sent)
 	a, err := api.UpdateAnswerOf(c.ID, c.Update, sent.ID(), answer, rejection)
 	if err != nil {
 		return err
@@ -64,6 +105,27 @@ func (c *updateCmd) Run(ctx context.Context, s streams) error {
 		return errors.Join(rejection, err)
 	}
 	return errors.Join(rejection, json.NewEncoder(s.out).Encode(a))
+}
+
+// answer waits for the answer, and reports meanwhile what the instance waits for. An update that is not answered in time stays.
+func (c *updateCmd) answer(ctx context.Context, s streams, cl *client.Client, sent *client.RawUpdate) (history.Payload, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if c.Timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, c.Timeout)
+	}
+	defer cancel()
+	stop := reportObstacles(limited, s.err, cl, c.ID)
+	answer, err := sent.Answer(limited)
+	stop()
+	again := fmt.Sprintf("the update stays open, and `pawl update %s %s --update-id %s` waits for its answer", c.ID, c.Update, sent.ID())
+	switch {
+	case err == nil || client.Rejected(err):
+	case ctx.Err() != nil:
+		err = fmt.Errorf("interrupted; %s: %w", again, context.Cause(ctx))
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s has not answered within %s%s; %s", c.ID, c.Timeout, because(ctx, cl, c.ID), again)
+	}
+	return answer, err
 }
 
 type queryCmd struct {

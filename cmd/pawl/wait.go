@@ -88,7 +88,11 @@ func because(ctx context.Context, cl *client.Client, id string) string {
 	if h := diagnose.Obstacle(ctx, cl, d); h != "" {
 		return ": " + h
 	}
-	return "; it is " + statusText(d)
+	text := "; it is " + statusText(d)
+	if waits := diagnose.WaitsFor(d); waits != "" {
+		text += " and waits for " + waits
+	}
+	return text
 }
 
 // reportObstacles writes to w what prevents an instance from proceeding, each obstacle once, until stop is called.

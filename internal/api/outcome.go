@@ -41,4 +41,6 @@ func OutcomeOf(instance string, result history.Payload, err error) (Outcome, err
 type Accepted struct {
 	Instance string `json:"instance"`
 	Accepted bool   `json:"accepted"` // true
+
+	Update *UpdateAnswer `json:"update,omitempty"` // that was sent with a start
 }

@@ -136,7 +136,7 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 		})
 	}
 	if d.Status == client.Paused {
-		data.Waits = strings.TrimSpace("Is paused "+byWhom(d.PausedBy, d.PausedFor)) + "; it takes no turn until it is resumed"
+		data.Waits = "Is" + strings.TrimPrefix(diagnose.OwnObstacle(d), "it is")
 		data.Help = []link{{Name: "Resume…", URL: instancePath(d.Instance) + "/resume", Changes: true}}
 		return
 	}

@@ -215,9 +215,9 @@ func (g *drawing) event(e client.Entry) {
 func (g *drawing) moment(e history.Event, at int64) {
 	switch v := e.(type) {
 	case *history.EventReceived:
-		g.again("event", v.Name, "run", byWhom(v.By, ""), at)
+		g.again("event", v.Name, "run", diagnose.ByWhom(v.By, ""), at)
 	case *history.UpdateReceived:
-		g.begin("update", v.Name, v.ID, at, byWhom(v.By, "")+", not answered")
+		g.begin("update", v.Name, v.ID, at, diagnose.ByWhom(v.By, "")+", not answered")
 	case *history.UpdateAnswered:
 		class, note := "ok", ", answered"
 		if v.Failure != nil {
@@ -225,25 +225,25 @@ func (g *drawing) moment(e history.Event, at int64) {
 		}
 		g.end(v.Update, "update", at, class, note)
 	case *history.Paused:
-		g.begin("pause", "paused", v.ID, at, byWhom(v.By, v.Text))
+		g.begin("pause", "paused", v.ID, at, diagnose.ByWhom(v.By, v.Text))
 		g.pause = v.ID
 	case *history.Resumed:
-		if note := strings.TrimSpace("resumed " + byWhom(v.By, v.Text)); g.pause > 0 {
+		if note := strings.TrimSpace("resumed " + diagnose.ByWhom(v.By, v.Text)); g.pause > 0 {
 			g.end(g.pause, "pause", at, "wait", ", "+note)
 		} else {
 			g.mark("pause", "paused", "wait", note, at)
 		}
 	case *history.Rewound:
-		g.mark("rewind", "rewound", "mute", byWhom(v.By, v.Text), at)
+		g.mark("rewind", "rewound", "mute", diagnose.ByWhom(v.By, v.Text), at)
 	case *history.EventSent:
 		g.again("sent", v.Name, "mute", "to "+v.Instance, at)
 	case *history.Broadcast:
 		g.again("sent", v.Verb, "mute", v.String(), at)
 	case *history.CancelRequested:
 		g.Lines = append(g.Lines, bar{X: decimal(min(g.x(at), width-2)), W: "2", Class: "gone"})
-		g.mark("cancel", "cancellation requested", "gone", byWhom(v.By, v.Text), at)
+		g.mark("cancel", "cancellation requested", "gone", diagnose.ByWhom(v.By, v.Text), at)
 	case *history.PurgeRequested:
-		g.mark("purge", "purge requested", "gone", byWhom(v.By, v.Text), at)
+		g.mark("purge", "purge requested", "gone", diagnose.ByWhom(v.By, v.Text), at)
 	case *history.Completed:
 		g.mark("end", "completed", "ok", "", at)
 	case *history.Failed:
@@ -356,16 +356,6 @@ func on(worker string, claims uint32) (s string) {
 	}
 	if claims > 1 {
 		s += ", claim " + strconv.Itoa(int(claims))
-	}
-	return s
-}
-
-func byWhom(who, why string) (s string) {
-	if who != "" {
-		s = "by " + who
-	}
-	if why != "" {
-		s += ": " + why
 	}
 	return s
 }

@@ -50,8 +50,11 @@ func below(ctx context.Context, cl *client.Client, d client.Description, left *i
 
 // OwnObstacle is Obstacle without the descendants.
 func OwnObstacle(d client.Description) string {
-	if d.Stalled != "" {
+	switch {
+	case d.Stalled != "":
 		return "it is stalled: " + OneLine(d.Stalled)
+	case d.Status == client.Paused:
+		return strings.TrimSpace("it is paused "+ByWhom(d.PausedBy, OneLine(d.PausedFor))) + "; it takes no turn until it is resumed"
 	}
 	var queues []string
 	atLimit := d.Status == client.Pending

@@ -25,6 +25,17 @@ func OneLine(s string) string {
 	return Short(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "), MaxText)
 }
 
+// ByWhom is who has requested something, and why; empty if neither is known.
+func ByWhom(who, why string) (s string) {
+	if who != "" {
+		s = "by " + who
+	}
+	if why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
 // Duration formats a duration with about three significant digits.
 func Duration(d time.Duration) string {
 	switch {

@@ -58,6 +58,7 @@ func bindings() ([]pawl.Binding, []pawl.ActivityBinding) {
 				receipt, err := charge.Call(ctx, in)
 				return receipt + " approved by " + by, err
 			}),
+			votes(),
 			nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
 				return pawl.None{}, pawl.Sleep(ctx, time.Hour)
 			}),
@@ -106,6 +107,16 @@ func (h *harness) do(status int, method, path, body string, headers ...string) m
 }
 
 // try makes a request, and returns the status and the object of its answer.
+func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
+	h.t.Helper()
+	got, object := h.try(method, path, body, headers...)
+	if got != status {
+		h.t.Fatalf("%s %s: %d, want %d: %v", method, path, got, status, object)
+	}
+	return object
+}
+
+// try sends a request.
 func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+"/api/v1"+path, strings.NewReader(body))

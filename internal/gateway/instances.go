@@ -142,7 +142,7 @@ func startInstance(c *call) (answer, error) {
 		return answer{}, badRequest("a batch is started by POST %s/batches", root)
 	}
 	bad := []error{pawl.ValidateName(s.Orchestration)}
-	opts := []client.StartOption{client.By(c.user.Name), c.headers()}
+	opts := []client.InstanceOption{client.By(c.user.Name), c.headers()}
 	if key != "" {
 		opts = append(opts, client.MessageID(key))
 	}
@@ -155,20 +155,26 @@ func startInstance(c *call) (answer, error) {
 		bad = append(bad, err)
 		opts = append(opts, client.Attributes(string(s.Attributes)))
 	}
-	more, err := startOptions(&s)
+	more, reuse, err := startOptions(&s)
 	opts, bad = append(opts, more...), append(bad, err)
+	for _, sent := range []*api.Event{s.Event, s.Update} {
+		if sent != nil {
+			bad = append(bad, pawl.ValidateName(sent.Name))
+		}
+	}
+	if s.Update != nil && (s.Event != nil || s.IDReuse != "") {
+		bad = append(bad, badRequest("a start with an update has no event and no id_reuse"))
+	}
 	if s.ID == "" {
 		s.ID = s.Orchestration + "-" + suffix(key)
 	}
 	if err := errors.Join(append(bad, pawl.ValidateID(s.ID))...); err != nil {
 		return answer{}, err
 	}
-	var run *client.RawInstance
-	if s.Event == nil {
-		run, err = c.client.StartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), opts...)
-	} else if err = pawl.ValidateName(s.Event.Name); err == nil {
-		run, err = c.client.SendOrStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), opts...)
+	if s.Update != nil {
+		return c.updateWithStart(&s, opts, timeout)
 	}
+	run, err := c.sendStart(&s, opts, reuse)
 	if err != nil {
 		return answer{}, err
 	}
@@ -178,6 +184,18 @@ func startInstance(c *call) (answer, error) {
 		}
 	}
 	return c.await(run, timeout)
+}
+
+// sendStart starts an instance, and sends it an event if there is one.
+func (c *call) sendStart(s *api.Start, opts []client.InstanceOption, reuse client.IDReuse) (*client.RawInstance, error) {
+	all := []client.StartOption{reuse}
+	for _, o := range opts {
+		all = append(all, o)
+	}
+	if s.Event == nil {
+		return c.client.StartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), all...)
+	}
+	return c.client.SendOrStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), all...)
 }
 
 // started waits until a start has taken effect, or has not. It reports false if that is not decided in time: the instance that has its
@@ -193,7 +211,7 @@ func (c *call) started(run *client.RawInstance, within time.Duration) (decided b
 }
 
 // startOptions reads when and for how long an instance runs, and what happens to one that has its id.
-func startOptions(s *api.Start) (opts []client.StartOption, err error) {
+func startOptions(s *api.Start) (opts []client.InstanceOption, reuse client.IDReuse, err error) {
 	if s.StartAt != "" {
 		at, bad := time.Parse(time.RFC3339, s.StartAt)
 		if d, ok := time.ParseDuration(s.StartAt); ok == nil && d > 0 {
@@ -212,7 +230,7 @@ func startOptions(s *api.Start) (opts []client.StartOption, err error) {
 	if bad != nil {
 		err = errors.Join(err, badRequest("id_reuse: want ignore, reject, after-failure or terminate-existing"))
 	}
-	return append(opts, reuse), err
+	return opts, reuse, err
 }
 
 // suffix makes the end of an id: the same for the same key.

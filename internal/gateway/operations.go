@@ -60,7 +60,7 @@ func messageOperations() []operation {
 	return []operation{
 		{
 			method: http.MethodPost, path: root + "/instances", id: "startInstance", role: access.Operator, serve: startInstance, keyed: true,
-			summary: "Start an instance, send an event with the start, wait for the end.", request: api.Start{},
+			summary: "Start an instance, send an event or an update with the start, wait for the end or the answer.", request: api.Start{},
 			replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
 		},
 		{

@@ -46,7 +46,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus), errors.Is(err, client.ErrNoSchedule),
 		errors.Is(err, client.ErrNoBatch):
 		p.Status = http.StatusNotFound
-	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy:
+	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), errors.Is(err, client.ErrNoImport), badPolicy,
+		errors.Is(err, queue.ErrMalformed), errors.Is(err, history.ErrAttribute):
 		p.Status = http.StatusBadRequest
 	case errors.Is(err, client.ErrRunning):
 		p.Status, p.Do = http.StatusConflict, "cancel it first, or purge it with force=true"

@@ -74,14 +74,38 @@ func sendUpdate(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	a, open, err := c.answered(sent, id, name, timeout)
+	if open {
+		return answer{status: http.StatusAccepted, body: a}, nil
+	}
+	return answer{body: a}, err
+}
+
+// answered waits for the answer to an update, at least a second. It reports whether it is still open.
+func (c *call) answered(sent *client.RawUpdate, id, name string, timeout time.Duration) (a api.UpdateAnswer, open bool, err error) {
 	ctx, cancel := context.WithTimeout(c.Context(), max(timeout, time.Second))
 	defer cancel()
 	result, err := sent.Answer(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && !client.Rejected(err) && c.Context().Err() == nil {
-		return answer{status: http.StatusAccepted, body: api.UpdateAnswer{Instance: id, Update: name, ID: sent.ID(), Status: "open"}}, nil
+		return api.UpdateAnswer{Instance: id, Update: name, ID: sent.ID(), Status: "open"}, true, nil
 	}
-	a, err := api.UpdateAnswerOf(id, name, sent.ID(), result, err)
-	return answer{body: a}, err
+	a, err = api.UpdateAnswerOf(id, name, sent.ID(), result, err)
+	return a, false, err
+}
+
+// updateWithStart starts an instance, if its id is free, and sends it an update.
+func (c *call) updateWithStart(s *api.Start, opts []client.InstanceOption, timeout time.Duration) (answer, error) {
+	sends := make([]client.UpdateOption, 0, len(opts))
+	for _, o := range opts {
+		sends = append(sends, o)
+	}
+	sent, err := c.client.UpdateWithStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Update.Name, payload(s.Update.Data), sends...)
+	if err != nil {
+		return answer{}, err
+	}
+	out := api.Accepted{Instance: s.ID, Accepted: true, Update: new(api.UpdateAnswer)}
+	*out.Update, _, err = c.answered(sent, s.ID, s.Update.Name, timeout)
+	return answer{status: http.StatusAccepted, location: instancePath(s.ID), body: out}, err
 }
 
 func queryInstance(c *call) (answer, error) {

@@ -1,12 +1,13 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
@@ -71,7 +72,7 @@ func (s *Process) askReplica(name string, input history.Payload, id string, exec
 		}
 	})
 	if err == nil && !found {
-		err = cannotAnswer("instance %s has no query %s; it has %q", id, name, has)
+		err = cannotAnswer("instance %s has no query %s; it has %s", id, name, cmp.Or(strings.Join(has, ", "), "none"))
 	}
 	return r, err
 }
@@ -186,5 +187,5 @@ func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, u
 			return events, execution, err
 		}
 	}
-	return nil, 0, core.NotFound(id)
+	return nil, 0, cannotAnswer("instance %s has no history: it has not begun, or was purged in this moment", id)
 }

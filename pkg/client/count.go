@@ -45,8 +45,8 @@ type Group struct {
 
 // Count counts instances. Without a filter, and with one that is a single term of = or in, of status, orchestration, version,
 // parent, code or an attribute, it counts sets and reads no instance; so does a count by one of these
-// fields if it has few values. With other filters each partition reads at most 4,000 instances, of 1,000 their records, and Count
-// reports AtLeast if these were not all.
+// fields if it has few values. With other filters each partition reads at most 20,000 instances, or, if sets do not decide, 4,000 and
+// the records of 1,000, and Count reports AtLeast if these were not all.
 //
 // A purged instance is not counted. All partitions are requested at the same time. If some do not answer (ErrNoOwner), the error
 // reports it beside the counts of the others. It is not a snapshot.

@@ -11,10 +11,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// StartOption is an option of Start and SendOrStart: Version, With, Attributes, After, StartAt, RunTimeout, an IDReuse, and every Option.
+// StartOption is an option of Start and SendOrStart: an IDReuse, every InstanceOption, and every Option.
 type StartOption interface {
 	setter
 	starts()
+}
+
+// InstanceOption is an option of a new instance, and so of Start, SendOrStart and UpdateWithStart: Version, With, Attributes, After,
+// StartAt, RunTimeout.
+type InstanceOption interface {
+	StartOption
+	updates()
 }
 
 // PurgeOption is an option of Purge: Force, Reason, and every Option.
@@ -123,7 +130,7 @@ func (versionOption) updates()                   {}
 // Version requests a version of the orchestration: 1 to 100 characters of the alphabet of names. Without it an instance gets the
 // newest that its orchestrator has. The version of an existing instance is not changed. An instance whose version no orchestrator has
 // waits until one registers it.
-func Version(v string) StartOption { return versionOption(v) }
+func Version(v string) InstanceOption { return versionOption(v) }
 
 type attributeOption pawl.AttributeValue
 
@@ -139,20 +146,22 @@ func (a attributeOption) apply(in *queue.OutInput) { // an error is that of the 
 		in.Attrs = err.Error()
 	}
 }
-func (attributeOption) starts() {}
+func (attributeOption) starts()  {}
+func (attributeOption) updates() {}
 
 // With gives a new instance an attribute: client.With(Tenant.Is("acme")). The attributes of an existing instance are not changed. An
 // invalid one is the error of the call.
-func With(a pawl.AttributeValue) StartOption { return attributeOption(a) }
+func With(a pawl.AttributeValue) InstanceOption { return attributeOption(a) }
 
 type attributesOption string
 
 func (a attributesOption) apply(in *queue.OutInput) { in.Attrs = string(a) }
 func (attributesOption) starts()                    {}
+func (attributesOption) updates()                   {}
 
 // Attributes gives a new instance attributes from JSON, such as {"tenant": "acme", "items": 5, "paid": true, "due": {"time":
 // "2026-11-22T08:00:00Z"}}, in place of those of With.
-func Attributes(object string) StartOption { return attributesOption(object) }
+func Attributes(object string) InstanceOption { return attributesOption(object) }
 
 type forceOption struct{}
 
@@ -209,11 +218,12 @@ func (d afterOption) apply(in *queue.OutInput) {
 	}
 }
 func (afterOption) starts()                    {}
+func (afterOption) updates()                   {}
 func (d afterOption) configure(j *builtin.Job) { j.After = text.Duration(max(time.Duration(d), 0)) }
 
-// DelayOption is an option of Start and Run.
+// DelayOption is an option of Start, UpdateWithStart and Run.
 type DelayOption interface {
-	StartOption
+	InstanceOption
 	configure(j *builtin.Job)
 }
 
@@ -225,16 +235,17 @@ type startOption func(in *queue.OutInput)
 
 func (o startOption) apply(in *queue.OutInput) { o(in) }
 func (startOption) starts()                    {}
+func (startOption) updates()                   {}
 
 // StartAt delays a start until a time; one in the past is no delay. See After.
-func StartAt(at time.Time) StartOption {
+func StartAt(at time.Time) InstanceOption {
 	return startOption(func(in *queue.OutInput) { in.StartAt = at.UTC().Format(time.RFC3339Nano) })
 }
 
 // RunTimeout fails an instance with pawl.ErrRunTimeout that has not ended d after its start: its activities and children are cancelled, and
 // its code does not run again. The time counts from the acceptance of the start, or from the end of its delay, over all executions of
 // continue-as-new; a pause suspends it, and a rewind begins it anew. Default: none.
-func RunTimeout(d time.Duration) StartOption {
+func RunTimeout(d time.Duration) InstanceOption {
 	return startOption(func(in *queue.OutInput) { in.Timeout = d })
 }
 

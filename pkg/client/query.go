@@ -40,7 +40,7 @@ func Query[In, Out any](ctx context.Context, c *Client, q pawl.Query[In, Out], i
 func (c *Client) QueryRaw(ctx context.Context, name, id string, p history.Payload) (QueryAnswer[history.Payload], error) {
 	var r request.QueryAnswer
 	if n := len(p.Data); n > queue.MaxPayload {
-		return QueryAnswer[history.Payload]{}, tooLarge(n, queue.MaxPayload)
+		return QueryAnswer[history.Payload]{}, fmt.Errorf("client: query %s of %s: %w", name, id, tooLarge(n, queue.MaxPayload))
 	}
 	err := c.requestInstance(ctx, id, &request.Query{Instance: id, Name: name, Payload: c.opts.Codec.Seal(nil, p)}, &r)
 	if err == nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// UpdateOption is an option of Update and UpdateWithStart: UpdateID, Deadline, and every Option; with UpdateWithStart also Version.
+// UpdateOption is an option of Update and UpdateWithStart: UpdateID, Deadline, and every Option; of UpdateWithStart also every
+// InstanceOption, which Update refuses.
 type UpdateOption interface {
 	setter
 	updates()
@@ -64,8 +66,8 @@ func SendUpdate[In, Out any](ctx context.Context, c *Client, u pawl.Update[In, O
 }
 
 // UpdateWithStart starts an instance with in if the id is free, and sends it an update, in one message. It waits for the answer; Attach
-// has the result of the instance. If the instance runs, in and Version have no effect; if it has ended, neither has, and the answer is
-// pawl.ErrUpdateEnded. Errors are those of Update and SendOrStart.
+// has the result of the instance. If the instance runs, in and every InstanceOption have no effect; if it has ended, neither has the
+// update, and the answer is pawl.ErrUpdateEnded. Errors are those of Update and SendOrStart.
 func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, u pawl.Update[UpdateIn, UpdateOut], v UpdateIn, opts ...UpdateOption,
 ) (UpdateOut, error) {
@@ -148,22 +150,25 @@ func sendUpdate(ctx context.Context, c *Client, in queue.OutInput, name string, 
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before it is sent: an owner that takes over after it may not push
 	in.Reply = c.inbox.Subject(w.token)
-	id := updateIDOf(opts)
-	if id == "" {
-		id = nuid.Next()
+	set := setBy(opts)
+	if in.Kind == queue.KindUpdate && (set.Version != "" || set.Attrs != "" || set.StartAt != "" || set.Timeout != 0) {
+		return nil, fmt.Errorf("client: update %s of %s: %w", name, in.Instance, errStartsNone)
 	}
+	id := cmp.Or(set.ID, nuid.Next())
 	if _, err := publish(ctx, c, &in, append(slices.Clip(opts), UpdateID(id))); err != nil {
 		return nil, err
 	}
 	return &RawUpdate{c: c, id: in.Instance, name: name, updateID: id, waiter: w, sent: time.Now(), owner: owner}, nil
 }
 
-func updateIDOf(opts []UpdateOption) string {
-	var in queue.OutInput
+var errStartsNone = errors.New("an option of a new instance, and the update starts none: see UpdateWithStart")
+
+// setBy is what options set.
+func setBy(opts []UpdateOption) (in queue.OutInput) {
 	for _, o := range opts {
 		o.apply(&in)
 	}
-	return in.ID
+	return in
 }
 
 // Answer is SentUpdate.Answer without the decoding. The owner pushes the answer, and it is requested as Instance.Result requests the end.

@@ -379,6 +379,19 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 	if _, err := c.QueryRaw(s.ctx(), "balance", "nobody", history.Payload{}); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("an unknown instance: %v", err)
 	}
+	if _, err := client.Start(s.ctx(), c, ledger, "u-6", sum{}, client.After(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the delayed instance is there", func() bool {
+		d, err := c.Describe(s.ctx(), "u-6")
+		return err == nil && d.Orchestration != ""
+	})
+	if _, err := c.QueryRaw(s.ctx(), "balance", "u-6", history.Payload{}); !errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), "it has not begun") {
+		t.Errorf("a delayed instance: %v", err)
+	}
+	if _, err := client.Update(s.ctx(), c, plus, "u-5", 3, client.RunTimeout(time.Hour)); err == nil || !strings.Contains(err.Error(), "UpdateWithStart") {
+		t.Errorf("an update with an option of a start: %v", err)
+	}
 	if out, err := client.Update(s.ctx(), c, plus, "u-5", 3); err != nil || out != (sum{5, 2}) {
 		t.Errorf("the instance has become %+v, %v", out, err)
 	}
