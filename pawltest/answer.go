@@ -2,6 +2,7 @@ package pawltest
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
@@ -53,22 +54,28 @@ type Answer[Out any] struct {
 	decode       func(history.Payload) (Out, error)
 }
 
+// UpdateOption is an option of Update and UpdateWithStart, as those of client.Update.
+type UpdateOption func(*message.OutInput)
+
+// Deadline has an update expire d after the moment, unless the code has received it by then: Get returns pawl.ErrUpdateExpired.
+func Deadline(d time.Duration) UpdateOption {
+	return func(in *message.OutInput) { in.Deadline = d }
+}
+
 // Update sends an update at the moment. Nothing waits for the answer; Get returns it afterwards. A value that does not encode fails the
 // test.
-func Update[In, Out any](m Moment, u pawl.Update[In, Out], in In) *Answer[Out] {
+func Update[In, Out any](m Moment, u pawl.Update[In, Out], in In, options ...UpdateOption) *Answer[Out] {
 	m.e.tb.Helper()
 	p, err := author.Input(u).Encode(in)
 	if err != nil {
 		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
 	}
-	a := answerTo(&m, u)
-	m.input(&message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"})
-	return a
+	return ask(m, u, &message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"}, options)
 }
 
 // UpdateWithStart is Update of an instance that the same message starts, if it is not there: the one that To names.
 func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
-	m Moment, o pawl.Orchestration[In, Out], in In, u pawl.Update[UpdateIn, UpdateOut], update UpdateIn,
+	m Moment, o pawl.Orchestration[In, Out], in In, u pawl.Update[UpdateIn, UpdateOut], update UpdateIn, options ...UpdateOption,
 ) *Answer[UpdateOut] {
 	m.e.tb.Helper()
 	p, err := author.Input(o).Encode(in)
@@ -79,19 +86,22 @@ func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	if err != nil {
 		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
 	}
-	a := answerTo(&m, u)
-	m.input(&message.OutInput{
+	return ask(m, u, &message.OutInput{
 		Kind: message.KindStart, Name: o.Name(), Payload: p, By: "test", Event: &message.OutEvent{Name: u.Name(), Payload: q, Update: true},
-	})
-	return a
+	}, options)
 }
 
-func answerTo[In, Out any](m *Moment, u pawl.Update[In, Out]) *Answer[Out] {
+// ask sends an update at the moment.
+func ask[In, Out any](m Moment, u pawl.Update[In, Out], in *message.OutInput, options []UpdateOption) *Answer[Out] {
+	for _, option := range options {
+		option(in)
+	}
 	if m.id == "" {
 		m.e.answers.sent++
 		m.id = "update-" + strconv.Itoa(m.e.answers.sent)
 	}
-	return &Answer[Out]{m: *m, instance: m.target(), name: u.Name(), update: m.id, decode: author.Result(u).Decode}
+	m.input(in)
+	return &Answer[Out]{m: m, instance: m.target(), name: u.Name(), update: m.id, decode: author.Result(u).Decode}
 }
 
 // Get returns the answer: the result, or the *pawl.Failure of a rejection, with its sentinels; pawl.ErrUpdateEnded if the instance has

@@ -113,6 +113,35 @@ func TestAnUpdateStartsItsInstanceAndEndsWithIt(t *testing.T) {
 	}
 }
 
+func TestAnUpdateExpiresUnlessItIsReceivedInTime(t *testing.T) {
+	env := pawltest.New(t, cart.Do(func(ctx *pawl.Context, n int) (int, error) {
+		if err := pawl.Sleep(ctx, 2*time.Hour); err != nil {
+			return 0, err
+		}
+		u, err := put.Next(ctx).Get(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return u.Input, u.Answer(ctx, n)
+	}))
+	expired := pawltest.Update(env.At(time.Minute), put, 1, pawltest.Deadline(time.Hour))
+	answered := pawltest.Update(env.At(2*time.Minute), put, 2, pawltest.Deadline(3*time.Hour))
+	other := pawltest.UpdateWithStart(env.At(time.Minute).To("other"), cart, 7, put, 3, pawltest.Deadline(time.Hour))
+	pawltest.Update(env.At(4*time.Hour).To("other"), put, 4)
+	if n, err := pawltest.Run(env, cart, 5); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	env.Advance(4 * time.Hour)
+	if n, err := answered.Get(); n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, a := range []*pawltest.Answer[int]{expired, other} {
+		if _, err := a.Get(); !errors.Is(err, pawl.ErrUpdateExpired) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestAnOperatorPausesStopsAndResumesAnInstance(t *testing.T) {
 	env := reminders(t)
 	env.At(12*time.Hour).Pause("Ada", "vacation")
