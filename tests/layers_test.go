@@ -18,7 +18,7 @@ const module = "github.com/pawlrun/pawl"
 // floors are those of docs/architecture.md. A package imports only from lower floors, and 10 also from its own.
 func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
-	case "internal/build", "internal/filter", "internal/text", "internal/stacks":
+	case "internal/build", "internal/filter", "internal/text", "internal/stacks", "internal/timers":
 		return -2
 	case "internal/outage":
 		return -1

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // Dependency is a server that a process depends on, by the name that its lines have.
@@ -118,14 +120,12 @@ func (r *Reporter) Waiting() error {
 
 // Run logs what is due, each second, until ctx ends; then it logs what was counted and not yet logged.
 func (r *Reporter) Run(ctx context.Context) {
-	t := time.NewTicker(tick)
-	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			r.lines.flush(time.Time{})
 			return
-		case now := <-t.C:
+		case now := <-time.After(timers.Until(tick)):
 			r.nats.report(r.log, now)
 			r.redis.report(r.log, now)
 			r.lines.flush(now)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // Config configures a Keeper.
@@ -194,8 +195,6 @@ func (k *Keeper) Stop(ctx context.Context) error {
 
 func (k *Keeper) loop(ctx context.Context) {
 	defer close(k.done)
-	tick := time.NewTicker(k.cfg.Renew)
-	defer tick.Stop()
 	for ctx.Err() == nil { // a nudge may be received before the end
 		began := time.Now()
 		k.round(ctx)
@@ -203,7 +202,7 @@ func (k *Keeper) loop(ctx context.Context) {
 		case <-ctx.Done():
 		case <-k.nudge:
 			outage.Pause(ctx, nudgeGap-time.Since(began))
-		case <-tick.C:
+		case <-time.After(timers.Until(k.cfg.Renew)):
 		}
 	}
 }
@@ -227,7 +226,7 @@ func (k *Keeper) round(ctx context.Context) {
 		k.renewAll()
 	}
 	// Not cancelled by Stop: a heartbeat that overtakes the leave keeps the member's partitions from the others for the TTL.
-	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
+	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew*9/10) // so that the next round is in time
 	own := Member{Name: k.cfg.Member, Reach: k.Reach()}
 	k.mu.Lock()
 	own.Declined = k.declining()

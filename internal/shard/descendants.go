@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -87,8 +88,6 @@ func (d *descendants) cancelled(p *history.Parent) bool {
 
 // watch writes and reads marks until ctx ends.
 func (d *descendants) watch(ctx context.Context) {
-	tick := time.NewTicker(cancelledEvery)
-	defer tick.Stop()
 	for {
 		if err := d.exchange(ctx); err != nil && ctx.Err() == nil {
 			logFailure(d.log, "cancelled children not read, retrying", err)
@@ -96,7 +95,7 @@ func (d *descendants) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(cancelledEvery)):
 		case <-d.noticed:
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -56,14 +57,16 @@ type hosted struct {
 	used  time.Time
 }
 
-func newHost(s *Process) *host {
+func newHost(s *Process, watched *turners) *host {
 	h := &host{
 		Process: s, member: pool.NewMember(s.conn), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
 		open: make(map[*hostTurn]bool), code: make(map[string]hosted),
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	for range hostTurners {
-		h.turners = append(h.turners, newTurner())
+		t := newTurner(watched.ticks)
+		h.turners = append(h.turners, t)
+		watched.add(t)
 	}
 	return h
 }
@@ -75,11 +78,8 @@ func (s *Process) joinPool(opened *[]func()) (err error) {
 		return err
 	}
 	*opened = append(*opened, s.caller.Close)
-	h := newHost(s)
 	watched := newTurners(s.cfg.TurnLimit)
-	for _, t := range h.turners {
-		watched.add(t)
-	}
+	h := newHost(s, watched)
 	var watch sync.WaitGroup
 	ctx, stopWatch := context.WithCancel(context.Background())
 	watch.Go(func() { watched.watch(ctx) })
@@ -205,13 +205,11 @@ func (h *host) read(part int, g *core.Given) error {
 
 // tick has the owners of turns that are not decided yet wait on, and drops the code that was not used for a while.
 func (h *host) tick() {
-	tick := time.NewTicker(hostSlow)
-	defer tick.Stop()
 	for {
 		select {
 		case <-h.ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(hostSlow)):
 		}
 		h.mu.Lock()
 		for id, c := range h.code {

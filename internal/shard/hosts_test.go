@@ -49,7 +49,7 @@ func newHostWorld(t *testing.T) *hostWorld {
 	w.caller, err = pool.NewCaller(w.conn)
 	w.ok(err)
 	t.Cleanup(w.caller.Close)
-	w.host = newHost(w.Process)
+	w.host = newHost(w.Process, newTurners(time.Minute))
 	w.ok(w.host.member.Join(w.cfg.Programs, w.host.request))
 	t.Cleanup(func() { // again, where the test has closed it
 		w.release()

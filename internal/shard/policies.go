@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -88,8 +89,6 @@ func (p *policyCache) notice() {
 
 // watch reads them until ctx ends.
 func (p *policyCache) watch(ctx context.Context) {
-	tick := time.NewTicker(policyEvery)
-	defer tick.Stop()
 	for {
 		reading, stop := context.WithTimeout(ctx, loadTimeout)
 		err := p.read(reading)
@@ -100,7 +99,7 @@ func (p *policyCache) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(policyEvery)):
 		case <-p.noticed:
 		}
 	}

@@ -33,7 +33,7 @@ type shard struct {
 func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
 	sh := &shell{
-		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx, began: time.Now(),
+		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(s.turners.ticks), ctx: ctx, began: time.Now(),
 		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), asked: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
 	}
 	cfg := core.Config{

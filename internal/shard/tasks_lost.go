@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // tasksEvery is how often the TASKS stream is reconciled.
@@ -38,8 +39,6 @@ func (l *tasksLoss) time() time.Time {
 // begins at this moment sees either.
 func (s *Process) watchTasks(ctx context.Context) {
 	watch := s.conn.WatchTasks(s.cfg.ReconcileInterval)
-	tick := time.NewTicker(tasksEvery)
-	defer tick.Stop()
 	for {
 		asking, stop := context.WithTimeout(ctx, probeTimeout)
 		lost, err := watch.Check(asking)
@@ -55,7 +54,7 @@ func (s *Process) watchTasks(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(tasksEvery)):
 		}
 	}
 }

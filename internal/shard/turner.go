@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/internal/turn"
 	"github.com/pawlrun/pawl/pawlcodec"
 )
@@ -21,8 +22,9 @@ import (
 // too many ticks is left behind: the goroutine, the job and its instance. Ticks are
 // counted, not time, so that a process that was stopped does not blame its code.
 type turner struct {
-	wake chan struct{}
-	wg   sync.WaitGroup
+	wake  chan struct{}
+	watch *timers.Ticker // of the watchdog
+	wg    sync.WaitGroup
 
 	mu         sync.Mutex
 	jobs       []job
@@ -45,8 +47,8 @@ type job interface {
 	late()
 }
 
-func newTurner() *turner {
-	t := &turner{wake: make(chan struct{}, 1)}
+func newTurner(watch *timers.Ticker) *turner {
+	t := &turner{wake: make(chan struct{}, 1), watch: watch}
 	t.wg.Add(1)
 	go t.run(0)
 	return t
@@ -60,6 +62,7 @@ func (t *turner) do(j job) {
 		return
 	}
 	t.jobs = append(t.jobs, j)
+	t.watch.Require()
 	t.signal()
 }
 
@@ -117,16 +120,16 @@ func (t *turner) finish(generation int) (left bool) {
 }
 
 // tick counts one tick against the running job and leaves it behind at the limit. The jobs after it run when blocked has returned: they
-// must not touch what the goroutine that was left behind still has.
-func (t *turner) tick(limit int) {
+// must not touch what the goroutine that was left behind still has. It reports whether there is a job, so that further ticks count.
+func (t *turner) tick(limit int) (busy bool) {
 	t.mu.Lock()
 	j := t.running
 	if t.transfers == 0 {
 		t.ticks++
 	}
 	if j == nil || t.ticks < limit {
-		t.mu.Unlock()
-		return
+		defer t.mu.Unlock()
+		return j != nil || len(t.jobs) > 0
 	}
 	t.generation++
 	t.running, t.ticks = nil, 0
@@ -135,6 +138,7 @@ func (t *turner) tick(limit int) {
 	t.mu.Unlock()
 	j.blocked()
 	go t.run(successor)
+	return true
 }
 
 // close lets the jobs in the queue run and joins; the watchdog abandons those that block.

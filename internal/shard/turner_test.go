@@ -1,12 +1,16 @@
 package shard
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // step is a job of functions.
@@ -20,7 +24,7 @@ func (s step) blocked() { s.givenUp() }
 // An eviction that was queued behind a turn reads the code that the turn leaves, unless the turn has been given up.
 func TestJobBehindOneThatBlocksRunsAfterThatWasGivenUp(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	turns := newTurner()
+	turns := newTurner(timers.NewTicker(watchTick))
 	var ran, early atomic.Bool
 	began, release, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	turns.do(step{
@@ -50,7 +54,8 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			places, end := make(chan struct{}, 1), make(chan struct{})
-			first, second, small := newTurner(), newTurner(), newTurner()
+			ticks := timers.NewTicker(watchTick)
+			first, second, small := newTurner(ticks), newTurner(ticks), newTurner(ticks)
 			var reading [3]atomic.Bool
 			read := func(turns *turner, n, bytes int, until chan struct{}) {
 				turns.do(step{
@@ -96,4 +101,40 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While no turn runs, nothing wakes the process up for the watchdog, and one that begins later is watched.
+func TestWatchdogRestsWhileThereIsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newTurners(time.Second)
+		turns := newTurner(all.ticks)
+		all.add(turns)
+		ctx, stop := context.WithCancel(t.Context())
+		watched := make(chan struct{})
+		go func() { all.watch(ctx); close(watched) }()
+		ticks := func() int {
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			return turns.ticks
+		}
+		<-time.After(time.Minute)
+		if n := ticks(); n != 0 {
+			t.Errorf("%d ticks without a turn", n)
+		}
+		for range 2 {
+			blocked, release := make(chan struct{}), make(chan struct{})
+			turns.do(step{run: func() { <-release }, givenUp: func() { close(blocked) }, ended: func() {}})
+			<-blocked
+			close(release)
+			synctest.Wait()
+			before := ticks()
+			<-time.After(time.Minute)
+			if n := ticks() - before; n > 1 {
+				t.Errorf("%d ticks behind a turn", n)
+			}
+		}
+		turns.close()
+		stop()
+		<-watched
+	})
 }

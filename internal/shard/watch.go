@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -18,16 +19,17 @@ const (
 	nearlyFull = 0.9             // of its limit, from which it is reported
 )
 
-// turners are the turners of a process; one watchdog ticks them all.
+// turners are the turners of a process; one watchdog ticks them all, while one of them has a job.
 type turners struct {
 	limit int // ticks
+	ticks *timers.Ticker
 
 	mu  sync.Mutex
 	all map[*turner]struct{}
 }
 
 func newTurners(limit time.Duration) *turners {
-	return &turners{limit: max(int(limit/watchTick), 2), all: make(map[*turner]struct{})}
+	return &turners{limit: max(int(limit/watchTick), 2), ticks: timers.NewTicker(watchTick), all: make(map[*turner]struct{})}
 }
 
 func (ts *turners) add(t *turner) {
@@ -42,20 +44,21 @@ func (ts *turners) remove(t *turner) {
 	delete(ts.all, t)
 }
 
-// watch ticks. A ticker drops what it could not deliver, so a process that was
-// stopped for an hour ticks once when it wakes.
+// watch ticks. A process that was stopped for an hour ticks once when it wakes.
 func (ts *turners) watch(ctx context.Context) {
-	tick := time.NewTicker(watchTick)
-	defer tick.Stop()
+	defer ts.ticks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-ts.ticks.C:
 		}
+		ts.ticks.Received()
 		ts.mu.Lock()
 		for t := range ts.all {
-			t.tick(ts.limit)
+			if t.tick(ts.limit) {
+				ts.ticks.Require()
+			}
 		}
 		ts.mu.Unlock()
 	}
@@ -64,13 +67,11 @@ func (ts *turners) watch(ctx context.Context) {
 // trim removes from the inputs stream what every partition has ingested, keeping a window: every minute, and sooner if the
 // stream fills up. The owner of partition 0 does it.
 func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
-	tick := time.NewTicker(fillEvery)
-	defer tick.Stop()
 	for next := time.Now().Add(trimEvery); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(fillEvery)):
 		}
 		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -44,6 +45,7 @@ type Keeper struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	wake chan struct{}
+	beat *timers.Ticker // while a lease is held
 
 	mu          sync.Mutex
 	held        map[*Hold]struct{}
@@ -88,7 +90,7 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
 		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,
-		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), earlyHints: make(map[string]earlyHint), unexplained: make(map[Ref][]*Hold),
+		wake: make(chan struct{}, 1), beat: timers.NewTicker(max(ttl/beatDivisor, time.Millisecond)), held: make(map[*Hold]struct{}), earlyHints: make(map[string]earlyHint), unexplained: make(map[Ref][]*Hold),
 	}
 	k.wg.Go(k.run)
 	return k
@@ -117,6 +119,7 @@ func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
 	ended := k.stopped
 	if !ended {
 		k.held[h] = struct{}{}
+		k.beat.Require()
 	}
 	told := k.applyEarlyHint(h)
 	k.mu.Unlock()
@@ -175,8 +178,7 @@ func (k *Keeper) wakeNow() {
 }
 
 func (k *Keeper) run() {
-	beat := time.NewTicker(max(k.ttl/beatDivisor, time.Millisecond))
-	defer beat.Stop()
+	defer k.beat.Stop()
 	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // not a number of beats: a lost hint costs at most a round
 	defer round.Stop()
 	for {
@@ -186,14 +188,23 @@ func (k *Keeper) run() {
 			return
 		case <-round.C:
 			all = true
-		case <-beat.C:
+		case <-k.beat.C:
+			k.beat.Received()
 		case <-k.wake:
 		}
 		now := time.Now()
 		k.expire(now)
 		k.renew(now, all)
-		k.dropEarlyHints(now)
+		if k.dropEarlyHints(now); k.holds() {
+			k.beat.Require()
+		}
 	}
+}
+
+func (k *Keeper) holds() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.held) > 0
 }
 
 // expire cancels the leases that were not renewed for too long.

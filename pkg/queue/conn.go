@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // Conn is one namespace on one NATS connection. It is safe for concurrent use. Close does not close the NATS connection.
@@ -132,35 +133,39 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 
 func (c *Conn) start() error {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	sweepAfter := min(c.opts.PublishTimeout/4, sweepEvery)
+	ticks := timers.NewTicker(min(sweepAfter, violationEvery))
 	var err error
-	if c.toInputs, err = newPublisher(c.nc, c.opts.PublishTimeout); err != nil {
+	if c.toInputs, err = newPublisher(c.nc, c.opts.PublishTimeout, ticks); err != nil {
 		c.cancel()
 		return err
 	}
-	if c.toTasks, err = newPublisher(c.nc, c.opts.PublishTimeout); err != nil {
+	if c.toTasks, err = newPublisher(c.nc, c.opts.PublishTimeout, ticks); err != nil {
 		c.toInputs.close()
 		c.cancel()
 		return err
 	}
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
-	c.wg.Go(func() { c.watch(status) })
+	c.wg.Go(func() { c.watch(status, ticks, sweepAfter) })
 	if c.ownOutage {
 		c.wg.Go(func() { c.outage.Run(c.ctx) })
 	}
 	return nil
 }
 
-// sweepEvery is the interval at which publishes without an acknowledgement are ended, and fetches checked.
-const sweepEvery = 250 * time.Millisecond
+const (
+	sweepEvery = 250 * time.Millisecond // publishes without an acknowledgement are ended
+	checkEvery = time.Second            // fetches are checked
+)
 
 // watch ends what was under way when the connection was lost. Its outcome is unknown, and waiting for a timeout would only
-// delay the repetition.
-func (c *Conn) watch(status chan nats.Status) {
+// delay the repetition. While no publish is outstanding it wakes up once a second.
+func (c *Conn) watch(status chan nats.Status, ticks *timers.Ticker, sweepAfter time.Duration) {
 	defer c.nc.RemoveStatusListener(status)
-	sweep, refusals := time.NewTicker(min(c.opts.PublishTimeout/4, sweepEvery)), time.NewTicker(violationEvery)
-	defer sweep.Stop()
-	defer refusals.Stop()
-	seen := &violations{nc: c.nc}
+	defer ticks.Stop()
+	check := time.NewTimer(timers.Until(checkEvery))
+	defer check.Stop()
+	seen, swept := &violations{nc: c.nc}, time.Now()
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -170,16 +175,31 @@ func (c *Conn) watch(status chan nats.Status) {
 				status = nil
 			}
 			c.statusChanged(now)
-		case <-refusals.C:
-			if v := seen.next(); v != nil && (!v.Inbox || c.receivesAt(v.Subject)) {
-				c.toInputs.refused(v)
-				c.toTasks.refused(v)
+			ticks.Require() // the server may reject the inboxes of a new connection
+		case now := <-ticks.C:
+			ticks.Received()
+			c.readRefusals(seen)
+			if now.Sub(swept) >= sweepAfter {
+				swept = now
+				c.toInputs.sweep(now)
+				c.toTasks.sweep(now)
 			}
-		case now := <-sweep.C:
-			c.toInputs.sweep(now)
-			c.toTasks.sweep(now)
+			if c.toInputs.outstanding() || c.toTasks.outstanding() {
+				ticks.Require()
+			}
+		case now := <-check.C:
+			check.Reset(timers.Until(checkEvery))
+			c.readRefusals(seen)
 			c.fetches.check(now)
 		}
+	}
+}
+
+// readRefusals ends the publishes that the server has rejected.
+func (c *Conn) readRefusals(seen *violations) {
+	if v := seen.next(); v != nil && (!v.Inbox || c.receivesAt(v.Subject)) {
+		c.toInputs.refused(v)
+		c.toTasks.refused(v)
 	}
 }
 

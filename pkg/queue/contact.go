@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 const (
@@ -45,19 +47,18 @@ func (c *inputStream) InputsHeard() (silent, steady time.Duration) {
 	return max(0, time.Since(k.began)-time.Duration(last)), max(0, time.Duration(last-k.since.Load()))
 }
 
-// ProbeInputs sends a request to the leader of INPUTS once a second, until ctx ends, so that InputsHeard is meaningful also
-// in a process that reads no partition. The requested message cannot exist, so the leader does no work for its reply.
+// ProbeInputs sends a request to the leader of INPUTS whenever nothing has been received for a second, until ctx ends, so that
+// InputsHeard is meaningful also in a process that reads no partition. The requested message cannot exist, so the leader does no work for
+// its reply.
 func (c *inputStream) ProbeInputs(ctx context.Context) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
 	for {
-		if c.nc.IsConnected() {
+		if silent, _ := c.InputsHeard(); silent > probeEvery && c.nc.IsConnected() {
 			c.probe(ctx)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(timers.Until(probeEvery)):
 		}
 	}
 }

@@ -72,7 +72,7 @@
 //	   ▲                  │
 //	   └── 408: remainder ┘
 //
-// Requests of readers end together, at multiples of 30 s, so that their heartbeats come together.
+// Requests end together, those of readers at multiples of 30 s and those of pullers at seconds, so that their heartbeats come together.
 //
 // A reader of INPUTS (Attach) ends at the first irregularity, and its caller attaches again at the position stored with the
 // state. A puller of TASKS (Pull) repairs itself, because nothing depends on what it had requested.

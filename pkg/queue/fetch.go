@@ -17,9 +17,8 @@ import (
 const (
 	readExpires    = 30 * time.Second
 	pullExpires    = 2 * time.Second // for so long the server delivers tasks to a worker whose death it has not detected
-	fetchHeartbeat = time.Second     // the server allows at most half of the expiry
+	fetchHeartbeat = time.Second     // at most; the server allows half of the expiry
 	fetchSilence   = 3 * time.Second // without a heartbeat or message the requests are considered lost
-	fetchAligned   = 8 * time.Second // requests of at least that expiry end together
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
 	fetchDrain     = 2 * time.Second // for messages in transit when the fetch is closed
 )
@@ -110,7 +109,7 @@ func (f *fetch) ask() {
 		Batch     int           `json:"batch"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, expires, fetchHeartbeat})
+	}{n, expires, min(fetchHeartbeat, expires/2)})
 	if err == nil {
 		err = f.nc.PublishRequest(f.subject, f.inbox+strconv.FormatUint(f.last, 36), body)
 	}
@@ -119,12 +118,12 @@ func (f *fetch) ask() {
 	}
 }
 
-// aligned returns after how long a request ends that is sent now. Long ones end at the same time, in all fetches of all processes, and their
-// next requests begin together. So the server sends their heartbeats together: an idle process with many partitions wakes up once a second,
-// not for each of them.
+// aligned returns after how long a request ends that is sent now: at a multiple of expires if that is long, otherwise at a second. So
+// the requests of all fetches of all processes end, and the next ones begin, at the same time, and the server sends their heartbeats
+// together: an idle process wakes up once a second, not for each of its partitions and queues.
 func aligned(now time.Time, expires time.Duration) time.Duration {
-	if expires < fetchAligned {
-		return expires
+	if expires < readExpires { // never later than expires
+		return expires - time.Duration(now.UnixNano())%time.Second
 	}
 	left := expires - time.Duration(now.UnixNano())%expires
 	if left < 2*fetchHeartbeat { // the server allows no heartbeat then

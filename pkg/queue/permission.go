@@ -35,7 +35,7 @@ func (e *PermissionError) Error() string {
 // Is matches ErrPermission.
 func (e *PermissionError) Is(target error) bool { return target == ErrPermission }
 
-// violationEvery is the interval at which rejections are read from the connection.
+// violationEvery is the interval at which rejections are read from the connection while something waits for an answer.
 const violationEvery = 50 * time.Millisecond
 
 var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]+)"`)

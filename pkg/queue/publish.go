@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 // maxInFlight is the maximum number of publishes without an acknowledgement.
@@ -31,6 +33,7 @@ type publisher struct {
 	inbox   string // with the dot
 	sub     *Subscription
 	timeout time.Duration
+	ticks   *timers.Ticker // required while something is pending
 
 	mu      sync.Mutex
 	closed  bool
@@ -48,8 +51,8 @@ type inFlight struct {
 	done    func(seq uint64, err error)
 }
 
-func newPublisher(nc *nats.Conn, timeout time.Duration) (*publisher, error) {
-	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, first: 1, pending: make(map[uint64]inFlight)}
+func newPublisher(nc *nats.Conn, timeout time.Duration, ticks *timers.Ticker) (*publisher, error) {
+	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, ticks: ticks, first: 1, pending: make(map[uint64]inFlight)}
 	sub, err := subscribe(nc, p.inbox+"*", p.acknowledged)
 	if err != nil {
 		return nil, err
@@ -108,7 +111,15 @@ func (p *publisher) add(subject string, done func(uint64, error)) (uint64, error
 	}
 	p.last++
 	p.pending[p.last] = inFlight{until: time.Now().Add(p.timeout), subject: subject, done: done}
+	p.ticks.Require()
 	return p.last, nil
+}
+
+// outstanding reports whether a publish has no acknowledgement.
+func (p *publisher) outstanding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pending) > 0
 }
 
 // end removes the publish from the map, if it is still there, and reports its end.

@@ -334,7 +334,7 @@ func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 }
 
 // So the heartbeats of an idle process come together.
-func TestLongRequestsEndTogether(t *testing.T) {
+func TestRequestsEndTogether(t *testing.T) {
 	t.Parallel()
 	for at := int64(0); at < int64(3*readExpires); at += int64(777 * time.Millisecond) {
 		now := time.Unix(1790000000, at)
@@ -342,8 +342,9 @@ func TestLongRequestsEndTogether(t *testing.T) {
 		if end := now.Add(span); end.UnixNano()%int64(readExpires) != 0 || span < 2*fetchHeartbeat || span > readExpires+2*fetchHeartbeat {
 			t.Fatalf("a request of %v ends after %v, at %v", now, span, end)
 		}
-		if span := aligned(now, pullExpires); span != pullExpires {
-			t.Fatalf("a short one ends after %v", span)
+		span = aligned(now, pullExpires)
+		if end := now.Add(span); end.UnixNano()%int64(time.Second) != 0 || span <= pullExpires-time.Second || span > pullExpires {
+			t.Fatalf("a short request of %v ends after %v, at %v", now, span, end)
 		}
 	}
 	s := newStand(t)
@@ -357,8 +358,14 @@ func TestLongRequestsEndTogether(t *testing.T) {
 	last := time.Now()
 	m, err := requests.NextMsg(20 * time.Second)
 	ok(t, err)
-	var body struct{ Expires time.Duration }
+	var body struct {
+		Expires   time.Duration
+		Heartbeat time.Duration `json:"idle_heartbeat"`
+	}
 	ok(t, json.Unmarshal(m.Data, &body))
+	if body.Heartbeat <= 0 || body.Heartbeat > body.Expires/2 {
+		t.Errorf("a request of %v has a heartbeat of %v, which the server rejects", body.Expires, body.Heartbeat)
+	}
 	if first.Add(body.Expires).Truncate(readExpires).Equal(last.Add(body.Expires).Truncate(readExpires)) {
 		t.Errorf("requested between %v and %v, it ends after %v", first, last, body.Expires)
 	}

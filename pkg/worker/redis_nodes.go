@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/timers"
 )
 
 const (
@@ -48,6 +49,7 @@ type redisNodes struct {
 	end      context.CancelFunc
 	wg       sync.WaitGroup
 	impaired atomic.Bool // nodes is not empty; the only check while all nodes answer
+	ticks    *timers.Ticker
 
 	mu    sync.Mutex
 	nodes map[any]*node // that do not answer, by Runner.Node
@@ -61,7 +63,7 @@ type node struct {
 }
 
 func newRedisNodes(w *Worker) *redisNodes {
-	r := &redisNodes{w: w, nodes: make(map[any]*node)}
+	r := &redisNodes{w: w, nodes: make(map[any]*node), ticks: timers.NewTicker(claimTimeout / 4)}
 	r.ctx, r.end = context.WithCancel(context.Background())
 	r.wg.Go(r.run)
 	return r
@@ -74,21 +76,25 @@ func (r *redisNodes) stop() {
 	r.wg.Wait()
 }
 
-// run finds unanswered claims, and ends trials.
+// run finds unanswered claims, and ends trials. It rests while there are none.
 func (r *redisNodes) run() {
-	tick := time.NewTicker(claimTimeout / 4)
-	defer tick.Stop()
+	defer r.ticks.Stop()
 	for {
 		select {
 		case <-r.ctx.Done():
 			return
-		case now := <-tick.C:
-			for _, t := range r.w.tasks.claiming() {
+		case now := <-r.ticks.C:
+			r.ticks.Received()
+			claiming := r.w.tasks.claiming()
+			for _, t := range claiming {
 				if now.Sub(t.since) > claimTimeout {
 					r.claimFailed(t, errUnanswered)
 				}
 			}
 			r.endTrials(now)
+			if len(claiming) > 0 || r.impaired.Load() {
+				r.ticks.Require()
+			}
 		}
 	}
 }
@@ -142,6 +148,7 @@ func (r *redisNodes) silence(key any, part int, err error) bool {
 		r.nodes[key] = n
 	}
 	n.silent = true
+	r.ticks.Require() // the trial is ended by a tick
 	if !r.impaired.Swap(true) {
 		redisx.LogFailure(r.w.log, "claims not answered, returning tasks", err, "partition", part)
 	}

@@ -120,6 +120,7 @@ func (t *task) claimRequest() lease.ClaimRequest {
 }
 
 func (t *task) sendClaim() {
+	t.w.nodes.ticks.Require()
 	t.w.leases.Claim(t.claimRequest(), t.claimed)
 }
 

@@ -1,0 +1,48 @@
+// Package timers has what lets an idle process sleep: each wakeup of a process costs more than most of what it wakes up for.
+//
+//   - What is done at intervals is done at multiples of the interval (Until), so that all of it together is one wakeup.
+//   - What is watched only while something is under way is watched with a Ticker, which rests otherwise.
+package timers
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Until returns how long it is until the next multiple of d, by the clock of the machine. It is in (0, d].
+func Until(d time.Duration) time.Duration { return d - time.Duration(time.Now().UnixNano())%d }
+
+// Ticker ticks at an interval while it is required, and rests otherwise:
+//
+//	        Require                   the interval is over
+//	resting ───────▶ required ──────────────────────────────▶ C ──Received──▶ resting
+//
+// One goroutine receives the ticks. It calls Received before it looks at what it watches, and Require if there is something left, so that
+// what begins meanwhile is not missed.
+type Ticker struct {
+	C <-chan time.Time
+
+	interval time.Duration
+	timer    *time.Timer
+	required atomic.Bool
+}
+
+// NewTicker returns a Ticker that rests.
+func NewTicker(interval time.Duration) *Ticker {
+	t := time.NewTimer(interval)
+	t.Stop()
+	return &Ticker{C: t.C, interval: interval, timer: t}
+}
+
+// Require causes a tick within the interval. It costs one atomic read while a tick is due, and may be called by any goroutine.
+func (t *Ticker) Require() {
+	if !t.required.Load() && t.required.CompareAndSwap(false, true) {
+		t.timer.Reset(t.interval)
+	}
+}
+
+// Received has the Ticker rest until Require is called. It is called once for each tick.
+func (t *Ticker) Received() { t.required.Store(false) }
+
+// Stop releases the timer. Nothing may be required afterwards.
+func (t *Ticker) Stop() { t.timer.Stop() }
