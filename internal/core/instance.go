@@ -19,9 +19,9 @@ type instance struct {
 	parking
 	id          string
 	phase       Phase
-	op          operation // of the phase
-	outstanding outstanding
-	pending     pending // what has arrived in a busy phase
+	op          *operation   // of the phase; nil: its zero value
+	outstanding *outstanding // nil: nothing is
+	pending     pending      // what has arrived in a busy phase
 
 	wakeupDue             bool          // it is to be reconciled
 	retryScheduled        bool          // a reconciliation after a failed publish is outstanding
@@ -110,6 +110,13 @@ type operation struct {
 	from    Phase // of findingWipe
 	place   int   // of the request that is carried out, in the inbox
 	rewind  *rewind
+}
+
+func (o *operation) value() operation {
+	if o == nil {
+		return operation{}
+	}
+	return *o
 }
 
 // unread0 is the event at the head of the inbox; nil: there is none, or it does not decode.

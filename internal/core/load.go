@@ -54,7 +54,7 @@ func (a *inboxes) forged(u Unread) Unread {
 // load reads an instance whole.
 func (a *inboxes) load(in *instance, op operation) {
 	a.to(in, loading)
-	in.op = op
+	in.op = &op
 	a.emit(Effect{Kind: LoadInstance, ID: in.id})
 }
 
@@ -69,7 +69,7 @@ func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
 		a.inbox.unreadable(in, err)
 		return
 	}
-	op := in.op
+	op := in.op.value()
 	a.to(in, idle)
 	switch op.goal {
 	case toContinue:
@@ -87,7 +87,7 @@ func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
 // search reads an inbox of which memory has only the head.
 func (a *inboxes) search(in *instance, op operation) {
 	a.to(in, searching)
-	in.op = op
+	in.op = &op
 	a.emit(Effect{Kind: SearchInbox, ID: in.id})
 }
 
@@ -147,7 +147,7 @@ func (in *instance) restoreMessages(s *history.State, execution uint64) {
 
 // inboxRead takes an inbox, or its head.
 func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
-	whole, op := in.phase == searching, in.op
+	whole, op := in.phase == searching, in.op.value()
 	a.to(in, idle)
 	var inbox []Unread
 	if err == nil {

@@ -164,7 +164,7 @@ func (a *operators) requested(in *instance, n int) {
 		a.outbox.flushOutbox(in) // and go on when the stream has it
 	default:
 		a.to(in, readingHistory)
-		in.op = operation{place: n}
+		in.op = &operation{place: n}
 		a.emit(Effect{Kind: ReadHistory, ID: in.id, Number: in.execution()})
 	}
 }
@@ -330,7 +330,7 @@ type rewind struct {
 
 // historyRead plans the rewind, and undoes the children whose starts it does not keep.
 func (a *operators) historyRead(in *instance, src record.RewindSource, err error) {
-	op := in.op
+	op := in.op.value()
 	a.to(in, idle)
 	var inbox []Unread
 	var events []history.Event
@@ -362,7 +362,7 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 	}
 	began, _ := events[0].(*history.Started)
 	rw := &rewind{plan: plan, began: began, inbox: len(inbox)}
-	in.op = operation{place: op.place, rewind: rw}
+	in.op = &operation{place: op.place, rewind: rw}
 	a.to(in, undoing)
 	for _, c := range plan.Undone {
 		if out, ok := undo(in, began, c, r); ok {
@@ -398,7 +398,7 @@ func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *hi
 
 // undone takes the acknowledgement of a message to an undone child.
 func (a *operators) undone(in *instance, err error) {
-	rw := in.op.rewind
+	rw := in.op.value().rewind
 	if a.instances[in.id] != in || in.phase != undoing || rw == nil {
 		return
 	}

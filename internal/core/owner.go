@@ -42,6 +42,7 @@ type Owner struct {
 
 	clock      clock
 	busy       int // instances with a request or a turn outstanding
+	spare      []*outstanding
 	publishing int // tasks and messages not yet acknowledged by the stream
 	leaving    bool
 	err        error // ends the tenure
@@ -216,7 +217,7 @@ func (a *Owner) tenure(m *Message) {
 
 // answered handles the answers that end or change the phase of an instance.
 func (a *Owner) answered(in *instance, m *Message) {
-	o := in.outstanding
+	o := *in.outstanding
 	switch m.Kind {
 	case InstanceLoaded:
 		a.inbox.loaded(in, m.Body.(record.Loaded), m.Err)
@@ -317,7 +318,7 @@ func (a *Owner) park(in *instance) {
 	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
 	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory has it; it waits for inputs
 	case in.resident && !in.heavy && !in.status().Ended():
-		in.wakeupDue = false
+		in.wakeupDue, in.op = false, nil
 		if last := a.parked.add(in); last != nil {
 			a.forget(last)
 		}
@@ -380,13 +381,26 @@ func (a *Owner) to(in *instance, p Phase) {
 	case p.busy() && !was:
 		a.busy++
 		a.parked.remove(in)
+		in.outstanding = a.takeOutstanding()
 	case was && !p.busy():
 		a.busy--
-		in.outstanding = outstanding{}
+		*in.outstanding = outstanding{}
+		a.spare, in.outstanding = append(a.spare, in.outstanding), nil
 	}
 	if p.showsInbox() {
 		in.pending.stale, in.pending.seq = false, 0
 	}
+}
+
+// takeOutstanding returns one that is empty. Only busy instances have one, for most instances are idle.
+func (a *Owner) takeOutstanding() *outstanding {
+	n := len(a.spare)
+	if n == 0 {
+		return &outstanding{}
+	}
+	o := a.spare[n-1]
+	a.spare = a.spare[:n-1]
+	return o
 }
 
 // resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then

@@ -317,7 +317,7 @@ func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice)
 	a.unloadCode(in)
 	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
 		a.to(in, fetchingHead)
-		in.op = operation{stall: s, notices: unused}
+		in.op = &operation{stall: s, notices: unused}
 		a.emit(Effect{Kind: FetchHead, ID: in.id})
 		return
 	}

@@ -33,12 +33,12 @@ func (a *removals) wipeOr(in *instance, op operation) {
 	a.unloadCode(in)
 	op.from = in.phase
 	a.to(in, findingWipe)
-	in.op = op
+	in.op = &op
 	a.emit(Effect{Kind: FindWipe, ID: in.id})
 }
 
 func (a *removals) wipeFound(in *instance, w *Wipe, err error) {
-	op := in.op
+	op := in.op.value()
 	a.to(in, op.from)
 	switch {
 	case err != nil:

@@ -91,7 +91,7 @@ func (x *Execution) finish(e Ending) {
 		x.carried = x.carry()
 	}
 	clear(x.open)
-	x.wanted, x.timers, x.boxes = 0, nil, nil
+	x.wanted, x.timers, x.boxes = 0, nil, boxes{}
 	x.ended = true
 }
 

@@ -166,7 +166,7 @@ type outstanding struct {
 
 // mailboxes are the received events and updates, and the waits for them.
 type mailboxes struct {
-	boxes   map[string]*mailbox
+	boxes   boxes
 	places  uint64             // waits so far
 	updates map[string]*update // received and not answered, by key
 

@@ -76,6 +76,6 @@ func (x *Execution) endedBeforeStart(ev history.Event) bool {
 		return false
 	}
 	x.consume()
-	x.ended, x.unread, x.boxes = true, x.unreadEvents(), nil
+	x.ended, x.unread, x.boxes = true, x.unreadEvents(), boxes{}
 	return true
 }

@@ -12,6 +12,7 @@ import (
 // mailbox holds the events, or the updates, of one name. It has events or waits, never both: an event goes to the wait that began
 // first, and stays only if there is none.
 type mailbox struct {
+	name   string
 	events []history.Event // in order of arrival: EventReceived, UpdateReceived
 	places list[*place]    // that wait
 	handed list[*place]    // that have an unread event
@@ -31,14 +32,46 @@ type place struct {
 	event  history.Event
 }
 
-func (x *mailboxes) mailbox(name string) *mailbox {
-	if x.boxes == nil {
-		x.boxes = make(map[string]*mailbox)
+// boxes are the mailboxes of an execution. Most have few, and a map of one element takes more memory than the element; the senders of events
+// choose their names, so many are found by a map. The zero value is empty.
+type boxes struct {
+	all    []*mailbox
+	byName map[string]*mailbox // nil while they are few
+}
+
+const fewBoxes = 8
+
+// find returns nil if there is no mailbox of the name.
+func (b *boxes) find(name string) *mailbox {
+	if b.byName != nil {
+		return b.byName[name]
 	}
-	box := x.boxes[name]
+	for _, box := range b.all {
+		if box.name == name {
+			return box
+		}
+	}
+	return nil
+}
+
+func (b *boxes) add(box *mailbox) {
+	b.all = append(b.all, box)
+	switch {
+	case b.byName != nil:
+		b.byName[box.name] = box
+	case len(b.all) > fewBoxes:
+		b.byName = make(map[string]*mailbox, 2*fewBoxes)
+		for _, box := range b.all {
+			b.byName[box.name] = box
+		}
+	}
+}
+
+func (x *mailboxes) mailbox(name string) *mailbox {
+	box := x.boxes.find(name)
 	if box == nil {
-		box = &mailbox{}
-		x.boxes[name] = box
+		box = &mailbox{name: name}
+		x.boxes.add(box)
 	}
 	return box
 }
@@ -89,7 +122,7 @@ func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool
 
 // takeEvent takes the first event of the name, if there is one.
 func (x *mailboxes) takeEvent(name string) (payload history.Payload, ok bool) {
-	box := x.boxes[name]
+	box := x.boxes.find(name)
 	if box == nil || len(box.events) == 0 {
 		return history.Payload{}, false
 	}
@@ -148,14 +181,14 @@ type Awaited struct{ Events, Updates []string }
 
 // Awaited returns what the code waits for.
 func (x *mailboxes) Awaited() (a Awaited) {
-	for name, box := range x.boxes {
+	for _, box := range x.boxes.all {
 		if box.places.head == nil {
 			continue
 		}
-		if name, ok := strings.CutPrefix(name, updateBox); ok {
+		if name, ok := strings.CutPrefix(box.name, updateBox); ok {
 			a.Updates = append(a.Updates, name)
 		} else {
-			a.Events = append(a.Events, name)
+			a.Events = append(a.Events, box.name)
 		}
 	}
 	slices.Sort(a.Events)
@@ -177,7 +210,7 @@ func (x *mailboxes) unreadEvents() []*history.EventReceived {
 // unreadInputs returns the events and the updates that the code has not read, in the order of their arrival.
 func (x *mailboxes) unreadInputs() []history.Event {
 	var all []history.Event
-	for _, box := range x.boxes {
+	for _, box := range x.boxes.all {
 		all = append(all, box.events...)
 		for n := box.handed.head; n != nil; n = n.next {
 			all = append(all, n.value.event)

@@ -82,7 +82,7 @@ func (x *Code) returned(ev history.Event) {
 	if !ok || in.Deadline == 0 || x.unwinding {
 		return
 	}
-	u, box := x.updates[in.Key()], x.boxes[updateBox+in.Name]
+	u, box := x.updates[in.Key()], x.boxes.find(updateBox+in.Name)
 	if u == nil || u.expiry != nil || box == nil || !slices.Contains(box.events, ev) {
 		return
 	}

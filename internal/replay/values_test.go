@@ -180,3 +180,37 @@ func TestTheRecordedEffectIsThatOfTheEvent(t *testing.T) {
 		t.Fatalf("scheduled: %+v", ev)
 	}
 }
+
+// Events of many names, which their senders choose, are found by name like those of few, also by code that waits for them first.
+func TestEventsOfManyNamesAreKeptApart(t *testing.T) {
+	const names = 40
+	name := func(i int) string { return fmt.Sprint("event-", i) }
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		var got []string
+		for i := range names {
+			if _, err := get(x, x.Next(name(i), nil)); err != nil {
+				return "", err
+			}
+		}
+		for i := range names {
+			text, err := get(x, x.Next(name(i), nil))
+			if err != nil {
+				return "", err
+			}
+			got = append(got, text)
+		}
+		return strings.Join(got, " "), nil
+	})
+	d.Start(text(""))
+	var want []string
+	for i := range names {
+		d.Send(name(i), text(""))
+	}
+	for i := range names {
+		want = append(want, fmt.Sprint("text-", i))
+	}
+	for i := names - 1; i >= 0; i-- {
+		d.Send(name(i), text(want[i]))
+	}
+	wantResult(t, d, strings.Join(want, " "))
+}
