@@ -49,7 +49,7 @@ func floor(pkg string) int {
 
 // pure is what the core may import: data, and what is computed from data.
 var pure = []string{
-	"cmp", "container/list", "encoding/json", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time",
+	"bytes", "cmp", "container/list", "encoding/json", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time",
 	module + "/internal/author", module + "/internal/limit", module + "/internal/message", module + "/internal/record", module + "/internal/replay",
 	module + "/internal/text", module + "/pawlcodec", module + "/pkg/cancel", module + "/pkg/history",
 }

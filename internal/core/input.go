@@ -1,8 +1,10 @@
 package core
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
@@ -97,7 +99,7 @@ func event(in message.Input) (history.Event, record.MessageKind, error) {
 	switch in.Kind {
 	case message.KindStart:
 		s := &history.Started{
-			Name: in.Name, Version: in.Version, Payload: in.Payload, Origin: in.Pos, Execution: 1, By: in.By, Parent: in.Parent, Headers: in.Headers,
+			Name: strings.Clone(in.Name), Version: in.Version, Payload: apart(in.Payload), Origin: in.Pos, Execution: 1, By: strings.Clone(in.By), Parent: in.Parent, Headers: in.Headers,
 			Attributes: in.Attrs, StartAt: in.StartAt, Timeout: in.Timeout.Milliseconds(), Reuse: in.Reuse,
 		}
 		if s.Reuse != history.ReuseIgnore {
@@ -128,6 +130,17 @@ func event(in message.Input) (history.Event, record.MessageKind, error) {
 		return nil, "", fmt.Errorf("%w: %d", message.ErrUnknownKind, in.Kind)
 	}
 }
+
+// apart returns a payload without the message that it is a part of. An instance keeps its start in memory, and so the names and a small input
+// of it are copies: the headers are larger.
+func apart(p history.Payload) history.Payload {
+	if len(p.Data) <= maxCopied {
+		p.Data = bytes.Clone(p.Data)
+	}
+	return p
+}
+
+const maxCopied = 1 << 10
 
 // endingKind is the kind of what ends an instance. What names the start that it is for may have overtaken it, and is kept.
 func endingKind(in message.Input) record.MessageKind {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
@@ -305,8 +306,8 @@ func (a *Owner) storeFailed(what string, err error) {
 func (a *Owner) instance(id string) *instance {
 	in, ok := a.instances[id]
 	if !ok {
-		in = &instance{id: id}
-		a.instances[id] = in
+		in = &instance{id: strings.Clone(id)} // which may be a part of a message
+		a.instances[in.id] = in
 	}
 	return in
 }

@@ -2,13 +2,12 @@ package shard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
@@ -21,6 +20,9 @@ import (
 
 // leaveGrace is for a hand-over to end what is under way.
 const leaveGrace = 5 * time.Second
+
+// headBytes is how much of a random text, five bits each, the heads of a tenure begin with. Each record of an instance has one.
+const headBytes = 12
 
 // shard is one tenure of one partition: the actor, which decides, and around it what carries messages to it and carries out its effects.
 type shard struct {
@@ -40,7 +42,7 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 		ReconcileInterval: s.cfg.ReconcileInterval, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
 		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global, Elsewhere: true,
 	}
-	begin := core.Beginning{Seal: sh.seal, Heads: nuid.Next() + ".", Applied: t.Applied, Commits: t.Commits()}
+	begin := core.Beginning{Seal: sh.seal, Heads: rand.Text()[:headBytes] + ".", Applied: t.Applied, Commits: t.Commits()}
 	now := sh.now()
 	s.trace.begin(t.Part, now, &cfg, &begin)
 	return &shard{shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{sh}, queries: queries{sh}}

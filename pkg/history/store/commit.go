@@ -41,7 +41,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	var fields []any
 	newIncarnation := 0
 	if c.Record != nil {
-		fields = changedFields(c.Record)
+		fields = changedFields(c.Record, c.From == "")
 		if c.Record.NewIncarnation {
 			newIncarnation = 1
 		}

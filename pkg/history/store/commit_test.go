@@ -290,3 +290,30 @@ func (b *bench) dump() map[string]string {
 	}
 	return out
 }
+
+// A waiting instance has its record for long, so that what is empty is not written; what the record has is replaced all the same.
+func TestRecordHasNoEmptyVersion(t *testing.T) {
+	each(t, map[string]func(b *bench){"by the first turn, and by those behind it": func(b *bench) {
+		head := ""
+		for i, version := range []string{"", "v", ""} {
+			c := store.Commit{
+				Instance: "a", Execution: 1, Head: head, NewHead: fmt.Sprint("h", i), Events: [][]byte{[]byte("one")},
+				Record: &store.Record{Name: "n", Version: version, Origin: at(1), Execution: 1, Status: store.Running, Created: 5},
+			}
+			if head != "" {
+				c.From = store.Running
+			}
+			_, err := b.commit(c)
+			b.must(err)
+			head = c.NewHead
+			rec, err := b.st.Record(b.ctx(), part, "a")
+			b.must(err)
+			if rec.Version != version {
+				b.Errorf("version %q is read as %q", version, rec.Version)
+			}
+			if written := b.rdb.HExists(b.ctx(), b.space.Part(part).Instance("a"), "version").Val(); i == 0 && written {
+				b.Error("an empty version is written")
+			}
+		}
+	}})
+}

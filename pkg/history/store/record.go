@@ -16,13 +16,15 @@ import (
 const retainedField = "r:"
 
 // changedFields lists the fields that a commit writes; the script writes head, updated and events, and clears what NewIncarnation
-// clears.
-func changedFields(r *Record) []any {
+// clears. first: there is no record, so that what is empty need not be written.
+func changedFields(r *Record, first bool) []any {
 	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
 	if r.Name != "" {
 		add("name", r.Name)
-		add("version", r.Version)
+		if r.Version != "" || !first {
+			add("version", r.Version)
+		}
 		add("orig", formatOrigin(r.Origin))
 		add("execution", num(r.Execution))
 		add("created", num(r.Created))
