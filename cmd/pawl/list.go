@@ -19,6 +19,7 @@ type listCmd struct {
 	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration, or for their start), running, paused, completed, failed or cancelled."`
 	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
 	Stalled    bool   `help:"Only instances that are stalled, with the reason; also those that wait for their start."`
+	Oldest     bool   `help:"The oldest change of status first; without it the latest."`
 	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`
 	JSON       bool   `name:"json" help:"Write one JSON object per instance."`
 	connection `group:"Connection"`
@@ -29,8 +30,8 @@ func (c *listCmd) Validate() error {
 	switch {
 	case c.Limit < 0:
 		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
-	case c.Stalled && (c.Status != "" || c.Where != ""):
-		return errors.New("--stalled excludes --status and --where")
+	case c.Stalled && (c.Status != "" || c.Where != "" || c.Oldest):
+		return errors.New("--stalled excludes --status, --where and --oldest")
 	}
 	return checkWhere(c.Where)
 }
@@ -147,7 +148,7 @@ func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.
 	if c.Stalled {
 		return cl.Stalled(ctx)
 	}
-	o := client.ListOptions{Where: c.Where, Status: client.Status(c.Status)}
+	o := client.ListOptions{Where: c.Where, Status: client.Status(c.Status), Oldest: c.Oldest}
 	if c.Limit > 0 {
 		o.Limit = c.Limit + 1
 	}

@@ -153,7 +153,8 @@ func (h *harness) sent(path string) int {
 	return len(body)
 }
 
-// The home page reports failures by code, how many instances have ended, and the workers: which it does not wait for.
+// The home page reports failures by code, how many instances have ended, what has waited the longest, and the workers: which it does not wait
+// for.
 func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	for id, in := range map[string]string{"payment-1": "a", "payment-2": "b", "done-1": ""} {
@@ -168,10 +169,33 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	h.status("payment-1", client.Failed)
 	h.status("payment-2", client.Failed)
 	h.status("done-1", client.Completed)
+	_, empty := h.do("GET", "/", "")
+	if strings.Contains(empty, "Longest without a change") {
+		t.Error("instances that have ended wait")
+	}
+	check(t, h.client.CreateSchedule(t.Context(), "nightly", client.Schedule{
+		Times: client.Times{Cron: []string{"@every 24h"}}, Run: &client.Job{Activity: reserve.Name()},
+	}))
+	for _, id := range []string{"long-1", "long-2"} {
+		_, err := client.Start(t.Context(), h.client, long, id, 2)
+		check(t, err)
+		h.status(id, client.Running)
+	}
+	check(t, client.Send(t.Context(), h.client, approved, "long-1", "x")) // so that long-2 waits for longer
+	h.until("it has received its event", func(d client.Description) bool { return d.Events == 2 }, "long-1")
 	_, first := h.do("GET", "/", "")
+	_, waits, _ := strings.Cut(first, `id="waiting"`)
+	waits, _, _ = strings.Cut(waits, "</section>")
+	if one, two := strings.Index(waits, `data-row="waits long-1"`), strings.Index(waits, `data-row="waits long-2"`); two < 0 || one < two || strings.Contains(waits, "nightly") {
+		t.Errorf("what waits the longest: %s", waits)
+	}
+	_, list := h.do("GET", "/instances?where=id+starts+long-&order=oldest", "")
+	if one, two := strings.Index(list, `data-row="long-1"`), strings.Index(list, `data-row="long-2"`); one < 0 || two < one || !strings.Contains(list, `<a href="/instances?where=id&#43;starts&#43;long-">latest first</a>`) {
+		t.Errorf("the oldest first: %s", list)
+	}
 	for _, want := range []string{
 		"Their answers are awaited", `data-later="600"`, "Failures of the last hour", `data-row="code shop.declined"`, `<td class="n" data-l="Count">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
-		"<b>1</b><span>completed</span><small>1 in the last minute<br>1 in the last hour</small>", "<b>0</b><span>running</span></a>",
+		"<b>1</b><span>completed</span><small>1 in the last minute<br>1 in the last hour</small>", "<b>3</b><span>running</span></a>",
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is missing", want)

@@ -17,6 +17,8 @@ import (
 
 const (
 	homeRows     = 8
+	homeWaiting  = 5   // instances that have waited the longest
+	homeOldest   = 50  // instances of which these are taken
 	homeFailures = 100 // the latest failures that are grouped by their code
 	workersFresh = time.Second
 	workersKept  = time.Minute
@@ -33,6 +35,7 @@ type homeData struct {
 	Failures     []failureGroup
 	FailuresOf   int // that are grouped
 	Tiles        []tile
+	Waiting      []api.Instance // the longest without a commit
 	Latest       []api.Instance
 	Stores       storesData
 	Problem      string // what could not be read
@@ -100,7 +103,7 @@ type failureGroup struct {
 // home shows what needs attention and counts. Its parts are read beside one another, and no part waits for workers.
 func (c *console) home(q *request) (view, error) {
 	var d homeData
-	var problems [5]error
+	var problems [6]error
 	var wg sync.WaitGroup
 	wg.Go(func() { problems[0] = q.rates(&d) })
 	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
@@ -115,6 +118,7 @@ func (c *console) home(q *request) (view, error) {
 		}
 	})
 	wg.Go(func() { d.Stores, problems[4] = q.stores() })
+	wg.Go(func() { d.Waiting, problems[5] = q.waiting() })
 	wg.Wait()
 	all, known, later := c.workers.latest(q.client) // the end of the page is when most of them have answered
 	d.WorkerCount, d.WorkersKnown, d.WorkersLater = len(all), known, later
@@ -130,6 +134,21 @@ func (c *console) home(q *request) (view, error) {
 		}
 	}
 	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
+}
+
+// waiting returns the instances whose latest commit is the longest ago, of the oldest that have not ended: the index has the time of the
+// status, and an instance that waits for long is among those that began long ago. A schedule waits by design.
+func (q *request) waiting() (all []api.Instance, _ error) {
+	for row, err := range q.client.List(q.Context(), client.ListOptions{Where: "status in (pending, running, paused)", Oldest: true, Limit: homeOldest}) {
+		if err != nil {
+			return nil, err
+		}
+		if kindOf(row.Orchestration) != "schedule" {
+			all = append(all, api.SummaryOf(row))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b api.Instance) int { return strings.Compare(a.Updated, b.Updated) })
+	return all[:min(len(all), homeWaiting)], nil
 }
 
 // rates counts the instances, and groups the failures of the last hour if there are any.

@@ -23,6 +23,7 @@ const (
 	maxColumns = 6 // attributes that are columns
 	ownColumns = 3 // of them without a choice
 	maxCell    = 60
+	oldest     = "oldest" // value of order in addresses, here and of the API
 )
 
 // listView is which instances are listed, and how. It is the query of the address, so that it can be kept and shared.
@@ -30,12 +31,13 @@ type listView struct {
 	Name    string // of a saved view; empty: none
 	Where   string // the filter as it was written
 	Columns string // attributes, separated by commas; empty: those that most of the instances have
+	Order   string // oldest; empty: the latest change of status is first
 }
 
 // at is the address of the view with another filter.
 func (v listView) at(where, cursor string) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"view": v.Name, "where": where, "columns": v.Columns, "cursor": cursor} {
+	for name, value := range map[string]string{"view": v.Name, "where": where, "columns": v.Columns, "order": v.Order, "cursor": cursor} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -44,6 +46,16 @@ func (v listView) at(where, cursor string) string {
 		return "/instances"
 	}
 	return "/instances?" + q.Encode()
+}
+
+// Turned is the address of the view in the opposite order.
+func (v listView) Turned() string {
+	if v.Order == "" {
+		v.Order = oldest
+	} else {
+		v.Order = ""
+	}
+	return v.at(v.Where, "")
 }
 
 func listPath(where string) string { return listView{}.at(where, "") }
@@ -83,7 +95,10 @@ func listInstances(q *request) (view, error) {
 	d := listData{listView: listView{
 		Name: text.Cut(strings.TrimSpace(q.FormValue("view")), maxCell), Where: strings.TrimSpace(q.FormValue("where")), Columns: q.FormValue("columns"),
 	}}
-	asked := url.Values{"limit": {listRows}, "where": {d.Where}}
+	if q.FormValue("order") == oldest {
+		d.Order = oldest
+	}
+	asked := url.Values{"limit": {listRows}, "where": {d.Where}, "order": {d.Order}}
 	if cursor := q.FormValue("cursor"); cursor != "" {
 		asked.Set("cursor", cursor)
 		d.First = d.at(d.Where, "")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +286,13 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
 		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
 		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
+	newest, _ := list("limit=100&where=id+starts+nap-")
+	backwards, next := list("limit=20&order=oldest&where=id+starts+nap-")
+	if rest, _ := list("limit=20&order=oldest&where=id+starts+nap-&cursor=" + next); len(backwards) != 20 {
+		t.Errorf("a page of %d", len(backwards))
+	} else if slices.Reverse(newest); !slices.Equal(newest, append(backwards, rest...)) {
+		t.Errorf("the oldest first: %v and %v, not %v", backwards, rest, newest)
+	}
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
@@ -304,7 +312,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	h.do(400, "GET", "/counts?where=statsu", "")
 	for query, detail := range map[string]string{
 		"status=running": "status", "where=statsu": "where: column 1", "where=status+%3D+nope": "column 10: ", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "where=started+>+yesterday": "column 11: ",
-		"stalled=perhaps": "stalled", "stalled=true&where=id+starts+a": "stalled",
+		"order=random": "order", "stalled=true&order=oldest": "stalled", "stalled=perhaps": "stalled", "stalled=true&where=id+starts+a": "stalled",
 	} {
 		if p := h.do(400, "GET", "/instances?"+query, ""); !strings.Contains(fmt.Sprint(p["detail"]), detail) {
 			t.Errorf("%s: %v", query, p)

@@ -98,6 +98,13 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 		return o, err
 	}
 	o = client.ListOptions{Where: c.query.Get("where"), After: c.query.Get("cursor"), Limit: limit + 1, MaxEmptyPages: maxEmptyPages}
+	switch order := c.query.Get("order"); order {
+	case "", "newest":
+	case "oldest":
+		o.Oldest = true
+	default:
+		return o, badRequest("order %q: must be newest or oldest", order)
+	}
 	if _, _, err = request.ParseListCursor(o.After); err != nil {
 		return o, badRequest("%v", err)
 	}

@@ -32,10 +32,10 @@ func instanceOperations() []operation {
 	return []operation{
 		{
 			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
-			summary: "List instances, the latest change of status first.", replies: map[int]any{200: api.Instances{}},
+			summary: "List instances by their latest change of status.", replies: map[int]any{200: api.Instances{}},
 			query: []parameter{
 				whereParam, {name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
-				{name: "cursor", description: "The next of the page before."}, limitParam,
+				{name: "order", description: "newest (default) or oldest: by the latest change of status."}, {name: "cursor", description: "The next of the page before, in the same order."}, limitParam,
 			},
 		},
 		{

@@ -189,12 +189,13 @@ func (q *History) fields(c *wire.Codec) {
 	c.Count(&q.Limit)
 }
 
-// List requests a page of the instances of partitions, the latest change first. Reply: InstancePage.
+// List requests a page of the instances of partitions, the latest change of status first. Reply: InstancePage.
 type List struct {
 	Where      string // a filter, see package filter; empty: all
 	Cursor     string // of the page before; empty: the first page
 	Limit      int    // 0: chosen by the owner
 	Partitions []int  // one page of all of these that the process owns; empty: of the partition of the request
+	Oldest     bool   // the oldest change first
 }
 
 func (*List) operation() operation { return opList }
@@ -203,6 +204,7 @@ func (q *List) fields(c *wire.Codec) {
 	c.String(&q.Cursor)
 	c.Count(&q.Limit)
 	wire.List(c, &q.Partitions, (*wire.Codec).Count)
+	c.Bool(&q.Oldest)
 }
 
 // Stalled requests a page of the stalled instances of the partition. Reply: InstancePage.

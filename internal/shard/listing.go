@@ -22,7 +22,7 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
 	query := listQuery(where)
-	query.Updated, query.Instance, query.Limit = updated, instance, q.Limit
+	query.Updated, query.Instance, query.Limit, query.Oldest = updated, instance, q.Limit, q.Oldest
 	own, left, err := among(qs, q.Partitions)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type ListOptions struct {
 	Status Status // "": all
 	After  string // only instances after that of this Cursor; "": from the beginning
 	Limit  int    // maximum number of rows; 0: no limit
+	Oldest bool   // the oldest change of status first
 
 	// MaxEmptyPages bounds the search for rows that pass Where: after so many pages of a partition without one, each of at most
 	// 4,000 instances, the list ends with a *PartialListError. 0: no bound.
@@ -69,18 +70,22 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		where = where.Is(filter.Status, string(o.Status))
 	}
 	text := where.Fixed().String() // times are the same for all partitions and pages
+	by := newestFirst
+	if o.Oldest {
+		by = oldestFirst
+	}
 	page := func(ctx context.Context, partitions []int, cursor string) (rows []request.Summary, next string, left []int, err error) {
-		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions)}
+		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions), Oldest: o.Oldest}
 		var r request.InstancePage
 		err = c.requestOf(ctx, partitions, q, &r)
 		return r.Instances, r.Cursor, r.Left, cmp.Or(err, answered(partitions, r.Several))
 	}
 	if o.Limit == 0 || o.Limit > sharedPage { // several pages of each: a page of all would read every partition for a part of its rows
-		return merged(ctx, func() []*source[request.Summary] {
+		return merged(ctx, by, func() []*source[request.Summary] {
 			return opened(ctx, sourcesOf(alone(c.partitions()), page, o.MaxEmptyPages))
 		}, c.partitions(), o.Limit)
 	}
-	return merged(ctx, func() []*source[request.Summary] {
+	return merged(ctx, by, func() []*source[request.Summary] {
 		all := opened(ctx, sourcesOf(c.groups.of(c.partitions()), page, o.MaxEmptyPages))
 		keepGroups(&c.groups, all)
 		return all
@@ -91,7 +96,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 // worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
 // orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
-	return merged(ctx, func() []*source[request.Summary] {
+	return merged(ctx, newestFirst, func() []*source[request.Summary] {
 		return openAll(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
 			var r request.InstancePage
 			err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, &request.Stalled{Cursor: cursor, Limit: pageSize}, &r)
@@ -150,12 +155,12 @@ func unixMilli(t time.Time) int64 {
 
 // merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list,
 // or with that of one that was cut: the rows that a partition has not read yet may belong in front of those at hand.
-func merged(ctx context.Context, open func() []*source[request.Summary], partitions, limit int) iter.Seq2[Summary, error] {
+func merged(ctx context.Context, by listOrder, open func() []*source[request.Summary], partitions, limit int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
 		sources := open()
 		for n := 0; limit == 0 || n < limit; n++ {
-			s, at := first(sources), firstCut(sources)
-			if at != nil && (s == nil || precedes(at, &s.rows[0])) {
+			s, at := by.first(sources), by.firstCut(sources)
+			if at != nil && (s == nil || by.precedes(at, &s.rows[0])) {
 				yield(Summary{}, &PartialListError{Cursor: request.ListCursor(at.StatusSince, at.Instance), Err: missing(sources, partitions)})
 				return
 			}
@@ -195,10 +200,10 @@ func refilled(ctx context.Context, sources []*source[request.Summary], s *source
 func (c *requester) partitions() int { return max(1, c.conn.Partitions()) }
 
 // first is the source with the next row; nil if none has one.
-func first(sources []*source[request.Summary]) *source[request.Summary] {
+func (by listOrder) first(sources []*source[request.Summary]) *source[request.Summary] {
 	var best *source[request.Summary]
 	for _, s := range sources {
-		if len(s.rows) > 0 && (best == nil || precedes(&s.rows[0], &best.rows[0])) {
+		if len(s.rows) > 0 && (best == nil || by.precedes(&s.rows[0], &best.rows[0])) {
 			best = s
 		}
 	}
@@ -206,21 +211,28 @@ func first(sources []*source[request.Summary]) *source[request.Summary] {
 }
 
 // firstCut is the first place at which a source was cut, as a row; nil if none was.
-func firstCut(sources []*source[request.Summary]) *request.Summary {
+func (by listOrder) firstCut(sources []*source[request.Summary]) *request.Summary {
 	var best *request.Summary
 	for _, s := range sources {
 		if !s.cut {
 			continue
 		}
 		since, id, err := request.ParseListCursor(s.cursor)
-		if at := (&request.Summary{StatusSince: since, Instance: id}); err == nil && (best == nil || precedes(at, best)) {
+		if at := (&request.Summary{StatusSince: since, Instance: id}); err == nil && (best == nil || by.precedes(at, best)) {
 			best = at
 		}
 	}
 	return best
 }
 
-// precedes is the order of a list and of each partition: the latest change first, and of several the highest id.
-func precedes(x, y *request.Summary) bool {
-	return cmp.Or(cmp.Compare(x.StatusSince, y.StatusSince), cmp.Compare(x.Instance, y.Instance)) > 0
+// listOrder is that of a list and of each partition.
+type listOrder int
+
+const (
+	newestFirst listOrder = 1 // the latest change first, and of several the highest id
+	oldestFirst listOrder = -1
+)
+
+func (by listOrder) precedes(x, y *request.Summary) bool {
+	return int(by)*cmp.Or(cmp.Compare(x.StatusSince, y.StatusSince), cmp.Compare(x.Instance, y.Instance)) > 0
 }

@@ -26,8 +26,9 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			stored[p] = append(stored[p], row)
 			passing[row.Instance] = rng.IntN(12) == 0
 		}
+		by := []listOrder{newestFirst, oldestFirst}[seed%2]
 		byOrder := func(x, y request.Summary) int {
-			if precedes(&x, &y) {
+			if by.precedes(&x, &y) {
 				return -1
 			}
 			return 1
@@ -51,7 +52,7 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			since, id, err := request.ParseListCursor(cursor)
 			read := 0
 			for _, row := range stored[p] {
-				if cursor != "" && !precedes(&request.Summary{StatusSince: since, Instance: id}, &row) {
+				if cursor != "" && !by.precedes(&request.Summary{StatusSince: since, Instance: id}, &row) {
 					continue
 				}
 				if read++; read > pageOf {
@@ -68,7 +69,7 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			sources := func() []*source[request.Summary] {
 				return opened(t.Context(), sourcesOf(alone(len(stored)), byPartition(page), 2))
 			}
-			for row, err := range merged(t.Context(), sources, len(stored), 0) {
+			for row, err := range merged(t.Context(), by, sources, len(stored), 0) {
 				if partial, ok := errors.AsType[*PartialListError](err); ok {
 					if after == partial.Cursor {
 						t.Fatalf("seed %d: no progress after %s", seed, after)

@@ -313,7 +313,7 @@ func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) b
 // page cuts a page off behind so many rows.
 func page(r *request.InstancePage, limit int) *request.InstancePage {
 	slices.SortFunc(r.Instances, func(x, y request.Summary) int {
-		if precedes(&x, &y) {
+		if newestFirst.precedes(&x, &y) {
 			return -1
 		}
 		return 1
@@ -332,7 +332,7 @@ func (w *owner) list(p int, cursor string, limit int, keep func(*request.Descrip
 	}
 	r := new(request.InstancePage)
 	for id, row := range w.rows {
-		behind := cursor == "" || precedes(&request.Summary{StatusSince: since, Instance: after}, &row.Summary)
+		behind := cursor == "" || newestFirst.precedes(&request.Summary{StatusSince: since, Instance: after}, &row.Summary)
 		if w.conn.PartitionOf(id) == p && keep(row) && behind {
 			r.Instances = append(r.Instances, row.Summary)
 		}

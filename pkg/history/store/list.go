@@ -41,7 +41,8 @@ type ListQuery struct {
 	// Only rows behind this place in the order of the listing; Instance "": from the beginning.
 	Updated  int64
 	Instance string
-	Limit    int // rows; 0: 100; at most 500
+	Oldest   bool // in the opposite order
+	Limit    int  // rows; 0: 100; at most 500
 
 	IDs    []string                              // only these instances; nil: all
 	Prefix string                                // only instances whose id begins with it
@@ -80,7 +81,7 @@ const (
 )
 
 // List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
-// number of records, so a filter may leave it short or empty although there are more.
+// number of records, so a filter may leave it short or empty although there are more. With Oldest the order is the opposite.
 func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	return s.list(ctx, part, q, true)
 }
@@ -159,10 +160,19 @@ func (q *ListQuery) listable(row *Row) bool {
 	return q.Keep == nil || q.Keep(row.Instance, row.Record)
 }
 
-func newestFirst(rows []Row) {
-	slices.SortFunc(rows, func(x, y Row) int {
-		return cmp.Or(cmp.Compare(y.Updated, x.Updated), strings.Compare(y.Instance, x.Instance))
-	})
+// order compares a row with a place in the order of the list.
+func (q *ListQuery) order(row *Row, at Page) int {
+	if q.Oldest {
+		return cmp.Or(cmp.Compare(row.Updated, at.Updated), strings.Compare(row.Instance, at.Instance))
+	}
+	return cmp.Or(cmp.Compare(at.Updated, row.Updated), strings.Compare(at.Instance, row.Instance))
+}
+
+// behind reports whether a row comes behind a place of the list.
+func (q *ListQuery) behind(row *Row, at Page) bool { return at.Instance == "" || q.order(row, at) > 0 }
+
+func (q *ListQuery) sort(rows []Row) {
+	slices.SortFunc(rows, func(x, y Row) int { return q.order(&x, y.place()) })
 }
 
 // scored parses members with their scores, in either version of the protocol.

@@ -35,8 +35,8 @@ func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, e
 	out := Page{Updated: q.Updated, Instance: q.Instance}
 	var of []int
 	for len(out.Rows) < limit {
-		best, cut := firstOf(sources)
-		if cut != nil && (best == nil || best.page.Rows[0].behind(cut.page.place())) {
+		best, cut := q.firstOf(sources)
+		if cut != nil && (best == nil || q.behind(&best.page.Rows[0], cut.page.place())) {
 			out.More, out.Updated, out.Instance = true, cut.page.Updated, cut.page.Instance
 			break
 		}
@@ -82,15 +82,15 @@ func (l *listSource) read(ctx context.Context, s *Reader, q ListQuery) (err erro
 
 // firstOf returns the source with the next row, and of those whose last page had none, and that are not at their end, the one whose place
 // comes first: behind it nothing is known. Both may be nil.
-func firstOf(sources []*listSource) (best, cut *listSource) {
+func (q *ListQuery) firstOf(sources []*listSource) (best, cut *listSource) {
 	for _, l := range sources {
 		switch {
 		case len(l.page.Rows) > 0:
-			if best == nil || best.page.Rows[0].behind(l.page.Rows[0].place()) {
+			if best == nil || q.behind(&best.page.Rows[0], l.page.Rows[0].place()) {
 				best = l
 			}
 		case l.page.More:
-			if cut == nil || cut.page.row().behind(l.page.place()) {
+			if cut == nil || q.behind(cut.page.row(), l.page.place()) {
 				cut = l
 			}
 		}

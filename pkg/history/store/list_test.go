@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// Pages of any size, with and without a filter, give every instance of two statuses once and in order, also if many have changed in
+// Pages of any size and in either order, with and without a filter, give every instance of two statuses once and in order, also if many have changed in
 // the same millisecond, whatever sets they are read from.
 func TestListPagesWithinOneMillisecond(t *testing.T) {
 	each(t, map[string]func(b *bench){"ties": func(b *bench) {
@@ -60,29 +60,13 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 			} {
 				q := c.q
 				q.Statuses, q.Limit = record.Statuses(), limit
-				var got, want []string
+				var want []string
 				for _, p := range all {
 					if c.pass(p.id) {
 						want = append(want, p.id)
 					}
 				}
-				for more := true; more; {
-					page, err := b.st.List(b.ctx(), part, q)
-					b.must(err)
-					if len(page.Rows) > limit {
-						b.Fatalf("a page of %d rows, limit %d", len(page.Rows), limit)
-					}
-					for _, r := range page.Rows {
-						if r.Record == nil {
-							b.Fatalf("%s: %s", r.Instance, r.Problem)
-						}
-						got = append(got, r.Instance)
-					}
-					q.Updated, q.Instance, more = page.Updated, page.Instance, page.More
-				}
-				if !slices.Equal(got, want) {
-					b.Errorf("limit %d, %s: %v\nwant %v", limit, name, got, want)
-				}
+				b.inBothOrders(fmt.Sprintf("limit %d, %s", limit, name), []int{part}, q, want)
 			}
 		}
 	}})
@@ -157,6 +141,19 @@ func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
 	return got
 }
 
+// inBothOrders reads the pages of a list, the latest first as wanted, and the oldest first.
+func (b *bench) inBothOrders(name string, parts []int, q store.ListQuery, want []string) {
+	b.Helper()
+	for range 2 {
+		if got := b.pages(parts, q); !slices.Equal(got, want) {
+			b.Errorf("%s, oldest first: %t: %v\nwant %v", name, q.Oldest, got, want)
+		}
+		q.Oldest = true
+		want = slices.Clone(want)
+		slices.Reverse(want)
+	}
+}
+
 // A page of several partitions has the rows of all in order, however unevenly they are spread: also if one of them has all of the latest,
 // or has to be searched for longer than a page may.
 func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
@@ -191,9 +188,7 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 						want = append(want, p.id)
 					}
 				}
-				if got := b.pages([]int{3, 4, 6}, q); !slices.Equal(got, want) {
-					b.Errorf("limit %d, %s: %v\nwant %v", limit, name, got, want)
-				}
+				b.inBothOrders(fmt.Sprintf("limit %d, %s", limit, name), []int{3, 4, 6}, q, want)
 			}
 		}
 		skipped := make([]redis.Z, 4_100) // more than a page searches
@@ -202,9 +197,11 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 		}
 		b.must(b.rdb.ZAdd(b.ctx(), b.space.Part(3).Index("running"), skipped...).Err())
 		q := store.ListQuery{Statuses: record.Statuses(), Limit: 30, Pick: func(id string) bool { return !strings.HasPrefix(id, "skipped") }}
-		if got := b.pages([]int{3, 4, 6}, q); len(got) != len(all) || !slices.IsSortedFunc(got, func(x, y string) int { return strings.Compare(y, x) }) {
-			b.Errorf("behind many that are skipped: %v", got)
+		want := make([]string, len(all))
+		for i, p := range all {
+			want[i] = p.id
 		}
+		b.inBothOrders("behind many that are skipped", []int{3, 4, 6}, q, want)
 	}})
 }
 

@@ -298,7 +298,7 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	if err := round.do(ctx, p.run); err != nil {
 		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
-	newestFirst(p.rows)
+	p.q.sort(p.rows)
 	return nil
 }
 
@@ -337,7 +337,7 @@ func (p *plan) members(round *readRound, key string, ids []string, found func(i 
 func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bool, _ error) {
 	if p.byIDs {
 		at := 0
-		for at < len(p.rows) && !p.rows[at].behind(behind) {
+		for at < len(p.rows) && !p.q.behind(&p.rows[at], behind) {
 			at++
 		}
 		p.rows = p.rows[at:]
@@ -362,12 +362,12 @@ func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bo
 			}
 		}
 		rows = append(rows, h.rows...)
-		if h.more && (last == nil || last.behind(h.rows[len(h.rows)-1].place())) {
+		if h.more && (last == nil || p.q.behind(last, h.rows[len(h.rows)-1].place())) {
 			last = &h.rows[len(h.rows)-1]
 		}
 	}
 	if len(heads) > 1 {
-		newestFirst(rows)
+		p.q.sort(rows)
 	}
 	if last != nil {
 		rows = upTo(rows, last.Instance)
@@ -383,17 +383,21 @@ type head struct {
 
 func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int, into *head) {
 	from, until := p.span(set.status)
-	if behind.Instance != "" {
-		until = min(until, behind.Updated)
+	command, first, last := "ZREVRANGEBYSCORE", until, from
+	switch {
+	case p.q.Oldest:
+		command, first, last = "ZRANGEBYSCORE", max(from, behind.Updated), until
+	case behind.Instance != "":
+		first = min(until, behind.Updated)
 	}
-	round.add(redisx.Command("ZREVRANGEBYSCORE", set.key, until, from, "WITHSCORES", "LIMIT", offset, n), func(v any, err error) error {
+	round.add(redisx.Command(command, set.key, first, last, "WITHSCORES", "LIMIT", offset, n), func(v any, err error) error {
 		if err != nil {
 			return err
 		}
 		members, err := scored(v)
 		into.more = len(members) == n
 		for _, m := range members {
-			if m.behind(behind) {
+			if p.q.behind(&m, behind) {
 				m.Status = set.status
 				into.rows = append(into.rows, m)
 			}
@@ -403,11 +407,6 @@ func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int
 }
 
 func (r *Row) place() Page { return Page{Updated: r.Updated, Instance: r.Instance} }
-
-// behind reports whether a row comes behind a place of the list.
-func (r *Row) behind(at Page) bool {
-	return at.Instance == "" || r.Updated < at.Updated || r.Updated == at.Updated && r.Instance < at.Instance
-}
 
 // pick returns the rows that pass what is decided without their records.
 func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
