@@ -76,6 +76,11 @@ func bindings() ([]pawl.Binding, []pawl.ActivityBinding) {
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
+	return newHarnessFor(t, access.Policy{Loopback: true})
+}
+
+func newHarnessFor(t *testing.T, users access.Policy) *harness {
+	t.Helper()
 	orchestrations, activities := bindings()
 	fleet := integration.Start(t, orchestrations...)
 	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Name: "w-1"}, activities...)
@@ -83,7 +88,7 @@ func newHarness(t *testing.T) *harness {
 	check(t, w.Start(t.Context()))
 	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
 	srv := httptest.NewUnstartedServer(nil)
-	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true}}), slog.New(slog.DiscardHandler))
+	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: users}), slog.New(slog.DiscardHandler))
 	srv.Config.ReadTimeout = shortRead
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -281,11 +286,6 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 			t.Errorf("%s was listed %d times", id, times)
 		}
 	}
-	for query, want := range map[string]int{
-		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
-		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
-		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
-		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
 	newest, _ := list("limit=100&where=id+starts+nap-")
 	backwards, next := list("limit=20&order=oldest&where=id+starts+nap-")
 	if rest, _ := list("limit=20&order=oldest&where=id+starts+nap-&cursor=" + next); len(backwards) != 20 {
@@ -293,6 +293,11 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	} else if slices.Reverse(newest); !slices.Equal(newest, append(backwards, rest...)) {
 		t.Errorf("the oldest first: %v and %v, not %v", backwards, rest, newest)
 	}
+	for query, want := range map[string]int{
+		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
+		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
+		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
+		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
@@ -335,6 +340,9 @@ func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		{400, "POST", "/instances", `{"orchestration":"pay","wait":"2m"}`, "at most 1m", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay","event":{"name":"*"}}`, "bad name", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay"} {}`, "more than one", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay"}}`, "more than one", nil},
+		{400, "POST", "/instances", "{\"orchestration\":\"pay\",\"input\":\"\xff\"}", "UTF-8", nil},
+		{400, "POST", "/instances/a/events/approved", "\"\xc3\"", "UTF-8", nil},
 		{400, "POST", "/instances", ``, "EOF", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay"}`, "Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("k", 300)}},
 		{400, "POST", "/instances/a/events/approved", `{"a":`, "not JSON", nil},

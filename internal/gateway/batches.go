@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -52,6 +56,9 @@ func startBatch(c *call) (answer, error) {
 	if b.Verb == client.BatchPurge && c.user.Role < access.Admin {
 		return answer{}, &access.Refusal{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; a batch of purges requires %s", c.user.Name, c.user.Role, access.Admin)}
 	}
+	if err := c.mayRepeatAll(b.Batch); err != nil {
+		return answer{}, err
+	}
 	if b.DryRun {
 		n, err := c.client.CountBatch(c.Context(), b.Batch)
 		return answer{body: api.BatchCount{Count: n.Count, AtLeast: n.AtLeast}}, err
@@ -67,7 +74,24 @@ func startBatch(c *call) (answer, error) {
 		return answer{}, badRequest("%v", err)
 	}
 	_, err = c.client.StartBatch(c.Context(), b.ID, b.Batch, client.By(c.user.Name))
-	return answer{status: http.StatusAccepted, location: root + "/batches/" + b.ID, body: api.Accepted{Instance: b.ID, Accepted: true}}, err
+	return answer{status: http.StatusAccepted, location: root + "/batches/" + url.PathEscape(b.ID), body: api.Accepted{Instance: b.ID, Accepted: true}}, err
+}
+
+// mayRepeatAll is mayRepeat for all instances of a batch.
+func (c *call) mayRepeatAll(b client.Batch) error {
+	if c.user.Role >= access.Admin || b.Verb != client.BatchRetry && b.Verb != client.BatchRewind {
+		return nil
+	}
+	where, err := filter.Parse(b.Where, time.Now())
+	if err != nil {
+		return badRequest("where: %v", err)
+	}
+	b.Where, b.All = where.Is(filter.Orchestration, message.BatchName).String(), false
+	n, err := c.client.CountBatch(c.Context(), b)
+	if err == nil && n.Count > 0 {
+		return c.repeatsBatches()
+	}
+	return err
 }
 
 func getBatch(c *call) (answer, error) {

@@ -1,9 +1,11 @@
 package gateway_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
@@ -42,4 +44,24 @@ func TestBatchOverHTTP(t *testing.T) {
 	if all, _ := h.do(200, "GET", "/batches", "")["batches"].([]any); len(all) != 3 {
 		t.Errorf("%v", all)
 	}
+}
+
+// A user who may not purge does not get there by having the batch of one who may done again.
+func TestOnlyAdminsHaveBatchesDoneAgain(t *testing.T) {
+	tokens, err := access.ReadTokens(strings.NewReader("operator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))
+	check(t, err)
+	h := newHarnessFor(t, access.Policy{Tokens: tokens})
+	operator, admin := []string{"Authorization", "Bearer operator-token-01234567"}, []string{"Authorization", "Bearer admin-token-01234567890"}
+	const purge = `{"verb":"purge","where":"id = none"}`
+	h.do(403, "POST", "/batches", purge, operator...)
+	h.do(202, "POST", "/batches", purge[:len(purge)-1]+`,"id":"b-1"}`, admin...)
+	h.do(200, "GET", "/instances/b-1/result?wait=30s", "", admin...)
+	h.do(403, "POST", "/instances/b-1/retry", `{"from_start":true}`, operator...)
+	h.do(403, "POST", "/instances/b-1/rewind", `{"to":1}`, operator...)
+	for _, where := range []string{`"all":true`, `"where":"id starts b-"`} {
+		h.do(403, "POST", "/batches", `{"verb":"rewind","to":1,`+where+`}`, operator...)
+	}
+	h.do(202, "POST", "/batches", `{"verb":"rewind","to":1,"where":"orchestration != pawl.batch","id":"b-2"}`, operator...)
+	h.want(h.do(200, "GET", "/instances/b-1", "", operator...), "execution", 1)
+	h.do(409, "POST", "/instances/b-1/rewind", `{"to":1}`, admin...) // its only event has its end
 }

@@ -19,7 +19,7 @@ func compress(h http.Handler) http.Handler {
 		return z
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead || r.Header.Get("Range") != "" || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if r.Method == http.MethodHead || r.Header.Get("Range") != "" || !acceptsGzip(r.Header) {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -27,6 +27,20 @@ func compress(h http.Handler) http.Handler {
 		defer c.close()
 		h.ServeHTTP(c, r)
 	})
+}
+
+// acceptsGzip reports that the client accepts gzip, and has not excluded it with a weight of 0.
+func acceptsGzip(h http.Header) bool {
+	for _, line := range h.Values("Accept-Encoding") {
+		for one := range strings.SplitSeq(line, ",") {
+			name, weight, _ := strings.Cut(one, ";")
+			_, weight, _ = strings.Cut(weight, "=")
+			if q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64); strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				return err != nil || q > 0
+			}
+		}
+	}
+	return false
 }
 
 // compressed is an answer that is encoded if it is of text.

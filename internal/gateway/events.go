@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
@@ -47,11 +48,14 @@ func postEvent(c *call) (answer, error) {
 		return answer{}, badRequest("not a CloudEvent: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	h := happening{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
-	if len(h.data) > 0 && !json.Valid(h.data) {
+	if len(h.data) > 0 && !validJSON(h.data) {
 		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the event's data is not JSON"}
 	}
 	return c.apply(h)
 }
+
+// validJSON reports JSON as of RFC 8259, which is UTF-8: data is read by others later.
+func validJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
 // apply executes the first matching rule. A repeat of the same source and id has no effect.
 func (c *call) apply(h happening) (answer, error) {
@@ -87,11 +91,17 @@ func (c *call) apply(h happening) (answer, error) {
 // hookSkew is how far the time of a signature may be away from now.
 const hookSkew = 5 * time.Minute
 
-// serveHook takes a signed webhook. The signature is what proves the sender: no token is needed.
+// serveHook takes a signed webhook. The signature is what proves the sender: no token is needed. Without it a request is no line of
+// the audit log, which anyone could fill.
 func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	begin := time.Now()
-	out, err := a.hook(name, r)
+	what, err := a.signed(name, r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	out, err := a.hook(name, r, what)
 	a.audit.Info("change requested over HTTP", "operation", "hook", "path", r.URL.Path, "by", "hook:"+name, "remote", r.RemoteAddr,
 		"duration", time.Since(begin), "error", errorText(err))
 	if err != nil {
@@ -104,23 +114,30 @@ func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 	a.write(w, out.status, "application/json", out.body)
 }
 
-func (a *server) hook(name string, r *http.Request) (answer, error) {
-	c := &call{Request: r, client: a.client(), triggers: a.triggers, user: access.User{Name: "hook:" + name, Role: access.Operator}}
+// signed reads a webhook and checks its signature.
+func (a *server) signed(name string, r *http.Request) (happening, error) {
 	h, known := a.triggers.Hooks[name]
-	body, err := c.read()
-	if err != nil {
-		return answer{}, err
-	}
 	if !known {
-		return answer{}, &problem{Status: http.StatusNotFound, Detail: "there is no such hook"}
+		return happening{}, &problem{Status: http.StatusNotFound, Detail: "there is no such hook"}
+	}
+	body, err := (&call{Request: r}).read()
+	if err != nil {
+		return happening{}, err
 	}
 	what, err := h.verify(r.Header, body, time.Now())
 	if err != nil {
-		return answer{}, &problem{Status: http.StatusUnauthorized, Detail: err.Error()}
+		a.log.Warn("webhook refused, signature not valid", "hook", name, "remote", r.RemoteAddr, "error", err)
+		return happening{}, &problem{Status: http.StatusUnauthorized, Detail: err.Error()}
 	}
-	if what.source = "/hooks/" + name; !json.Valid(body) {
+	what.source = "/hooks/" + name
+	return what, nil
+}
+
+func (a *server) hook(name string, r *http.Request, what happening) (answer, error) {
+	if !validJSON(what.data) {
 		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the body is not JSON", Do: "send application/json"}
 	}
+	c := &call{Request: r, client: a.client(), triggers: a.triggers, user: access.User{Name: "hook:" + name, Role: access.Operator}}
 	if c.client == nil {
 		return answer{}, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
 	}

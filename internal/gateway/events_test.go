@@ -152,6 +152,7 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 		`{"order":{"id":"1"}}`:      {400, binary("com.shop.order.placed", "/shop", "")},
 		`{"id":"1"}`:                {400, append(as, "Content-Type", "application/json")}, // no CloudEvent
 		`<order/>`:                  {415, binary("com.shop.order.placed", "/shop", "e-5", "Content-Type", "application/xml")},
+		"\"\xff\"":                  {415, binary("com.shop.approved", "/finance/eu", "e-5", "Ce-Subject", "7")},
 		`[]`:                        {415, append(as, "Content-Type", "application/cloudevents-batch+json")},
 		strings.Repeat(" ", 2<<20):  {413, binary("com.shop.order.placed", "/shop", "e-5")},
 		`{"order":{"id":"viewer"}}`: {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "Bearer viewer-token-0123456789")},
@@ -224,13 +225,26 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 		"another version":      {401, "/hooks/pay", invoice, append(good, "Webhook-Signature", "v1a,"+strings.TrimPrefix(strings.Fields(good[5])[2], "v1,"))},
 		"too large":            {413, "/hooks/repo", strings.Repeat("x", 2<<20), nil},
 		"signed, and not JSON": {415, "/hooks/repo", "{", github("{", "push", "d")},
+		"signed, not UTF-8":    {415, "/hooks/repo", "\"\xff\"", github("\"\xff\"", "push", "d")},
 	} {
 		t.Log(name)
 		in.post(x.status, x.path, x.body, x.headers...)
 	}
 	in.nothing()
-	if log := in.log.String(); !strings.Contains(log, "by=hook:repo") || !strings.Contains(log, "not valid") || strings.Contains(log, secret) {
+	log := in.log.String()
+	if !strings.Contains(log, "by=hook:repo") || strings.Contains(log, secret) {
 		t.Errorf("the audit log: %.500s", log)
+	}
+	if n := strings.Count(log, "signature not valid"); n != 1 { // anyone could fill it
+		t.Errorf("%d lines for requests without a valid signature, want 1", n)
+	}
+	if n := strings.Count(log, "change requested"); n != 7 {
+		t.Errorf("%d lines of the audit log, want one for each signed request: %s", n, log)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodOptions} {
+		if r := refused(t, in.handler, method, "/hooks/repo", http.StatusMethodNotAllowed, method); r.Header.Get("Allow") != http.MethodPost {
+			t.Errorf("Allow: %s", r.Header.Get("Allow"))
+		}
 	}
 }
 

@@ -80,6 +80,7 @@ func New(cfg Config) *Handler {
 		router := a.router()
 		mux.Handle("/api/", router)
 		mux.HandleFunc("POST /hooks/{name}", a.serveHook)
+		mux.HandleFunc("/hooks/{name}", func(w http.ResponseWriter, r *http.Request) { a.refuseMethod(w, r, http.MethodPost) })
 		pages = console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Faults: cfg.Faults, Logger: a.log})
 		mux.Handle("/", pages)
 	}
@@ -122,15 +123,17 @@ func (a *server) router() http.Handler {
 	for path, allowed := range methods {
 		slices.Sort(allowed)
 		allow := strings.Replace(strings.Join(allowed, ", "), "GET", "GET, HEAD", 1)
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", allow)
-			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("%s is not a method of %s; allowed: %s", r.Method, r.URL.Path, allow)})
-		})
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.refuseMethod(w, r, allow) })
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, &problem{Status: http.StatusNotFound, Detail: "there is nothing at " + r.URL.Path, Do: "GET /api/v1/openapi.json lists the operations"})
 	})
 	return mux
+}
+
+func (a *server) refuseMethod(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("%s is not a method of %s; allowed: %s", r.Method, r.URL.Path, allow)})
 }
 
 // serve checks access, calls the operation and writes its answer. A change is logged.

@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -79,6 +81,9 @@ func rewindInstance(c *call) (answer, error) {
 		if o.To == 0 {
 			return client.Operated{}, badRequest("to must be an event id of the history, from 1")
 		}
+		if err := c.mayRepeat(ctx, id); err != nil {
+			return client.Operated{}, err
+		}
 		return c.client.Rewind(ctx, id, o.To, opts...)
 	})
 }
@@ -88,8 +93,30 @@ func retryInstance(c *call) (answer, error) {
 		if o.FromStart {
 			opts = append(opts, client.FromStart())
 		}
+		if err := c.mayRepeat(ctx, id); err != nil {
+			return client.Operated{}, err
+		}
 		return c.client.Retry(ctx, id, opts...)
 	})
+}
+
+// mayRepeat refuses to have a batch done again by a user who is not an admin: it may be one of purges, which only an admin can start.
+func (c *call) mayRepeat(ctx context.Context, id string) error {
+	if c.user.Role >= access.Admin {
+		return nil
+	}
+	d, err := c.client.Describe(ctx, id)
+	if err == nil && d.Orchestration == message.BatchName {
+		return c.repeatsBatches()
+	}
+	return err
+}
+
+func (c *call) repeatsBatches() error {
+	return &access.Refusal{
+		Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; to have batches done again requires admin", c.user.Name, c.user.Role),
+		Do: "start another batch, or add orchestration != " + message.BatchName + " to the filter",
+	}
 }
 
 func requeueInstance(c *call) (answer, error) {

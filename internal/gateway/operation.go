@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/live"
@@ -162,6 +163,9 @@ func (c *call) body() ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > 0 {
+		if !utf8.Valid(b) { // what reads it back, such as a history, would not be JSON (RFC 8259, 8.1)
+			return nil, badRequest("the body is not UTF-8")
+		}
 		// A page of another origin cannot send this type without being asked first, so it is a second line of defense.
 		if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
 			return nil, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/json", kind)}
@@ -181,7 +185,7 @@ func (c *call) decode(v any) error {
 	if err := d.Decode(v); err != nil {
 		return badRequest("the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return badRequest("the body has more than one JSON value")
 	}
 	return nil
