@@ -104,12 +104,13 @@ func (b *browser) eval(js string) string {
 func (b *browser) size(width, height int64) { b.run(chromedp.EmulateViewport(width, height)) }
 
 // audit lists what is wrong with a page for its readers: fields without a label, links and buttons without a name, an order
-// of the keyboard of its own, a page wider than the window, ids that are not unique, text that has run.
+// of the keyboard of its own, a page wider than the window, a table wider than its place, ids that are not unique, text that has run.
 const audit = `(() => {
   const wrong = [];
   if (window.hacked) wrong.push("hostile text has run");
   if (document.querySelector("main img, main script, [style], [onclick], [onerror]")) wrong.push("hostile or inline markup");
   if (document.documentElement.scrollWidth > innerWidth) wrong.push("wider than the window: " + document.documentElement.scrollWidth);
+  for (const s of document.querySelectorAll(".scroll")) if (s.scrollWidth > s.clientWidth + 1) wrong.push("a table is cut: " + s.innerText.slice(0, 80));
   if (document.querySelectorAll("h1").length !== 1) wrong.push("not one h1");
   for (const f of document.querySelectorAll("input:not([type=hidden]), textarea, select")) if (!f.labels.length) wrong.push("no label: " + f.name);
   for (const l of document.querySelectorAll("a, button")) if (!l.textContent.trim()) wrong.push("no name: " + l.outerHTML);
@@ -130,7 +131,7 @@ const audit = `(() => {
 // The tests of the screens share a fleet and a browser: each has instances of its own.
 func TestConsoleInABrowser(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
-	h.populate()
+	h.populate(hostile)
 	b := newBrowser(h)
 	for _, screen := range []struct {
 		name string
@@ -160,10 +161,12 @@ func everyScreenIsSound(h *harness, b *browser) {
 		if wrong := b.eval(audit); wrong != "" {
 			h.Errorf("%s, 1280 px, light: %s", name, wrong)
 		}
-		b.size(360, 800)
 		b.colors("dark")
-		if wrong := b.eval(audit); wrong != "" {
-			h.Errorf("%s, 360 px, dark: %s", name, wrong)
+		for _, width := range []int64{360, 768, 1101, 3840} {
+			b.size(width, 800)
+			if wrong := b.eval(audit); wrong != "" {
+				h.Errorf("%s, %d px, dark: %s", name, width, wrong)
+			}
 		}
 		b.quiet(name)
 	}

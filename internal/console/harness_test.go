@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func orchestrations() []pawl.Binding {
 			if _, err := ship.Call(ctx, in); err != nil {
 				return "", err
 			}
-			if in == hostile {
+			if in != "lamp" {
 				quote.Start(ctx, "tortoise") // the instance ends before
 			}
 			if _, err := approved.Receive(ctx); err != nil {
@@ -123,7 +124,7 @@ func activities() []pawl.ActivityBinding {
 	untilCancelled := func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 	return []pawl.ActivityBinding{
 		reserve.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
-		charge.Do(func(context.Context, string) (string, error) { return "", fmt.Errorf("%w: %s", declined, hostile) }),
+		charge.Do(func(_ context.Context, card string) (string, error) { return "", fmt.Errorf("%w: %s", declined, card) }),
 		quote.Do(untilCancelled), debit.Do(untilCancelled),
 	}
 }
@@ -168,17 +169,18 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// populate starts instances of every kind of state.
-func (h *harness) populate() {
+// populate starts instances of every kind of state. What people enter is the text; empty: what they might.
+func (h *harness) populate(text string) {
 	h.Helper()
+	entered := func(plain string) string { return cmp.Or(text, plain) }
 	start := func(o pawl.Orchestration[string, string], id, in string) {
 		_, err := client.Start(h.Context(), h.client, o, id, in, client.By("shop"))
 		check(h.TB, err)
 	}
 	start(fulfil, "order-42", "lamp")
 	start(fulfil, "order-43", "lamp")
-	start(fulfil, "order-44", hostile)
-	start(pay, "payment-7", hostile)
+	start(fulfil, "order-44", entered("lamp, gift-wrapped"))
+	start(pay, "payment-7", entered("the card has expired"))
 	for i, tenant := range []string{"acme", "zoo"} {
 		_, err := h.client.StartRaw(h.Context(), ship.Name(), fmt.Sprintf("parcel-%d", i+1), history.Payload{Type: history.TypeJSON, Data: []byte(`"lamp"`)},
 			client.Attributes(fmt.Sprintf(`{"tenant":%q,"pieces":%d}`, tenant, i+1)))
@@ -199,20 +201,20 @@ func (h *harness) populate() {
 		Start: &client.ScheduleStart{Orchestration: ship.Name(), Input: []byte(`"monthly"`)},
 	}))
 	check(h.TB, h.client.CreateSchedule(h.Context(), "back-up", client.Schedule{
-		Times: client.Times{Cron: []string{"@every 6h"}}, Run: &client.Job{Activity: quote.Name()}, Paused: true, Note: hostile,
+		Times: client.Times{Cron: []string{"@every 6h"}}, Run: &client.Job{Activity: quote.Name()}, Paused: true, Note: entered("until the new disks are in"),
 	}))
 	check(h.TB, h.client.TriggerSchedule(h.Context(), "invoices"))
 	_, err = h.client.RunRaw(h.Context(), reserve.Name(), "", "reserve-7", history.Payload{Type: history.TypeJSON, Data: []byte(`{"sku":"lamp","pieces":3}`)}, client.After(time.Hour))
 	check(h.TB, err)
-	_, err = h.client.StartBatch(h.Context(), "retry-declined", client.Batch{Verb: client.BatchRetry, Where: "code = none", Reason: "the bank is up"})
+	_, err = h.client.StartBatch(h.Context(), "retry-declined", client.Batch{Verb: client.BatchRetry, Where: "code = bank.unreachable and ended > -2h", Reason: "the bank is up"}, client.By("ops"))
 	check(h.TB, err)
-	_, err = h.client.StartBatch(h.Context(), "note-invoices", client.Batch{Verb: client.BatchEvent, Event: "note", Where: "id starts invoice-", Rate: 1})
+	_, err = h.client.StartBatch(h.Context(), "note-invoices", client.Batch{Verb: client.BatchEvent, Event: "note", Where: "orchestration = settle-invoice and id starts invoice-", Rate: 1}, client.By("ops"))
 	check(h.TB, err)
-	if _, err = h.client.Pause(h.Context(), "note-invoices", client.Reason("month end")); err != nil {
+	if _, err = h.client.Pause(h.Context(), "note-invoices", client.Reason("month end"), client.By("ops")); err != nil {
 		h.Log(err) // it has ended
 	}
 	h.until("the job waits", func(d client.Description) bool { return d.Timers == 1 }, "reserve-7")
-	check(h.TB, h.client.Cancel(h.Context(), "order-44", hostile, client.By("ops")))
+	check(h.TB, h.client.Cancel(h.Context(), "order-44", entered("ordered twice"), client.By("ops")))
 	h.status("order-44", client.Cancelled)
 	h.status("payment-7", client.Failed)
 }

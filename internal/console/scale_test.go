@@ -39,7 +39,7 @@ func (b *browser) loaded(path string) time.Duration {
 // The first page with its assets: its compressed bytes, what the server takes for it, and the time until a browser can use it.
 func BenchmarkFirstPage(b *testing.B) {
 	h := newHarness(b, access.Policy{Loopback: true})
-	h.populate()
+	h.populate("")
 	_, body := h.do("GET", "/", "")
 	size := h.sent("/")
 	for _, asset := range regexp.MustCompile(`/assets/[a-z0-9.-]+`).FindAllString(body, -1) {

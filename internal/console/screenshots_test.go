@@ -23,7 +23,7 @@ func TestScreenshots(t *testing.T) {
 	check(t, err)
 	check(t, os.MkdirAll(dir, 0o755))
 	h := newHarness(t, access.Policy{Loopback: true})
-	h.populate()
+	h.populate("")
 	b := newBrowser(h)
 	take := func(screens map[string]string) {
 		for _, width := range []int64{360, 1280, 3840} {

@@ -86,6 +86,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: jsonOf(t, true)}, "approved to order-42 true"},
 		{&history.EventSent{Instance: "cart-7", Name: "added", Payload: jsonOf(t, 3), Start: &history.SentStart{Name: "cart", Payload: jsonOf(t, "new")}}, `added to cart-7 (or a new cart "new") 3`},
 		{&history.Broadcast{Verb: "pause", Instances: []string{"a", "b"}, Text: "stocktaking"}, "pause to 2 instances: stocktaking"},
+		{&history.Broadcast{Verb: "pause", Instances: []string{"order-42"}, Text: "stocktaking"}, "pause to order-42: stocktaking"},
 		{&history.Broadcast{Verb: "event", Name: "paid", Instances: []string{"a", "b"}, Payload: jsonOf(t, true)}, "event paid to 2 instances true"},
 		{&history.PurgeRequested{By: "ops", Text: "tidy"}, "by ops: tidy"},
 		{&history.OperatorRequested{Verb: history.VerbPause, By: "ops", Text: "wait"}, "pause by ops: wait"},

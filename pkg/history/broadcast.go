@@ -46,6 +46,9 @@ func (e *Broadcast) String() string {
 	if e.Name != "" {
 		verb += " " + e.Name
 	}
+	if len(e.Instances) == 1 {
+		return verb + " to " + e.Instances[0]
+	}
 	return fmt.Sprintf("%s to %d instances", verb, len(e.Instances))
 }
 
