@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // apiError is an error of the API.
@@ -34,6 +35,9 @@ func problemOf(err error) *apiError {
 		return &apiError{Status: r.Status, Detail: r.Detail, Do: r.Do}
 	}
 	e := &apiError{Status: http.StatusBadGateway, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Reload the page."}
+	if unanswered(err) {
+		e.Status, e.Detail = http.StatusServiceUnavailable, noAnswer
+	}
 	if errors.Is(err, pawl.ErrBadID) {
 		e.Status, e.Do = http.StatusNotFound, "No instance has such an id."
 	}
@@ -41,6 +45,16 @@ func problemOf(err error) *apiError {
 		e.Status, e.Do = http.StatusNotFound, "The id may be misspelled, or the instance was purged, or ended longer ago than the retention keeps it."
 	}
 	return e
+}
+
+const (
+	noAnswer = "No orchestrator answers."
+	whyNot   = "One that has lost Redis or NATS does not answer, and one that starts takes some seconds. The logs of the orchestrators have the cause."
+)
+
+// unanswered reports an error of an outage: nothing is wrong with the request.
+func unanswered(err error) bool {
+	return errors.Is(err, client.ErrNoOwner) || errors.Is(err, queue.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func contextOf(r *http.Request) (context.Context, context.CancelFunc) {

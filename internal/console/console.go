@@ -242,7 +242,11 @@ func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
 
 // fail shows what went wrong, and what to do.
 func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User, e *apiError) {
-	c.render(w, r, user, view{template: "error", title: http.StatusText(e.Status), status: e.Status, data: e})
+	v := view{template: "error", title: http.StatusText(e.Status), status: e.Status, data: e}
+	if r.Method == http.MethodGet && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout) { // what the API advises is of its requests
+		v.data, v.refresh = &apiError{Status: e.Status, Detail: e.Detail, Do: whyNot}, "5"
+	}
+	c.render(w, r, user, v)
 }
 
 func (c *console) render(w http.ResponseWriter, r *http.Request, user access.User, v view) {

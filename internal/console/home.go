@@ -129,9 +129,12 @@ func (c *console) home(q *request) (view, error) {
 	}
 	for _, err := range problems {
 		if err != nil {
-			d.Problem = err.Error()
+			d.Problem = problemOf(err).Detail
 			break
 		}
+	}
+	if d.Problem == noAnswer {
+		d.Problem += " What is shown is incomplete. " + whyNot
 	}
 	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
 }
@@ -163,6 +166,10 @@ func (q *request) rates(d *homeData) error {
 			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String()), Ends: s.Ended(),
 			Count: n.Status[s], Minute: n.Ended[0][s], Hour: n.Ended[1][s],
 		})
+	}
+	if err != nil && n.Count == 0 {
+		d.Tiles = nil // how many there are is not known
+		return err
 	}
 	stalled := tile{Name: "stalled", Class: "ok", URL: "/stalled", Count: n.Stalled}
 	if n.Stalled > 0 {

@@ -198,3 +198,27 @@ func TestQueueStatsHaveAllFieldsOfALimit(t *testing.T) {
 		t.Errorf("%d fields of %d", stats.NumField(), info.NumField())
 	}
 }
+
+// Trap: a page that shows nothing as if there were nothing. In an outage it reports that the fleet does not answer, and reads itself again.
+func TestPagesReportThatTheFleetDoesNotAnswer(t *testing.T) {
+	c := newClient(t, nil)
+	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
+	t.Cleanup(h.Close)
+	for path, x := range map[string]struct {
+		status int
+		again  string
+	}{"/": {200, `data-later="`}, "/instances": {503, ""}, "/instances/order-1": {503, ""}, "/limits": {503, ""}} {
+		r, body := serve(t, h, http.MethodGet, path)
+		if r.StatusCode != x.status || !strings.Contains(body, "The logs of the orchestrators have the cause") || !strings.Contains(body, x.again) {
+			t.Errorf("%s: %d %s", path, r.StatusCode, body)
+		}
+		if x.status == http.StatusServiceUnavailable && r.Header.Get("Refresh") != "5" {
+			t.Errorf("%s is not read again", path)
+		}
+		for _, wrong := range []string{"Nothing.", "no instances yet", "<b>0</b>", "Idempotency-Key", "queue: ", "partition 0"} {
+			if path == "/" && strings.Contains(body, wrong) {
+				t.Errorf("%s: %q", path, wrong)
+			}
+		}
+	}
+}

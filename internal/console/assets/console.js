@@ -73,10 +73,12 @@
     if (spent > advance) await new Promise((done) => setTimeout(done, 5 * (spent - advance)));
     again = false; // what has changed until now is read
     const asked = performance.now();
+    let failed = true;
     try {
       const r = await fetch(location.href, { headers: { "Pawl-Part": "main" }, cache: "no-store" });
       if (r.redirected) { location.reload(); return; } // signed out
       if (r.status < 500) {
+        failed = false;
         const shown = main.cloneNode(false);
         shown.innerHTML = await r.text(); // of this server, escaped there; scripts in it would not run
         children(main, shown);
@@ -86,7 +88,7 @@
     } catch { state("Not reached · "); }
     spent += performance.now() - asked;
     busy = false;
-    if (again) refresh(); else awaitRest();
+    if (again) refresh(); else if (failed) later = setTimeout(refresh, 3000); else awaitRest(); // no change reports the end of an outage
   }
   // awaitRest reads the page again when the server has what this one could not wait for.
   function awaitRest() {
