@@ -115,16 +115,6 @@ func (h *harness) do(status int, method, path, body string, headers ...string) m
 // try makes a request, and returns the status and the object of its answer.
 func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
 	h.t.Helper()
-	got, object := h.try(method, path, body, headers...)
-	if got != status {
-		h.t.Fatalf("%s %s: %d, want %d: %v", method, path, got, status, object)
-	}
-	return object
-}
-
-// try sends a request.
-func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
-	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+"/api/v1"+path, strings.NewReader(body))
 	check(h.t, err)
 	if body != "" {
@@ -402,8 +392,8 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	h.do(400, "PUT", "/policies/action:nap", `{"concurrency":1,"paused_by":"somebody"}`)
 	h.do(204, "POST", "/actions/nap/resume", "")
 	h.do(204, "DELETE", "/policies/action:nap?reason=enough", "")
-	workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
-	if len(workers) != 1 || !strings.Contains(fmt.Sprint(workers[0]), "name:w-1") {
-		t.Error(workers)
-	}
+	h.until("the worker answers", func() bool { // within half a second, which a busy machine may take
+		workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
+		return len(workers) == 1 && strings.Contains(fmt.Sprint(workers[0]), "name:w-1")
+	})
 }
