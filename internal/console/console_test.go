@@ -173,6 +173,9 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	if strings.Contains(empty, "Longest without a change") {
 		t.Error("instances that have ended wait")
 	}
+	if !strings.Contains(empty, "Their answers are awaited") || !strings.Contains(empty, `data-later="600"`) {
+		t.Error("the first page has waited for the workers")
+	}
 	check(t, h.client.CreateSchedule(t.Context(), "nightly", client.Schedule{
 		Times: client.Times{Cron: []string{"@every 24h"}}, Run: &client.Job{Activity: reserve.Name()},
 	}))
@@ -194,7 +197,7 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 		t.Errorf("the oldest first: %s", list)
 	}
 	for _, want := range []string{
-		"Their answers are awaited", `data-later="600"`, "Failures of the last hour", `data-row="code shop.declined"`, `<td class="n" data-l="Count">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
+		"Failures of the last hour", `data-row="code shop.declined"`, `<td class="n" data-l="Count">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
 		"<b>1</b><span>completed</span><small>1 in the last minute<br>1 in the last hour</small>", "<b>3</b><span>running</span></a>",
 	} {
 		if !strings.Contains(first, want) {
