@@ -215,14 +215,14 @@ func (s *servers) files(text string) (found []string) {
 	return found
 }
 
-// task returns the last task that waits: its stream is in the memory of its server.
+// task returns the task that no worker takes: its stream is in the memory of its server.
 func (s *servers) task() string {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	s.must(err)
 	stream, err := js.Stream(s.t.Context(), "PAWL-default-TASKS")
 	s.must(err)
-	m, err := stream.GetMsg(s.t.Context(), stream.CachedInfo().State.LastSeq)
+	m, err := stream.GetLastMsgForSubject(s.t.Context(), "pawl.default.task."+unserved.Queue())
 	s.must(err)
 	return fmt.Sprint(m.Subject, m.Header, string(m.Data))
 }

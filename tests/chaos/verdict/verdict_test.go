@@ -54,7 +54,7 @@ func TestVerdictFindsEveryMistake(t *testing.T) {
 		{"none", func(*verdict.Evidence, map[string]*verdict.Instance) {}, ""},
 		{"lost start", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { delete(all, "chain-c1-00001") }, "lost: chain-c1-00001"},
 		{"lost child start", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { delete(all, "listener-c1-00001") }, "lost: listener-c1-00001"},
-		{"stuck", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { all["fan-c1-00001"].Ended = false }, "stuck: fan-c1-00001"},
+		{"stalled", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { all["fan-c1-00001"].Ended = false }, "stalled: fan-c1-00001"},
 		{"wrong result", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { all["tree-c1-00001"].Outcome = "99" }, "violation: tree-c1-00001: ended"},
 		{"event twice", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { all["mail-c1-00001"].Outcome = "1 1 2" }, "duplicated: mail-c1-00001"},
 		{"events out of order", func(_ *verdict.Evidence, all map[string]*verdict.Instance) { all["mail-c1-00001"].Outcome = "9 8" }, "violation: mail-c1-00001"},
