@@ -383,14 +383,16 @@ type head struct {
 
 func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int, into *head) {
 	from, until := p.span(set.status)
-	command, first, last := "ZREVRANGEBYSCORE", until, from
-	switch {
-	case p.q.Oldest:
-		command, first, last = "ZRANGEBYSCORE", max(from, behind.Updated), until
-	case behind.Instance != "":
-		first = min(until, behind.Updated)
+	var command redisx.Call
+	if p.q.Oldest {
+		command = redisx.Command("ZRANGEBYSCORE", set.key, max(from, behind.Updated), until, "WITHSCORES", "LIMIT", offset, n)
+	} else {
+		if behind.Instance != "" {
+			until = min(until, behind.Updated)
+		}
+		command = redisx.Command("ZREVRANGEBYSCORE", set.key, until, from, "WITHSCORES", "LIMIT", offset, n)
 	}
-	round.add(redisx.Command(command, set.key, first, last, "WITHSCORES", "LIMIT", offset, n), func(v any, err error) error {
+	round.add(command, func(v any, err error) error {
 		if err != nil {
 			return err
 		}
