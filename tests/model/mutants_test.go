@@ -95,7 +95,7 @@ func mutants() []mutant {
 		},
 		{
 			"an input that came into an empty inbox while a request was outstanding is forgotten", "internal/core/arrivals.go",
-			"	case in.phase.busy() && said.Unread == 1:\n		in.pending", "	case in.phase.busy() && said.Unread == 1 && MUTANT:\n	case in.phase.busy() && said.Unread == 1:\n		in.pending", room("race", Faults{Dues: 1}, "start", "ystart", "a"),
+			"	case in.phase.busy() && result.Unread == 1:\n		in.pending", "	case in.phase.busy() && result.Unread == 1 && MUTANT:\n	case in.phase.busy() && result.Unread == 1:\n		in.pending", room("race", Faults{Dues: 1}, "start", "ystart", "a"),
 			late,
 		},
 		{
