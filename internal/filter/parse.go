@@ -2,7 +2,6 @@ package filter
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -251,16 +250,11 @@ func (p *parser) moment() (at int64, relative string) {
 
 func (p *parser) instant() (time.Time, bool) {
 	if p.token != "" && (p.token[0] == '-' || p.token[0] == '+') {
-		sign, span := time.Duration(1), p.token[1:]
+		from, ok := span(p.token[1:])
 		if p.token[0] == '-' {
-			sign = -1
+			from = -from
 		}
-		if days, isDays := strings.CutSuffix(span, "d"); isDays {
-			n, err := strconv.ParseUint(days, 10, 16)
-			return p.now.Add(sign * time.Duration(min(n, math.MaxInt16)) * day), err == nil && n <= math.MaxInt16
-		}
-		d, err := time.ParseDuration(span)
-		return p.now.Add(sign * d), err == nil && d >= 0 && span[0] != '+'
+		return p.now.Add(from), ok
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, p.token); err == nil {
@@ -268,6 +262,16 @@ func (p *parser) instant() (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// span reads a duration without a sign, which may be of days.
+func span(text string) (time.Duration, bool) {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		n, err := strconv.ParseUint(days, 10, 15)
+		return time.Duration(n) * day, err == nil
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0 && text[0] != '+'
 }
 
 func fieldNames() string { return list(Fields()) }
