@@ -53,7 +53,7 @@ func Bound(ctx context.Context, rdb redis.UniversalClient) (redis.UniversalClien
 		o.OnConnect = check(o.OnConnect)
 		return redis.NewClient(&o), nil
 	default:
-		return nil, fmt.Errorf("redis: %T can not be bound", rdb)
+		return nil, fmt.Errorf("redis: %T cannot be bound", rdb)
 	}
 }
 
