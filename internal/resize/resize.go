@@ -289,7 +289,7 @@ func (c *change) stopped(ctx context.Context) (filed int, err error) {
 			busy = append(busy, "orchestrator "+name)
 		}
 	}
-	conn, err := queue.Join(ctx, c.NATS, queue.Options{Namespace: c.Namespace, Logger: c.Logger})
+	conn, err := queue.JoinToPublish(ctx, c.NATS, queue.Options{Namespace: c.Namespace, Logger: c.Logger})
 	if err != nil {
 		return 0, err
 	}

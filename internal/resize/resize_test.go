@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -107,6 +108,22 @@ func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 	}
 	if wrong := n.misplaced(instances, 8); len(wrong) > 0 {
 		t.Errorf("%d of %d instances: %s", len(wrong), instances, strings.Join(wrong[:min(len(wrong), 5)], "; "))
+	}
+}
+
+// Trap: TASKS is in memory, so while the fleet is stopped a restart of NATS removes it until an orchestrator starts, and the command, which
+// no orchestrator may start before, must not wait for it.
+func TestTasksStreamIsNotRequired(t *testing.T) {
+	n := newNamespace(t, redistest.Start(t).Client(t), 1)
+	n.fill(10, 1)
+	js, err := jetstream.New(n.cfg.NATS)
+	n.must(err)
+	n.must(js.DeleteStream(t.Context(), "PAWL-default-TASKS"))
+	n.cfg.Partitions = 2
+	_, err = resize.Run(t.Context(), n.cfg)
+	n.must(err)
+	if wrong := n.misplaced(10, 2); len(wrong) > 0 {
+		t.Error(wrong)
 	}
 }
 

@@ -41,5 +41,5 @@ func Resize(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Join(ctx, nc, o)
+	return JoinToPublish(ctx, nc, o) // without TASKS, which is in memory: a restarted server has none before an orchestrator starts
 }
