@@ -164,6 +164,9 @@ spec:
     matchLabels: {{- include "pawl.labels" . | nindent 6 }}
 {{- end }}
 {{- if $v.networkPolicy.enabled }}
+{{- if and (not $v.networkPolicy.from) (or $v.serviceMonitor.enabled (and $v.worker.enabled $v.worker.autoscaling.enabled)) }}
+{{- fail "networkPolicy.from must name who reaches the HTTP port: Prometheus and KEDA, most often in other namespaces, and your own clients" }}
+{{- end }}
 ---
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -182,6 +185,9 @@ spec:
   egress:
     - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
     - ports: [{port: {{ $v.networkPolicy.natsPort }}}, {port: {{ $v.networkPolicy.redisPort }}}]
+    {{- with $v.networkPolicy.egress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- end }}
 {{- end }}
 {{- end }}

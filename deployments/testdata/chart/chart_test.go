@@ -114,13 +114,19 @@ func TestChartWithDefaults(t *testing.T) {
 	check(t, all)
 }
 
+// elsewhere permits the pods of another namespace to reach the HTTP port, and orchestrators a collector of traces.
+var elsewhere = values{
+	"from":   []any{values{"namespaceSelector": values{"matchLabels": values{"team": "ops"}}}},
+	"egress": []any{values{"ports": []any{values{"port": 4318}}}},
+}
+
 func TestChartWithUsersTLSAndAutoscaling(t *testing.T) {
 	v := values{
 		"nats":  values{"url": "tls://n1:4222,tls://n2:4222", "existingSecret": "nats-users", "caSecret": "ca"},
 		"redis": values{"url": "redis+cluster://r1:6379,r2:6379", "existingSecret": "redis-users", "caSecret": "ca"},
 		"api":   values{"existingSecret": "api"}, "drainSeconds": 300, "graceSeconds": 60,
 		"worker":         values{"concurrency": 8, "autoscaling": values{"enabled": true, "queue": "heavy"}},
-		"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}},
+		"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}, "networkPolicy": elsewhere,
 	}
 	all, err := render(v)
 	if err != nil {
@@ -137,6 +143,10 @@ func TestChartWithUsersTLSAndAutoscaling(t *testing.T) {
 	}
 	if d := all["Deployment shop-worker"].(*appsv1.Deployment); d.Spec.Replicas != nil {
 		t.Error("the chart sets the replicas that the autoscaler sets")
+	}
+	p := all["NetworkPolicy shop-orchestrator"].(*networkingv1.NetworkPolicy).Spec
+	if p.Ingress[0].From[0].NamespaceSelector.MatchLabels["team"] != "ops" || len(p.Egress) != 3 || p.Egress[2].Ports[0].Port.IntValue() != 4318 {
+		t.Errorf("KEDA does not reach the demand, or an orchestrator the collector: %+v", p)
 	}
 	if m := all["ServiceMonitor shop-pawl"].(*serviceMonitor); m.Labels["release"] != "prometheus" {
 		t.Errorf("%+v", m)
@@ -269,8 +279,10 @@ func TestSchemaRejectsWrongValues(t *testing.T) {
 		"partitions": {"orchestrator": values{"partitions": 2000}},
 		"NATS URL":   {"nats": values{"url": "http://nats"}},
 		"drain":      {"drainSeconds": "30s"},
-		"token":      {"worker": values{"autoscaling": values{"enabled": true, "queue": "heavy"}}},
-		"queue":      {"worker": values{"autoscaling": values{"enabled": true}}, "api": values{"existingSecret": "api"}},
+		"token":      {"worker": values{"autoscaling": values{"enabled": true, "queue": "heavy"}}, "networkPolicy": elsewhere},
+		"queue":      {"worker": values{"autoscaling": values{"enabled": true}}, "api": values{"existingSecret": "api"}, "networkPolicy": elsewhere},
+		"KEDA":       {"worker": values{"autoscaling": values{"enabled": true, "queue": "heavy"}}, "api": values{"existingSecret": "api"}},
+		"Prometheus": {"serviceMonitor": values{"enabled": true}},
 	} {
 		if _, err := render(v); err == nil {
 			t.Errorf("%s: %v is accepted", name, v)
