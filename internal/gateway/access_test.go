@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,8 +29,9 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 	c := newClient(t, func(request.Request) (request.Reply, error) {
 		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing"}
 	})
+	var log bytes.Buffer
 	handler := func(a access.Policy) *Handler {
-		h := New(Config{Client: func() *client.Client { return c }, Access: a})
+		h := New(Config{Client: func() *client.Client { return c }, Access: a, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		t.Cleanup(h.Close)
 		return h
 	}
@@ -68,11 +71,19 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 			want("another origin", status(loopback, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
 			want("another origin, old browser", status(loopback, "Origin", "https://evil.example"), http.StatusForbidden)
 		}
+		log.Reset()
+		changes := 0
 		for role, token := range byToken {
+			if o.role > access.Viewer && role >= o.role {
+				changes++
+			}
 			refused := status(byTokens, "Authorization", "Bearer "+token) == http.StatusForbidden
 			if refused != (role < o.role) {
 				t.Errorf("%s %s, role %s: refused: %t", o.method, path, role, refused)
 			}
+		}
+		if lines := strings.Count(log.String(), `msg="change requested over HTTP" operation=`+o.id+" "); lines != changes {
+			t.Errorf("%s %s: %d lines of the audit log, want %d: %s", o.method, path, lines, changes, log.String())
 		}
 	}
 }

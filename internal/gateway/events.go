@@ -102,8 +102,7 @@ func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out, err := a.hook(name, r, what)
-	a.audit.Info("change requested over HTTP", "operation", "hook", "path", r.URL.Path, "by", "hook:"+name, "remote", r.RemoteAddr,
-		"duration", time.Since(begin), "error", errorText(err))
+	a.logChange(r, "hook", "hook:"+name, begin, out, err)
 	if err != nil {
 		a.refuse(w, r, err)
 		return

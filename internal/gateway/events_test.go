@@ -164,6 +164,20 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 		in.post(x.status, path, body, x.headers...)
 	}
 	in.nothing()
+	in.post(202, "/api/v1/instances", `{"orchestration":"hello"}`, append(as, "Content-Type", "application/json")...)
+	subject, _, by, _ := in.published()
+	if by != "bob" {
+		in.Errorf("started by %s", by)
+	}
+	id, _, _ := strings.Cut(subject, ".")
+	for _, line := range []string{
+		"operation=postCloudEvent path=/api/v1/events location=/api/v1/instances/order-7 by=bob",
+		"operation=startInstance path=/api/v1/instances location=/api/v1/instances/" + id + " by=bob",
+	} {
+		if log := in.log.String(); !strings.Contains(log, line) {
+			in.Errorf("the audit log has no %q: %s", line, log)
+		}
+	}
 }
 
 func sign(parts ...string) []byte {

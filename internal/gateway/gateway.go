@@ -158,8 +158,7 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	out, err := o.serve(c)
 	if o.role > access.Viewer {
-		a.audit.Info("change requested over HTTP", "operation", o.id, "path", r.URL.Path, "by", c.user.Name, "remote", r.RemoteAddr,
-			"duration", time.Since(begin), "error", errorText(err))
+		a.logChange(r, o.id, c.user.Name, begin, out, err)
 	}
 	if err != nil {
 		a.refuse(w, r, err)
@@ -172,6 +171,12 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 		out.status = http.StatusOK
 	}
 	a.write(w, out.status, "application/json", out.body)
+}
+
+// logChange writes the line of a change into the audit log. What a request has made, which its path does not name, is its location.
+func (a *server) logChange(r *http.Request, operation, by string, begin time.Time, out answer, err error) {
+	a.audit.Info("change requested over HTTP", "operation", operation, "path", r.URL.Path, "location", out.location, "by", by, "remote", r.RemoteAddr,
+		"duration", time.Since(begin), "error", errorText(err))
 }
 
 // admit decides whether a request may be served.

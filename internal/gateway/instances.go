@@ -272,7 +272,7 @@ func (c *call) await(run *client.RawInstance, within time.Duration) (answer, err
 		return running, nil
 	}
 	o, err := api.OutcomeOf(run.ID(), result, err)
-	return answer{body: o}, err
+	return answer{location: running.location, body: o}, err
 }
 
 func instancePath(id string) string { return "/api/v1/instances/" + url.PathEscape(id) }

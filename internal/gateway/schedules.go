@@ -71,34 +71,38 @@ func scheduleOperations() []operation {
 			method: http.MethodDelete, path: schedule, id: "deleteSchedule", role: access.Operator, serve: deleteSchedule,
 			summary: "Delete a schedule; what it has started continues.", replies: map[int]any{202: api.Accepted{}},
 		},
-		scheduleCommand("pause", "Pause a schedule: its times pass without effect.", func(c *call, id string, do command, by client.Option) error {
-			return c.client.PauseSchedule(c.Context(), id, do.Note, by)
+		scheduleCommand("pause", "Pause a schedule: its times pass without effect.", func(c *call, id string, do command, opts []client.Option) error {
+			return c.client.PauseSchedule(c.Context(), id, do.Note, opts...)
 		}),
-		scheduleCommand("resume", "Resume a schedule.", func(c *call, id string, do command, by client.Option) error {
-			return c.client.ResumeSchedule(c.Context(), id, do.Note, by)
+		scheduleCommand("resume", "Resume a schedule.", func(c *call, id string, do command, opts []client.Option) error {
+			return c.client.ResumeSchedule(c.Context(), id, do.Note, opts...)
 		}),
-		scheduleCommand("trigger", "Do the action of a schedule now.", func(c *call, id string, _ command, by client.Option) error {
-			return c.client.TriggerSchedule(c.Context(), id, by)
+		scheduleCommand("trigger", "Do the action of a schedule now.", func(c *call, id string, _ command, opts []client.Option) error {
+			return c.client.TriggerSchedule(c.Context(), id, opts...)
 		}),
-		scheduleCommand("backfill", "Do the action of a schedule for times that have passed.", func(c *call, id string, do command, by client.Option) error {
+		scheduleCommand("backfill", "Do the action of a schedule for times that have passed.", func(c *call, id string, do command, opts []client.Option) error {
 			if !do.From.Before(do.To) {
 				return badRequest("from must be before to")
 			}
-			return c.client.BackfillSchedule(c.Context(), id, do.From, do.To, by)
+			return c.client.BackfillSchedule(c.Context(), id, do.From, do.To, opts...)
 		}),
 	}
 }
 
-func scheduleCommand(name, summary string, do func(*call, string, command, client.Option) error) operation {
+func scheduleCommand(name, summary string, do func(*call, string, command, []client.Option) error) operation {
 	return operation{
-		method: http.MethodPost, path: root + "/schedules/{id}/" + name, id: name + "Schedule", role: access.Operator, summary: summary,
+		method: http.MethodPost, path: root + "/schedules/{id}/" + name, id: name + "Schedule", role: access.Operator, keyed: true, summary: summary,
 		request: command{}, optional: true, replies: map[int]any{202: api.Accepted{}},
 		serve: func(c *call) (answer, error) {
 			var body command
 			if err := c.decode(&body); err != nil {
 				return answer{}, err
 			}
-			return c.changed(do(c, c.PathValue("id"), body, client.By(c.user.Name)))
+			opts, err := c.options()
+			if err != nil {
+				return answer{}, err
+			}
+			return c.changed(do(c, c.PathValue("id"), body, opts))
 		},
 	}
 }

@@ -15,10 +15,14 @@ func TestJobsAndSchedulesOverHTTP(t *testing.T) {
 	h.do(404, "GET", "/schedules/daily", "")
 	h.do(202, "PUT", "/schedules/daily", config)
 	h.do(400, "PUT", "/schedules/daily", `{"cron":["x"],"run":{"activity":"charge"}}`)
-	h.do(202, "POST", "/schedules/daily/trigger", "")
+	for range 2 { // a repeat has no effect
+		h.do(202, "POST", "/schedules/daily/trigger", "", "Idempotency-Key", "request 7")
+	}
+	h.do(400, "POST", "/schedules/daily/trigger", "", "Idempotency-Key", "request\t7")
 	h.do(202, "POST", "/schedules/daily/pause", `{"note":"holiday"}`)
 	got := h.do(200, "GET", "/schedules/daily", "")
 	h.want(got, "done", 1)
+	h.want(got, "skipped", 0)
 	if c, _ := got["schedule"].(map[string]any); c["paused"] != true || c["note"] != "holiday" {
 		t.Errorf("%v", got)
 	}
