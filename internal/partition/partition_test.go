@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/poll"
@@ -20,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 const parts = 6
 
@@ -39,7 +38,7 @@ type fleet struct {
 
 func newFleet(t *testing.T, rdb redis.UniversalClient) *fleet {
 	return &fleet{
-		t: t, rdb: rdb, ns: redisx.NewSpace("p"),
+		t: t, rdb: rdb, ns: redisx.NewSpace(redistest.Namespace()),
 		runs: make(map[int]map[string]*partition.Tenure), ended: make(map[int]error), blocked: make(map[string]chan struct{}),
 	}
 }

@@ -3,24 +3,78 @@
 // test set the time, the server has the real Lua, the cluster refuses a script
 // whose keys are undeclared or in two slots.
 //
-// Whatever a test starts here ends with the test. Keys of two tests on one server
-// are kept apart by Namespace.
+// Whatever a test starts here ends with the test, except the cluster of All, which a
+// package shares. Keys of two tests on one server are kept apart by Namespace.
 package redistest
 
 import (
 	"crypto/rand"
+	"os"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
-// All runs a subtest on each of the three. Starting the cluster takes two seconds,
-// so put the cases of a suite inside one All rather than one All into each case.
+// shared is the cluster of All: a node takes two seconds until it takes writes, which a package waits for once.
+var shared struct {
+	sync.Mutex
+	cluster *Server
+	ends    []func()
+}
+
+// Main is the TestMain of a package that uses All: it runs the tests, fails if they leave a goroutine, and ends what they shared.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, end := range slices.Backward(shared.ends) {
+			end()
+		}
+		os.Exit(code)
+	}))
+}
+
+// lasting is the first test that needs the shared cluster, which ends with the process instead of with it.
+type lasting struct{ testing.TB }
+
+// Cleanup keeps f for the end of the process.
+func (lasting) Cleanup(f func()) { shared.ends = append(shared.ends, f) }
+
+// TempDir makes a directory that is removed at the end of the process.
+func (l lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "pawl-shared-redis-")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func sharedCluster(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil {
+		shared.cluster = startCluster(lasting{t})
+	}
+	return shared.cluster
+}
+
+// All runs a subtest on each of the three. The tests of a package share the cluster, so that their keys belong into a Namespace. Its
+// TestMain is Main.
 func All(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
-	cluster := startCluster(t) // becomes ready while the other two are at work
+	sharedCluster(t) // becomes ready while the other two are at work
 	t.Run("miniredis", func(t *testing.T) { f(t, client(t, Mini(t).Addr())) })
+	Real(t, f)
+}
+
+// Real runs a subtest on the redis-server and on the cluster: what is large takes ten times as long in the Lua of miniredis.
+func Real(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
+	t.Helper()
+	cluster := sharedCluster(t)
 	t.Run("server", func(t *testing.T) { f(t, Start(t).Client(t)) })
 	t.Run("cluster", func(t *testing.T) {
 		cluster.awaitCluster(t)

@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestEachOfTheThreeTakesWritesAndRunsLua(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {

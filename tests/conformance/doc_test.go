@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl/internal/memstore"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	redistest.Main(m)
 }
 
 func TestScriptsMatchModelOnMiniredis(t *testing.T) {

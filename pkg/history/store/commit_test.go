@@ -217,7 +217,7 @@ func TestCommit(t *testing.T) {
 
 // Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script.
 func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
-	each(t, map[string]func(b *bench){
+	onReal(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)

@@ -209,7 +209,7 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 
 // Trap: a bound by count that is not also a bound by bytes. 1,600 events of 520 KB to one instance filled Redis.
 func TestInboxIsBoundedByBytes(t *testing.T) {
-	each(t, map[string]func(b *bench){
+	onReal(t, map[string]func(b *bench){
 		"of a running instance": func(b *bench) {
 			b.started("a", "h1")
 			seq, full := uint64(0), 0

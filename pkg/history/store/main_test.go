@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -16,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 const part, token = 3, "mine"
 
@@ -33,15 +32,24 @@ type bench struct {
 // each runs every case, in a namespace of its own, on miniredis, a redis-server and a cluster.
 func each(t *testing.T, cases map[string]func(b *bench)) {
 	t.Helper()
-	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
-		run := redisx.NewRunner(rdb)
-		defer run.Close()
-		for name, f := range cases {
-			t.Run(name, func(t *testing.T) {
-				f(newBench(t, rdb, run))
-			})
-		}
-	})
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
+}
+
+// onReal runs every case, in a namespace of its own, on a redis-server and a cluster.
+func onReal(t *testing.T, cases map[string]func(b *bench)) {
+	t.Helper()
+	redistest.Real(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
+}
+
+func suite(t *testing.T, rdb redis.UniversalClient, cases map[string]func(b *bench)) {
+	t.Helper()
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	for name, f := range cases {
+		t.Run(name, func(t *testing.T) {
+			f(newBench(t, rdb, run))
+		})
+	}
 }
 
 func newBench(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *bench {

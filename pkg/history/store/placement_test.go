@@ -247,7 +247,7 @@ func (b *placed) resize(n int, keys int64) {
 }
 
 func TestPlacementMovesEveryKeyWhateverIsInterrupted(t *testing.T) {
-	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+	redistest.Real(t, func(t *testing.T, rdb redis.UniversalClient) {
 		run := redisx.NewRunner(rdb)
 		t.Cleanup(run.Close)
 		b := &placed{T: t, rdb: rdb, run: run, space: redisx.NewSpace(redistest.Namespace())}
