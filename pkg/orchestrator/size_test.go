@@ -95,7 +95,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	const n = 40
+	const n = 34 // 32 fit
 	big := strings.Repeat("x", 500<<10)
 	wide := pawl.NewOrchestration[int, int]("wide")
 	naive := pawl.NewOrchestration[int, int]("naive")

@@ -16,7 +16,7 @@ import (
 func TestThousandsOfStalledInstancesDoNotHoldUpANeighboursTimer(t *testing.T) {
 	s := newStand(t)
 	c := counters(t)
-	const stalled = 4000
+	const stalled = 2000
 	part := s.conn.PartitionOf("first")
 	body, err := history.Encode(&history.Started{Name: "nobody has this", Origin: history.Position{Seq: 1, Time: 5}, Execution: 1})
 	if err != nil {

@@ -62,11 +62,12 @@ func TestModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
 	first := map[memstore.Mistake]int{ // seeds that find soon what is rare
-		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 177, memstore.BlindHold: 46, memstore.PurgeLeavesStart: 184, memstore.FullStart: 84, memstore.PopByCount: 5,
+		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 311, memstore.BlindHold: 65, memstore.PurgeLeavesStart: 184, memstore.FullStart: 171, memstore.PopByCount: 5,
 		memstore.NoPreviousPosition: 5, memstore.BlindRescore: 7, memstore.CancelBeforeCreate: 4, memstore.AckAfterExpiry: 15, memstore.NoApplied: 9,
-		memstore.EffectIgnored: 11, memstore.AckWithoutLook: 15, memstore.FrontTwice: 29, memstore.NoPrune: 6, memstore.BirthInherits: 12, memstore.SentBlind: 33,
-		memstore.PurgeBlind: 5, memstore.PurgeDropsRest: 4, memstore.PurgeLeavesPast: 4, memstore.PurgeLeavesReports: 67, memstore.PurgeForgetsIDs: 10,
-		memstore.PurgeUnseen: 4, memstore.DueUnseen: 37, memstore.AppliedUnseen: 18, memstore.RewindUnread: 113,
+		memstore.EffectIgnored: 37, memstore.AckWithoutLook: 15, memstore.FrontTwice: 29, memstore.NoPrune: 98, memstore.BirthInherits: 31, memstore.SentBlind: 45,
+		memstore.PurgeBlind: 25, memstore.PurgeDropsRest: 10, memstore.PurgeLeavesPast: 11, memstore.PurgeLeavesReports: 67, memstore.PurgeForgetsIDs: 10,
+		memstore.PurgeUnseen: 10, memstore.DueUnseen: 65, memstore.AppliedUnseen: 18, memstore.RewindUnread: 113, memstore.RewindKeepsLeases: 20,
+		memstore.RewindKeepsEnd: 11, memstore.ClaimHeld: 10, memstore.NoRepeats: 5,
 	}
 	for _, wrong := range memstore.Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {
