@@ -135,7 +135,7 @@ func TestTheOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 			if missing != "" {
 				t.Fatal(missing)
 			}
-			f := explore.Search(w, explore.Bound(t, 2_000))
+			f := explore.Search(w, explore.Bound(t, 1_000))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}
