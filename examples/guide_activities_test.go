@@ -80,7 +80,7 @@ func (b *bank) transact(ctx context.Context, t Transfer) (string, error) {
 		return "", pawl.Permanent(err)
 	}
 	req.Header.Set("Idempotency-Key", t.Key)
-	resp, err := b.http.Do(req) // ends at once when nobody wants the result any more
+	resp, err := b.http.Do(req) // ends at once when the activity is cancelled
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ func crunch(ctx context.Context, numbers []int) (int, error) {
 	sum := 0
 	for i, n := range numbers {
 		if i%1000 == 0 && ctx.Err() != nil {
-			return 0, context.Cause(ctx) // says who cancelled, and why
+			return 0, context.Cause(ctx) // names the requester and the reason
 		}
 		sum += n
 	}
@@ -113,7 +113,7 @@ func crunch(ctx context.Context, numbers []int) (int, error) {
 func withdraw(ctx *pawl.Context, t Transfer) (string, error) {
 	receipt, err := Withdraw.Call(ctx, t, pawl.Retry{}, pawl.KeepSlot())
 	if errors.Is(err, pawl.ErrQueueFull) || errors.Is(err, pawl.ErrQueueTimeout) {
-		return Postpone.Call(ctx, t) // the bank has no time for us
+		return Postpone.Call(ctx, t) // the bank is overloaded
 	}
 	return receipt, err
 }

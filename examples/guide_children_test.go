@@ -30,7 +30,7 @@ func settle(ctx *pawl.Context, m Month) (int, error) {
 		return Branch.Call(ctx, branch, pawl.ID(branch+":"+m.Name), pawl.Within(time.Hour))
 	})
 	if errors.Is(err, pawl.ErrIDTaken) {
-		return 0, fmt.Errorf("somebody else settles %s: %w", m.Name, err)
+		return 0, fmt.Errorf("another instance settles %s: %w", m.Name, err)
 	}
 	if err != nil {
 		return 0, err

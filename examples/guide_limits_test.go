@@ -18,7 +18,7 @@ import (
 var (
 	reporting = pawl.Group("reporting", pawl.Concurrency(4))
 	Monthly   = pawl.NewActivity[string, string]("monthly-report", reporting)
-	Yearly    = pawl.NewActivity[string, string]("yearly-report", reporting, pawl.Concurrency(1)) // its own stands above the group's
+	Yearly    = pawl.NewActivity[string, string]("yearly-report", reporting, pawl.Concurrency(1)) // its own policy replaces the group's
 )
 
 var (
@@ -29,7 +29,7 @@ var (
 
 func answer(ctx *pawl.Context, query string) ([]string, error) {
 	found, err := Search.Call(ctx, query)
-	if errors.Is(err, pawl.ErrLimited) { // twenty are searching: what we knew yesterday must do
+	if errors.Is(err, pawl.ErrLimited) { // twenty searches are running: use yesterday's results
 		return LookUp.Call(ctx, query)
 	}
 	return found, err
@@ -45,7 +45,7 @@ func animate(ctx *pawl.Context, scenes []string) ([]string, error) {
 		return Render.Call(ctx, scene,
 			pawl.Retry{Attempts: 3, Limited: true}, // also after a full queue
 			pawl.KeepSlot(),                        // a render that has crashed goes on before the next begins
-			pawl.AttemptTimeout(time.Hour),         // from when it was let in
+			pawl.AttemptTimeout(time.Hour),         // from its admission
 			pawl.Within(24*time.Hour))              // from the call, waiting included
 	})
 }

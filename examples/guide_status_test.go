@@ -50,7 +50,7 @@ func move(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 
 var Unpack = pawl.NewOrchestration[[]string, pawl.None]("unpack")
 
-// unpack opens one box an execution. Of the boxes before, it knows what the status says.
+// unpack opens one box an execution. What it has of the boxes before is the status.
 func unpack(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 	if len(boxes) == 0 {
 		return pawl.None{}, Moved.Clear(ctx)

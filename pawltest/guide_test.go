@@ -151,7 +151,7 @@ var (
 	Progress = pawl.NewStatus[int]()
 )
 
-// batch sends every parcel on its way, and tells the warehouse of those that have arrived.
+// batch sends every parcel, and notifies the warehouse of those that have arrived.
 func batch(ctx *pawl.Context, ids []string) ([]string, error) {
 	return pawl.Map(ctx, 10, ids, func(ctx *pawl.Context, id string) (string, error) {
 		where, err := Parcel.Call(ctx, id, pawl.ID("parcel-"+id))
@@ -178,8 +178,8 @@ func TestAParcelThatTakesADayIsAChildOfItsBatch(t *testing.T) {
 		 3  24h0m0s  ActivityCompleted  of 2 on test "door of a"
 		 4  24h0m0s  Completed          "door of a"
 	`)
-	if told := pawltest.SentTo(env, "warehouse", Arrived); fmt.Sprint(told) != "[door of a door of b]" {
-		t.Errorf("%q", told)
+	if sent := pawltest.SentTo(env, "warehouse", Arrived); fmt.Sprint(sent) != "[door of a door of b]" {
+		t.Errorf("%q", sent)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command prose checks the text of the repository: Markdown lines that break inside a sentence or hold two of them,
-// words that docs/glossary.md has replaced, also in the comments and strings of Go files, and links that lead nowhere.
+// words that docs/glossary.md has replaced, also in the comments and strings of Go files and blocks, and links that lead nowhere.
 //
 //	go run ./internal/prose .
 //

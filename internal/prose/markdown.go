@@ -35,11 +35,12 @@ var (
 	target   = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
-// markdown returns the lines of a document.
+// markdown returns the lines of a document. In a block of Go, comments and strings are prose.
 func markdown(src string) []Line {
 	var lines []Line
+	texts, block := strings.Split(src, "\n"), 0
 	fenced, front := false, strings.HasPrefix(src, "---\n")
-	for i, text := range strings.Split(src, "\n") {
+	for i, text := range texts {
 		l := Line{Number: i + 1, Text: text}
 		trimmed := strings.TrimSpace(text)
 		switch {
@@ -47,8 +48,14 @@ func markdown(src string) []Line {
 			front = i == 0 || trimmed != "---"
 			l.Kind = Code
 		case strings.HasPrefix(trimmed, "```"):
-			fenced = !fenced
 			l.Kind = Code
+			if fenced = !fenced; fenced {
+				block = i + 1
+			} else if strings.TrimSpace(texts[block-1]) == "```go" {
+				for j, c := range comments(strings.Join(texts[block:i], "\n")) {
+					lines[block+j].Prose = c.Prose
+				}
+			}
 		case fenced:
 			l.Kind = Code
 		case trimmed == "":

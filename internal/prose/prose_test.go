@@ -20,6 +20,8 @@ func TestMistakesAreReported(t *testing.T) {
 		"one sentence a line":                        {"One.\nTwo: two.\n**Three.**\nFour `x.\n`\n", ""},
 		"front matter is not checked":                {"---\nname: for ever\nabout: it\n---\nText.\n", ""},
 		"code is not checked":                        {"```\nfor ever\nand ever\n```\nAnd `for ever`.\n", ""},
+		"a comment in a block of Go":                 {"```go\nforever := 1 // for ever\n```\n", `2: "for ever": use forever`},
+		"names in a block of Go are not checked":     {"```go\nfor ever := range 2 {\n}\n```\n", ""},
 		"list items may hold several sentences":      {"* One. Two.\n* three\n", ""},
 		"a version is no end of a sentence":          {"See 2. Later, e.g. Redis.\n", ""},
 		"a link to a heading":                        {"# A `b` c\n\nSee [it](#a-b-c), [here](page.md#a-b-c) and [there](https://example.org/x.md).\n", ""},

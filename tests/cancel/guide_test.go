@@ -102,7 +102,7 @@ func (m *model) train(ctx context.Context, _ pawl.None) (int, error) {
 	for at := m.load(key); at < m.steps; at++ {
 		if err := m.step(ctx, at); err != nil {
 			if why, ok := errors.AsType[*pawl.Cancelled](context.Cause(ctx)); ok && why.Reason == cancel.WorkerStopping {
-				err = errors.Join(err, m.save(key, at)) // somebody wants it still
+				err = errors.Join(err, m.save(key, at)) // another worker continues
 			}
 			return 0, err
 		}
@@ -113,7 +113,7 @@ func (m *model) train(ctx context.Context, _ pawl.None) (int, error) {
 type legacy struct{ render func(page string) string }
 
 func (l *legacy) print(ctx context.Context, page string) (string, error) {
-	done := make(chan string, 1) // with room, so that whoever is late can end
+	done := make(chan string, 1) // buffered, so that a late rendering can end
 	go func() { done <- l.render(page) }()
 	select {
 	case text := <-done:
