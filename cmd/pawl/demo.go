@@ -66,6 +66,9 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	}
 	begun := time.Now()
 	d, err := c.start(ctx, s)
+	if ctx.Err() != nil && err != nil {
+		return errors.New("interrupted before the audit began")
+	}
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 			ElapsedMS: took.Milliseconds(), Report: r.Report,
 		})
 	}
-	top := &term.Table{Header: []string{"COMPLEXITY", "FUNCTION", "PLACE"}, Right: []int{0}}
+	top := &term.Table{Header: []string{"COMPLEXITY", "FUNCTION", "PLACE"}, Right: []int{0}, Fold: 3}
 	for i, h := range t.Offenders {
 		if i == 10 {
 			break
@@ -46,14 +46,14 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 	}
 	loss := "No worker was killed: the tree was done before one held work."
 	if d.killed != "" {
-		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, len(d.taken))
+		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, d.taken)
 	}
-	named := ""
+	problems := ""
 	if t.Problems > 0 {
-		named = " (named in the report)"
+		problems = fmt.Sprintf(", %s (named in the report)", diagnose.Counted(t.Problems, "problem"))
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s, %d TODO and FIXME, %d not read or not wholly%s.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
-		diagnose.Counted(t.Packages, "package"), diagnose.Counted(t.Files, "file"), diagnose.Counted(t.Lines, "line"), t.Marks, t.Problems, named,
+	_, err := fmt.Fprintf(w, "%s, %s, %s, %s TODO and FIXME%s.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
+		diagnose.Counted(t.Packages, "package"), diagnose.Counted(t.Files, "file"), diagnose.Counted(t.Lines, "line"), diagnose.Number(t.Marks), problems,
 		d.activities, d.failed, loss, r.Report, diagnose.Duration(took))
 	return err
 }

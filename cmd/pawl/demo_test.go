@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // bigTree has n packages that take a while each, and one that is broken.
@@ -174,4 +177,36 @@ func TestDemoReportsTheEndOfAllWorkers(t *testing.T) {
 		t.Error(err)
 	}
 	nothingIn(t, tmp)
+}
+
+func TestInterruptedStartOfTheDemoIsOneLine(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var errs strings.Builder
+	code := run(ctx, []string{"demo", "--dir", dir, "--out", t.TempDir()}, streams{io.Discard, &errs})
+	if code != 1 || !strings.HasSuffix(errs.String(), "\npawl: interrupted before the audit began\n") {
+		t.Errorf("code %d, %s", code, errs.String())
+	}
+}
+
+// The second demonstration kills a worker, too, and finds packages that the first one's killed worker held.
+func TestTakeoversAreThoseOfTheKilledWorker(t *testing.T) {
+	var out strings.Builder
+	d := &demo{watch: newWatch(io.Discard), progress: term.NewProgress(&out, 2, "packages"), killed: "worker-2"}
+	d.lost = []string{"bytes"}
+	for id, pkg := range map[uint64]string{2: "bytes", 3: "sort"} {
+		in, err := author.Input(audit.InspectPackage).Encode(audit.InspectRequest{Package: pkg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.scheduled[id] = &history.ActivityScheduled{Name: audit.InspectPackage.Name(), Payload: in}
+		d.settle(id, "worker-1", 2)
+	}
+	if d.taken != 1 || d.inspected != 2 || out.String() != "  worker-1 took over bytes from worker-2\n" {
+		t.Errorf("%d of %d: %s", d.taken, d.inspected, out.String())
+	}
 }

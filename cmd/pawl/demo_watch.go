@@ -32,14 +32,12 @@ type watch struct {
 	inspected int
 	ended     bool
 
-	activities int // that ended
-	retried    int // of those, claimed or attempted more than once
-	failed     int // that ended with a failure
-	taken      []takeover
+	activities int      // that ended
+	retried    int      // of those, claimed or attempted more than once
+	failed     int      // that ended with a failure
+	lost       []string // packages that the killed worker held
+	taken      int      // of those, inspected by others
 }
-
-// takeover is a package that another worker took from one that was lost.
-type takeover struct{ pkg, worker string }
 
 func newWatch(w io.Writer) *watch {
 	return &watch{err: w, scheduled: make(map[uint64]*history.ActivityScheduled)}
@@ -125,10 +123,9 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 		return
 	}
 	d.inspected++
-	if claims > 1 && d.killed != "" { // otherwise an earlier demonstration had it
-		t := takeover{pkg: packageOf(s), worker: worker}
-		d.taken = append(d.taken, t)
-		d.progress.Printf("  %s took over %s from %s", t.worker, t.pkg, d.killed)
+	if pkg := packageOf(s); claims > 1 && slices.Contains(d.lost, pkg) { // otherwise an earlier demonstration had it
+		d.taken++
+		d.progress.Printf("  %s took over %s from %s", worker, pkg, d.killed)
 	}
 }
 
@@ -164,11 +161,11 @@ func (d *demo) lose(ctx context.Context, id string) error {
 			more = false
 		}
 	}
-	if held, err = d.held(ctx, id); err != nil {
-		held = nil // only for the message
+	if at, err := d.held(ctx, id); err == nil { // otherwise it is what it held shortly before
+		held = at
 	}
-	d.progress.Printf("Killed %s (process %d) without notice, at %d packages. It held %s",
-		victim.Name, victim.PID(), d.inspected, names(held[victim.Name]))
+	d.lost = held[victim.Name]
+	d.progress.Printf("Killed %s (process %d) without notice, at %d packages. It held %s", victim.Name, victim.PID(), d.inspected, names(d.lost))
 	return nil
 }
 
