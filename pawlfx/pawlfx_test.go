@@ -170,7 +170,7 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	if code, body := get(t, "http://"+profiles+"/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("profiles: %d %s", code, body)
 	}
-	if code, body := get(t, "http://"+addr+"/api/v1/actions/greet/queue-stats"); code != http.StatusNotFound || !strings.Contains(body, "action greet has no queue") {
+	if code, body := get(t, "http://"+addr+"/api/v1/actions/greet/queue-stats"); code != http.StatusNotFound || !strings.Contains(body, "greet has no limit in use") {
 		t.Errorf("the API: %d %s", code, body)
 	}
 	stop()

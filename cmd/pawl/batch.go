@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/nats-io/nuid"
 
@@ -206,16 +204,17 @@ func (c *batchPurgeCmd) Run(ctx context.Context, s streams) error {
 
 type batchSendCmd struct {
 	Event string `arg:"" help:"Name of the event."`
-	Data  string `arg:"" optional:"" help:"Data as JSON. Default: none."`
+	Data  string `arg:"" optional:"" help:"Data of the event as JSON, @FILE, or - for standard input."`
 	batchFlags
 }
 
 // Run starts the batch.
 func (c *batchSendCmd) Run(ctx context.Context, s streams) error {
-	if c.Data != "" && !json.Valid([]byte(c.Data)) {
-		return settings.Usage(fmt.Errorf("the data must be JSON (got %s)", strings.TrimSpace(c.Data)))
+	p, err := input(c.Data)
+	if err != nil {
+		return err
 	}
-	return c.run(ctx, s, client.Batch{Verb: client.BatchEvent, Event: c.Event, Data: json.RawMessage(c.Data)})
+	return c.run(ctx, s, client.Batch{Verb: client.BatchEvent, Event: c.Event, Data: p.Data})
 }
 
 type batchListCmd struct {
@@ -254,7 +253,7 @@ func (c *batchListCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return nil
 	}
-	return t.Write(s.out)
+	return t.WriteOr(s.out, "There are no batches.")
 }
 
 type batchDescribeCmd struct {

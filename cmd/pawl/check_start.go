@@ -28,7 +28,11 @@ func (o order) check(ctx context.Context, cl *client.Client) (note string, err e
 		d, err := cl.Describe(ctx, o.id)
 		switch {
 		case err == nil && d.Orchestration != "" && d.Orchestration != o.orchestration:
-			return "", fmt.Errorf("nothing was started: %s is an instance of %s since %s UTC", o.id, d.Orchestration, formatSecond(d.Started))
+			since := "since " + formatSecond(d.Started) + " UTC"
+			if d.Started.IsZero() {
+				since = "that has not begun"
+			}
+			return "", fmt.Errorf("nothing was started: %s is an instance of %s %s", o.id, d.Orchestration, since)
 		case err == nil && !d.StartAt.IsZero():
 			return "", nil
 		case err == nil && d.Stalled != "":

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/settings"
@@ -91,32 +94,58 @@ func (all contexts) selected() (map[string]string, error) {
 
 // natsContext adds the settings of a context of the nats command line tool; those of the own context take precedence.
 func natsContext(name string, own map[string]string) (map[string]string, error) {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return nil, err
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if dir == "" { // as the nats tool does, on every system
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("read the NATS context %s: %w", name, err)
+		}
+		dir = filepath.Join(home, ".config")
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "nats", "context", name+".json"))
-	var c struct {
-		URL   string `json:"url"`
-		Creds string `json:"creds"`
-		NKey  string `json:"nkey"`
-		Cert  string `json:"cert"`
-		Key   string `json:"key"`
-		CA    string `json:"ca"`
-		Inbox string `json:"inbox_prefix"`
-	}
+	var c map[string]any
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the NATS context %s: %w", name, err)
 	}
+	text := func(field string) string { s, _ := c[field].(string); return s }
+	for _, field := range []string{"jetstream_api_prefix", "jetstream_domain", "nsc", "socks_proxy", "user_jwt"} {
+		if text(field) != "" {
+			return nil, fmt.Errorf("the NATS context %s has the setting %s, which pawl does not support", name, field)
+		}
+	}
 	all := map[string]string{
-		"nats": c.URL, "nats-creds": c.Creds, "nats-nkey": c.NKey, "nats-cert": c.Cert, "nats-key": c.Key, "nats-ca": c.CA, "nats-inbox-prefix": c.Inbox,
+		"nats": withUser(text("url"), text("user"), text("password"), text("token")), "nats-creds": text("creds"), "nats-nkey": text("nkey"),
+		"nats-cert": text("cert"), "nats-key": text("key"), "nats-ca": text("ca"), "nats-inbox-prefix": text("inbox_prefix"),
 	}
 	maps.DeleteFunc(all, func(_, v string) bool { return v == "" })
 	maps.Copy(all, own)
 	return all, nil
+}
+
+// withUser returns the URLs of servers, separated by commas, with the credentials.
+func withUser(urls, user, password, token string) string {
+	who := url.UserPassword(user, password)
+	switch {
+	case token != "":
+		who = url.User(token)
+	case user == "":
+		return urls
+	}
+	all := strings.Split(cmp.Or(urls, nats.DefaultURL), ",")
+	for i, server := range all {
+		scheme, host, ok := strings.Cut(strings.TrimSpace(server), "://")
+		if !ok {
+			scheme, host = "nats", scheme
+		}
+		if !strings.Contains(host, "@") { // its own takes precedence
+			host = who.String() + "@" + host
+		}
+		all[i] = scheme + "://" + host
+	}
+	return strings.Join(all, ",")
 }
 
 // contextFlags resolves connection flags from the selected context. Flags and variables take precedence.
@@ -175,7 +204,7 @@ func (c *contextAddCmd) Run(s streams) error {
 	for _, f := range c.Flags {
 		name, value, ok := cutFlag(f)
 		if !ok {
-			return settings.Usage(fmt.Errorf("--set %s: must be FLAG=VALUE with one of %v", name, contextFlagNames))
+			return settings.Usage(fmt.Errorf("--set %s: must be FLAG=VALUE, and FLAG one of %s", name, strings.Join(contextFlagNames, ", ")))
 		}
 		flags[name] = value
 	}
@@ -235,5 +264,5 @@ func (c *contextListCmd) Run(s streams) error {
 		}
 		t.Add(current, name, strings.Join(flags, " "))
 	}
-	return t.Write(s.out)
+	return t.WriteOr(s.out, "There are no contexts.")
 }

@@ -10,9 +10,9 @@ import (
 
 const maxCell = 120 // bytes of a cell in a table
 
-var packagePrefixes = regexp.MustCompile(`(^|: |; )((pawl|client|queue|embedded|orchestrator|worker): )+`)
+var packagePrefixes = regexp.MustCompile(`(^|: |; )((pawl|client|queue|embedded|orchestrator|worker|refused|not found): )+`)
 
-// userMessage formats an error for users: on one line, bounded, and without the names of packages.
+// userMessage formats an error for users: on one line, bounded, and without the names of packages and sentinels.
 func userMessage(err error) string {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	return diagnose.Short(packagePrefixes.ReplaceAllString(text, "$1"), diagnose.MaxText)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -148,5 +149,18 @@ func TestAListHasVersionsAndFailuresOnlyIfAnInstanceHasOne(t *testing.T) {
 		if err := listTable(rows).Write(&b); err != nil || b.String() != want {
 			t.Errorf("got\n%s\nwant\n%s\n%v", b.String(), want, err)
 		}
+	}
+}
+
+func TestHealthFailsWhenAStoreDoes(t *testing.T) {
+	h := client.Health{Redis: []client.RedisHealth{{Address: "a:1", Error: "connection refused"}}}
+	for _, asJSON := range []bool{false, true} {
+		var out strings.Builder
+		if err := showHealth(&out, h, asJSON); err == nil || err.Error() != "connection refused" || !strings.Contains(out.String(), "connection refused") {
+			t.Errorf("as JSON %v: %v, %s", asJSON, err, out.String())
+		}
+	}
+	if err := showHealth(io.Discard, client.Health{}, true); err != nil {
+		t.Error(err)
 	}
 }

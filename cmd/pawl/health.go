@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -35,34 +35,43 @@ func (c *healthCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(s.out, api.HealthOf(h))
-	}
-	f := &term.Fields{}
+	return showHealth(s.out, h, c.JSON)
+}
+
+// showHealth describes the stores. What one of them reports as an error is the error.
+func showHealth(w io.Writer, h client.Health, asJSON bool) error {
 	var errs []error
 	for _, n := range h.Redis {
-		f.Add("redis "+n.Address, diagnose.Redis(n))
 		if n.Error != "" {
 			errs = append(errs, errors.New(n.Error))
 		}
-	}
-	f.Add("nats "+h.NATS.Server, fmt.Sprintf("%s, answers in %s", h.NATS.Version, h.NATS.Latency.Round(10*time.Microsecond)))
-	for _, x := range h.NATS.Streams {
-		f.Add("stream", diagnose.Stream(x))
-	}
-	for _, queue := range slices.Sorted(maps.Keys(h.NATS.Backlog)) {
-		f.Add("queue "+queue, diagnose.Counted(int(h.NATS.Backlog[queue]), "task")+" that no worker has claimed") //nolint:gosec // a length
 	}
 	for _, text := range []string{h.RedisError, h.NATSError} {
 		if text != "" {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	return errors.Join(f.Write(s.out), errors.Join(errs...))
+	failed := errors.Join(errs...)
+	if asJSON {
+		return errors.Join(writeJSON(w, api.HealthOf(h)), failed)
+	}
+	f := &term.Fields{}
+	for _, n := range h.Redis {
+		f.Add("redis "+n.Address, diagnose.Redis(n))
+	}
+	f.Add("nats "+h.NATS.Server, h.NATS.Version+", answers in "+diagnose.Latency(h.NATS.Latency))
+	for _, x := range h.NATS.Streams {
+		f.Add("stream", diagnose.Stream(x))
+	}
+	for _, queue := range slices.Sorted(maps.Keys(h.NATS.Backlog)) {
+		f.Add("queue "+queue, diagnose.Counted(int(h.NATS.Backlog[queue]), "task")+" that no worker has claimed") //nolint:gosec // a length
+	}
+	return errors.Join(f.Write(w), failed)
 }
 
 type drainCmd struct {
 	Worker     string `arg:"" help:"Name of the worker, as in pawl workers."`
+	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
@@ -74,29 +83,36 @@ func (c *drainCmd) Help() string {
 
 // Run drains a worker.
 func (c *drainCmd) Run(ctx context.Context, s streams) error {
-	return c.changed(ctx, s, c.Worker+": takes no more tasks", func(cl *client.Client) error { return cl.DrainWorker(ctx, c.Worker) })
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := cl.DrainWorker(ctx, c.Worker); err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.out, map[string]any{"worker": c.Worker, "draining": true})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: takes no more tasks\n", c.Worker)
+	return err
 }
 
 type requeueCmd struct {
 	ID         string `arg:"" help:"Id of the stalled instance."`
+	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
 // Run has a stalled instance tried again.
 func (c *requeueCmd) Run(ctx context.Context, s streams) error {
-	return c.changed(ctx, s, c.ID+": is tried again", func(cl *client.Client) error { return cl.Requeue(ctx, c.ID) })
-}
-
-// changed makes a change, and writes a line when it is done.
-func (r *connection) changed(ctx context.Context, s streams, line string, change func(*client.Client) error) error {
-	cl, done, err := r.client(ctx, s)
+	cl, done, err := c.toInstance(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := change(cl); err != nil {
+	if err := cl.Requeue(ctx, c.ID); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, line)
-	return err
+	return accepted(s, c.JSON, c.ID, "is tried again", "")
 }

@@ -60,7 +60,11 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if c.Event > 0 {
-		return fmt.Errorf("execution %d of %s has no event %d", execution, c.ID, c.Event)
+		of := c.ID
+		if execution > 0 {
+			of = fmt.Sprintf("execution %d of %s", execution, c.ID)
+		}
+		return fmt.Errorf("%s has no event %d", of, c.Event)
 	}
 	if c.JSON {
 		return nil

@@ -74,17 +74,41 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return failed
 	}
-	if n == 0 && failed == nil && term.Interactive(s.out) {
-		_, err := fmt.Fprintln(s.out, c.none())
-		return err
+	if n == 0 && failed != nil {
+		return failed
 	}
-	if err := c.table(rows).Write(s.out); err != nil {
+	if err := c.table(rows).WriteOr(s.out, c.none()); err != nil {
 		return err
 	}
 	if more && term.Interactive(s.out) {
 		_, _ = fmt.Fprintf(s.err, "The first %d are shown; --limit 0 shows all.\n", n)
 	}
+	if failed == nil && !c.Stalled && c.Where == "" && (c.Status == "" || c.Status == string(client.Pending)) {
+		failed = notBegun(ctx, s, cl)
+	}
 	return failed
+}
+
+// notBegun reports the instances that are stalled before their start, which are in no list but that of stalled ones.
+func notBegun(ctx context.Context, s streams, cl *client.Client) error {
+	n := 0
+	for d, err := range cl.Stalled(ctx) {
+		if err != nil {
+			return err
+		}
+		if d.Status == client.Pending && d.Started.IsZero() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	have := "instances have"
+	if n == 1 {
+		have = "instance has"
+	}
+	_, err := fmt.Fprintf(s.err, "pawl: %d %s not begun; \"pawl list --stalled\" shows why\n", n, have)
+	return err
 }
 
 func (c *listCmd) table(rows []client.Summary) *term.Table {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -126,6 +127,22 @@ func TestUsageErrorIsJSONWithTheFlag(t *testing.T) {
 	}
 }
 
+func TestUsageErrorNamesTheHelpOfItsCommand(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"nonsense"}, "pawl: unexpected argument nonsense; see pawl --help\n"},
+		{[]string{"start"}, "pawl: expected \"<orchestration>\"; see pawl start --help\n"},
+		{[]string{"policy", "set", "debit", "--rate", "5"}, "pawl: --rate: \"5\": must be a number per window, such as 100/1s; see pawl policy set --help\n"},
+		{[]string{"list", "--limit=-1"}, "pawl: --limit must not be negative (got -1); see pawl list --help\n"},
+	} {
+		if code, _, errs := command(t, c.args...); code != 2 || errs != c.want {
+			t.Errorf("%q: code %d, %q", c.args, code, errs)
+		}
+	}
+}
+
 func TestTheVersionOfTheProgramIsNotThatOfAnOrchestration(t *testing.T) {
 	if out := must(t, "--version"); !strings.HasPrefix(out, "pawl ") || strings.Count(out, "\n") != 1 {
 		t.Errorf("%q", out)
@@ -160,6 +177,47 @@ func TestContextsSelectTheConnection(t *testing.T) {
 	server("PAWL_CONTEXT is none, which does not exist")
 	if code, _, _ := command(t, "context", "use", "none"); code != 1 {
 		t.Errorf("code %d", code)
+	}
+}
+
+// The files are those of the nats command line tool.
+func TestContextOfTheNATSToolIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, ".config"))
+	of := func(text string) (flags map[string]string, err error) {
+		t.Helper()
+		file := filepath.Join(dir, ".config", "nats", "context", "shop.json")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return natsContext("shop", map[string]string{"nats-context": "shop"})
+	}
+	for text, want := range map[string]string{
+		`{"url":"nats://a:1, tls://b:2","user":"u","password":"p@ss"}`: "nats://u:p%40ss@a:1,tls://u:p%40ss@b:2",
+		`{"url":"a:1","token":"secret"}`:                               "nats://secret@a:1",
+		`{"url":"nats://own:secret@a:1","user":"u"}`:                   "nats://own:secret@a:1",
+		`{"user":"u","password":"p"}`:                                  "nats://u:p@127.0.0.1:4222",
+		`{"url":"nats://a:1"}`:                                         "nats://a:1",
+	} {
+		if flags, err := of(text); err != nil || flags["nats"] != want {
+			t.Errorf("%s: %q, %v", text, flags, err)
+		}
+	}
+	flags, err := of(`{"creds":"/c","ca":"/ca","inbox_prefix":"_I","description":"shop"}`)
+	if err != nil || flags["nats-creds"] != "/c" || flags["nats-ca"] != "/ca" || flags["nats-inbox-prefix"] != "_I" || len(flags) != 4 {
+		t.Errorf("%q, %v", flags, err)
+	}
+	if _, err := of(`{"url":"nats://a:1","nsc":"nsc://op/acc/user"}`); err == nil || !strings.Contains(err.Error(), "nsc, which pawl does not support") {
+		t.Error(err)
+	}
+	t.Setenv("XDG_CONFIG_HOME", "")
+	if flags, err := of(`{"url":"nats://home:1"}`); err != nil || flags["nats"] != "nats://home:1" {
+		t.Errorf("%q, %v", flags, err)
+	}
+	must(t, "context", "add", "tool", "--nats-context", "shop")
+	if _, _, errs := command(t, "list"); !strings.Contains(errs, "home:1") {
+		t.Error(errs)
 	}
 }
 

@@ -60,7 +60,11 @@ func (c *requestFlags) about(
 	if c.JSON {
 		return writeJSON(s.out, api.OperatedOf(got))
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %s (%s, execution %d)\n", id, what, got.Status, got.Execution)
+	state := fmt.Sprintf("execution %d", got.Execution)
+	if string(got.Status) != what {
+		state = fmt.Sprintf("%s, %s", got.Status, state)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %s (%s)\n", id, what, state)
 	return err
 }
 

@@ -271,10 +271,6 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 		}
 		return nil
 	}
-	if len(all) == 0 && term.Interactive(s.out) {
-		_, err := fmt.Fprintln(s.out, "No policy is set; those of the code apply.")
-		return err
-	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
 	for _, l := range all {
 		if l.Policy.Paused { // it has no limits of its own
@@ -283,7 +279,7 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 		}
 		t.Add(l.Level, diagnose.Policy(l.Policy))
 	}
-	return t.Write(s.out)
+	return t.WriteOr(s.out, "No policy is set; those of the code apply.")
 }
 
 type policyDeleteCmd struct {

@@ -85,11 +85,8 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 			}
 		}
 		return failed
-	case len(all) == 0 && term.Interactive(s.out):
-		_, err = fmt.Fprintln(s.out, "No limited action is in use.")
-		return err
 	}
-	if err := queueTable(all, time.Now()).Write(s.out); err != nil {
+	if err := queueTable(all, time.Now()).WriteOr(s.out, "No limited action is in use."); err != nil {
 		return err
 	}
 	if more && term.Interactive(s.out) {
@@ -264,17 +261,9 @@ func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []clie
 }
 
 func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
-	if len(rows) == 0 && term.Interactive(w) {
-		text := "There are no waiters."
-		if c.Holders {
-			text = "There are no holders."
-		}
-		_, err := fmt.Fprintln(w, text)
-		return err
-	}
-	t := &term.Table{Header: []string{"POSITION", "INSTANCE", "CALL", "SINCE (UTC)", "FOR"}, Right: []int{0, 4}}
+	t, none := &term.Table{Header: []string{"POSITION", "INSTANCE", "CALL", "SINCE (UTC)", "FOR"}, Right: []int{0, 4}}, "There are no waiters."
 	if c.Holders {
-		t = &term.Table{Header: []string{"INSTANCE", "CALL"}}
+		t, none = &term.Table{Header: []string{"INSTANCE", "CALL"}}, "There are no holders."
 	}
 	for _, x := range rows {
 		if c.Holders {
@@ -283,7 +272,7 @@ func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
 			t.Add(x.Position, x.Instance, callText(x), formatSecond(x.Since), formatElapsed(x.Since, time.Time{}))
 		}
 	}
-	return t.Write(w)
+	return t.WriteOr(w, none)
 }
 
 // callText names the call of an instance that is at a limit.

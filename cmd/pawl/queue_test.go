@@ -69,7 +69,7 @@ func stats(t *testing.T, out string) (all []api.QueueStats) {
 func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 	at, running, let := shops(t)
 	for _, args := range [][]string{{"queue", "stats", "charge-card"}, {"queue", "stats", "charge-card", "--key", "k"}, {"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, "pawl: action charge-card has no queue") || strings.Count(errs, "\n") != 1 {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, "pawl: charge-card has no limit in use") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q of what nobody has limited: code %d, %q, %q", args, code, out, errs)
 		}
 	}

@@ -86,13 +86,10 @@ func (c *refusedCmd) write(s streams, rows []client.Refused) error {
 	case len(c.Drop) > 0 || c.DropAll:
 		_, err := fmt.Fprintf(s.out, "%s removed\n", diagnose.Counted(len(rows), "note"))
 		return err
-	case len(rows) == 0 && term.Interactive(s.out):
-		_, err := fmt.Fprintln(s.out, "No input is listed as refused.")
-		return err
 	}
 	t := &term.Table{Header: []string{"INSTANCE", "REFUSED (UTC)", "REASON"}, Fold: 3}
 	for _, r := range rows {
 		t.Add(r.Instance, formatSecond(r.At), diagnose.OneLine(r.Reason))
 	}
-	return t.Write(s.out)
+	return t.WriteOr(s.out, "No input is listed as refused.")
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/builtin"
@@ -26,8 +23,13 @@ type jobFlags struct {
 
 // job reads and checks the flags.
 func (f jobFlags) job(activity string) (builtin.Job, error) {
-	if f.Attempts < 1 || f.AttemptTimeout < 0 || f.Within < 0 {
-		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempts, --attempt-timeout and --within must be positive (got %d, %s, %s)", f.Attempts, f.AttemptTimeout, f.Within))
+	switch {
+	case f.Attempts < 1:
+		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempts must be positive (got %d)", f.Attempts))
+	case f.AttemptTimeout < 0:
+		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempt-timeout must not be negative (got %s)", f.AttemptTimeout))
+	case f.Within < 0:
+		return builtin.Job{}, settings.Usage(fmt.Errorf("--within must not be negative (got %s)", f.Within))
 	}
 	in, err := input(f.Input)
 	if err != nil {
@@ -44,7 +46,7 @@ func (f jobFlags) job(activity string) (builtin.Job, error) {
 
 type runCmd struct {
 	Activity string        `arg:"" help:"Name of the activity."`
-	ID       string        `arg:"" optional:"" help:"Id of the job. Default: a generated one."`
+	ID       *string       `arg:"" optional:"" help:"Id of the job. Default: a generated one."`
 	After    time.Duration `placeholder:"DURATION" help:"Delay, such as 1h. Default: none."`
 	jobFlags
 	waiting
@@ -66,7 +68,7 @@ func (c *runCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	j.After = text.Duration(c.After)
-	o := order{orchestration: builtin.JobName, id: cmp.Or(c.ID, c.Activity+"-"+nuid.Next())}
+	o := order{orchestration: builtin.JobName, id: idOr(c.ID, c.Activity)}
 	if o.input, err = j.Payload(); err == nil {
 		err = pawl.ValidateID(o.id)
 	}

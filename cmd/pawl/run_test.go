@@ -44,6 +44,7 @@ func TestRunStartsAJobOfAnActivity(t *testing.T) {
 	}
 	for _, wrong := range [][]string{
 		{"run"}, {"run", "a b"}, {"run", "double", "a b"}, {"run", "double", "--input", "x"}, {"run", "double", "--attempts", "0"}, {"run", "double", "--after", "-1s"},
+		{"run", "double", ""}, {"run", "double", "--within=-1s"},
 	} {
 		if code, _, errs := command(t, append(wrong, at...)...); code != 2 {
 			t.Errorf("%q: code %d, %s", wrong, code, errs)

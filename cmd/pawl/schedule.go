@@ -203,7 +203,7 @@ func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
 	}
 	f.Add("Actions", fmt.Sprintf("%d done, %d times skipped, %d missed, %d failed", st.Done, st.Skipped, st.Missed, st.Failed))
 	for _, r := range st.Recent {
-		f.Add("", fmt.Sprintf("%s  %s late  %s", formatSecond(r.Time), r.At.Sub(r.Time), r.Instance))
+		f.Add("", fmt.Sprintf("%s UTC  %s late  %s", formatSecond(r.Time), r.At.Sub(r.Time), r.Instance))
 	}
 	return f.Write(s.out)
 }
@@ -215,7 +215,7 @@ func stateText(st client.ScheduleState) string {
 	case st.Running != "":
 		return "runs " + st.Running
 	case !st.Next.IsZero():
-		return "next " + formatSecond(st.Next)
+		return "next " + formatSecond(st.Next) + " UTC"
 	default:
 		return "ended"
 	}
@@ -256,7 +256,7 @@ func (c *scheduleListCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return nil
 	}
-	return t.Write(s.out)
+	return t.WriteOr(s.out, "There are no schedules.")
 }
 
 type scheduleNextCmd struct {

@@ -47,7 +47,7 @@ func (c newInstance) options() (opts []client.InstanceOption, err error) {
 		opts = append(opts, client.Attributes(attributes.String()))
 	}
 	if c.RunTimeout < 0 {
-		bad = errors.Join(bad, errors.New("--run-timeout must not be negative"))
+		bad = errors.Join(bad, fmt.Errorf("--run-timeout must not be negative (got %s)", c.RunTimeout))
 	}
 	if c.RunTimeout > 0 {
 		opts = append(opts, client.RunTimeout(c.RunTimeout))
@@ -85,17 +85,12 @@ func (c *startCmd) order() (o order, err error) {
 	if c.Input == "-" && data == "-" {
 		return o, settings.Usage(errors.New("--input and --event cannot both be read from standard input"))
 	}
-	o = order{orchestration: c.Orchestration, event: name}
+	o = order{orchestration: c.Orchestration, id: idOr(c.ID, c.Orchestration), event: name}
 	if o.input, err = input(c.Input); err != nil {
 		return o, err
 	}
 	if o.data, err = input(data); err != nil {
 		return o, err
-	}
-	if c.ID == nil {
-		o.id = c.Orchestration + "-" + nuid.Next()
-	} else {
-		o.id = *c.ID
 	}
 	bad := []error{pawl.ValidateName(o.orchestration), pawl.ValidateID(o.id)}
 	if c.Event != "" {
@@ -106,8 +101,11 @@ func (c *startCmd) order() (o order, err error) {
 		o.options = append(o.options, option)
 	}
 	bad = append(bad, err)
-	if c.After < 0 || c.After > 0 && !c.At.IsZero() {
-		bad = append(bad, errors.New("--after is not negative, and excludes --at"))
+	if c.After < 0 {
+		bad = append(bad, fmt.Errorf("--after must not be negative (got %s)", c.After))
+	}
+	if c.After > 0 && !c.At.IsZero() {
+		bad = append(bad, errors.New("--after excludes --at"))
 	}
 	if c.After > 0 {
 		o.options = append(o.options, client.After(c.After))
@@ -122,6 +120,14 @@ func (c *startCmd) order() (o order, err error) {
 		return o, settings.Usage(err)
 	}
 	return o, nil
+}
+
+// idOr returns the id of the command line, which must not be empty, or generates one without it.
+func idOr(id *string, name string) string {
+	if id != nil {
+		return *id
+	}
+	return name + "-" + nuid.Next()
 }
 
 func (o order) send(ctx context.Context, cl *client.Client) (*client.RawInstance, error) {

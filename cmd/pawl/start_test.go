@@ -30,8 +30,12 @@ func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
 
 	stalled := `unregistered: no orchestration "nowhere"`
 	notes("pawl: n-1 is started and stalled: "+stalled, "start", "nowhere", "n-1")
-	wants(t, must(t, at("get", "n-1")...), "status pending", "stalled "+stalled)
+	wants(t, must(t, at("get", "n-1")...), "orchestration nowhere", "status pending", "stalled "+stalled)
 	wants(t, must(t, at("list", "--stalled")...), "n-1 ", stalled)
+	fails("pawl: nothing was started: n-1 is an instance of nowhere that has not begun", "start", "rest", "n-1")
+	if code, _, errs := command(t, at("list")...); code != 0 || errs != "pawl: 1 instance has not begun; \"pawl list --stalled\" shows why\n" {
+		t.Errorf("a list beside an instance that is stalled before its start: code %d, %q", code, errs)
+	}
 
 	notes("pawl: there is no instance x-1: the event is kept", "send", "x-1", "wake")
 	notes("pawl: there is no instance x-2", "cancel", "x-2")

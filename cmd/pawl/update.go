@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -104,7 +103,7 @@ func (c *updateCmd) Run(ctx context.Context, s streams) error {
 		}
 		return errors.Join(rejection, err)
 	}
-	return errors.Join(rejection, json.NewEncoder(s.out).Encode(a))
+	return errors.Join(rejection, writeJSON(s.out, a))
 }
 
 // answer waits for the answer, and reports meanwhile what the instance waits for. An update that is not answered in time stays.
@@ -155,7 +154,7 @@ func (c *queryCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(s.out).Encode(api.QueryAnswerOf(c.ID, c.Query, got))
+		return writeJSON(s.out, api.QueryAnswerOf(c.ID, c.Query, got))
 	}
 	_, err = fmt.Fprintln(s.out, string(show.Payload(got.Value)))
 	return err

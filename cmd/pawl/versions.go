@@ -43,9 +43,9 @@ func (c *versionsCmd) Run(ctx context.Context, s streams) error {
 		}
 		t.Add(x.Orchestration, x.Version, x.Instances, have)
 	}
-	if err := t.Write(s.out); err != nil || !v.Partial {
+	if err := t.WriteOr(s.out, "No orchestration is registered."); err != nil || !v.Partial {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, "A partition has more than 20,000 instances; those beyond are not counted.")
+	_, err = fmt.Fprintln(s.err, "A partition has more than 20,000 instances; those beyond are not counted.")
 	return err
 }

@@ -53,15 +53,11 @@ func (c *workersCmd) Run(ctx context.Context, s streams) error {
 
 // showWorkers writes a row per worker and, below, abandoned activities and errors.
 func showWorkers(w io.Writer, all []client.WorkerInfo) error {
-	if len(all) == 0 && term.Interactive(w) {
-		_, err := fmt.Fprintln(w, "No worker has answered.")
-		return err
-	}
 	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}, Fold: 7}
 	for _, x := range all {
 		t.Add(x.Name, x.Host, x.PID, formatElapsed(x.Since, time.Time{}), x.Running, len(x.Abandoned), abbreviated(x.Queues))
 	}
-	if err := t.Write(w); err != nil {
+	if err := t.WriteOr(w, "No worker has answered."); err != nil {
 		return err
 	}
 	if err := abandonedTable(w, all); err != nil {

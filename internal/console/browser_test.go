@@ -518,7 +518,7 @@ func instanceIsOperated(h *harness, b *browser) {
 	more("retry")
 	b.run(visible("form button.main"), click("form button.main"), visible(".head .pill.run"))
 	b.open("/instances/order-op/rewind?to=2")
-	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, "order-op would keep events 1 to 2") || !strings.Contains(text, "is undone: child") {
+	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, "order-op would keep events 1 to 2") || !strings.Contains(text, "undone: child") {
 		h.Errorf("the plan is not shown: %s", text)
 	}
 	b.run(click("button.danger"), visible(".head .pill.run"))

@@ -86,7 +86,7 @@ type Fleet struct {
 
 	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"Maximum time for running work to end after a signal to stop."`
 	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Address for the console, /api/v1, /healthz, /readyz and /metrics, such as 127.0.0.1:7295; without a host 127.0.0.1, and 0.0.0.0 is all interfaces. Default: off."`
-	Pprof    string        `name:"pprof" env:"PAWL_PPROF" placeholder:"ADDR" help:"Address for profiles at /debug/pprof/, without access control, such as 127.0.0.1:7296; without a host 127.0.0.1. Default: off."`
+	Pprof    string        `name:"pprof" env:"PAWL_PPROF" placeholder:"ADDR" help:"Address for profiles at /debug/pprof/, without access control, such as 127.0.0.1:6060; without a host 127.0.0.1. Default: off."`
 	Examples bool          `name:"examples" env:"PAWL_EXAMPLES" help:"Register Pawl's examples."`
 }
 

@@ -2,9 +2,11 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -39,7 +41,12 @@ func Commands(settings any, name, description string, args []string, out, errw i
 		return nil, exited, false
 	}
 	if err != nil {
-		problem := fmt.Sprintf("%v; see %s --help", err, name)
+		command := name
+		if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context.Selected() != nil {
+			command = wrong.Context.Selected().FullPath()
+		}
+		reason := strings.TrimPrefix(err.Error(), strings.TrimPrefix(command, name+" ")+": ")
+		problem := fmt.Sprintf("%s; see %s --help", reason, command)
 		if slices.Contains(args, "--json") {
 			if err := json.NewEncoder(errw).Encode(map[string]string{"error": problem}); err == nil {
 				return nil, ExitUsage, false

@@ -110,9 +110,9 @@ func (qs *queries) findLimit(ctx context.Context, action, key string) (name stri
 			return name, s, err
 		}
 	}
-	why := "action " + action + " has no queue: no call came while it was limited"
+	why := action + " has no limit in use: no call has come while it was limited"
 	if key != "" {
-		why = fmt.Sprintf("action %s has no queue for key %q: no call with that key came in the last hour, while it was limited", action, key)
+		why = fmt.Sprintf("%s has no limit in use for key %q: no call with that key has come in the last hour, while it was limited", action, key)
 	}
 	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: why}
 }

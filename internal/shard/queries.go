@@ -160,6 +160,9 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 	}
 	d := described(id, l.Record, stalled)
 	if d.UnreadInputs = unread; l.Record == nil {
+		if s := nextStart(l); s != nil {
+			d.Orchestration, d.Version = s.Name, s.Version
+		}
 		return d, nil
 	}
 	state, _ := history.Check(l.Events)

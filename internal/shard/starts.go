@@ -98,16 +98,22 @@ func startUnread(inbox [][]byte, q *request.Start) int {
 
 // startOptions are the options of the start that a description shows: those of the history, or of the start that is not due yet.
 func startOptions(d *request.Description, l store.Loaded, state *history.State) {
-	if d.Deadline = state.Deadline(); state.Len > 0 || len(l.Unread) == 0 {
-		return
+	d.Deadline = state.Deadline()
+	if s := nextStart(l); s != nil && state.Len == 0 {
+		d.StartAt, d.Deadline = s.StartAt, s.Deadline
+	}
+}
+
+// nextStart returns the start that is the first unread input; nil: it is another one.
+func nextStart(l store.Loaded) *history.Started {
+	if len(l.Unread) == 0 {
+		return nil
 	}
 	el, err := history.ParseElement(l.Unread[0])
 	if err != nil {
-		return
+		return nil
 	}
-	if ev, err := el.Event(); err == nil {
-		if s, ok := ev.(*history.Started); ok {
-			d.StartAt, d.Deadline = s.StartAt, s.Deadline
-		}
-	}
+	ev, _ := el.Event()
+	s, _ := ev.(*history.Started)
+	return s
 }

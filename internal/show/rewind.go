@@ -19,7 +19,7 @@ func RewindPlan(id string, p *history.RewindPlan) []string {
 		lines = append(lines, fmt.Sprintf("waits again: child %s (event %d); retry it first if it has failed", e.Instance, e.ID))
 	}
 	for _, e := range p.Undone {
-		lines = append(lines, fmt.Sprintf("is undone: child %s (event %d)", e.Instance, e.ID))
+		lines = append(lines, fmt.Sprintf("undone: child %s (event %d)", e.Instance, e.ID))
 	}
 	events := 0
 	for _, e := range p.PutBack {
@@ -28,7 +28,14 @@ func RewindPlan(id string, p *history.RewindPlan) []string {
 		}
 	}
 	if events > 0 {
-		lines = append(lines, fmt.Sprintf("are received again: %d events", events))
+		lines = append(lines, fmt.Sprintf("received again: %s", counted(events)))
 	}
 	return lines
+}
+
+func counted(events int) string {
+	if events == 1 {
+		return "1 event"
+	}
+	return fmt.Sprintf("%d events", events)
 }

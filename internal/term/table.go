@@ -58,6 +58,15 @@ func (t *Table) Add(values ...any) {
 // Write writes the table. A table without rows is only its header.
 func (t *Table) Write(w io.Writer) error { return t.write(w, Width(w)) }
 
+// WriteOr writes the table; on a terminal, a sentence in place of a table without rows.
+func (t *Table) WriteOr(w io.Writer, none string) error {
+	if len(t.Rows) == 0 && Interactive(w) {
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	return t.Write(w)
+}
+
 func (t *Table) write(w io.Writer, width int) error {
 	widths, fits := t.fit(width)
 	if !fits {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoRewind is the error of a rewind, or a retry, that the history does not allow.
-var ErrNoRewind = errors.New("the history cannot be rewound so")
+var ErrNoRewind = errors.New("the history does not allow this")
 
 // RewindPlan is what becomes of a history that is rewound. A history is a sequence of steps, and a step is kept or undone as a whole:
 //
