@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
@@ -102,7 +103,7 @@ func natsContext(name string, own map[string]string) (map[string]string, error) 
 		}
 		dir = filepath.Join(home, ".config")
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "nats", "context", name+".json"))
+	b, err := os.ReadFile(filepath.Join(dir, "nats", "context", name+".json")) //nolint:gosec // the user's own file
 	var c map[string]any
 	if err == nil {
 		err = json.Unmarshal(b, &c)
@@ -149,29 +150,37 @@ func withUser(urls, user, password, token string) string {
 }
 
 // contextFlags resolves connection flags from the selected context. Flags and variables take precedence.
-// The commands that start servers of their own, and those on contexts, ignore it.
-func contextFlags() (kong.Resolver, error) {
-	all, err := readContexts()
-	if err != nil {
-		return nil, err
-	}
+// The commands that start servers of their own, and those on contexts, ignore it. failed has the error of the context, if a command
+// needs it: it is no error of a flag.
+func contextFlags() (flags kong.Resolver, failed func() error) {
+	selected := sync.OnceValues(func() (map[string]string, error) {
+		all, err := readContexts()
+		if err != nil {
+			return nil, err
+		}
+		return all.selected()
+	})
+	var needed error
 	return kong.ResolverFunc(func(c *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		for _, env := range flag.Envs {
 			if _, ok := os.LookupEnv(env); ok {
-				return nil, nil //nolint:nilnil // not resolved here
+				return nil, nil // not resolved here
 			}
 		}
 		command := c.Selected()
 		own := command != nil && (command.Hidden || slices.Contains([]string{"dev", "demo", "bench"}, command.Name))
 		if own || !slices.Contains(contextFlagNames, flag.Name) {
-			return nil, nil //nolint:nilnil // not resolved here
+			return nil, nil // not resolved here
 		}
-		flags, err := all.selected()
+		flags, err := selected()
+		if needed = err; err != nil {
+			return nil, nil //nolint:nilerr // reported by failed
+		}
 		if value, ok := flags[flag.Name]; ok {
-			return value, err
+			return value, nil
 		}
-		return nil, err
-	}), nil
+		return nil, nil // not resolved here
+	}), func() error { return needed }
 }
 
 // contextFlagNames are the flags that a context sets.

@@ -10,7 +10,7 @@ import (
 
 const maxCell = 120 // bytes of a cell in a table
 
-var packagePrefixes = regexp.MustCompile(`(^|: |; )((pawl|client|queue|embedded|orchestrator|worker|refused|not found): )+`)
+var packagePrefixes = regexp.MustCompile(`(^|: |; )((pawl|client|queue|embedded|orchestrator|worker|gateway|refused|not found): )+`)
 
 // userMessage formats an error for users: on one line, bounded, and without the names of packages and sentinels.
 func userMessage(err error) string {

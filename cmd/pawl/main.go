@@ -141,17 +141,16 @@ func run(ctx context.Context, args []string, s streams) int {
 	if args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	resolver, err := contextFlags()
-	if err != nil {
-		s.fail(args, err)
-		return settings.ExitFailed
-	}
+	resolver, failed := contextFlags()
 	k, code, ok := settings.Commands(grammar(args[0]), "pawl", description, args, s.out, s.err, defaults(), kong.Resolvers(resolver))
 	if !ok {
 		return code
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
-	err = k.Run(s)
+	err := failed()
+	if err == nil {
+		err = k.Run(s)
+	}
 	var e settings.ExitCode
 	switch {
 	case err == nil:

@@ -174,9 +174,19 @@ func TestContextsSelectTheConnection(t *testing.T) {
 	t.Setenv("PAWL_CONTEXT", "dev")
 	server("127.0.0.1:1")
 	t.Setenv("PAWL_CONTEXT", "none")
-	server("PAWL_CONTEXT is none, which does not exist")
+	if code, _, errs := command(t, "list"); code != 1 || errs != "pawl: PAWL_CONTEXT is none, which does not exist; see pawl context list\n" {
+		t.Errorf("code %d, %s", code, errs)
+	}
 	if code, _, _ := command(t, "context", "use", "none"); code != 1 {
 		t.Errorf("code %d", code)
+	}
+	file, err := contextsFile()
+	if err := errors.Join(err, os.WriteFile(file, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "version") // needs no context
+	if code, _, errs := command(t, "list"); code != 1 || !strings.HasPrefix(errs, "pawl: read the contexts in ") {
+		t.Errorf("code %d, %s", code, errs)
 	}
 }
 

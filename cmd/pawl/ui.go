@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,8 +30,11 @@ func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
 	defer closeAll()
 	srv, err := gateway.Open(ctx, gateway.Options{
 		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP, Setting: fleet.HTTPFlag,
-		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: c.OIDC(),
+		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: c.OIDC(), NeedsAPI: c.Triggers == "",
 	})
+	if errors.Is(err, gateway.ErrNoUsers) {
+		return settings.Usage(err)
+	}
 	if err != nil {
 		return err
 	}

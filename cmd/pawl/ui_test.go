@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/examples"
@@ -40,6 +41,9 @@ func TestUIServesTheConsoleOfAFleet(t *testing.T) {
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("/%s: %s", path, resp.Status)
 		}
+	}
+	if c, out, errs := command(t, "ui", "--nats", nats, "--http", "0.0.0.0:0"); c != 2 || out != "" || !strings.Contains(errs, "requires users: --http-tokens") {
+		t.Errorf("all interfaces without users: code %d, %q, %q", c, out, errs)
 	}
 	cancel()
 	if c := <-code; c != 0 {

@@ -22,7 +22,11 @@ type Options struct {
 	TokensFile   string            // users; empty: none
 	OIDC         access.OIDCConfig // its zero value: none
 	TriggersFile string            // empty: none
+	NeedsAPI     bool              // ErrNoUsers instead of a server without the API, as at an address that is no loopback address
 }
+
+// ErrNoUsers is returned for an address that is reachable from other machines, without users of the API.
+var ErrNoUsers = errors.New("an address that is not a loopback address requires users: --http-tokens or --oidc-issuer")
 
 // Server is a server that runs.
 type Server struct {
@@ -53,6 +57,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	at, isTCP := l.Addr().(*net.TCPAddr)
 	o.Access.Loopback = isTCP && at.IP.IsLoopback()
 	if o.Client != nil && !o.Access.Loopback && !o.Access.Users() {
+		if o.NeedsAPI {
+			return nil, errors.Join(ErrNoUsers, l.Close())
+		}
 		o.Logger.Warn("http api off, address needs tokens", "address", l.Addr().String())
 	}
 	s := &Server{http: NewServer(New(o.Config), o.Logger), served: make(chan struct{}), addr: l.Addr()}

@@ -3,6 +3,8 @@ package settings
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -39,6 +41,11 @@ var inboxPrefix = regexp.MustCompile(`^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)?$`)
 func (n NATS) AfterApply() error {
 	if !inboxPrefix.MatchString(n.NATSInbox) {
 		return fmt.Errorf("--nats-inbox-prefix %q: must be the beginning of a subject, such as _INBOX_client", n.NATSInbox)
+	}
+	for server := range strings.SplitSeq(string(n.NATSURL), ",") {
+		if scheme, _, ok := strings.Cut(strings.TrimSpace(server), "://"); ok && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
+			return fmt.Errorf("--nats %s: the scheme must be nats, tls, ws or wss", n.NATSURL)
+		}
 	}
 	if _, err := n.options(nil); err != nil {
 		return fmt.Errorf("--nats %s: %w", n.NATSURL, err)

@@ -55,7 +55,7 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
 		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
-		{"--nats-inbox-prefix", "a.*"}, {"--nats-inbox-prefix", "a."}, {"--reply-prefixes", "$JS"}, {"--reply-prefixes", "_INBOX,pawl."},
+		{"--nats", "http://127.0.0.1:1"}, {"--nats-inbox-prefix", "a.*"}, {"--nats-inbox-prefix", "a."}, {"--reply-prefixes", "$JS"}, {"--reply-prefixes", "_INBOX,pawl."},
 		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--inputs-max-bytes", "1"}, {"--max-child-depth", "0"}, {"--inputs-max-bytes", "9999999TiB"}, {"--inputs-max-bytes", "1 GB"}, {"--reconcile-interval=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
 		{"--grace", "0s"}, {"--max-abandoned", "0"}, {"--retention", "0s"}, {"--retention", "72"}, {"--retention", "completed"}, {"--retention", "running=1h"},
 		{"--retention", "completed=1h,failed"}, {"--retention", "completed=-1h"}, {"--retention", ""},

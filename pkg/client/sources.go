@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -179,15 +181,23 @@ func keepGroups[T any](g *groups, sources []*source[T]) {
 	g.all = all
 }
 
-// missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing.
+// missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing. The failure of one
+// cancels the requests of others, which have no cause of their own.
 func missing[T any](sources []*source[T], of int) error {
 	var first *source[T]
 	lost := 0
+	cancelled := func(s *source[T]) int {
+		if errors.Is(s.err, context.Canceled) {
+			return 1
+		}
+		return 0
+	}
 	for _, s := range sources {
 		if s.err == nil {
 			continue
 		}
-		if lost += len(s.partitions); first == nil || s.partitions[0] < first.partitions[0] {
+		lost += len(s.partitions)
+		if first == nil || cmp.Or(cmp.Compare(cancelled(s), cancelled(first)), cmp.Compare(s.partitions[0], first.partitions[0])) < 0 {
 			first = s
 		}
 	}

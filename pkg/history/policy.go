@@ -2,6 +2,8 @@ package history
 
 import (
 	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +24,18 @@ type Policy struct {
 	PausedBy     string `json:"paused_by,omitempty"`        // requester of the pause
 	PausedFor    string `json:"paused_for,omitempty"`       // why; at most MaxPausedFor bytes
 	PausedAt     int64  `json:"paused_at,omitempty"`        // Unix ms
+}
+
+// LogValue has the settings that differ from their zero values.
+func (p Policy) LogValue() slog.Value {
+	var set []slog.Attr
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); !v.Field(i).IsZero() {
+			set = append(set, slog.Any(name, v.Field(i).Interface()))
+		}
+	}
+	return slog.GroupValue(set...)
 }
 
 // Defaults and bounds of a Policy.
