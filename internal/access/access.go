@@ -89,7 +89,9 @@ func (p Policy) User(r *http.Request, required Role, what string) (User, error) 
 		}
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil { // methods that change nothing pass
-		return User{}, &Refusal{Status: http.StatusForbidden, Detail: "a page of another origin sent this request"}
+		return User{}, &Refusal{
+			Status: http.StatusForbidden, Detail: "a page of another origin sent this request", Do: "send it from a page of this server, or without the header Origin",
+		}
 	}
 	u := local
 	switch {

@@ -87,3 +87,26 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 		}
 	}
 }
+
+// What a client can do about a refusal is not to repeat the request.
+func TestRefusalOfAUserHasWhatToDo(t *testing.T) {
+	tokens, err := access.ReadTokens(strings.NewReader(tokenFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := New(Config{Client: func() *client.Client { return nil }, Access: access.Policy{Tokens: tokens}})
+	t.Cleanup(h.Close)
+	for header, want := range map[[2]string]string{
+		{"Authorization", "Bearer viewer-token-0123456789"}: "use a token whose role permits it",
+		{"Sec-Fetch-Site", "cross-site"}:                    "send it from a page of this server",
+		{"Authorization", "Bearer nothing"}:                 "send a token that is valid",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/instances", nil)
+		r.Header.Set(header[0], header[1])
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), `"do":"`+want) {
+			t.Errorf("%v: %s", header, w.Body)
+		}
+	}
+}

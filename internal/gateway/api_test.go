@@ -333,7 +333,7 @@ func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		{400, "POST", "/instances", `{"orchestration":"pay"}}`, "more than one", nil},
 		{400, "POST", "/instances", "{\"orchestration\":\"pay\",\"input\":\"\xff\"}", "UTF-8", nil},
 		{400, "POST", "/instances/a/events/approved", "\"\xc3\"", "UTF-8", nil},
-		{400, "POST", "/instances", ``, "EOF", nil},
+		{400, "POST", "/instances", ``, "the body is missing", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay"}`, "Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("k", 300)}},
 		{400, "POST", "/instances/a/events/approved", `{"a":`, "not JSON", nil},
 		{400, "POST", "/instances/a/events/ap*", `1`, "bad name", nil},

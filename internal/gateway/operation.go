@@ -180,6 +180,9 @@ func (c *call) decode(v any) error {
 	if err != nil || len(b) == 0 && c.optional {
 		return err
 	}
+	if len(b) == 0 {
+		return badRequest("the body is missing")
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {

@@ -76,6 +76,8 @@ func whatToDo(status int) string {
 		return "change the request; GET /api/v1/openapi.json describes the operations"
 	case http.StatusUnauthorized:
 		return "send a token that is valid, or sign with the secret of the hook"
+	case http.StatusForbidden:
+		return "use a token whose role permits it"
 	case http.StatusNotFound:
 		return "check the name; what was purged, or ended longer ago than it is kept, is gone"
 	case http.StatusMethodNotAllowed:
