@@ -42,3 +42,20 @@ func attributeValue(text string) any {
 	}
 	return text
 }
+
+// attributesText is the inverse of attributesOf for the object of a description.
+func attributesText(object string) string {
+	all, err := history.ParseAttributes(object)
+	if err != nil {
+		return object
+	}
+	texts := make([]string, len(all))
+	for i, a := range all {
+		value := a.Value
+		if _, same := attributeValue(value).(string); a.Kind == history.Keyword && (!same || strings.ContainsAny(value, ", \"")) {
+			value = strconv.Quote(value)
+		}
+		texts[i] = a.Name + "=" + value
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +15,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// describe shows one instance, a field per line, and its outstanding activities and children.
+const maxInput = 200 // bytes of the input of an open update
+
+// describe shows one instance, a field per line, and its outstanding activities, open updates and children.
 func describe(w io.Writer, d client.Description, children descendants) error {
 	f := &term.Fields{}
 	f.Add("instance", d.Instance)
@@ -26,6 +29,9 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	}
 	if d.Parent != "" {
 		f.Add("parent", d.Parent)
+	}
+	if text := attributesText(d.Attributes); text != "" {
+		f.Add("attributes", text)
 	}
 	f.Add("status", statusText(d))
 	if d.Execution > 1 {
@@ -88,10 +94,23 @@ func describe(w io.Writer, d client.Description, children descendants) error {
 	if err := f.Write(w); err != nil {
 		return err
 	}
-	if err := activityTable(w, d); err != nil {
+	if err := errors.Join(activityTable(w, d), updateTable(w, d)); err != nil {
 		return err
 	}
 	return children.write(w)
+}
+
+// updateTable shows the open updates under an empty line; nothing if there are none.
+func updateTable(w io.Writer, d client.Description) error {
+	if len(d.OpenUpdates) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w) // the table reports errors
+	t := &term.Table{Header: []string{"OPEN UPDATE", "ID", "BY", "FOR", "INPUT"}, Right: []int{3}, Fold: 5}
+	for _, u := range d.OpenUpdates {
+		t.Add(u.Name, u.ID, u.By, formatElapsed(u.At, time.Time{}), diagnose.Short(string(show.Payload(u.Input)), maxInput))
+	}
+	return t.Write(w)
 }
 
 // activityTable shows the outstanding activities under an empty line; nothing if there are none.

@@ -98,6 +98,10 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	d := client.Description{
 		Summary: client.Summary{
 			Instance: "r-1", Orchestration: "race", Version: "2024-b", Parent: "cup-1", Status: "running", Execution: 12, Started: time.UnixMilli(1000), Events: 3,
+			Attributes: `{"cup":"2026","due":{"time":"2026-11-22T08:00:00.000Z"},"laps":5,"late":true,"track":"old, long","turf":"wet"}`,
+		},
+		OpenUpdates: []client.OpenUpdate{
+			{Name: "bet", ID: "b-7", By: "ann", At: time.UnixMilli(1000), Input: history.Payload{Type: history.TypeJSON, Data: []byte(`{"on":"hare"}`)}},
 		},
 		UnreadInputs: 2, Timers: 1, NextTimer: time.UnixMilli(2000), PendingMessages: 21,
 		CustomStatus: &client.StatusAt[history.Payload]{Version: 4, Value: history.Payload{Type: history.TypeJSON, Data: []byte(`{"lap":3}`)}},
@@ -117,7 +121,8 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker",
-		"2024-b", "cup-1", "21 messages not acknowledged yet", `{"lap":3} (version 4)`, "CHILD NAME INSTANCE FOR STATE", "17 referee ref-1",
+		"2024-b", "cup-1", `attributes cup="2026", due=2026-11-22T08:00:00.000Z, laps=5, late=true, track="old, long", turf=wet`,
+		"OPEN UPDATE ID BY FOR INPUT bet b-7 ann", `{"on":"hare"}`, "21 messages not acknowledged yet", `{"lap":3} (version 4)`, "CHILD NAME INSTANCE FOR STATE", "17 referee ref-1",
 		"running, waits for child whistle-1", "└ whistle-1", "running, waits for event blow", "stalled: unregistered: no; luck", "not started yet"} {
 		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
@@ -139,11 +144,13 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 func TestAListHasVersionsAndFailuresOnlyIfAnInstanceHasOne(t *testing.T) {
 	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
 	failed := client.Summary{Instance: "c", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Code: "no-hare"}
+	plain := client.Summary{Instance: "d", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Error: "no hare\n" + strings.Repeat("x", 100)}
 	for want, rows := range map[string][]client.Summary{
 		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running\n": rows[:1],
 		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
 			"a         race                    running\n" + "b         race           2        completed                           0\n": rows,
-		"INSTANCE  ORCHESTRATION  STATUS  STARTED (UTC)  RAN  EVENTS  FAILURE\n" + "c         race           failed                           0  no-hare\n": {failed},
+		"INSTANCE  ORCHESTRATION  STATUS  STARTED (UTC)  RAN  EVENTS  FAILURE\n" + "c         race           failed                           0  no-hare\n":                                   {failed},
+		"INSTANCE  ORCHESTRATION  STATUS  STARTED (UTC)  RAN  EVENTS  FAILURE\n" + "d         race           failed                           0  no hare; " + strings.Repeat("x", 51) + "…\n": {plain},
 	} {
 		var b strings.Builder
 		if err := listTable(rows).Write(&b); err != nil || b.String() != want {

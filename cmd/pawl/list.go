@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,15 +127,18 @@ func stalledTable(rows []client.Summary) *term.Table {
 	return t
 }
 
-// listTable has a column for versions if an instance has one, and one for the codes of failures. Only ended instances have a number of events.
+const maxFailure = 60 // bytes of the text of a failure in a table
+
+// listTable has a column for versions if an instance has one, and one for failures, with the code, or without one the text. Only ended
+// instances have a number of events.
 func listTable(rows []client.Summary) *term.Table {
 	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
 	if versions {
 		t.Header, t.Right = slices.Insert(t.Header, 2, "VERSION"), []int{5, 6}
 	}
-	codes := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Code != "" })
-	if codes {
+	failures := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Code != "" || d.Error != "" })
+	if failures {
 		t.Header = append(t.Header, "FAILURE")
 	}
 	for _, d := range rows {
@@ -146,8 +150,8 @@ func listTable(rows []client.Summary) *term.Table {
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
 		}
-		if codes {
-			row = append(row, d.Code)
+		if failures {
+			row = append(row, cmp.Or(d.Code, diagnose.Short(diagnose.OneLine(d.Error), maxFailure)))
 		}
 		t.Add(row...)
 	}

@@ -21,6 +21,7 @@ type Instance struct {
 	Updated       string `json:"updated,omitempty"`      // latest commit
 	Ended         string `json:"ended,omitempty"`
 	Code          string `json:"code,omitempty"`   // of the failure that ended it
+	Error         string `json:"error,omitempty"`  // the beginning of its text
 	Events        uint64 `json:"events,omitempty"` // of the latest execution's history
 	Stalled       string `json:"stalled,omitempty"`
 
@@ -134,7 +135,7 @@ func SummaryOf(s client.Summary) Instance {
 	return Instance{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: string(s.Status), Execution: s.Execution,
 		Started: Timestamp(s.Started), StatusSince: Timestamp(s.StatusSince), Updated: Timestamp(s.Updated), Ended: Timestamp(s.Ended),
-		Events: s.Events, Stalled: s.Stalled, Code: s.Code, Attributes: json.RawMessage(s.Attributes),
+		Events: s.Events, Stalled: s.Stalled, Code: s.Code, Error: s.Error, Attributes: json.RawMessage(s.Attributes),
 	}
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -144,10 +145,16 @@ func purgeInstance(q *request) (view, error) {
 // startData is the form of a start.
 type startData struct {
 	Orchestration, ID, Version, Input, Problem string
+	Attributes, StartAt, RunTimeout, IDReuse   string   // the further settings
 	Known                                      []string // orchestrations
 	Like                                       []link   // instances whose inputs are examples
 	Zero                                       bool     // the input is the zero value of its type
 	Unknown                                    bool     // no orchestrator has the orchestration, as far as is known
+}
+
+// Further reports whether there are further settings.
+func (d startData) Further() bool {
+	return d.Attributes != "" || d.StartAt != "" || d.RunTimeout != "" || d.IDReuse != ""
 }
 
 // orchestrations are those that the fleet has registered.
@@ -163,13 +170,14 @@ func startForm(q *request) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		entries, err := q.entries(like, 0, 0, 1)
-		if err != nil || len(entries) == 0 {
-			return view{}, err
-		}
 		d.Orchestration, d.Version = i.Orchestration, i.Version
-		if started, is := entries[0].Event.(*history.Started); is && len(started.Payload.Data) > 0 {
-			d.Input = formatJSON(show.Payload(started.Payload))
+		if i.Attributes != "" {
+			d.Attributes = formatJSON(json.RawMessage(i.Attributes))
+		}
+		if entries, err := q.entries(like, 0, 0, 1); err == nil && len(entries) > 0 { // a delayed one has none
+			if started, is := entries[0].Event.(*history.Started); is && len(started.Payload.Data) > 0 {
+				d.Input = formatJSON(show.Payload(started.Payload))
+			}
 		}
 	}
 	d.examples(q)
@@ -204,15 +212,23 @@ const maxExamples = 5
 
 func startInstance(q *request) (view, error) {
 	field := func(name string) string { return strings.TrimSpace(q.PostFormValue(name)) }
-	d := startData{Orchestration: field("orchestration"), ID: field("id"), Version: field("version"), Input: q.PostFormValue("input")}
+	d := startData{
+		Orchestration: field("orchestration"), ID: field("id"), Version: field("version"), Input: q.PostFormValue("input"),
+		Attributes: q.PostFormValue("attributes"), StartAt: field("start_at"), RunTimeout: field("run_timeout"), IDReuse: field("id_reuse"),
+	}
 	input, err := q.jsonField("input")
+	attributes, bad := q.jsonField("attributes")
+	err = cmp.Or(err, bad)
 	if known := q.orchestrations(); err == nil && len(known) > 0 && !slices.Contains(known, d.Orchestration) && q.PostFormValue("anyway") == "" {
 		d.Unknown = true
 		err = &apiError{Status: http.StatusBadRequest, Detail: "No orchestrator has " + strconv.Quote(d.Orchestration) + ". An instance of it is stalled until one has it."}
 	}
 	var a api.Accepted
 	if err == nil {
-		err = q.call(http.MethodPost, "/instances", nil, api.Start{Orchestration: d.Orchestration, ID: d.ID, Version: d.Version, Input: input}, &a)
+		err = q.call(http.MethodPost, "/instances", nil, api.Start{
+			Orchestration: d.Orchestration, ID: d.ID, Version: d.Version, Input: input,
+			Attributes: attributes, StartAt: d.StartAt, RunTimeout: d.RunTimeout, IDReuse: d.IDReuse,
+		}, &a)
 	}
 	if err == nil {
 		q.settle(a.Instance, 0)

@@ -433,9 +433,9 @@ func schedulesAreOperated(h *harness, b *browser) {
 // A job is shown with its activity and its input, not as an instance of a built-in orchestration.
 func jobIsRun(h *harness, b *browser) {
 	b.open("/run")
-	b.run(fill("#activity", "reserve-stock"), fill("#id", "job-1"), fill("#input", `"lamp"`), fill("#attempts", "3"), click("form button.main"), visible(".head .pill.ok"))
+	b.run(fill("#activity", "reserve-stock"), fill("#id", "job-1"), fill("#input", `"lamp"`), fill("#attempts", "3"), fill("#attempt_timeout", "30s"), click("form button.main"), visible(".head .pill.ok"))
 	text := b.eval(`document.querySelector("main").innerText`)
-	for _, want := range []string{"job · reserve-stock · up to 3 attempts", `"lamp"`} {
+	for _, want := range []string{"job · reserve-stock · up to 3 attempts · each within 30s", `"lamp"`} {
 		if !strings.Contains(text, want) {
 			h.Errorf("%q is missing: %s", want, text)
 		}

@@ -42,6 +42,9 @@ func (data *instanceData) showJobInput() {
 	if r := j.Retry; r != nil && r.Attempts > 1 {
 		data.JobNotes = append(data.JobNotes, fmt.Sprintf("up to %d attempts", r.Attempts))
 	}
+	if j.AttemptTimeout > 0 {
+		data.JobNotes = append(data.JobNotes, "each within "+diagnose.Span(j.AttemptTimeout.Std()))
+	}
 	if j.Within > 0 {
 		data.JobNotes = append(data.JobNotes, "within "+diagnose.Span(j.Within.Std()))
 	}
@@ -53,8 +56,8 @@ func (data *instanceData) showJobInput() {
 
 // runData is the form of a job.
 type runData struct {
-	Activity, Queue, ID, Input, After, Within, Attempts, Problem string
-	Known                                                        []string // activities
+	Activity, Queue, ID, Input, After, Within, Attempts, AttemptTimeout, Problem string
+	Known                                                                        []string // activities
 }
 
 func (c *console) runView(q *request, d runData) view {
@@ -71,10 +74,10 @@ func (c *console) runJob(q *request) (view, error) {
 	field := func(name string) string { return strings.TrimSpace(q.PostFormValue(name)) }
 	d := runData{
 		Activity: field("activity"), Queue: field("queue"), ID: field("id"), Input: q.PostFormValue("input"), After: field("after"),
-		Within: field("within"), Attempts: field("attempts"),
+		Within: field("within"), Attempts: field("attempts"), AttemptTimeout: field("attempt_timeout"),
 	}
 	body := map[string]any{"activity": d.Activity}
-	for name, value := range map[string]string{"queue": d.Queue, "id": d.ID, "after": d.After, "within": d.Within} {
+	for name, value := range map[string]string{"queue": d.Queue, "id": d.ID, "after": d.After, "within": d.Within, "attempt_timeout": d.AttemptTimeout} {
 		if value != "" {
 			body[name] = value
 		}

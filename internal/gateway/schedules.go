@@ -19,14 +19,15 @@ import (
 
 // job is a request to run an activity.
 type job struct {
-	Activity string          `json:"activity"`
-	Queue    string          `json:"queue,omitempty"`    // task queue; default: the name of the activity
-	ID       string          `json:"id,omitempty"`       // default: made of the Idempotency-Key
-	Input    json.RawMessage `json:"input,omitempty"`    // default: none
-	After    string          `json:"after,omitempty"`    // delay, such as 1h; default: none
-	Within   string          `json:"within,omitempty"`   // maximum time of all attempts; default: none
-	Attempts int             `json:"attempts,omitempty"` // default 1
-	Wait     string          `json:"wait,omitempty"`     // for the end, such as 30s, at most 1m; default: none
+	Activity       string          `json:"activity"`
+	Queue          string          `json:"queue,omitempty"`           // task queue; default: the name of the activity
+	ID             string          `json:"id,omitempty"`              // default: made of the Idempotency-Key
+	Input          json.RawMessage `json:"input,omitempty"`           // default: none
+	After          string          `json:"after,omitempty"`           // delay, such as 1h; default: none
+	Within         string          `json:"within,omitempty"`          // maximum time of all attempts; default: none
+	Attempts       int             `json:"attempts,omitempty"`        // default 1
+	AttemptTimeout string          `json:"attempt_timeout,omitempty"` // maximum time of each; default: none
+	Wait           string          `json:"wait,omitempty"`            // for the end, such as 30s, at most 1m; default: none
 }
 
 // command is what changes a schedule.
@@ -133,7 +134,11 @@ func runJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	opts = append(opts, client.After(after), client.Within(within))
+	attempt, err := duration(j.AttemptTimeout)
+	if err != nil {
+		return answer{}, err
+	}
+	opts = append(opts, client.After(after), client.Within(within), client.AttemptTimeout(attempt))
 	if j.Attempts > 1 {
 		opts = append(opts, client.Retry(pawl.Retry{Attempts: j.Attempts}))
 	}

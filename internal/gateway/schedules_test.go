@@ -1,8 +1,13 @@
 package gateway_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
 )
 
 func TestJobsAndSchedulesOverHTTP(t *testing.T) {
@@ -10,6 +15,17 @@ func TestJobsAndSchedulesOverHTTP(t *testing.T) {
 	h.want(h.do(200, "POST", "/jobs", `{"activity":"charge","id":"j-1","input":{"amount":7},"after":"1ms","attempts":2,"wait":"30s"}`), "result", "receipt-7")
 	h.do(400, "POST", "/jobs", `{"activity":"a b"}`)
 	h.do(400, "POST", "/jobs", `{"activity":"charge","after":"soon"}`)
+	h.do(400, "POST", "/jobs", `{"activity":"charge","attempt_timeout":"long"}`)
+	h.do(202, "POST", "/jobs", `{"activity":"charge","id":"j-2","after":"1h","within":"3m","attempt_timeout":"2m"}`)
+	var begun []any
+	poll.Until(t, time.Minute, "the job has begun", func() bool {
+		status, page := h.try("GET", "/instances/j-2/history", "")
+		begun, _ = page["events"].([]any)
+		return status == 200
+	})
+	if text := fmt.Sprint(begun...); !strings.Contains(text, "attempt_timeout:2m0s") || !strings.Contains(text, "within:3m0s") {
+		t.Errorf("%v", text)
+	}
 
 	const config = `{"cron":["0 9 * * *"],"zone":"Europe/Zurich","run":{"activity":"charge","input":{"amount":7}}}`
 	h.do(404, "GET", "/schedules/daily", "")

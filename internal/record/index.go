@@ -119,14 +119,20 @@ func (r *Record) WaitsForAnswer() string {
 
 // FailureCode is the code of the failure that ended the instance; "" if it has not failed, or without one.
 func (r *Record) FailureCode() string {
+	code, _ := r.Failure()
+	return code
+}
+
+// Failure is the code and the text of the failure that ended the instance; "" if it has not failed.
+func (r *Record) Failure() (code, message string) {
 	if r.Status != Failed {
-		return ""
+		return "", ""
 	}
 	switch e, _ := history.Decode(r.Events, r.End); e := e.(type) {
 	case *history.Failed:
-		return e.Failure.Code
+		return e.Failure.Code, e.Failure.Message
 	default:
-		return ""
+		return "", ""
 	}
 }
 

@@ -40,6 +40,7 @@ type Summary struct {
 	Stalled                          string // why it cannot take a turn
 	Code                             string // of the failure that ended it; empty also for one without
 	Attributes                       string // the text of history.Attributes
+	Error                            string // the beginning of the text of that failure
 }
 
 func (s *Summary) fields(c *wire.Codec) {
@@ -58,6 +59,7 @@ func (s *Summary) fields(c *wire.Codec) {
 	c.String(&s.Stalled)
 	c.String(&s.Code)
 	c.String(&s.Attributes)
+	c.String(&s.Error)
 }
 
 // Description is the reply to Describe.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -228,6 +229,8 @@ func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record
 	return out, nil
 }
 
+const maxError = 200 // bytes of the text of a failure in a list
+
 // summary is what a list contains of an instance.
 func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum := request.Summary{Instance: id}
@@ -247,7 +250,8 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
 	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
 	sum.Attributes = rec.Attributes
-	sum.Code = rec.FailureCode()
+	sum.Code, sum.Error = rec.Failure()
+	sum.Error = text.Shorten(sum.Error, maxError)
 	if rec.Parent != nil {
 		sum.Parent = rec.Parent.Instance
 	}

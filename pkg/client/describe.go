@@ -40,6 +40,7 @@ type Summary struct {
 	Events        uint64 // of the history of the latest execution
 	Stalled       string // why the instance cannot take a turn; empty: it can
 	Code          string // of the failure that ended it; empty also for a plain error
+	Error         string // the text of that failure, at most 200 bytes and " …"; of one that is encrypted "encrypted"
 	Attributes    string // a JSON object, as Attributes takes it; empty: none
 }
 
@@ -139,7 +140,7 @@ func summaryOf(s *request.Summary) Summary {
 	return Summary{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: Status(s.Status), Execution: s.Execution,
 		Started: timeOf(s.Started), StatusSince: timeOf(s.StatusSince), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled, Code: s.Code,
-		Attributes: s.Attributes,
+		Error: s.Error, Attributes: s.Attributes,
 	}
 }
 
