@@ -41,7 +41,7 @@ func (h *harness) explain(ctx context.Context, stuck []string) {
 		return
 	}
 	defer run.Close()
-	e := evidence{Builder: &out, run: run, rdb: run.Client(), space: redisx.NewSpace(namespace)}
+	e := evidence{Builder: &out, run: run, rdb: run.Client(), space: redisx.NewSpace(namespace), partitions: h.partitions}
 	for _, text := range stuck[:min(len(stuck), explained)] {
 		id, _, _ := strings.Cut(text, ":")
 		e.instance(ctx, id, 0)
@@ -69,6 +69,8 @@ type evidence struct {
 	run   *redisx.Runner
 	rdb   redis.UniversalClient
 	space redisx.Space
+
+	partitions int
 }
 
 func (e evidence) linef(depth int, format string, args ...any) {
@@ -77,7 +79,7 @@ func (e evidence) linef(depth int, format string, args ...any) {
 
 // instance writes what an instance waits for, and then its outstanding children.
 func (e evidence) instance(ctx context.Context, id string, depth int) {
-	part := queue.PartitionOf(id, partitions)
+	part := queue.PartitionOf(id, e.partitions)
 	p := e.space.Part(part)
 	l, err := store.NewReader(e.run, e.space).Load(ctx, part, id)
 	now, terr := e.rdb.Time(ctx).Result()

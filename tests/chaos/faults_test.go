@@ -329,6 +329,9 @@ func (h *harness) ofTopology() []fault {
 			wait(d)
 			m.clock.step(h.t, 0)
 		}}}
+	case s.topology == resized:
+		killed := time.Duration(h.rng.IntN(1000)) * time.Millisecond
+		return []fault{resize(h, 1+h.rng.IntN(2*partitions), killed, h.rng.IntN(2) == 0)}
 	case s.topology == upgrade:
 		m := h.members[h.rng.IntN(orchestrators+workers)]
 		var all []fault

@@ -39,7 +39,7 @@ const (
 	workers       = 4
 	clients       = 2
 	namespace     = "chaos"
-	partitions    = 16
+	partitions    = 16 // in the beginning
 	leaseTTL      = 2 * time.Second
 	ownerTTL      = 2 * time.Second
 	reconcile     = 2 * time.Second
@@ -66,16 +66,18 @@ type member struct {
 
 // harness is a campaign's fleets and servers.
 type harness struct {
-	t        *testing.T
-	rng      *rand.Rand
-	dir      string
-	binary   string  // tests/fleet
-	previous program // of an earlier commit
-	servers  *servers
-	firstKey string    // of payloads
-	rotated  time.Time // when the last other one was set
-	members  []*member
-	clients  []*member
+	t          *testing.T
+	rng        *rand.Rand
+	dir        string
+	binary     string  // tests/fleet
+	cli        string  // cmd/pawl
+	previous   program // of an earlier commit
+	servers    *servers
+	partitions int       // now
+	firstKey   string    // of payloads
+	rotated    time.Time // when the last other one was set
+	members    []*member
+	clients    []*member
 
 	mu         sync.Mutex
 	busy       map[string]bool // what a fault is acting on
@@ -102,10 +104,11 @@ func build(t *testing.T, dir, topology string) (bin stack.Binaries, fleet, cli s
 	return bin, fleet, cli
 }
 
-func newHarness(t *testing.T, seed uint64, fleet string, before program, s *servers) *harness {
+func newHarness(t *testing.T, seed uint64, fleet, cli string, before program, s *servers) *harness {
 	t.Helper()
 	h := &harness{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), binary: fleet, previous: before, servers: s, firstKey: key("first"),
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), binary: fleet, cli: cli, previous: before, servers: s,
+		partitions: partitions, firstKey: key("first"),
 		busy: map[string]bool{}, faults: map[string]int{},
 	}
 	h.setKeys(h.firstKey)
@@ -206,6 +209,12 @@ func (h *harness) violationf(format string, args ...any) {
 
 // restart ends a member with SIGTERM and starts it again. That it ends is a promise.
 func (h *harness) restart(m *member) {
+	terminate(h, m)
+	m.Start()
+}
+
+// terminate ends a member with SIGTERM.
+func terminate(h *harness, m *member) {
 	m.Signal(syscall.SIGTERM)
 	late := time.NewTimer(stopWithin)
 	defer late.Stop()
@@ -215,7 +224,6 @@ func (h *harness) restart(m *member) {
 		h.violationf("%s has not ended %v after SIGTERM", m.name, stopWithin)
 		m.Kill()
 	}
-	m.Start()
 }
 
 // settle lets the clients start nothing more, and waits until they have all their results.
@@ -451,7 +459,7 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 }
 
 // show logs what the command line shows of the stalled instances, and of one that has findings.
-func (h *harness) show(ctx context.Context, cli string, findings []string) {
+func (h *harness) show(ctx context.Context, findings []string) {
 	h.t.Helper()
 	commands := [][]string{{"list", "--stalled"}}
 	for _, f := range findings {
@@ -462,7 +470,7 @@ func (h *harness) show(ctx context.Context, cli string, findings []string) {
 		}
 	}
 	for _, args := range commands {
-		out, err := exec.CommandContext(ctx, cli, append(args, "--nats", h.servers.natsURL(), "--namespace", namespace, "--payload-keys", h.keys())...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, h.cli, append(args, "--nats", h.servers.natsURL(), "--namespace", namespace, "--payload-keys", h.keys())...).CombinedOutput()
 		h.t.Logf("pawl %s (%v):\n%s", strings.Join(args, " "), err, out)
 	}
 }
@@ -475,7 +483,7 @@ func (h *harness) stalled(ctx context.Context) error {
 	}
 	defer run.Close()
 	r := store.NewReader(run, redisx.NewSpace(namespace))
-	for part := range partitions {
+	for part := range h.partitions {
 		ids, err := r.StalledIDs(ctx, part)
 		if err != nil {
 			return err
@@ -490,8 +498,8 @@ func (h *harness) stalled(ctx context.Context) error {
 }
 
 // consistent runs the invariant checker of production.
-func (h *harness) consistent(ctx context.Context, cli string) error {
-	cmd := exec.CommandContext(ctx, cli, "check", "--json", "--objects", "--redis", h.servers.redisURL(), "--nats", h.servers.natsURL(), "--namespace", namespace)
+func (h *harness) consistent(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, h.cli, "check", "--json", "--objects", "--redis", h.servers.redisURL(), "--nats", h.servers.natsURL(), "--namespace", namespace)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

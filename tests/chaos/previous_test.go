@@ -106,7 +106,7 @@ func TestPreviousCommitRunsBesideThisOne(t *testing.T) {
 	t.Logf("the commit before is %s", before.from)
 	t.Setenv("CHAOS_SUMMARY", "") // is that of the campaign
 	bin, fleet, cli := build(t, t.TempDir(), upgrade)
-	h := newHarness(t, uint64(time.Now().Unix()), fleet, before, startServers(t, bin, upgrade))
+	h := newHarness(t, uint64(time.Now().Unix()), fleet, cli, before, startServers(t, bin, upgrade))
 	for range 3 {
 		for _, m := range h.members[:orchestrators+workers] {
 			h.progress() // a fleet whose members are exchanged before they have started proves nothing
@@ -115,5 +115,5 @@ func TestPreviousCommitRunsBesideThisOne(t *testing.T) {
 	}
 	h.progress()
 	sum := summary{Topology: upgrade, Previous: before.from, ByFault: map[string]int{"exchange": 3 * (orchestrators + workers)}}
-	h.judge(context.Background(), cli, &sum)
+	h.judge(context.Background(), &sum)
 }

@@ -35,9 +35,10 @@ const (
 	disk     = "disk"     // single; the disks of Redis and of NATS fill up
 	clocks   = "clocks"   // single; the clocks of orchestrators and workers step
 	upgrade  = "upgrade"  // single; orchestrators get another release of the code, all members Pawl of another commit, and back
+	resized  = "resize"   // single; the number of partitions changes
 )
 
-var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, clocks, upgrade}
+var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, clocks, upgrade, resized}
 
 // servers are the NATS and Redis of a campaign.
 type servers struct {
