@@ -83,7 +83,7 @@ lint: setup ## golangci-lint, luacheck, and the text of the documents
 	$(GO) run ./internal/prose .
 	$(GO) run ./internal/luacheck .
 
-# The vulnerability database is on the network; where it cannot be reached, a line says so.
+# The vulnerability database is on the network; where it cannot be reached, a line reports it.
 vuln: ## known vulnerabilities of the dependencies
 	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
 	if [ $$code -ne 0 ] && echo "$$out" | grep -q 'fetching vulnerabilities'; then \

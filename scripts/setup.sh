@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the tests need besides Go: a redis-server, a chromium for the console, luacheck, and a C compiler, without which Go has no
 # race detector. On a Debian-like machine as root they are installed; elsewhere one line
-# says what to install.
+# names what to install.
 set -eu
 missing=
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"

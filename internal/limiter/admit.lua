@@ -24,7 +24,7 @@ for i = 1, #leave do
   local at, m = string.match(leave[i], '^!(%d+) (.+)$')
   m = m or leave[i]
   local is = where(g, m)
-  if is ~= '' and (not at or heard(g, m) <= tonumber(at)) then
+  if is ~= '' and (not at or last_active(g, m) <= tonumber(at)) then
     if ended[is] then count(g, ended[is], 1) end
     move(g, m, '')
     moved = true

@@ -2,7 +2,7 @@
 --
 --! keys  waiters holders rejected grants state
 --
--- A script opens the limit, moves members in memory, and closes it: all writes are in close(), after all checks. A letter says where
+-- A script opens the limit, moves members in memory, and closes it: all writes are in close(), after all checks. A letter is where
 -- a member is: q waits, a is active, t timed out, c cleared, '' nowhere. doc.go describes the keys.
 
 local ROUND = 1000 -- members that one script admits, rejects or reports as stale
@@ -117,8 +117,8 @@ local function where(g, m)
   return seen(g, m, '')
 end
 
--- heard returns when a member was last active, ms: of a waiter, when it entered.
-local function heard(g, m)
+-- last_active returns when a member was last active, ms: of a waiter, when it entered.
+local function last_active(g, m)
   local is = where(g, m)
   if is == 'q' then return math.floor(g.number[m] / 1000) + 1 end
   if is == 'a' then return tonumber(redis.call('ZSCORE', holders, m) or g.t + 1) end

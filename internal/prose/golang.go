@@ -47,3 +47,13 @@ func comments(src string) []Line {
 		}
 	}
 }
+
+// luaComments returns the lines of a script, whose prose is its comments.
+func luaComments(src string) []Line {
+	var lines []Line
+	for text := range strings.SplitSeq(src, "\n") {
+		_, comment, _ := strings.Cut(text, "--")
+		lines = append(lines, Line{Number: len(lines) + 1, Kind: Code, Text: text, Prose: comment})
+	}
+	return lines
+}

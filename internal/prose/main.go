@@ -1,5 +1,5 @@
 // Command prose checks the text of the repository: Markdown lines that break inside a sentence or hold two of them,
-// words that docs/glossary.md has replaced, also in the comments and strings of Go files and blocks, and links that lead nowhere.
+// words that docs/glossary.md has replaced, also in the comments and strings of Go files and blocks and the comments of Lua scripts, and links that lead nowhere.
 //
 //	go run ./internal/prose .
 //
@@ -29,8 +29,9 @@ func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Lin
 
 // extractors return the text of a file by its extension.
 var extractors = map[string]func(src string) []Line{
-	".md": markdown,
-	".go": comments,
+	".md":  markdown,
+	".go":  comments,
+	".lua": luaComments,
 }
 
 func main() {

@@ -60,6 +60,14 @@ func TestCommentsAndStringsOfGoFilesAreChecked(t *testing.T) {
 	}
 }
 
+func TestCommentsOfScriptsAreChecked(t *testing.T) {
+	src := []byte("-- a script\nlocal forever = 'for ever' -- for ever\n")
+	findings, err := Check(fstest.MapFS{"p/p.lua": {Data: src}, "p/q.lua": {Data: src[:len(src)-12]}}, "for ever = forever", "")
+	if err != nil || len(findings) != 1 || findings[0].File != "p/p.lua" || findings[0].Line != 2 {
+		t.Error(findings, err)
+	}
+}
+
 func TestListsAreChecked(t *testing.T) {
 	for name, lists := range map[string][2]string{"words": {"for ever", ""}, "expression": {"( = x", ""}, "exceptions": {"", "a.md"}} {
 		if _, err := Check(fstest.MapFS{}, lists[0], lists[1]); err == nil {

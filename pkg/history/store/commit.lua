@@ -7,7 +7,7 @@
 -- head: the one that the turn was decided on; new_head: '' if only the inbox is consumed; wakeup: ms, or ''.
 -- status: the index that the instance leaves, and the one that it enters, if its status changes. early: if it drops inputs of an instance
 -- that was not started. pruned: the history to delete, of an execution that has ended, and its reports.
--- new_incarnation: '1' if the record inherits nothing of the instance that had the id before.
+-- new_incarnation: '1' if the record has nothing of the instance that had the id before.
 -- max_unread, max_bytes: of the unread elements in the reply.
 -- due: none of the first 16 elements behind those popped may be older, ms, or ''.
 -- applied: the time of the applied position may not be older, or ''.
@@ -17,8 +17,8 @@
 -- index, move: sets that a member leaves (score '-'; '=': if the set before has no members) or enters: of values, with the instance, and
 -- that of orchestrations.
 -- CONFLICT history: its length is not the one in the record.
--- unread, workers: nil if there are none. workers: who held the deleted leases, by their place among the deleted from 1.
--- number: of this commit in the partition. An owner that receives one it has received before knows that Redis lost writes.
+-- unread, workers: nil if there are none. workers: the holders of the deleted leases, by their place among the deleted from 1.
+-- number: of this commit in the partition. An owner that receives one it has received before finds that Redis lost writes.
 --
 -- Prepended elements begin the next execution: its history is empty, and its wakeup is now.
 --
@@ -45,7 +45,7 @@ for k = 1, pops do
   local id = pop[k] .. '\n'
   if not elements[k] or string.sub(elements[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-if not again and due ~= '' then -- a completion whose doorbell was lost; the owner knows what the stream had accepted
+if not again and due ~= '' then -- a completion whose doorbell was lost; the owner has what the stream had accepted
   for k = pops + 1, math.min(#elements, pops + step) do
     local at = tonumber(string.match(elements[k], '\n(%d+)\n') or '')
     if at and at < tonumber(due) then return {'CONFLICT', 'inbox'} end
