@@ -260,6 +260,25 @@ func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 	}
 }
 
+func TestTakenPortNamesTheSettingThatChangesIt(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, taken, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for server, ports := range map[string][]string{"nats": {"--nats-port", taken, "--redis-port", "0"}, "redis": {"--nats-port", "0", "--redis-port", taken}} {
+		code, _, errs := command(t, append([]string{"dev", "--http", "", "--data", t.TempDir(), "--log-level", "error"}, ports...)...)
+		want := "--" + server + "-port (PAWL_" + strings.ToUpper(server) + "_PORT) chooses another port\n"
+		if code != 1 || !strings.HasPrefix(errs, "pawl: port "+taken+", ") || !strings.HasSuffix(errs, want) {
+			t.Errorf("%s: code %d, %s", server, code, errs)
+		}
+	}
+}
+
 func TestFleetWithoutExamplesReportsAdvice(t *testing.T) {
 	if code, _, errs := command(t, "serve-worker"); code != 2 || !strings.Contains(errs, "--examples") || !strings.Contains(errs, "README") {
 		t.Errorf("code %d, %q", code, errs)

@@ -244,3 +244,53 @@ func ExampleClient_Count() {
 	}
 	fmt.Println(n.Count, "started,", n.Status[client.Failed], "of them failed")
 }
+
+// Another process waits for the result of a job by its id.
+func ExampleAttachJob() {
+	fmt.Println(client.AttachJob(c, resize, "photo-17").Result(ctx))
+}
+
+func ExampleNewJob() {
+	job, err := client.NewJob(resize, "all.jpg", client.Retry(pawl.Retry{Attempts: 5}), client.AttemptTimeout(time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := c.CreateSchedule(ctx, "nightly", client.Schedule{Times: client.Times{Cron: []string{"0 2 * * *"}}, Run: job}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The instance begins tomorrow, and fails if it has not ended a week later. An id that is in use is an error of WaitStarted.
+func ExampleInstance_WaitStarted() {
+	run, err := client.Start(ctx, c, fulfil, "order-18", "2 pears", client.After(24*time.Hour), client.RunTimeout(7*24*time.Hour), client.Reject)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run.WaitStarted(ctx); errors.Is(err, client.ErrIDTaken) {
+		fmt.Println("there is an order-18 already")
+	}
+}
+
+// The update and the start are one message: both are accepted, or neither.
+func ExampleUpdateWithStart() {
+	left, err := client.UpdateWithStart(ctx, c, fulfil, "stock-7", "apples", reserve, 3, client.UpdateID("order-19"))
+	fmt.Println(left, err)
+}
+
+func ExampleClient_Stalled() {
+	for s, err := range c.Stalled(ctx) {
+		if err != nil {
+			log.Fatal(err) // some partitions did not answer
+		}
+		fmt.Println(s.Instance, s.Stalled)
+	}
+}
+
+func ExampleClient_StartBatch() {
+	batch, err := c.StartBatch(ctx, "retry-declined", client.Batch{Verb: client.BatchRetry, Where: `code = declined and ended > -2h`, Rate: 200})
+	if err != nil {
+		log.Fatal(err)
+	}
+	state, err := batch.Result(ctx)
+	fmt.Println(state.Sent, err)
+}
