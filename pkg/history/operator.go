@@ -37,9 +37,6 @@ func ParseVerb(name string) (v Verb, ok bool) {
 	return Verb(i), true //nolint:gosec // a small index
 }
 
-// Verbs lists the verbs.
-func Verbs() []Verb { return []Verb{VerbPause, VerbResume, VerbTerminate, VerbRewind, VerbRetry} }
-
 // OperatorRequested is the request of an operator. It is an input that the owner takes from the inbox, and part of no history: what it
 // leads to is.
 type OperatorRequested struct {
