@@ -172,6 +172,11 @@ func (a *Owner) Counts() *Counts { return &a.met }
 // NextPoll returns when wakeupsDue is to be sent at the latest.
 func (a *Owner) NextPoll() time.Time { return a.schedule.pollAt }
 
+// Known returns the sequence up to which the inputs are applied; caughtUp: all that were accepted before the tenure are.
+func (a *Owner) Known() (seq uint64, caughtUp bool) {
+	return a.schedule.horizon.applied.Seq, a.schedule.horizon.began != 0
+}
+
 // Underway returns how many instances have a request or a turn outstanding, and how many publishes are not acknowledged.
 func (a *Owner) Underway() (instances, publishes int) { return a.busy, a.publishing }
 

@@ -287,8 +287,11 @@ func (m *Metrics) fired(f *replay.Firings, now int64, with prometheus.Labels) {
 // seconds is the time between two times in Unix ms; the clocks of servers differ, so it is at least zero.
 func seconds(from, to int64) float64 { return max(0, float64(to-from)/1000) }
 
-// lag is the age of the inputs that a partition has read and not ingested.
-type lag struct{ oldest atomic.Int64 } // Unix ns, of the stream; 0: none
+// lag is how far a partition is behind its inputs.
+type lag struct {
+	oldest atomic.Int64  // of those that are read and not ingested, Unix ns, of the stream; 0: none
+	known  atomic.Uint64 // one more than the sequence up to which they are applied; 0: not yet all of those from before the tenure
+}
 
 // begin notes the oldest input of a batch.
 func (l *lag) begin(batch []queue.Input) {

@@ -103,9 +103,24 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 		return err
 	}
 	if n == 0 {
-		return core.NotFound(id)
+		return notFound(ctx, qs.shell, id)
 	}
 	return is
+}
+
+// notFound is the answer about an instance of which Redis has nothing. While inputs that were accepted before are not applied, behind a
+// takeover or because Redis has lost writes, its start may be one of them, and the client asks again.
+func notFound(ctx context.Context, s *shell, id string) error {
+	known := s.lag.known.Load() // before Redis is read, which has more if it has lost nothing
+	at, err := s.store.Applied(ctx, s.st.Part)
+	switch {
+	case err != nil:
+		return err
+	case known == 0 || at.Seq+1 < known:
+		return &request.Problem{Code: request.ProblemNotOwner, Message: "its orchestrator has not read all inputs yet"}
+	default:
+		return core.NotFound(id)
+	}
 }
 
 // register registers a reply subject, and then reads the record, so that no change in between is missed. It returns nil for an
@@ -157,7 +172,7 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 		return nil, err
 	}
 	if l.Record == nil && len(l.Unread) == 0 && stalled == "" {
-		return nil, core.NotFound(id)
+		return nil, notFound(ctx, qs.shell, id)
 	}
 	d := described(id, l.Record, stalled)
 	if d.UnreadInputs = unread; l.Record == nil {

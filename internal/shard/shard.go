@@ -156,6 +156,9 @@ func (s *shard) step(m *core.Message) {
 		s.trace.effect(s.st.Part, &effects[i])
 		s.do(&effects[i])
 	}
+	if seq, caughtUp := s.actor.Known(); caughtUp {
+		s.lag.known.Store(seq + 1)
+	}
 	if m.Kind == core.CommitAnswered {
 		s.direct.answered(m.ID, m.Err)
 	}

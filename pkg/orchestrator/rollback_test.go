@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -101,6 +103,37 @@ func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
 		if err != nil || got != strings.Join(want, ",") {
 			t.Fatalf("r-%d: %q, %v, %v", i, got, err, d.Failure)
 		}
+	}
+}
+
+// Trap: a client is told that there is no instance, of which the stream has the start.
+func TestStartedInstanceIsNeverUnknown(t *testing.T) {
+	s := newStand(t)
+	const instances = 600
+	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
+	o := s.orchestrate(orchestrator.Config{}, code)
+	c := s.operator()
+	known := func(when string) {
+		t.Helper()
+		for i := instances - 1; i >= 0; i -= 60 {
+			if _, err := c.Describe(s.ctx(), fmt.Sprint("k-", i)); err != nil {
+				t.Errorf("%s: k-%d: %v", when, i, err)
+			}
+		}
+	}
+	before := s.snapshot()
+	for i := range instances {
+		s.start("hello", fmt.Sprint("k-", i), `"x"`)
+	}
+	known("behind the starts")
+	s.stop(o)
+	s.rollBack(before)
+	s.orchestrate(orchestrator.Config{}, code)
+	known("behind a takeover")
+	s.rollBack(before)
+	known("behind a rollback")
+	if _, err := c.Describe(s.ctx(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("nobody: %v", err)
 	}
 }
 
