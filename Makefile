@@ -4,7 +4,7 @@ GO      ?= go
 TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
-PACKAGES = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+CORES    = $(shell getconf _NPROCESSORS_ONLN)
 FUZZTIME ?= 30s
 SEED    ?= $(shell date +%s)
 MINUTES ?= 3
@@ -28,7 +28,7 @@ RACE = -race -gcflags=github.com/yuin/gopher-lua/...=-race=false
 # Compilers and linkers take a quarter less time with a larger heap; a test has the heap that it has elsewhere.
 GOTEST = GOGC=400 GORACE=atexit_sleep_ms=0 $(GO) test -exec 'env -u GOGC' -vet=off -timeout $(TIMEOUT)
 
-.PHONY: help run build test chart screenshots setup check fuzz chaos fmt vet lint vuln bench recover clean
+.PHONY: help run build test raced unraced chart screenshots setup check fuzz chaos fmt vet lint vuln bench recover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,12 +46,19 @@ setup: ## install what the tests need: redis-server, chromium, luacheck and a C 
 screenshots: setup ## write a picture of every screen of the console to docs/console/
 	$(GO) test -tags screenshots -run TestScreenshots ./internal/console
 
-# With the race detector a process sleeps for a second at its end by default, for goroutines that still run; goleak reports those.
-# The longest package is first, because it would be alone at the end. Twice as many packages as cores are tested at a time: their
-# tests wait for half of their time.
+# What takes longest is first, because it would be alone at the end.
+LONGEST = pkg/orchestrator cmd/pawl pkg/history/store internal/console internal/redisx pkg/worker
+
+# Two runs are beside each other: that with the race detector waits for half of its time, and that without computes. With the detector a
+# process sleeps for a second at its end by default, for goroutines that still run; goleak reports those.
 test: setup ## all tests, with the race detector where there are goroutines; vet is a target of its own
-	@$(GOTEST) -p $(PACKAGES) $(RACE) ./pkg/orchestrator $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))'); raced=$$?; \
-	$(GOTEST) -p $(PACKAGES) $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%) && exit $$raced
+	@$(MAKE) --no-print-directory -j2 raced unraced
+
+raced:
+	@$(GOTEST) -p $$(($(CORES) + 1)) $(RACE) $(LONGEST:%=./%) $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))')
+
+unraced:
+	@$(GOTEST) -p $(CORES) ./tests/crash ./tests/model $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%)
 
 chart: ## render the Helm chart, check it against the types of Kubernetes, and parse the queries of alerts and dashboards
 	cd deployments/testdata/chart && $(GO) test ./...
