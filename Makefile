@@ -15,7 +15,7 @@ PREVIOUS ?= HEAD~1
 # functions, models, and scripts beside their model. The race detector can find nothing in them and takes five times as long; the
 # pools and connections that they share with others are raced where their owners are tested.
 SEQUENTIAL = cmd/pawlvet deployments internal/build internal/builtin internal/core internal/filter internal/payload \
-	internal/prose internal/redact internal/schedule internal/show internal/term internal/text internal/vet internal/wire pkg/cancel \
+	internal/prose internal/record internal/redact internal/schedule internal/show internal/term internal/text internal/vet internal/wire pkg/cancel \
 	pkg/history tests tests/chaos/verdict tests/conformance tests/model tests/model/gates
 
 # PROCESSES lists the packages whose tests run fleets as processes. What they test is in the processes, which the race detector of the

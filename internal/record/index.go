@@ -141,7 +141,13 @@ func (c *Commit) Reindex(was *Record) {
 	if c.Record == nil || c.Record.Name == "" && c.Record.Status == "" && c.Record.Attributes == "" && c.Record.Unanswered == "" {
 		return // as that of an activity
 	}
-	before, after := was.Entries(), c.Record.after(was).Entries()
+	now := c.Record.after(was)
+	if was != nil && was.Attributes == now.Attributes { // neither is parsed, as at the end of most instances
+		plain := *was
+		plain.Attributes, now.Attributes = "", ""
+		was = &plain
+	}
+	before, after := was.Entries(), now.Entries()
 	for _, e := range before {
 		if !slices.Contains(after, e) && !slices.ContainsFunc(after, e.replaces) {
 			c.Leave = append(c.Leave, e)
