@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -220,6 +221,27 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 		case <-tick.C:
 		case <-deadline:
 			t.Fatal("the worker is not reported")
+		}
+	}
+}
+
+// A parent that holds the slot which its child waits for is reported on each page where it is looked for, with what ends it.
+func TestDeadlockIsABanner(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	_, err := client.Start(t.Context(), h.client, nest, "nest-1", 1)
+	check(t, err)
+	poll.Until(t, time.Minute, "the deadlock is found", func() bool {
+		s, err := h.client.QueueStats(t.Context(), nest.Name(), "")
+		return err == nil && s.Deadlocked
+	})
+	for path, want := range map[string]string{
+		"/":                 `<span class="pill bad">deadlock</span>`,
+		"/limits":           "<strong>Deadlock: every holder of nest waits for one of its 1 waiters.</strong>",
+		"/limits/nest":      `role="alert"><div><strong>Deadlock: every holder waits for a waiter of this limit.</strong>`,
+		"/instances/nest-0": "DEADLOCK",
+	} {
+		if _, page := h.do("GET", path, ""); !strings.Contains(page, want) || path != "/" && !strings.Contains(page, `href="/limits/nest"`) && !strings.Contains(page, `href="/policies/action:nest"`) {
+			t.Errorf("%s has no %q: %s", path, want, page)
 		}
 	}
 }

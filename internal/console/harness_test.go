@@ -45,6 +45,7 @@ var (
 	long     = pawl.NewOrchestration[int, int]("long-history")
 	wide     = pawl.NewOrchestration[int, int]("wide-fan-out")
 	haggle   = pawl.NewOrchestration[string, string]("haggle")
+	nest     = pawl.NewOrchestration[int, pawl.None]("nest", pawl.Concurrency(1))
 	offer    = pawl.NewUpdate[string, string]("offer")
 	decide   = pawl.NewUpdate[string, string]("decide")
 	asking   = pawl.NewQuery[pawl.None, string]("asking")
@@ -101,6 +102,12 @@ func orchestrations() []pawl.Binding {
 					return "", err
 				}
 			}
+		}),
+		nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
+			if deep == 0 {
+				return pawl.None{}, nil
+			}
+			return nest.Call(ctx, deep-1, pawl.ID(fmt.Sprint("nest-", deep-1)))
 		}),
 		wide.Do(func(ctx *pawl.Context, n int) (int, error) {
 			for i := range n {
