@@ -455,7 +455,8 @@ func listsAreViews(h *harness, b *browser) {
 	if got := b.eval(`[document.querySelector('input[name="where"]').value, document.querySelectorAll("tbody tr").length, document.querySelector('.facets[data-row="by tenant"] a[aria-current]').textContent].join("|")`); got != "id starts parcel- and tenant = zoo|1|zoo 1" {
 		h.Error(got)
 	}
-	b.run(click("#views details summary"), fill("#view", "Zoo"), click("#views details button.main"), visible("#views a[aria-current]"))
+	// Links in the menu of columns, which is closed, count as visible, and the page before has them.
+	b.run(click("#views details summary"), fill("#view", "Zoo"), click("#views details button.main"), visible("#views>a[aria-current]"))
 	b.open("/instances")
 	b.run(click(`#views a[href*="view=Zoo"]`), visible(`tr[data-row="parcel-2"]`))
 	if got := b.eval(`document.querySelector("h1").textContent`); got != "Zoo" {
