@@ -108,16 +108,27 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 	return is
 }
 
-// notFound is the answer about an instance of which Redis has nothing. While inputs that were accepted before are not applied, behind a
-// takeover or because Redis has lost writes, its start may be one of them, and the client asks again.
+// notFound is the answer about an instance of which nothing was found. While inputs that were accepted before are not applied, behind a
+// takeover or because Redis has lost writes, its start may be one of them, and the client asks again. So it does if the start has been
+// decided between two reads: what is applied is in the inbox, which is read first, or has led to a record.
 func notFound(ctx context.Context, s *shell, id string) error {
 	known := s.lag.known.Load() // before Redis is read, which has more if it has lost nothing
 	at, err := s.store.Applied(ctx, s.st.Part)
+	if err != nil {
+		return err
+	}
+	unread, err := s.store.InboxLen(ctx, s.st.Part, id)
+	if err != nil {
+		return err
+	}
+	rec, err := s.store.Record(ctx, s.st.Part, id)
 	switch {
 	case err != nil:
 		return err
 	case known == 0 || at.Seq+1 < known:
 		return &request.Problem{Code: request.ProblemNotOwner, Message: "its orchestrator has not read all inputs yet"}
+	case unread > 0 || rec != nil:
+		return &request.Problem{Code: request.ProblemNotOwner, Message: id + " begins at this moment"}
 	default:
 		return core.NotFound(id)
 	}

@@ -125,7 +125,6 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	for i := range instances {
 		s.start("hello", fmt.Sprint("k-", i), `"x"`)
 	}
-	known("behind the starts")
 	s.stop(o)
 	s.rollBack(before)
 	s.orchestrate(orchestrator.Config{}, code)
