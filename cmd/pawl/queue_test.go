@@ -200,7 +200,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 		}
 	}
 	wants(t, must(t, at("queue", "list", "charge-card", "--key", "acme")...), "1 b-1", "2 b-3")
-	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "nobody")...); code != 1 || !strings.Contains(errs, `no queue for key "nobody"`) {
+	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "nobody")...); code != 1 || !strings.Contains(errs, `no limit in use for key "nobody"`) {
 		t.Errorf("code %d, %q", code, errs)
 	}
 	if out := must(t, at("queue", "clear", "charge-card", "--key", "acme")...); out != "charge-card (key acme): 2 rejected\n" {
