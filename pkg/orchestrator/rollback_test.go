@@ -116,9 +116,13 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	known := func(when string) {
 		t.Helper()
 		for i := instances - 1; i >= 0; i -= 60 {
-			if _, err := c.Describe(s.ctx(), fmt.Sprint("k-", i)); err != nil {
-				t.Errorf("%s: k-%d: %v", when, i, err)
-			}
+			s.until("it is described", func() bool {
+				_, err := c.Describe(s.ctx(), fmt.Sprint("k-", i))
+				if errors.Is(err, client.ErrNotFound) {
+					t.Errorf("%s: %v", when, err)
+				}
+				return err == nil
+			})
 		}
 	}
 	before := s.snapshot()
@@ -131,9 +135,10 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	known("behind a takeover")
 	s.rollBack(before)
 	known("behind a rollback")
-	if _, err := c.Describe(s.ctx(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("nobody: %v", err)
-	}
+	s.until("nobody is unknown", func() bool {
+		_, err := c.Describe(s.ctx(), "nobody")
+		return errors.Is(err, client.ErrNotFound)
+	})
 }
 
 func TestATaskThatIsLostIsSentAgain(t *testing.T) {
