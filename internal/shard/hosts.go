@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/pool"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/timers"
@@ -205,12 +206,7 @@ func (h *host) read(part int, g *core.Given) error {
 
 // tick has the owners of turns that are not decided yet wait on, and drops the code that was not used for a while.
 func (h *host) tick() {
-	for {
-		select {
-		case <-h.ctx.Done():
-			return
-		case <-time.After(timers.Until(hostSlow)):
-		}
+	for outage.Pause(h.ctx, timers.Until(hostSlow)) {
 		h.mu.Lock()
 		for id, c := range h.code {
 			if time.Since(c.used) > hostIdle {

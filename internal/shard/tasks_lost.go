@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
@@ -51,10 +52,8 @@ func (s *Process) watchTasks(ctx context.Context) {
 			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
 			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.TasksLost, Body: lost}) })
 		}
-		select {
-		case <-ctx.Done():
+		if !outage.Pause(ctx, timers.Until(tasksEvery)) {
 			return
-		case <-time.After(timers.Until(tasksEvery)):
 		}
 	}
 }

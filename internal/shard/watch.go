@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -67,12 +68,7 @@ func (ts *turners) watch(ctx context.Context) {
 // trim removes from the inputs stream what every partition has ingested, keeping a window: every minute, and sooner if the
 // stream fills up. The owner of partition 0 does it.
 func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
-	for next := time.Now().Add(trimEvery); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(timers.Until(fillEvery)):
-		}
+	for next := time.Now().Add(trimEvery); outage.Pause(ctx, timers.Until(fillEvery)); {
 		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
 			continue
 		}

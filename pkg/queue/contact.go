@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
@@ -55,10 +56,8 @@ func (c *inputStream) ProbeInputs(ctx context.Context) {
 		if silent, _ := c.InputsHeard(); silent > probeEvery && c.nc.IsConnected() {
 			c.probe(ctx)
 		}
-		select {
-		case <-ctx.Done():
+		if !outage.Pause(ctx, timers.Until(probeEvery)) {
 			return
-		case <-time.After(timers.Until(probeEvery)):
 		}
 	}
 }
