@@ -21,6 +21,11 @@ func (c *inputStream) Accepted(ctx context.Context, partition int, known history
 	disconnected := c.disconnects.next()
 	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
+	done, err := c.admit(ctx)
+	if err != nil {
+		return Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, err)
+	}
+	defer done()
 	a, err := c.accepted(ctx, partition, known)
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)

@@ -81,7 +81,7 @@ func (c *streams) api(ctx context.Context, what string, request, answer any) err
 	return json.Unmarshal(m.Data, answer)
 }
 
-// read sends a request, and repeats it every readAgain until one of them is answered: a request that was sent while there
+// read sends a request, and repeats it after readAgain until one of them is answered: a request that was sent while there
 // was no leader is never answered.
 func (c *streams) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library takes half a megabyte
@@ -106,9 +106,9 @@ func (c *streams) read(ctx context.Context, subject string, body []byte) (*nats.
 	})
 }
 
-// repeated makes a request, and repeats it whenever it is not answered within a while, until ctx ends.
+// repeated makes a request, and repeats it whenever it is not answered within a while, which doubles, until ctx ends.
 func repeated[T any](ctx context.Context, while time.Duration, request func(context.Context) (T, error)) (T, error) {
-	for {
+	for ; ; while *= 2 {
 		once, cancel := context.WithTimeout(ctx, while)
 		v, err := request(once)
 		cancel()

@@ -35,23 +35,17 @@ type startPoint struct {
 //     later than the position's time.
 //
 // A stream that does not exist is created again. Any later error, a missed heartbeat or a disconnect ends the reader; its
-// caller attaches again. ctx bounds the attaching, not the reading; it takes at most 15 s.
+// caller attaches again. ctx bounds the attaching, not the reading; it takes at most 15 s, from when it is the partition's turn: a process attaches
+// to 16 at a time.
 func (c *inputStream) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
 	disconnected := c.disconnects.next() // first, so that no later disconnect is missed
 	if !c.Connected() {                  // all partitions retry, twice a second
 		c.observe("read inputs", ErrDisconnected)
 		return nil, ErrDisconnected
 	}
-	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
-	defer cancel()
 	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
-	r, err := c.attach(ctx, partition, after, disconnected)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = c.mend(ctx, c.inputs); err == nil {
-			r, err = c.attach(ctx, partition, after, disconnected)
-		}
-	}
+	r, err := c.attachInTurn(ctx, partition, after, disconnected)
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)
 	}
@@ -60,6 +54,23 @@ func (c *inputStream) Attach(ctx context.Context, partition int, after history.P
 		return nil, fmt.Errorf("queue: attach to partition %d after %d: %w", partition, after.Seq, err)
 	}
 	return r, nil
+}
+
+func (c *inputStream) attachInTurn(ctx context.Context, partition int, after history.Position, disconnected <-chan struct{}) (*Reader, error) {
+	done, err := c.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	r, err := c.attach(ctx, partition, after, disconnected)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = c.mend(ctx, c.inputs); err == nil {
+			r, err = c.attach(ctx, partition, after, disconnected)
+		}
+	}
+	return r, err
 }
 
 func (c *inputStream) attach(ctx context.Context, partition int, after history.Position, disconnected <-chan struct{}) (*Reader, error) {

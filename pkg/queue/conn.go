@@ -119,7 +119,8 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queue: JetStream: %w", err)
 	}
-	l := &link{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), outage: o.Outage, ownOutage: o.Outage == nil, disconnects: newDisconnects()}
+	l := &link{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), outage: o.Outage, ownOutage: o.Outage == nil, disconnects: newDisconnects(),
+		partitions: make(chan struct{}, maxPartitionRequests)}
 	if l.ownOutage {
 		l.outage = outage.New(o.Logger)
 	}

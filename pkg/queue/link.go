@@ -27,6 +27,7 @@ type link struct {
 	ownOutage   bool // not shared with other components of the process
 	disconnects *disconnects
 	fetches     fetches
+	partitions  chan struct{} // the partitions whose requests to JetStream are under way; see admit
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -67,6 +68,24 @@ type requests struct {
 
 	unjoined *PermissionError // why the number of partitions is unknown; nil: it is known
 	answers  atomic.Value     // string: the subject of the latest inbox of OnAnswers
+}
+
+// maxPartitionRequests is for how many partitions a process makes requests to JetStream at a time.
+//
+// nats-server answers such requests one after another, and each is repeated until it is answered or has timed out. Were those of all
+// partitions made at once, a server that is busy, because many processes start together, would spend its time on requests whose callers have
+// given up and ask again: the fleet would never start.
+const maxPartitionRequests = 16
+
+// admit waits until the requests of one more partition may be made. Timeouts that are shorter than the wait for a busy server begin behind
+// it. The returned function must be called when they are answered.
+func (c *link) admit(ctx context.Context) (done func(), err error) {
+	select {
+	case c.partitions <- struct{}{}:
+		return func() { <-c.partitions }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Namespace returns the name that the streams and subjects contain.

@@ -108,11 +108,16 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	fail := func(err error) (history.Position, bool, error) {
 		return history.Position{}, false, fmt.Errorf("queue: tail of partition %d: %w", r.partition, err)
 	}
-	stream, err := r.c.js.Stream(ctx, r.c.inputs.Name)
+	done, err := r.c.admit(ctx)
 	if err != nil {
-		return fail(r.c.explain(err))
+		return fail(err)
 	}
-	end := stream.CachedInfo().State
+	defer done()
+	stream, err := r.c.info(ctx, r.c.inputs.Name)
+	if err != nil {
+		return fail(err)
+	}
+	end := stream.State
 	last, err := r.c.message(ctx, r.c.inputs.Name, messageGet{LastFor: r.c.subj.in(r.partition)})
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fail(err)

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// busy is a server whose JetStream is that of another one, and answers when the test permits it.
+type busy struct {
+	front *stand
+
+	mu     sync.Mutex
+	asked  map[string]bool // the inboxes of the requests that came
+	closed chan struct{}   // requests are answered once it is closed
+}
+
+func newBusy(t *testing.T) *busy {
+	t.Helper()
+	b := &busy{front: &stand{t: t, port: -1, plain: true}, asked: make(map[string]bool), closed: make(chan struct{})}
+	b.front.start()
+	t.Cleanup(b.front.stop)
+	close(b.closed)
+	here, there := b.front.dial(), newStand(t).dial()
+	var answers sync.WaitGroup
+	_, err := here.Subscribe("$JS.API.>", func(m *nats.Msg) {
+		b.mu.Lock()
+		b.asked[m.Reply] = true
+		permitted := b.closed
+		b.mu.Unlock()
+		answers.Go(func() {
+			<-permitted
+			if r, err := there.RequestMsgWithContext(soon(t), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}); err == nil {
+				_ = here.PublishMsg(&nats.Msg{Subject: m.Reply, Header: r.Header, Data: r.Data})
+			}
+		})
+	})
+	ok(t, err)
+	t.Cleanup(answers.Wait)
+	return b
+}
+
+// stall answers nothing until the returned function is called.
+func (b *busy) stall() (answer func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.asked = make(chan struct{}), make(map[string]bool)
+	return func() { close(b.closed) }
+}
+
+func (b *busy) requests() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.asked)
+}
+
+// A server that is slow because many ask becomes no faster by being asked more often: where every partition repeated its requests until
+// they timed out, a fleet that started on a busy machine never came to an end of it.
+func TestFewPartitionsRequestAtATime(t *testing.T) {
+	const partitions = 64
+	b := newBusy(t)
+	c := b.front.open(Options{Partitions: partitions})
+	answer := b.stall()
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for p := range partitions {
+		all.Go(func() {
+			for {
+				_, err := c.Accepted(soon(t), p, history.Position{})
+				if err == nil {
+					return
+				}
+				if failed.Add(1) > 100*partitions {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	// Whoever has timed out lets another one in before it is counted here.
+	most := 0
+	eventually(t, "some have timed out", func() bool {
+		came := b.requests()
+		if failed.Load() > 0 {
+			return true
+		}
+		most = max(most, came)
+		return false
+	})
+	if most > 2*maxPartitionRequests {
+		t.Errorf("%d partitions requested at a time", most)
+	}
+	answer()
+	all.Wait()
+}
