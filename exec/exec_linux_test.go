@@ -74,7 +74,7 @@ func TestRunDoesNotWaitForAProcessThatLeftTheGroupAndHoldsTheOutput(t *testing.T
 	for _, pid := range marked(t) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	poll.Until(t, 20*time.Second, "its end", func() bool { return len(marked(t)) == 0 })
+	poll.Until(t, time.Minute, "its end", func() bool { return len(marked(t)) == 0 })
 }
 
 const (
@@ -133,11 +133,11 @@ func TestProgramOutlivesTheThreadsOfItsWorkerButNotItsProcess(t *testing.T) {
 		}
 		return n
 	}
-	poll.Until(t, 20*time.Second, "the programs", func() bool { return programs() == programsOfWorker })
+	poll.Until(t, time.Minute, "the programs", func() bool { return programs() == programsOfWorker })
 	if err := worker.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 20*time.Second, "their end", func() bool { return programs() == 0 })
+	poll.Until(t, time.Minute, "their end", func() bool { return programs() == 0 })
 }
 
 func BenchmarkRun(b *testing.B) {

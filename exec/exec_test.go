@@ -132,7 +132,7 @@ func cancelled(t *testing.T, script string, grace time.Duration, expired bool) r
 		out, err := cmd.Run(ctx)
 		done <- result{out: out, err: err}
 	}()
-	poll.Until(t, 20*time.Second, "the script is ready", func() bool {
+	poll.Until(t, time.Minute, "the script is ready", func() bool {
 		_, err := os.Stat(ready)
 		return err == nil
 	})
@@ -150,7 +150,7 @@ func cancelled(t *testing.T, script string, grace time.Duration, expired bool) r
 		}
 		assertNoneLeft(t)
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the program does not end")
 		return result{}
 	}

@@ -235,7 +235,7 @@ func TestFileOfKeysIsReadAgainWhenItChanges(t *testing.T) {
 		}
 	}
 	write(line("k2", 2) + line("k1", 1))
-	poll.Until(t, 10*time.Second, "the new key is used", func() bool {
+	poll.Until(t, time.Minute, "the new key is used", func() bool {
 		return strings.Contains(pawlcodec.Describe(c.Seal(nil, json(`1`))), "k2")
 	})
 	if _, err := c.Open(before); err != nil {

@@ -115,7 +115,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	poll.Until(t, 30*time.Second, what, ok)
+	poll.Until(t, time.Minute, what, ok)
 }
 
 func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {

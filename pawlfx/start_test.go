@@ -122,7 +122,7 @@ func TestSignalEndsAProgramThatWaitsAtItsStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := stack.StartMember(t, "fleet", c.program)
-			poll.Until(t, 30*time.Second, c.waits, func() bool { return strings.Contains(p.Log(), c.waits) })
+			poll.Until(t, time.Minute, c.waits, func() bool { return strings.Contains(p.Log(), c.waits) })
 			ended(t, p)
 		})
 	}
@@ -185,7 +185,7 @@ func TestMisconfigurationFailsTheStartWithAdvice(t *testing.T) {
 			p := stack.StartMember(t, "fleet", c.program)
 			select {
 			case <-p.Ended():
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("it waits:\n%s", p.Log())
 			}
 			out := p.Log()

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/console"
 	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -77,7 +78,7 @@ func TestFaultsOfTheConsoleLoseNothing(t *testing.T) {
 		if id == "cancel" {
 			instances -= burstInstances - 1
 		}
-		eventually(t, id+" is done", func() bool { _, text := page(with, ""); return strings.Contains(text, want) })
+		poll.Until(t, 2*faultTime, id+" is done", func() bool { _, text := page(with, ""); return strings.Contains(text, want) })
 	}
 	if n := f.counted(); n.Lost != 0 || n.Duplicated != 0 || n.Running != 0 || n.Instances != instances {
 		t.Errorf("%+v, want %d instances", n, instances)

@@ -408,11 +408,11 @@ func idWithDots(t *testing.T, console, url string, wait func() string) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	if _, err := nc.Request("pawl.default.to.order,1.event.approved", []byte(`{"by":"finance"}`), 30*time.Second); err != nil {
+	if _, err := nc.Request("pawl.default.to.order,1.event.approved", []byte(`{"by":"finance"}`), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	outcomes := map[string][]byte{"get": []byte(wait())}
-	m, err := nc.Request("pawl.default.result.order,1", nil, 30*time.Second)
+	m, err := nc.Request("pawl.default.result.order,1", nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestScheduleIsCreatedChangedShownAndDeleted(t *testing.T) {
 	}
 
 	must(t, schedule("create", "tick", "--cron", "@every 1s", "--run", "double", "--queue", "numbers", "--input", "21", "--overlap", "buffer_all")...)
-	poll.Until(t, 30*time.Second, "it runs jobs", func() bool { return describe().Done >= 2 })
+	poll.Until(t, time.Minute, "it runs jobs", func() bool { return describe().Done >= 2 })
 	first := describe().Recent[0]
 	if got := must(t, "get", first.Instance, "--wait", "--nats", nats); got != "42\n" || first.Instance != "tick@"+first.Time.Format(time.RFC3339) {
 		t.Errorf("%q of %+v", got, first)
@@ -47,7 +47,7 @@ func TestScheduleIsCreatedChangedShownAndDeleted(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	must(t, schedule("backfill", "tick", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-03T23:00:00Z")...)
-	poll.Until(t, 30*time.Second, "the backfill is done", func() bool { return describe().Done == done+3 })
+	poll.Until(t, time.Minute, "the backfill is done", func() bool { return describe().Done == done+3 })
 	if got := must(t, "get", "tick@2026-11-03T08:00:00Z", "--wait", "--nats", nats); got != "42\n" {
 		t.Errorf("%q", got)
 	}

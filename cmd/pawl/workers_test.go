@@ -40,7 +40,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	must(t, at("start", "deaf", "d-1")...)
 	select {
 	case <-hearing:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the activity was not started")
 	}
 	wants(t, must(t, at("workers")...), "NAME HOST PID UP RUNNING ABANDONED QUEUES", "w-1", "1 0 ears")

@@ -235,7 +235,7 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 	h.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		if d, err := h.client.Describe(h.Context(), id); err == nil && done(d) {
 			return
 		}

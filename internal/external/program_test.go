@@ -138,7 +138,7 @@ func timeToEnd(t *testing.T, script string, grace time.Duration) time.Duration {
 	done := make(chan called, 1)
 	go func() { done <- call(ctx, t, a, "") }()
 	group := 0
-	poll.Until(t, 20*time.Second, "the program is ready", func() bool {
+	poll.Until(t, time.Minute, "the program is ready", func() bool {
 		b, _ := os.ReadFile(ready)
 		group, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		return group > 0

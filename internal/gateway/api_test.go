@@ -225,7 +225,7 @@ func (h *harness) until(what string, done func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !done(); {
+	for deadline := time.After(time.Minute); !done(); {
 		select {
 		case <-tick.C:
 		case <-deadline:

@@ -16,7 +16,7 @@ func TestBatchOverHTTP(t *testing.T) {
 	}
 	h.do(202, "POST", "/instances", `{"orchestration":"pay","id":"p-1","input":{"amount":7}}`)
 	const body = `{"verb":"terminate","where":"orchestration = nap","reason":"enough"`
-	poll.Until(t, 20*time.Second, "both run", func() bool { return h.do(200, "POST", "/batches", body+`,"dry_run":true}`)["count"] == 2.0 })
+	poll.Until(t, time.Minute, "both run", func() bool { return h.do(200, "POST", "/batches", body+`,"dry_run":true}`)["count"] == 2.0 })
 	h.do(400, "POST", "/batches", `{"verb":"terminate"}`)
 	h.do(400, "POST", "/batches", `{"verb":"terminate","where":"status = x"}`)
 	h.do(400, "POST", "/instances", `{"orchestration":"pawl.batch","input":{}}`)
@@ -39,7 +39,7 @@ func TestBatchOverHTTP(t *testing.T) {
 	h.want(h.do(200, "GET", "/instances/p-1/result?wait=30s", ""), "status", "completed")
 	h.want(h.do(200, "GET", "/batches/b-2", ""), "event", "approved")
 	h.do(202, "POST", "/batches", `{"verb":"rewind","to":1,"where":"id = p-1","id":"b-3"}`)
-	poll.Until(t, 20*time.Second, "it is rewound", func() bool { return h.do(200, "GET", "/instances/p-1", "")["execution"] == 2.0 })
+	poll.Until(t, time.Minute, "it is rewound", func() bool { return h.do(200, "GET", "/instances/p-1", "")["execution"] == 2.0 })
 	h.want(h.do(200, "GET", "/batches/b-3", ""), "to", 1)
 	if all, _ := h.do(200, "GET", "/batches", "")["batches"].([]any); len(all) != 3 {
 		t.Errorf("%v", all)

@@ -40,7 +40,7 @@ func newClient(t *testing.T, reply func(request.Request) (request.Reply, error))
 func newClientOn(t *testing.T, reply func(request.Request) (request.Reply, error)) (*client.Client, *nats.Conn) {
 	t.Helper()
 	srv := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	conn, err := queue.Open(ctx, natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 1})
 	if err != nil {

@@ -132,7 +132,7 @@ func listedCases() map[string]func(b *bench) {
 				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
 			})
 			b.must(err)
-			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
+			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
 			b.want("without a key", said(b.enter("a")), "admitted")
 			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
 		},

@@ -485,7 +485,7 @@ func forgottenCases() map[string]func(b *bench) {
 			b.policy(p)
 			b.enter("a")
 			own := b.space.Limit("charge-card")
-			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
+			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
 			b.leave("a")
 			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
 			b.must(b.rdb.Del(b.Context(), b.space.Limit(b.gate).State()).Err())

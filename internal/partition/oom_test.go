@@ -27,5 +27,5 @@ func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	if err := a.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "b owns all", f.asRendezvousSays("b"))
+	poll.Until(t, time.Minute, "b owns all", f.asRendezvousSays("b"))
 }

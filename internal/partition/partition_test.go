@@ -44,7 +44,7 @@ func newFleet(t *testing.T, rdb redis.UniversalClient) *fleet {
 }
 
 func (f *fleet) ctx() context.Context {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	f.t.Cleanup(stop)
 	return ctx
 }

@@ -27,7 +27,7 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 		},
 		Released: func(int) { told.Add(1); k.Nudge() },
 	})
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	if err := k.Start(ctx); err != nil {
 		t.Fatal(err)

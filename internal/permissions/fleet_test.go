@@ -199,7 +199,7 @@ func (f *roleFleet) maintains() {
 	_, err = admin.Request("$JS.API.STREAM.DELETE.PAWL-default-TASKS", nil, 5*time.Second)
 	f.must(err)
 	watch := conn.WatchTasks(0)
-	poll.Until(f.t, 20*time.Second, "tasks are there again", func() bool { _, err := watch.Check(f.ctx); return err == nil })
+	poll.Until(f.t, time.Minute, "tasks are there again", func() bool { _, err := watch.Check(f.ctx); return err == nil })
 }
 
 // A right that is missing is the error of the call, at once: the server reports it apart from the call, and answers nothing.

@@ -137,7 +137,7 @@ func (s *secured) as(ns string, r queue.Role) *nats.Conn {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -69,7 +69,7 @@ func TestBoundClientRefusesAReplicaThatTookOver(t *testing.T) {
 	c.Masters[shard].Pause()
 	defer c.Masters[shard].Resume()
 	c.AwaitElection(t, shard)
-	poll.Until(t, 20*time.Second, "another client finds the new master", func() bool {
+	poll.Until(t, time.Minute, "another client finds the new master", func() bool {
 		_, err := other.Do(within(t), redisx.Command("SET", "key", "other"))
 		return err == nil
 	})

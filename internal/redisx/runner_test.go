@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -195,7 +195,7 @@ func TestNATSConnectionOutlastsAReplacedPassword(t *testing.T) {
 				<-refused
 			}
 			rewrite(t, path, "new")
-			poll.Until(t, 20*time.Second, "connected with the new password", nc.IsConnected)
+			poll.Until(t, time.Minute, "connected with the new password", nc.IsConnected)
 		})
 	}
 }

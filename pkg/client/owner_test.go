@@ -72,7 +72,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 }
 
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -162,7 +162,7 @@ func (w *owner) purge(in queue.Input) {
 // input waits for the n-th input.
 func (w *owner) input(n int) queue.Input {
 	w.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		w.mu.Lock()
 		if len(w.inputs) > n {
 			defer w.mu.Unlock()
@@ -216,7 +216,7 @@ func (w *owner) show(id string) {
 // watched waits until n wait for the custom status of an instance.
 func (w *owner) watched(id string, n int) {
 	w.t.Helper()
-	poll.Until(w.t, 20*time.Second, "a watcher", func() bool {
+	poll.Until(w.t, time.Minute, "a watcher", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.watch[id]) >= n

@@ -40,7 +40,7 @@ func wantResult(t *testing.T, got <-chan string, want string) {
 		if s != want+" <nil>" {
 			t.Fatalf("result %q, want %q", s, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the result has not come")
 	}
 }
@@ -80,7 +80,7 @@ func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T)
 	w.input(0)
 	w.lose("a", raw(`"done"`))
 	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a")))
-	poll.Until(t, 20*time.Second, "the announcement arrives", func() bool {
+	poll.Until(t, time.Minute, "the announcement arrives", func() bool {
 		select {
 		case <-run.owner:
 			return true
@@ -139,7 +139,7 @@ func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
 func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
 	got := inBackground(t, c.AttachRaw("a"))
-	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
+	poll.Until(t, time.Minute, "a request in vain", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.vain > 0

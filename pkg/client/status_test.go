@@ -202,7 +202,7 @@ func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
 	progress := pawl.NewStatus[order]()
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()
-	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
+	poll.Until(t, time.Minute, "a request in vain", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.vain > 0

@@ -43,7 +43,7 @@ func TestChangesAndOutcomesReachTheirWatchers(t *testing.T) {
 		t.Errorf("%+v", ended)
 	}
 	for id, want := range map[string]string{"before": "completed", "nothing": "not-found"} {
-		m, err := fleet.NATS.Request("pawl.default.result."+id, nil, 10*time.Second)
+		m, err := fleet.NATS.Request("pawl.default.result."+id, nil, time.Minute)
 		must(t, err)
 		var got queue.Outcome
 		must(t, json.Unmarshal(m.Data, &got))
@@ -72,7 +72,7 @@ func TestChangesAndOutcomesReachTheirWatchers(t *testing.T) {
 	t.Cleanup(func() { mu.Lock(); defer mu.Unlock(); t.Log(statuses) })
 	changes := func(want ...string) {
 		t.Helper()
-		poll.Until(t, 30*time.Second, "the changes of after", func() bool {
+		poll.Until(t, time.Minute, "the changes of after", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.Equal(statuses, want)

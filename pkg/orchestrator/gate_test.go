@@ -89,7 +89,7 @@ func (s *stand) receive(from <-chan string) string {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatal("nothing came")
 		return ""
 	}

@@ -140,7 +140,7 @@ func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 	defer p.Stop()
 	p.Want(n)
 	var got []*queue.Delivery
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for len(got) < n {
 		select {
 		case d := <-p.Tasks():

@@ -47,7 +47,7 @@ func (s *stand) start() {
 		s.t.Fatal(err)
 	}
 	srv.Start()
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(time.Minute) {
 		s.t.Fatal("nats-server does not start")
 	}
 	s.srv = srv
@@ -91,7 +91,7 @@ func (s *stand) open(o Options) *Conn {
 
 // soon is a context with the patience of a test.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -101,7 +101,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain for %s", what)
 		panic("unreachable")
 	}
@@ -141,7 +141,7 @@ func read(t testing.TB, r *Reader, n int) []Input {
 			all = append(all, b...)
 		case <-r.Done():
 			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("waited in vain for input %d of %d", len(all)+1, n)
 		}
 	}

@@ -65,7 +65,7 @@ func TestAReaderWaitsForWhatComes(t *testing.T) {
 }
 
 func TestSlowOwnerLosesNoInputsAndStopsTheServer(t *testing.T) {
-	c := newStand(t).open(Options{Partitions: 1})
+	c := newStand(t).open(Options{Partitions: 1, PublishTimeout: time.Minute})
 	const n = 5000
 	left := make(chan error, n)
 	for range n {
@@ -389,7 +389,7 @@ func TestAStaleTrimDoesNotEraseANewStream(t *testing.T) {
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	poll.Until(t, 10*time.Second, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may still be on its way out
+	poll.Until(t, time.Minute, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may still be on its way out
 	for _, grown := range []int{5, 15} {
 		publish(t, c, 0, grown)
 		n, err := c.Trim(soon(t), all[9].Pos, 0)

@@ -77,7 +77,7 @@ func (o *owner) start(cfg worker.Config, a ...pawl.ActivityBinding) *worker.Work
 	o.must(err)
 	o.must(w.Start(context.Background()))
 	o.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := w.Stop(ctx); err != nil {
 			o.Error(err)
@@ -212,7 +212,7 @@ func (o *owner) wait(what string, s <-chan struct{}) {
 	o.Helper()
 	select {
 	case <-s:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		o.Fatalf("never happened: %s", what)
 	}
 }
@@ -253,7 +253,7 @@ func (o *owner) why(b *blocking) *pawl.Cancelled {
 			o.Fatalf("cause %v is no Cancelled", err)
 		}
 		return c
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		o.Fatal("the context is not done")
 		return nil
 	}

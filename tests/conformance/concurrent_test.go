@@ -357,7 +357,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 			}
 			d.Ack()
 			puller.Want(1)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("task %d did not come", i)
 		}
 	}
