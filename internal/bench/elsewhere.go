@@ -22,8 +22,11 @@ func (r *run) elsewhere(ctx context.Context) (err error) {
 	if err := f.awaitComplete(ctx, d); err != nil {
 		return err
 	}
-	lacks, err := f.owned(ctx, f.orchestrators[0], d.ns)
-	if err != nil {
+	var lacks [queue.DefaultPartitions]bool
+	if timeout := until(ctx, func() bool { // a busy machine may have moved them since
+		lacks, err = f.owned(ctx, f.orchestrators[0], d.ns)
+		return err == nil
+	}); timeout != nil {
 		return err
 	}
 	return r.beside(ctx, d.helloWhere("elsewhere", lacks, true), d.helloWhere("hello", lacks, false), r.Instances, d, f)
