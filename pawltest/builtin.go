@@ -121,7 +121,11 @@ func (e *world) list(_ int, where filter.Where, cursor string, limit int) (rows 
 			continue
 		}
 		rec := memstore.Backend{Store: e.part.Store}.Record(in.id)
-		if rec == nil || !where.Match(rec.Row(in.id)) {
+		if rec == nil {
+			continue
+		}
+		rec.Stalled = e.part.stalled[in.id] != ""
+		if !where.Match(rec.Row(in.id)) {
 			continue
 		}
 		if len(rows) == limit {

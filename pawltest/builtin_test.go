@@ -221,3 +221,20 @@ func TestWhatIsNotValidFailsTheTest(t *testing.T) {
 		}
 	}
 }
+
+func TestBatchReachesStalledInstances(t *testing.T) {
+	env := pawltest.New(t, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
+		return counter.ContinueAsNew(ctx, n, pawl.Version("2"))
+	}, pawl.Version("1")), report.Do(func(ctx *pawl.Context, _ string) (string, error) { return signed.Receive(ctx) }))
+	pawltest.Start(env.At(time.Minute).To("c-1"), counter, 1) // no code has its version 2
+	pawltest.Start(env.At(time.Minute).To("r-1"), report, "north")
+	env.At(time.Hour).To("b-1").StartBatch(client.Batch{Verb: client.BatchTerminate, Where: "stalled = true"})
+	env.At(2 * time.Hour).Deploy(counter.Do(func(_ *pawl.Context, n int) (int, error) { return n, nil }, pawl.Version("2"))) // too late
+	env.Advance(2 * time.Hour)
+	if b := env.Batch("b-1"); b.Sent != 1 {
+		t.Errorf("%+v", b)
+	}
+	if _, err := pawltest.Result(env.Of("c-1"), counter); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

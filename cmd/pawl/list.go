@@ -19,7 +19,7 @@ import (
 type listCmd struct {
 	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration, or for their start), running, paused, completed, failed or cancelled."`
 	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
-	Stalled    bool   `help:"Only instances that are stalled, with the reason; also those that wait for their start."`
+	Stalled    bool   `help:"What cannot go on, with the reason: stalled instances, also those that wait for their start or a worker, and refused inputs. The filter stalled = true selects stalled instances beside other terms."`
 	Oldest     bool   `help:"The oldest change of status first; without it the latest."`
 	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`
 	JSON       bool   `name:"json" help:"Write one JSON object per instance."`
@@ -127,19 +127,19 @@ func stalledTable(rows []client.Summary) *term.Table {
 	return t
 }
 
-const maxFailure = 60 // bytes of the text of a failure in a table
+const maxProblem = 60 // bytes of the text of a failure or a stall in a table
 
-// listTable has a column for versions if an instance has one, and one for failures, with the code, or without one the text. Only ended
-// instances have a number of events.
+// listTable has a column for versions if an instance has one, and one for problems: of a failure the code, or without one the text, and
+// why an instance is stalled. Only ended instances have a number of events.
 func listTable(rows []client.Summary) *term.Table {
 	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
 	if versions {
 		t.Header, t.Right = slices.Insert(t.Header, 2, "VERSION"), []int{5, 6}
 	}
-	failures := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Code != "" || d.Error != "" })
-	if failures {
-		t.Header = append(t.Header, "FAILURE")
+	problems := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Code != "" || d.Error != "" || d.Stalled != "" })
+	if problems {
+		t.Header = append(t.Header, "PROBLEM")
 	}
 	for _, d := range rows {
 		events := any(d.Events)
@@ -150,8 +150,12 @@ func listTable(rows []client.Summary) *term.Table {
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
 		}
-		if failures {
-			row = append(row, cmp.Or(d.Code, diagnose.Short(diagnose.OneLine(d.Error), maxFailure)))
+		if problems {
+			why := d.Error
+			if d.Stalled != "" {
+				why = "stalled: " + d.Stalled
+			}
+			row = append(row, cmp.Or(d.Code, diagnose.Short(diagnose.OneLine(why), maxProblem)))
 		}
 		t.Add(row...)
 	}

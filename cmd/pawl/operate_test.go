@@ -74,7 +74,7 @@ func TestAnInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 		}
 	}
 	fails("no truck", "get", "o-1", "--wait")
-	wants(t, must(t, at("list", "--status", "failed")...), "FAILURE", "no truck") // a plain error has no code
+	wants(t, must(t, at("list", "--status", "failed")...), "PROBLEM", "no truck") // a plain error has no code
 	wants(t, must(t, at("list", "--status", "failed", "--json")...), `"error":"no truck"`)
 	poll.Until(t, time.Minute, "the query is answered", func() bool { // on a busy machine, 50 ms may pass before its handler runs
 		_, out, _ := command(t, at("query", "o-1", "price")...)

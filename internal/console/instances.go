@@ -273,6 +273,11 @@ func completion(orchestrations []string, instances []api.Instance) string {
 		filter.Status: filter.Statuses(), filter.Orchestration: orchestrations, filter.Code: slices.Sorted(maps.Keys(codes)),
 	}
 	fields := filter.Fields()
+	for _, f := range fields {
+		if f.Flag() {
+			known[f] = []string{"true"}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		f := filter.Field(name)
 		fields = append(fields, f)

@@ -27,7 +27,7 @@ func AttributeName(name string) bool {
 
 // reserved are the fields and the words of the language.
 func reserved() []string {
-	words := []string{"and", "or", "not", "in", "starts", "stalled"}
+	words := []string{"and", "or", "not", "in", "starts"}
 	for _, f := range Fields() {
 		words = append(words, string(f))
 	}

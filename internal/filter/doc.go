@@ -6,7 +6,7 @@
 //	term   = field ( "=" | "!=" | "starts" ) value
 //	       | field "in" "(" value { "," value } ")"
 //	       | time ( "<" | "<=" | ">" | ">=" ) moment
-//	       | "unanswered" "=" "true"
+//	       | ( "unanswered" | "stalled" ) "=" "true"
 //	       | attribute ( "<" | "<=" | ">" | ">=" ) ( whole number | moment )
 //	field  = "id" | "status" | "orchestration" | "version" | "parent" | "code" | attribute
 //	time   = "started" | "updated" | "ended"

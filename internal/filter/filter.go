@@ -21,6 +21,7 @@ const (
 	Parent        Field = "parent"     // instance
 	Code          Field = "code"       // of the failure that ended it
 	Unanswered    Field = "unanswered" // true: its code has received updates and not answered them
+	Stalled       Field = "stalled"    // true: it cannot take a turn
 	Started       Field = "started"
 	Updated       Field = "updated"
 	Ended         Field = "ended"
@@ -34,11 +35,14 @@ func (f Field) Attribute() bool { return !f.builtIn() }
 
 // Fields lists the fields in the order in which they are offered.
 func Fields() []Field {
-	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent, Unanswered}
+	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent, Unanswered, Stalled}
 }
 
 // Timed reports that the field is a time.
 func (f Field) Timed() bool { return f == Started || f == Updated || f == Ended }
+
+// Flag reports that the field is true, or nothing.
+func (f Field) Flag() bool { return f == Unanswered || f == Stalled }
 
 // Grouping reads the name of a field or an attribute by whose values instances can be counted; "" is the status. The error is an *Error.
 func Grouping(name string) (Field, error) {
@@ -46,7 +50,7 @@ func Grouping(name string) (Field, error) {
 	switch {
 	case name == "":
 		return Status, nil
-	case f == ID || f == Unanswered || f.Timed(), f.Attribute() && !AttributeName(name):
+	case f == ID || f.Flag() || f.Timed(), f.Attribute() && !AttributeName(name):
 		return "", &Error{Column: 1, Message: fmt.Sprintf("instances are counted by status, orchestration, version, parent, code or an attribute, not by %.40q", name)}
 	}
 	return f, nil
@@ -90,7 +94,7 @@ type Where []Term
 // Row is what terms are compared with. Times are Unix ms, 0 if there is none.
 type Row struct {
 	ID, Status, Orchestration, Version, Parent, Code string
-	Unanswered                                       string // true, or nothing
+	Unanswered, Stalled                              string // true, or nothing
 	Started, Updated, Ended                          int64
 	Attributes                                       map[string]Value
 }
@@ -119,6 +123,8 @@ func (r *Row) Value(f Field) string {
 		return r.Code
 	case Unanswered:
 		return r.Unanswered
+	case Stalled:
+		return r.Stalled
 	default:
 		return r.Attributes[string(f)].Text
 	}

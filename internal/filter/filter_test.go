@@ -17,7 +17,7 @@ func TestWhereSelectsRows(t *testing.T) {
 			"tenant": {Text: "acme"}, "items": {Text: "5", Number: 5, Numeric: true}, "paid": {Text: "true"},
 			"due": {Text: "2026-11-22T09:00:00.000Z", Number: now.UnixMilli(), Numeric: true},
 		},
-		ID: "order-1", Status: "failed", Orchestration: "fulfil", Code: "shop.declined", Parent: `a "b" \c`,
+		ID: "order-1", Status: "failed", Stalled: "true", Orchestration: "fulfil", Code: "shop.declined", Parent: `a "b" \c`,
 		Started: now.Add(-time.Hour).UnixMilli(), Updated: now.UnixMilli(), Ended: now.UnixMilli(),
 	}
 	for text, want := range map[string]bool{
@@ -49,6 +49,8 @@ func TestWhereSelectsRows(t *testing.T) {
 		`other < 3`:                                  false,
 		`other = "" and other != x`:                  true,
 		"id starts order-and\nand orchestration = x": false,
+		`stalled = true`:                             true,
+		`unanswered = true`:                          false,
 	} {
 		w, err := Parse(text, now)
 		if err != nil {
@@ -91,6 +93,8 @@ func TestErrorsNameTheColumn(t *testing.T) {
 		`due < -+1h`:                            `column 7: "-+1h" is not a time`,
 		`unanswered = false`:                    `column 14: "false" is not a value of unanswered; write unanswered = true`,
 		`unanswered != true`:                    `column 12: expected = behind unanswered`,
+		`stalled = false`:                       `column 11: "false" is not a value of stalled; write stalled = true`,
+		`stalled in (true)`:                     `column 9: expected = behind stalled`,
 		`started > -99999d`:                     `column 11: "-99999d" is not a time`,
 		`started > 0001-01-01`:                  `is not a time`,
 		`id = a;`:                               `column 7: unexpected character; a value with it is in quotes`,
@@ -141,7 +145,7 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 
 // Whatever is parsed is written so that it is parsed to the same; and a row that passes is in the plan.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true`, `id="`} {
+	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true and stalled = "true"`, `id="`} {
 		f.Add(text, "order-1", int64(1_795_000_000_000))
 	}
 	f.Fuzz(func(t *testing.T, text, value string, ms int64) {

@@ -167,7 +167,7 @@ func (p *parser) term() Term {
 	if t.Field.Timed() {
 		allowed = []Op{Before, BeforeOrAt, After, AfterOrAt}
 	}
-	if t.Field == Unanswered {
+	if t.Field.Flag() {
 		allowed = []Op{Equal}
 	}
 	if p.kind == quoted || !slices.Contains(allowed, t.Op) {
@@ -215,8 +215,8 @@ func (p *parser) value(f Field, op Op) string {
 	if f == Status && op != Starts && !slices.Contains(Statuses(), v) {
 		p.failf(p.start, "%.40q is not a status; they are %s", v, list(Statuses()))
 	}
-	if f == Unanswered && v != "true" {
-		p.failf(p.start, "%.40q is not a value of unanswered; write unanswered = true", v)
+	if f.Flag() && v != "true" {
+		p.failf(p.start, "%.40q is not a value of %s; write %s = true", v, f, f)
 	}
 	p.next()
 	return v

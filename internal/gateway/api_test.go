@@ -287,7 +287,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
 		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
 		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
-		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
+		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0, "where=stalled+%3D+true+and+id+starts+nap-": 0,
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
@@ -304,9 +304,10 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		}
 	}
 	h.do(400, "GET", "/counts?by=started", "")
+	h.do(400, "GET", "/counts?by=stalled", "")
 	h.do(400, "GET", "/counts?where=statsu", "")
 	for query, detail := range map[string]string{
-		"status=running": "status", "where=statsu": "where: column 1", "where=status+%3D+nope": "column 10: ", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "where=started+>+yesterday": "column 11: ",
+		"status=running": "status", "where=statsu": "where: column 1", "where=status+%3D+nope": "column 10: ", "where=stalled+%3D+no": "write stalled = true", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "where=started+>+yesterday": "column 11: ",
 		"order=random": "order", "stalled=true&order=oldest": "stalled", "stalled=perhaps": "stalled", "stalled=true&where=id+starts+a": "stalled",
 	} {
 		if p := h.do(400, "GET", "/instances?"+query, ""); !strings.Contains(fmt.Sprint(p["detail"]), detail) {

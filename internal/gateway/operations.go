@@ -34,7 +34,7 @@ func instanceOperations() []operation {
 			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
 			summary: "List instances by their latest change of status.", replies: map[int]any{200: api.Instances{}},
 			query: []parameter{
-				whereParam, {name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
+				whereParam, {name: "stalled", description: "In place of where: all that cannot go on, with the reason, also what waits for a start or a worker, and refused inputs.", kind: "boolean"},
 				{name: "order", description: "newest (default) or oldest: by the latest change of status."}, {name: "cursor", description: "The next of the page before, in the same order."}, limitParam,
 			},
 		},

@@ -15,10 +15,12 @@ import (
 //	x:<status>            by the time at which it has reached the status, ms
 //	v:<field>:<value>     all with the score zero, by id: of the orchestration and, where there is one, of version, parent, failure
 //	                      code and attributes that are texts or bools; of unanswered, those that have received updates and not answered them
+//	v:stalled:true        with the score zero, while it is stalled
 //	n:<field>             the number, or the time in Unix ms: for each such attribute
 //
 // The record alone decides which. Each script that changes it changes the sets with it: a commit those of the values that differ
-// (an end only the set of the status, and that of a failure's code), a purge all, a wipe those that a scan has found. So a
+// (an end only the set of the status, and that of a failure's code), a purge all, a wipe those that a scan has found. The mark of a
+// stalled instance is read by the scripts, because its owner may not know it: they change it and its set together. So a
 // rollback, a crash and a lost reply have no states of their own, and there is nothing to repair. A set without members is no key.
 //
 // The sets of the statuses have the order of all lists; those of values select. Every instance is in that of its orchestration,
@@ -35,6 +37,7 @@ const (
 	FieldParent        = "parent"
 	FieldCode          = "code"
 	FieldUnanswered    = "unanswered" // updates: "true"
+	FieldStalled       = "stalled"    // "true"; not among Entries
 )
 
 // Indexed reports whether instances with a value have a set.
@@ -105,6 +108,9 @@ func (r *Record) Row(id string) *filter.Row {
 	}
 	if r.Parent != nil {
 		row.Parent = r.Parent.Instance
+	}
+	if r.Stalled {
+		row.Stalled = "true"
 	}
 	return row
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -37,7 +38,8 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	}
 	r := &request.InstancePage{Cursor: cursorBehind(page), Left: left, Several: true}
 	for _, row := range page.Rows {
-		sum := summary(row.Instance, row.Record, "")
+		sum := summary(row.Instance, row.Record, row.Stalled)
+		sum.Stalled = text.Shorten(sum.Stalled, maxError)
 		if row.Record == nil {
 			sum.Status, sum.Updated, sum.Stalled = string(row.Status), row.Updated, "unreadable: "+row.Problem
 		}
@@ -152,7 +154,7 @@ func ofFailures(where filter.Where) bool {
 // hasSets reports whether the store has sets for all values of a term.
 func hasSets(t *filter.Term) bool {
 	switch t.Field {
-	case filter.Orchestration, filter.Version, filter.Parent, filter.Code, filter.Unanswered:
+	case filter.Orchestration, filter.Version, filter.Parent, filter.Code, filter.Unanswered, filter.Stalled:
 	default:
 		if !t.Field.Attribute() {
 			return false

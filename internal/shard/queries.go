@@ -255,7 +255,7 @@ func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record
 	return out, nil
 }
 
-const maxError = 200 // bytes of the text of a failure in a list
+const maxError = 200 // bytes of the text of a failure, and of the reason of a stall, in a list
 
 // summary is what a list contains of an instance.
 func summary(id string, rec *store.Record, stalled string) request.Summary {

@@ -3,10 +3,12 @@ package orchestrator_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
@@ -49,4 +51,59 @@ func TestThousandsOfStalledInstancesDoNotHoldUpANeighboursTimer(t *testing.T) {
 	if slices.Sort(took); took[len(took)/2] > 2500*time.Millisecond { // one may be slow because of the machine
 		t.Errorf("the neighbours waited for the stalled ones: sleeps of 200 ms took %v", took)
 	}
+}
+
+// A filter selects the stalled instances beside other terms, for lists, counts and batches. Those that go on, and those that have ended, are
+// not among them.
+func TestStalledInstancesAreFoundByAFilter(t *testing.T) {
+	s := newStand(t)
+	parcels := pawl.NewOrchestration[string, int]("parcels").Do(keep)
+	o := s.orchestrate(orchestrator.Config{}, keeper.Do(keep), parcels)
+	for _, id := range []string{"k-1", "k-2"} {
+		s.start("keeper", id, `""`)
+	}
+	s.start("parcels", "p-1", `""`)
+	op := s.operator()
+	counts := func(want uint64, where string) func() bool {
+		return func() bool {
+			n, err := op.Count(s.ctx(), client.CountOptions{Where: where})
+			return err == nil && n.Count == want && !n.AtLeast
+		}
+	}
+	s.until("all run", counts(3, "status = running"))
+	s.stop(o)
+	o = s.orchestrate(orchestrator.Config{}, parcels)
+	for _, id := range []string{"k-1", "k-2", "p-1"} {
+		s.event(proceed.Name(), id, `"go"`)
+	}
+	s.until("two are stalled", counts(2, "stalled = true"))
+	for where, want := range map[string]uint64{
+		"stalled = true and orchestration = keeper and status = running and started > -1h": 2,
+		"stalled = true and orchestration = parcels":                                       0,
+		"stalled = true and id starts k-2":                                                 1,
+		"stalled = true and orchestration != parcels":                                      2, // compares records
+		"stalled = true and id in (k-1, p-1)":                                              1,
+	} {
+		if !counts(want, where)() {
+			t.Errorf("%s: not %d", where, want)
+		}
+	}
+	for d, err := range op.List(s.ctx(), client.ListOptions{}) {
+		s.must(err)
+		if stalled := strings.Contains(d.Stalled, "unregistered"); stalled != (d.Orchestration == "keeper") {
+			t.Errorf("%s is listed with %q", d.Instance, d.Stalled)
+		}
+	}
+	run, err := op.StartBatch(s.ctx(), "b-1", client.Batch{Verb: client.BatchTerminate, Where: "stalled = true and id != k-1"})
+	s.must(err)
+	if st, err := run.Result(s.ctx()); err != nil || st.Total != 1 || st.Sent != 1 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if d := s.ended("k-2"); d.Status != "cancelled" {
+		t.Errorf("%+v", d)
+	}
+	s.until("one is stalled", counts(1, "stalled = true"))
+	s.stop(o)
+	s.orchestrate(orchestrator.Config{}, keeper.Do(keep), parcels)
+	s.until("none is stalled", counts(0, "stalled = true"))
 }

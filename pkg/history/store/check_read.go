@@ -161,6 +161,7 @@ func (c *checker) readValues(round *readRound, x *instanceCheck) {
 	for _, e := range x.loaded.Record.Entries() {
 		keys[setKey(c.space.Part(x.part), &e)] = true
 	}
+	keys[stalledSet(c.space.Part(x.part))] = true
 	for key := range keys {
 		round.add(redisx.Command("ZSCORE", key, x.id), func(v any, err error) error {
 			if v != nil && err == nil {

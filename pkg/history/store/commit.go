@@ -14,9 +14,9 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if c.Record != nil && c.Record.Status != "" {
 		to = c.Record.Status
 	}
-	keys := make([]string, 0, 11+len(c.Create)+len(c.Leave)+len(c.Enter)+len(c.Answers)+len(c.Delete))
+	keys := make([]string, 0, 12+len(c.Create)+len(c.Leave)+len(c.Enter)+len(c.Answers)+len(c.Delete))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(c.Instance), p.Inbox(c.Instance),
-		p.History(c.Instance, c.Execution), p.Stalled())
+		p.History(c.Instance, c.Execution), p.Stalled(), stalledSet(p))
 	moved, dropped, pruned := 0, 0, 0
 	if to != c.From {
 		keys, moved = append(keys, p.Index(string(c.From)), p.Index(string(to))), 2

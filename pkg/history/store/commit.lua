@@ -1,6 +1,6 @@
 -- commit writes a turn, all or nothing: history, created and deleted leases, consumed inputs, next wakeup, status.
 --
---! keys  partition wakeups record inbox history stalled | status=moved* early=dropped* pruned=prune* created=create* index=move* updates=answer* deleted*
+--! keys  partition wakeups record inbox history stalled stalled_set | status=moved* early=dropped* pruned=prune* created=create* index=move* updates=answer* deleted*
 --! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* moved# dropped# prune# release*
 --! reply FENCED | ROLLEDBACK | CONFLICT what | OK now unread* workers(deleted worker)* number
 --
@@ -180,7 +180,10 @@ if new_head ~= '' then
     end
   end
   if head == '' or was[3] then redis.call('HDEL', stalled, instance) end
-  if was[3] then redis.call('HDEL', record, 'stalled') end
+  if was[3] then
+    redis.call('HDEL', record, 'stalled')
+    redis.call('ZREM', stalled_set, instance)
+  end
 end
 if prepends > 0 then
   schedule(wakeups, prepend[1], instance, stamp, '', t)

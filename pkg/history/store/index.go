@@ -13,6 +13,9 @@ func setKey(p redisx.Part, e *record.Entry) string {
 	return p.Values(e.Field, e.Value)
 }
 
+// stalledSet is the key of the set of the stalled instances that have a record.
+func stalledSet(p redisx.Part) string { return p.Values(record.FieldStalled, "true") }
+
 // entryScore is the score of a member.
 func entryScore(e *record.Entry) string {
 	if e.Numeric {

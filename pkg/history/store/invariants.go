@@ -157,6 +157,9 @@ func (x *instanceCheck) valueSets() {
 	for _, e := range x.loaded.Record.Entries() {
 		want[setKey(x.keys, &e)], _ = strconv.ParseFloat(entryScore(&e), 64)
 	}
+	if rec := x.loaded.Record; rec != nil && rec.Stalled {
+		want[stalledSet(x.keys)] = 0
+	}
 	for _, set := range x.values {
 		switch at, ok := want[set.key]; {
 		case !ok:

@@ -13,7 +13,7 @@ import (
 
 // Fields of a record that a listing reads: those that may be large are left out, but for the end of a failed one, which has the code.
 var (
-	listed       = []any{"name", "version", "orig", "execution", "status", "head", "created", "updated", "events", "ended", "parent", "held", "attributes"}
+	listed       = []any{"name", "version", "orig", "execution", "status", "head", "created", "updated", "events", "ended", "parent", "held", "attributes", "stalled"}
 	listedFailed = append(slices.Clone(listed), "end")
 )
 
@@ -24,6 +24,7 @@ type Row struct {
 	Updated  int64   // when it reached the status, Unix milliseconds
 	Record   *Record // without payloads, watermarks and tickets, and End only if it failed; nil: it cannot be read, for the reason in Problem
 	Problem  string
+	Stalled  string // why it is stalled; empty: it is not
 }
 
 // Page is a part of a listing.
@@ -249,7 +250,23 @@ func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i 
 		}
 		rows[a.row].Record = rec
 	}
-	return nil
+	return s.fillStalled(ctx, rows, part)
+}
+
+// fillStalled reads why the stalled ones of the rows are.
+func (s *Reader) fillStalled(ctx context.Context, rows []Row, part func(i int) int) error {
+	var round readRound
+	for i := range rows {
+		if row := &rows[i]; row.Record != nil && row.Record.Stalled {
+			round.add(redisx.Command("HGET", s.space.Part(part(i)).Stalled(), row.Instance), func(v any, err error) error {
+				if err == nil {
+					row.Stalled, err = redisx.Str(v)
+				}
+				return err
+			})
+		}
+	}
+	return round.do(ctx, s.run)
 }
 
 // listedRecord parses the reply to HMGET of a record; nil: it is gone.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -254,5 +255,52 @@ func TestNumbersAreFoundBySets(t *testing.T) {
 				}
 			}
 		}
+	}})
+}
+
+// A list finds the stalled instances by their set, with the reasons. Whatever ends a stall ends it there, too.
+func TestStalledInstancesAreInASet(t *testing.T) {
+	each(t, map[string]func(b *bench){"": func(b *bench) {
+		listed := func(want string) {
+			b.Helper()
+			page, err := b.st.List(b.ctx(), part, store.ListQuery{Statuses: record.Statuses(), Values: []store.Values{{Field: "stalled", Of: []string{"true"}}}})
+			b.must(err)
+			var all []string
+			for _, row := range page.Rows {
+				all = append(all, row.Instance+" "+row.Stalled)
+			}
+			slices.Sort(all)
+			if got := strings.Join(all, ", "); got != want {
+				b.Errorf("%q, want %q", got, want)
+			}
+		}
+		reconcile := func(id, head, why string) {
+			b.Helper()
+			_, err := b.look(store.Reconciliation{Instance: id, Head: head, MaxClaims: 3, Wakeup: b.now() + 60_000, Stalled: why})
+			b.must(err)
+		}
+		b.started("a", "h1")
+		b.started("b", "h1")
+		listed("")
+		reconcile("a", "h1", "no code")
+		reconcile("b", "h1", "blocked")
+		reconcile("b", "h1", "") // leaves what is recorded
+		listed("a no code, b blocked")
+		reconcile("b", "h1", store.NotStalled)
+		listed("a no code")
+		reconcile("b", "h1", "blocked")
+		_, err := b.commit(store.Commit{
+			Instance: "b", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")},
+			Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+		})
+		b.must(err)
+		listed("a no code")
+		w := store.Rewind{
+			Instance: "a", Execution: 1, Keep: 1, Head: "h1", NewHead: "h2", From: store.Running, To: store.Running,
+			Prepend: [][]byte{history.Element{ID: "!r2.0", At: 1, Body: []byte("again")}.Encode()},
+		}
+		_, err = redistest.Answer(func(done func(store.Committed, error)) { b.st.Rewind(b.own, &w, done) })
+		b.must(err)
+		listed("")
 	}})
 }

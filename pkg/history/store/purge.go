@@ -12,7 +12,7 @@ import (
 // attempt: the record is gone.
 func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
-	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), p.Index(string(pu.Status)), p.Orchestrations()}
+	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), stalledSet(p), p.Index(string(pu.Status)), p.Orchestrations()}
 	keys = append(keys, p.Updates(pu.Instance), p.Values(record.FieldUnanswered, "true"))
 	for i := range pu.Entries {
 		keys = append(keys, setKey(p, &pu.Entries[i]))

@@ -1,6 +1,6 @@
 -- purge removes an instance that has ended and has no pending messages. Inputs behind the purge belong to the next instance.
 --
---! keys  partition wakeups record inbox stalled index orchestrations updates unanswered | value=field* data*
+--! keys  partition wakeups record inbox stalled stalled_set index orchestrations updates unanswered | value=field* data*
 --! args  token instance head applied | field* pop*
 --! reply FENCED | ROLLEDBACK | CONFLICT head | CONFLICT inbox | OK now
 --
@@ -36,5 +36,6 @@ for k = 1, #value do
   if field[k] ~= '' and redis.call('EXISTS', value[k]) == 0 then redis.call('ZREM', orchestrations, field[k]) end
 end
 redis.call('HDEL', stalled, instance)
+redis.call('ZREM', stalled_set, instance)
 schedule(wakeups, first, instance, first and ms(t) or '', '', t)
 return {'OK', ms(t)}

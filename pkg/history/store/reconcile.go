@@ -9,8 +9,8 @@ import (
 // Reconcile repairs the leases of one instance and sets its next wakeup.
 func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, error)) {
 	p := s.space.Part(t.Part)
-	keys := make([]string, 0, 5+len(l.Leases))
-	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stalled())
+	keys := make([]string, 0, 6+len(l.Leases))
+	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stalled(), stalledSet(p))
 	args := make([]any, 0, 8+2*len(l.Leases))
 	args = append(args, t.Token, l.Instance, l.Head, optionalNum(l.Wakeup), string(l.InboxHold), l.Stalled, l.MaxClaims, l.Published.String())
 	for _, a := range l.Leases {

@@ -4,7 +4,7 @@
 -- that has claimed in the meantime keeps the lease). A missing lease of an instance without unread inputs was lost by Redis: the
 -- history at this head requires it, so it is created again.
 --
---! keys  partition wakeups record inbox stalled | key*
+--! keys  partition wakeups record inbox stalled stalled_set | key*
 --! args  token instance head wakeup hold reason max_claims# published | lease(effect proof)*
 --! reply FENCED | CONFLICT head | OK now inbox_length lease*
 --
@@ -56,13 +56,18 @@ for _, k in ipairs(recreate) do
   redis.call('DEL', key[k])
   redis.call('HSET', key[k], 'e', lease[k].effect, 'n', '0', 'c', ms(t), 'k', lease[k].proof)
 end
--- A record has a mark while its instance is stalled, so that commits of others need not remove a reason.
+-- A record has a mark while its instance is stalled, so that commits of others need not remove a reason. stalled_set has the instances
+-- with a mark.
 if reason == '-' then
   redis.call('HDEL', stalled, instance)
   redis.call('HDEL', record, 'stalled')
+  redis.call('ZREM', stalled_set, instance)
 elseif reason ~= '' then
   redis.call('HSET', stalled, instance, reason)
-  if head ~= '' then redis.call('HSET', record, 'stalled', '1') end
+  if head ~= '' then
+    redis.call('HSET', record, 'stalled', '1')
+    redis.call('ZADD', stalled_set, '0', instance)
+  end
 end
 if published ~= '' and head ~= '' then redis.call('HSET', record, 'pub', published) end
 local known = tonumber(string.match(hold, '^n(%d+)$') or '')

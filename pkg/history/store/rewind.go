@@ -34,7 +34,7 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	}
 	keys := []string{
 		p.Owner(), p.Wakeups(), p.Instance(r.Instance), p.Inbox(r.Instance), p.History(r.Instance, r.Execution),
-		p.History(r.Instance, next), p.Reports(r.Instance, next), p.Stalled(), p.Index(string(r.From)), p.Index(string(r.To)),
+		p.History(r.Instance, next), p.Reports(r.Instance, next), p.Stalled(), stalledSet(p), p.Index(string(r.From)), p.Index(string(r.To)),
 		p.History(r.Instance, pruned), p.Reports(r.Instance, pruned), // no execution is 0
 	}
 	for i := range r.Leave {

@@ -1,7 +1,7 @@
 -- rewind ends the current execution of an instance, whether it has its end event or not, and begins the next one with the first events
 -- of its history.
 --
---! keys  partition wakeups record inbox history next_history next_reports stalled from_index to_index pruned pruned_reports | index=move* deleted*
+--! keys  partition wakeups record inbox history next_history next_reports stalled stalled_set from_index to_index pruned pruned_reports | index=move* deleted*
 --! args  token instance head new_head keep# read# | move* prepend* release* field*
 --! reply FENCED | CONFLICT what | OK now workers(deleted worker)* number
 --
@@ -66,5 +66,6 @@ for i = 1, #move do
   end
 end
 redis.call('HDEL', stalled, instance)
+redis.call('ZREM', stalled_set, instance)
 schedule(wakeups, prepend[1], instance, stamp, '', t)
 return {'OK', t, workers, redis.call('HINCRBY', partition, 'commits', '1')}
