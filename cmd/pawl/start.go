@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -24,6 +25,7 @@ type startCmd struct {
 	After         time.Duration `placeholder:"DURATION" help:"Start it so much later; until then it is pending and can be cancelled."`
 	At            time.Time     `placeholder:"TIME" help:"Start it then, such as 2026-11-22T08:00:00Z."`
 	IDReuse       string        `name:"id-reuse" enum:"ignore,reject,after-failure,terminate-existing" default:"ignore" help:"What happens to an instance that has the id: ${enum}."`
+	WaitStarted   bool          `name:"wait-started" help:"Wait until the start has taken effect: the instance is in lists, and a delayed one is pending."`
 	newInstance
 	waiting
 	connection `group:"Connection"`
@@ -57,7 +59,13 @@ func (c newInstance) options() (opts []client.InstanceOption, err error) {
 
 // AfterApply checks the settings.
 func (c *startCmd) AfterApply() error {
-	return errors.Join(c.waiting.AfterApply(), c.connection.AfterApply())
+	w := c.waiting
+	var err error
+	if c.WaitStarted && w.Wait {
+		err = errors.New("--wait-started excludes --wait")
+	}
+	w.Wait = w.Wait || c.WaitStarted
+	return errors.Join(err, w.AfterApply(), c.connection.AfterApply())
 }
 
 // Run starts an instance.
@@ -77,6 +85,7 @@ type order struct {
 	data              history.Payload
 	options           []client.StartOption
 	contested         bool // the id may be taken, or is taken over
+	waitStarted       bool // until it has taken effect; of a contested one always
 }
 
 // order reads and checks the arguments.
@@ -115,6 +124,7 @@ func (c *startCmd) order() (o order, err error) {
 	}
 	reuse, err := client.ParseIDReuse(c.IDReuse)
 	o.options, o.contested = append(o.options, reuse), reuse != client.Ignore
+	o.waitStarted = c.WaitStarted || o.contested
 	bad = append(bad, err)
 	if err := errors.Join(bad...); err != nil {
 		return o, settings.Usage(err)
@@ -148,8 +158,8 @@ func (o order) start(ctx context.Context, s streams, c connection, w waiting) er
 	if err != nil {
 		return err
 	}
-	if o.contested {
-		if err := run.WaitStarted(ctx); err != nil {
+	if o.waitStarted {
+		if err := w.within(ctx, s, cl, o.id, "begun", run.WaitStarted); err != nil {
 			return err
 		}
 	}
@@ -168,7 +178,7 @@ func (o order) start(ctx context.Context, s streams, c connection, w waiting) er
 	case w.Wait:
 		return w.await(ctx, s, cl, run)
 	case w.JSON:
-		return accepted(s, true, o.id, "", "")
+		return writeJSON(s.out, api.Accepted{Instance: o.id, Accepted: true, Started: o.waitStarted})
 	default:
 		_, err = fmt.Fprintln(s.out, o.id)
 		return err

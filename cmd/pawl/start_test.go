@@ -37,6 +37,14 @@ func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
 		t.Errorf("a list beside an instance that is stalled before its start: code %d, %q", code, errs)
 	}
 
+	wants(t, must(t, at("start", "rest", "r-2", "--input", `"inn"`, "--wait-started", "--json")...), `{"instance":"r-2","accepted":true,"started":true}`)
+	fails("pawl: n-2 has not begun within 200ms", "start", "nowhere", "n-2", "--wait-started", "--timeout", "200ms")
+	for _, flags := range [][]string{{"--wait-started", "--wait"}, {"--timeout", "1s"}} {
+		if code, _, errs := command(t, at(append([]string{"start", "rest"}, flags...)...)...); code != 2 || !strings.Contains(errs, "wait") {
+			t.Errorf("%q: code %d, %q", flags, code, errs)
+		}
+	}
+
 	notes("pawl: there is no instance x-1: the event is kept", "send", "x-1", "wake")
 	notes("pawl: there is no instance x-2", "cancel", "x-2")
 	must(t, at("send", "r-1", "wake", "--by", "ops")...)

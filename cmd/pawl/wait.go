@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // waiting has the flags that start and get share.
 type waiting struct {
 	Wait    bool          `help:"Wait for the end and show the result; exit code 1 if the instance fails."`
-	Timeout time.Duration `placeholder:"DURATION" help:"With --wait: maximum time, such as 30s. Default: forever."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Maximum time of a wait, such as 30s. Default: forever."`
 	JSON    bool          `name:"json" help:"Write JSON."`
 }
 
@@ -32,32 +33,42 @@ func (w waiting) AfterApply() error {
 	case w.Timeout < 0:
 		return fmt.Errorf("--timeout must be positive (got %s)", w.Timeout)
 	case w.Timeout > 0 && !w.Wait:
-		return errors.New("--timeout needs --wait")
+		return errors.New("--timeout needs a wait")
 	}
 	return nil
 }
 
-// await waits for the end, shows it, and makes a failed instance an exit code. Obstacles are reported meanwhile.
+// await waits for the end, shows it, and makes a failed instance an exit code.
 func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawInstance) error {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if w.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, w.Timeout)
-	}
-	defer cancel()
-	stop := reportObstacles(limited, s.err, cl, run.ID())
-	result, err := run.Result(limited)
-	stop()
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("%s has not ended within %s%s", run.ID(), w.Timeout, because(ctx, cl, run.ID()))
-	}
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("interrupted; %s continues: %w", run.ID(), context.Cause(ctx))
-	}
+	var result history.Payload
+	err := w.within(ctx, s, cl, run.ID(), "ended", func(ctx context.Context) (err error) {
+		result, err = run.Result(ctx)
+		return err
+	})
 	o, err := api.OutcomeOf(run.ID(), result, err)
 	if err != nil {
 		return err
 	}
 	return w.show(s, o)
+}
+
+// within waits for what an instance does, at most for the timeout, and reports obstacles meanwhile.
+func (w waiting) within(ctx context.Context, s streams, cl *client.Client, id, what string, wait func(context.Context) error) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if w.Timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, w.Timeout)
+	}
+	defer cancel()
+	stop := reportObstacles(limited, s.err, cl, id)
+	err := wait(limited)
+	stop()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%s has not %s within %s%s", id, what, w.Timeout, because(ctx, cl, id))
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted; %s continues: %w", id, context.Cause(ctx))
+	}
+	return err
 }
 
 func (w waiting) show(s streams, o api.Outcome) (err error) {

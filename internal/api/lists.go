@@ -23,9 +23,10 @@ type Start struct {
 	RunTimeout    string          `json:"run_timeout,omitempty"` // fails the instance if it has not ended so long after its start, such as 24h
 	IDReuse       string          `json:"id_reuse,omitempty"`    // ignore (default), reject, after-failure, terminate-existing: of an instance that has the id
 	Input         json.RawMessage `json:"input,omitempty"`
-	Event         *Event          `json:"event,omitempty"`  // delivered to the instance, whether it is started now or running
-	Update        *Event          `json:"update,omitempty"` // likewise, in place of an event; its id is the Idempotency-Key
-	Wait          string          `json:"wait,omitempty"`   // wait so long for the end, or for the answer to the update, such as 30s; at most 1m
+	Event         *Event          `json:"event,omitempty"`    // delivered to the instance, whether it is started now or running
+	Update        *Event          `json:"update,omitempty"`   // likewise, in place of an event; its id is the Idempotency-Key
+	Wait          string          `json:"wait,omitempty"`     // wait so long for the end, or for the answer to the update, such as 30s; at most 1m
+	WaitFor       string          `json:"wait_for,omitempty"` // end (default), started: answer when the start has taken effect, within 10s without wait
 }
 
 // Event is an event or an update that is sent with a start.

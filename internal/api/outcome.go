@@ -40,7 +40,8 @@ func OutcomeOf(instance string, result history.Payload, err error) (Outcome, err
 // Accepted is the answer to a message that the stream has stored. It takes effect, also if every process dies.
 type Accepted struct {
 	Instance string `json:"instance"`
-	Accepted bool   `json:"accepted"` // true
+	Accepted bool   `json:"accepted"`          // true
+	Started  bool   `json:"started,omitempty"` // it was waited for, and the start has taken effect
 
 	Update *UpdateAnswer `json:"update,omitempty"` // that was sent with a start
 }

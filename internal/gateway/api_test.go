@@ -314,6 +314,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 			t.Errorf("%s: %v", query, p)
 		}
 	}
+	h.startIsWaitedFor()
 }
 
 func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
@@ -397,4 +398,23 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 		workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
 		return len(workers) == 1 && strings.Contains(fmt.Sprint(workers[0]), "name:w-1")
 	})
+}
+
+// A start that is waited for is answered when it has taken effect, whether its id was free or not.
+func (h *harness) startIsWaitedFor() {
+	h.t.Helper()
+	for _, body := range []string{
+		`{"orchestration":"nap","id":"s-1","wait_for":"started"}`, `{"orchestration":"nap","id":"s-1","wait_for":"started","wait":"1m"}`,
+		`{"orchestration":"nap","id":"s-2","wait_for":"started","start_at":"1h"}`, `{"orchestration":"nap","id":"s-3","wait_for":"started","id_reuse":"reject"}`,
+	} {
+		h.want(h.do(202, "POST", "/instances", body), "started", true)
+	}
+	h.want(h.do(200, "GET", "/counts?where=id+starts+s-", ""), "count", 3)
+	h.want(h.do(200, "GET", "/instances/s-2", ""), "status", "pending")
+	h.do(409, "POST", "/instances", `{"orchestration":"nap","id":"s-1","wait_for":"started","id_reuse":"reject"}`)
+	if got := h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-0","wait_for":"started","wait":"50ms"}`); got["started"] != nil {
+		h.t.Errorf("no code is there: %v", got)
+	}
+	h.do(400, "POST", "/instances", `{"orchestration":"nap","wait_for":"fun"}`)
+	h.do(400, "POST", "/instances", `{"orchestration":"nap","wait_for":"started","update":{"name":"cast"}}`)
 }

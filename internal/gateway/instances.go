@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -128,7 +129,7 @@ func getInstance(c *call) (answer, error) {
 	return answer{body: api.InstanceOf(d, nil)}, nil
 }
 
-// startInstance starts an instance and, with wait, waits for its end.
+// startInstance starts an instance and, with wait, waits for its start or its end.
 //
 // A repeated start of an id is accepted and changes nothing. Without an id the instance gets one that is made from the
 // Idempotency-Key, so that a repeated request does not start a second one.
@@ -172,6 +173,10 @@ func startInstance(c *call) (answer, error) {
 	if s.Update != nil && (s.Event != nil || s.IDReuse != "") {
 		bad = append(bad, badRequest("a start with an update has no event and no id_reuse"))
 	}
+	waitStarted := s.WaitFor == "started"
+	if !waitStarted && s.WaitFor != "" && s.WaitFor != "end" || waitStarted && s.Update != nil {
+		bad = append(bad, badRequest("wait_for: want end or, without an update, started"))
+	}
 	if s.ID == "" {
 		s.ID = s.Orchestration + "-" + suffix(key)
 	}
@@ -185,9 +190,13 @@ func startInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if s.IDReuse != "" {
-		if decided, err := c.started(run, max(timeout, requestTime)); !decided || err != nil {
-			return answer{status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true}}, err
+	if s.IDReuse != "" || waitStarted {
+		within := max(timeout, requestTime)
+		if waitStarted {
+			within = cmp.Or(timeout, requestTime)
+		}
+		if decided, err := c.started(run, within); !decided || waitStarted || err != nil {
+			return answer{status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true, Started: decided}}, err
 		}
 	}
 	return c.await(run, timeout)
@@ -205,8 +214,8 @@ func (c *call) sendStart(s *api.Start, opts []client.InstanceOption, reuse clien
 	return c.client.SendOrStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), all...)
 }
 
-// started waits until a start has taken effect, or has not. It reports false if that is not decided in time: the instance that has its
-// id is paused or stalled.
+// started waits until a start has taken effect, or has not. It reports false if that is not decided in time: no code is there, or the
+// instance that has its id is paused or stalled.
 func (c *call) started(run *client.RawInstance, within time.Duration) (decided bool, err error) {
 	ctx, cancel := context.WithTimeout(c.Context(), within)
 	defer cancel()
