@@ -62,7 +62,7 @@ func TestFailureOfAChildMatchesItsSentinels(t *testing.T) {
 		is      error
 	}{
 		{author.ToFailure(fmt.Errorf("in the alps: %w", errLost)), errLost},
-		{&history.Failure{Code: history.CodeIDTaken, Message: "somebody else has it"}, pawl.ErrIDTaken},
+		{&history.Failure{Code: history.CodeIDTaken, Message: "another instance has it"}, pawl.ErrIDTaken},
 		{&history.Failure{Code: history.CodeDiverged, Message: "not what it was"}, pawl.ErrDiverged},
 		{author.ToFailure(&pawl.Cancelled{Reason: cancel.Requested, By: "Ada"}), context.Canceled},
 	} {

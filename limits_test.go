@@ -34,7 +34,7 @@ func TestLimitOptionsSetTheirFieldsOfThePolicy(t *testing.T) {
 		t.Errorf("of two of a kind: %+v", got)
 	}
 	if got := must(author.Policy(pawl.Concurrency(1), pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
-		t.Errorf("for ever: %+v", got)
+		t.Errorf("forever: %+v", got)
 	}
 	if got := must(author.Policy(pawl.Rate(1, 1500*time.Microsecond), pawl.QueueTimeout(1))); got.RateWindow != 2 || got.QueueTimeout != 1 {
 		t.Errorf("rounded up: %+v", got)
@@ -236,7 +236,7 @@ func TestWaitingOrchestrationRunsNoCode(t *testing.T) {
 		t.Fatalf("%+v", d.End())
 	}
 	if got := must(author.Result(limited).Decode(end.Result)); got != "22:14:20" {
-		t.Errorf("it began at %s, not when it was let in", got)
+		t.Errorf("it began at %s, not when it was admitted", got)
 	}
 	d.CheckReplay()
 }

@@ -110,7 +110,7 @@ func TestDetachedContextWithoutUseRecordsNothing(t *testing.T) {
 		}
 		var kept *pawl.Future[string]
 		err := pawl.Scope(ctx, func(ctx *pawl.Context) error {
-			kept = echo.Start(pawl.DetachFor(ctx, 0), "for ever")
+			kept = echo.Start(pawl.DetachFor(ctx, 0), "forever")
 			return nil
 		})
 		if err != nil {
@@ -119,16 +119,16 @@ func TestDetachedContextWithoutUseRecordsNothing(t *testing.T) {
 		return kept.Get(ctx)
 	})
 	env.Script(echo, pawltest.Succeed().After(24*time.Hour))
-	if got, err := pawltest.Run(env, probe, 0); got != "for ever" || err != nil {
+	if got, err := pawltest.Run(env, probe, 0); got != "forever" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	env.WantHistory(`
 		1 0s Started probe 0 by test
 		2 0s TimerScheduled for 2026-01-02 00:00:00.000 UTC
 		3 24h0m0s TimerFired of 2
-		4 24h0m0s ActivityScheduled echo "for ever"
-		5 48h0m0s ActivityCompleted of 4 on test "for ever"
-		6 48h0m0s Completed "for ever"
+		4 24h0m0s ActivityScheduled echo "forever"
+		5 48h0m0s ActivityCompleted of 4 on test "forever"
+		6 48h0m0s Completed "forever"
 	`)
 }
 

@@ -12,29 +12,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// tell gives what the status is by now.
-func tell(ctx *pawl.Context) string {
+// currentTotal returns the current status.
+func currentTotal(ctx *pawl.Context) string {
 	v, ok, err := total.Get(ctx)
 	return fmt.Sprint(v, ok, err)
 }
 
 func TestStatusGetReturnsTheLastValue(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]string, error) {
-		said := []string{tell(ctx)}
+		got := []string{currentTotal(ctx)}
 		if err := total.Set(ctx, tally{1, 2}); err != nil {
 			return nil, err
 		}
-		said = append(said, tell(ctx))
+		got = append(got, currentTotal(ctx))
 		if _, err := moved.Receive(ctx); err != nil {
 			return nil, err
 		}
-		said = append(said, tell(ctx))
+		got = append(got, currentTotal(ctx))
 		if err := total.Clear(ctx); err != nil {
 			return nil, err
 		}
-		said = append(said, tell(ctx))
+		got = append(got, currentTotal(ctx))
 		_, _, err := pawl.NewStatus[string]().Get(ctx)
-		return said, err
+		return got, err
 	}, pawl.None{})
 	r.Send("moved", must(author.Value(moved).Encode(1)))
 	if got := fmt.Sprint(r.result()); got != "[{0 0} false <nil> {1 2} true <nil> {1 2} true <nil> {0 0} false <nil>]" {
@@ -60,7 +60,7 @@ func TestNamedStatusesAreIndependent(t *testing.T) {
 		zero, cleared, err3 := names[0].Get(ctx)
 		ninth := pawl.NewNamedStatus[int]("ninth").Set(ctx, 9)
 		bad := pawl.NewNamedStatus[int]("a b").Set(ctx, 9)
-		return fmt.Sprint(tell(ctx), one, ok, zero, cleared, ninth != nil, errors.Is(bad, pawl.ErrBadName)), errors.Join(err, err2, err3)
+		return fmt.Sprint(currentTotal(ctx), one, ok, zero, cleared, ninth != nil, errors.Is(bad, pawl.ErrBadName)), errors.Join(err, err2, err3)
 	}, pawl.None{})
 	if got := r.result(); got != "{1 2} true <nil>7 true 0 false true true" {
 		t.Error(got)
@@ -91,7 +91,7 @@ func TestUndecodableStatusIsAnError(t *testing.T) {
 // Each execution reads what the ones before it have left, also where it has set nothing itself; and a replay reads the same.
 func TestStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
 	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
-		before := tell(ctx)
+		before := currentTotal(ctx)
 		switch in.Rounds {
 		case 0:
 			if err := total.Set(ctx, tally{Sum: 7}); err != nil {
@@ -129,9 +129,9 @@ func TestStatusIsReadAndClearedInACancelledInstance(t *testing.T) {
 			return "", err
 		}
 		_, cancelled := moved.Receive(ctx)
-		before := tell(ctx)
+		before := currentTotal(ctx)
 		cleared := total.Clear(ctx)
-		return fmt.Sprint(errors.Is(cancelled, pawl.Err(ctx)), before, cleared, tell(ctx)), nil
+		return fmt.Sprint(errors.Is(cancelled, pawl.Err(ctx)), before, cleared, currentTotal(ctx)), nil
 	}, pawl.None{})
 	r.Cancel("Ada", "enough")
 	if got := r.result(); got != "true{1 2} true <nil><nil>{0 0} false <nil>" {

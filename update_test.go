@@ -242,8 +242,8 @@ func TestUpdateThatDoesNotDecodeIsRejected(t *testing.T) {
 	}
 }
 
-// TestValidatorOfAnyKindCannotHurtTheInstance: it is code of the author that runs outside of a step.
-func TestValidatorOfAnyKindCannotHurtTheInstance(t *testing.T) {
+// TestFailingValidatorDoesNotFailTheInstance: it is code of the author that runs outside of a step.
+func TestFailingValidatorDoesNotFailTheInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		err := approve.Validate(ctx, func(in string) error {
 			switch in {

@@ -34,7 +34,7 @@ func loadFile(t *testing.T, name string) *types.Project {
 	return p
 }
 
-func TestTheComposeFileIsAWholePawl(t *testing.T) {
+func TestComposeFileHasEveryRoleAndBothServers(t *testing.T) {
 	p := load(t)
 	for name, replicas := range map[string]int{"nats": 1, "redis": 1, "orchestrator": 2, "worker": 3} {
 		s, err := p.GetService(name)
@@ -56,7 +56,7 @@ var composeFiles = []string{"compose.yaml", "compose.production.yaml"}
 // defaultGrace is that of PAWL_GRACE.
 const defaultGrace = 10 * time.Second
 
-func TestFleetsWaitForHealthyServersAndAreGivenTimeToDrain(t *testing.T) {
+func TestFleetsWaitForHealthyServersAndHaveTimeToDrain(t *testing.T) {
 	for _, file := range composeFiles {
 		p := loadFile(t, file)
 		for _, name := range []string{"orchestrator", "worker"} {
@@ -194,7 +194,7 @@ func known(t *testing.T, name string, env map[string]string) {
 	}
 }
 
-func TestEverySettingIsOneThatTheProgramsKnow(t *testing.T) {
+func TestEverySettingInDeploymentsExists(t *testing.T) {
 	for _, file := range composeFiles {
 		for name, s := range loadFile(t, file).Services {
 			env := map[string]string{}
@@ -274,7 +274,7 @@ func TestEachImageHasAnSBOM(t *testing.T) {
 	}
 }
 
-func TestTheImageIsBuiltWithTheGoThatTheModuleAsksFor(t *testing.T) {
+func TestImageIsBuiltWithTheGoVersionOfTheModule(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("..", "go.mod"))
 	if err != nil {
 		t.Fatal(err)

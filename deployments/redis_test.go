@@ -18,7 +18,9 @@ func redisIn(t *testing.T, dir, commands string) string {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	cmd := exec.Command("/bin/sh", script, "--port", "0", "--unixsocket", socket, "--appendonly", "yes", "--save", "") //nolint:noctx // it is killed below
+	// Without "always" an answer may precede the write to the file, while the disk is busy with an fsync, and the kill would lose it.
+	cmd := exec.Command("/bin/sh", script, "--port", "0", "--unixsocket", socket, "--appendonly", "yes", "--appendfsync", "always", //nolint:noctx // it is killed below
+		"--save", "")
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

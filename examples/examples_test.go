@@ -28,7 +28,7 @@ func all() []pawl.Binding {
 	return all
 }
 
-func TestTheRegistryHasNoNameTwice(t *testing.T) {
+func TestExamplesHaveUniqueNames(t *testing.T) {
 	if _, err := author.NewRegistry(all()...); err != nil {
 		t.Error(err)
 	}
@@ -40,7 +40,7 @@ func end[In, Out any](t *testing.T, o pawl.Orchestration[In, Out], in In) (Out, 
 	return pawltest.Run(pawltest.New(t, all()...), o, in)
 }
 
-func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
+func TestSmallExamplesReturnTheirResults(t *testing.T) {
 	if got, err := end(t, Hello, "Ada"); got != "Hello, Ada!" || err != nil {
 		t.Errorf("hello: %q, %v", got, err)
 	}
@@ -71,7 +71,7 @@ func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestAnApprovedOrderIsCharged(t *testing.T) {
+func TestApprovedOrderIsCharged(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	pawltest.Send(env.Blocked(), Approved, Approval{By: "finance"})
 	got, err := pawltest.Run(env, Fulfil, Order{ID: "42", Quantity: 1, Cents: 990})
@@ -80,7 +80,7 @@ func TestAnApprovedOrderIsCharged(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatGoesWrongGivesTheGoodsBackAndSaysWhy(t *testing.T) {
+func TestFailedOrderReleasesItsStockAndReturnsTheCause(t *testing.T) {
 	approved := func(m pawltest.Moment) { pawltest.Send(m, Approved, Approval{By: "finance"}) }
 	for _, c := range []struct {
 		what  string
@@ -89,7 +89,7 @@ func TestAnOrderThatGoesWrongGivesTheGoodsBackAndSaysWhy(t *testing.T) {
 		want  error
 	}{
 		{"out of stock", Order{Quantity: 101}, nil, ErrOutOfStock},
-		{"nobody approves", Order{Quantity: 1}, nil, ErrNotApproved},
+		{"not approved", Order{Quantity: 1}, nil, ErrNotApproved},
 		{"declined", Order{Quantity: 1, Cents: 100_001}, approved, ErrCardDeclined},
 		{"cancelled", Order{Quantity: 1}, func(m pawltest.Moment) { m.Cancel("Ada", "changed her mind") }, context.Canceled},
 	} {
@@ -106,7 +106,7 @@ func TestAnOrderThatGoesWrongGivesTheGoodsBackAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestADownloadIsTriedAgainUntilItWorksOrCanNot(t *testing.T) {
+func TestDownloadIsRetriedUntilItSucceedsOrFailsPermanently(t *testing.T) {
 	if got, err := end(t, FetchReport, Fetch{Report: "q3", Outages: 2}); got != "q3, at attempt 3" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -119,7 +119,7 @@ func TestADownloadIsTriedAgainUntilItWorksOrCanNot(t *testing.T) {
 	}
 }
 
-func TestAnInvoiceIsCollectedOrGivenUp(t *testing.T) {
+func TestInvoiceIsCollectedOrWrittenOff(t *testing.T) {
 	const day = 24 * time.Hour
 	in := Invoice{ID: "i-1", Intervals: []time.Duration{14 * day, 7 * day, 7 * day}}
 	env := pawltest.New(t, all()...)
@@ -135,7 +135,7 @@ func TestAnInvoiceIsCollectedOrGivenUp(t *testing.T) {
 	}
 }
 
-func TestAnExpenseIsDecidedByWhoeverWasAsked(t *testing.T) {
+func TestExpenseIsDecidedByARequestedApprover(t *testing.T) {
 	in := Claim{Cents: 10_000, Approvers: []string{"Ada", "Bob"}}
 	for _, c := range []struct {
 		at   time.Duration
@@ -159,7 +159,7 @@ func TestAnExpenseIsDecidedByWhoeverWasAsked(t *testing.T) {
 	}
 }
 
-func TestTheFirstGoodOfferStopsTheOthers(t *testing.T) {
+func TestFirstGoodOfferCancelsTheOthers(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(Quote, pawltest.Succeed().After(3*time.Second), pawltest.Succeed().After(2*time.Second), pawltest.Never())
 	got, err := pawltest.Run(env, Buy, Wish{Suppliers: []string{"expensive", "good", "silent"}, Limit: 4})
@@ -176,7 +176,7 @@ func TestTheFirstGoodOfferStopsTheOthers(t *testing.T) {
 	}
 }
 
-func TestAContestantStopsWhenNobodyWaitsForIt(t *testing.T) {
+func TestContestantThatIsCancelledStops(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	lost := &cancel.Cancelled{Reason: cancel.LostSelect}
 	stop(lost)

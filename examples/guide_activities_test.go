@@ -118,7 +118,7 @@ func withdraw(ctx *pawl.Context, t Transfer) (string, error) {
 	return receipt, err
 }
 
-func TestTheGuidesWithdrawalIsPostponedWhenTheBankHasNoTime(t *testing.T) {
+func TestGuideWithdrawalIsPostponedWhenTheLimitTimesOut(t *testing.T) {
 	due := pawl.NewOrchestration[Transfer, string]("due", pawl.Concurrency(10))
 	say := func(what string) func(context.Context, Transfer) (string, error) {
 		return func(context.Context, Transfer) (string, error) { return what, nil }
@@ -150,7 +150,7 @@ func payAt(t *testing.T, answers ...int) (receipt string, keys []string, err err
 	return receipt, keys, err
 }
 
-func TestTheGuidesTransferIsTriedWithOneKey(t *testing.T) {
+func TestGuideTransferIsRetriedWithOneKey(t *testing.T) {
 	receipt, keys, err := payAt(t, 503, 500, 200)
 	if receipt != "receipt" || err != nil || len(keys) != 3 || keys[0] == "" || keys[0] != keys[2] {
 		t.Errorf("%q, %v, %q", receipt, err, keys)
@@ -163,7 +163,7 @@ func TestTheGuidesTransferIsTriedWithOneKey(t *testing.T) {
 	}
 }
 
-func TestTheGuidesTransferIsGivenUpAfterTenMinutes(t *testing.T) {
+func TestGuideTransferTimesOutAfterTenMinutes(t *testing.T) {
 	env := pawltest.New(t, Pay.Do(pay))
 	env.Script(Transact, pawltest.Never().Times(0))
 	if _, err := pawltest.Run(env, Pay, Transfer{}); !errors.Is(err, pawl.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
@@ -171,7 +171,7 @@ func TestTheGuidesTransferIsGivenUpAfterTenMinutes(t *testing.T) {
 	}
 }
 
-func TestTheGuidesLongActivityStopsWhenItsContextDoes(t *testing.T) {
+func TestGuideLongActivityStopsWhenItsContextEnds(t *testing.T) {
 	if sum, err := crunch(t.Context(), []int{1, 2}); sum != 3 || err != nil {
 		t.Errorf("%d, %v", sum, err)
 	}
@@ -183,6 +183,6 @@ func TestTheGuidesLongActivityStopsWhenItsContextDoes(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnActivitiesIsCompiledHere(t *testing.T) {
+func TestGuideActivitiesPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/activities.md"), 6, doctest.Read(t, "guide_activities_test.go"))
 }

@@ -148,6 +148,6 @@ func waits(t *testing.T, c *client.Client, id string) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnAttributesIsCompiledHere(t *testing.T) {
+func TestGuideAttributesPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/attributes.md"), 3, doctest.Read(t, "guide_attributes_test.go"))
 }

@@ -48,7 +48,7 @@ func archive(ctx *pawl.Context, _ int) (pawl.None, error) {
 	return pawl.None{}, pawl.Sleep(ctx, time.Millisecond)
 }
 
-func TestTheGuidesMonthIsSettledAndArchived(t *testing.T) {
+func TestGuideMonthIsSettledAndArchived(t *testing.T) {
 	c := fleets(t, Settle.Do(settle), Branch.Do(settleBranch), Archive.Do(archive))
 	month := Month{Name: "2026-10", Branches: []string{"Ulm", "Jena"}}
 	run, err := client.Start(t.Context(), c, Settle, "settle:2026-10", month)
@@ -71,6 +71,6 @@ func TestTheGuidesMonthIsSettledAndArchived(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnChildrenIsCompiledHere(t *testing.T) {
+func TestGuideChildrenPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/children.md"), 3, doctest.Read(t, "guide_children_test.go", "parcels.go"))
 }

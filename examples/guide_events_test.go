@@ -41,7 +41,7 @@ func reportUsage(ctx context.Context, c *client.Client, tenant, number string, u
 	return err
 }
 
-func TestTheGuidesDigestHasTheNewsOfAnHour(t *testing.T) {
+func TestGuideDigestHasTheNewsOfAnHour(t *testing.T) {
 	env := pawltest.New(t, Digest.Do(digest), SendDigest.Do(func(context.Context, []string) (pawl.None, error) { return pawl.None{}, nil }))
 	pawltest.Send(env.BeforeStart(), News, "snow")
 	pawltest.Send(env.At(time.Minute), News, "more snow")
@@ -52,7 +52,7 @@ func TestTheGuidesDigestHasTheNewsOfAnHour(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnEventsIsCompiledHere(t *testing.T) {
+func TestGuideEventsPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/events.md"), 5,
 		doctest.Read(t, "guide_events_test.go", "parcels.go", "reminder.go", "tenant.go"))
 }

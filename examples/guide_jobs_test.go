@@ -31,7 +31,7 @@ func TestGuideJobsRunOnceByIDAndCanBeCancelled(t *testing.T) {
 	orchestrate(t, nc, rdb) // without an orchestration
 	c := connect(t, nc)
 	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb}, Refund.Do(func(ctx context.Context, o Order) (Receipt, error) {
-		if o.ID == "stuck" {
+		if o.ID == "blocked" {
 			<-ctx.Done()
 			return Receipt{}, context.Cause(ctx)
 		}
@@ -56,7 +56,7 @@ func TestGuideJobsRunOnceByIDAndCanBeCancelled(t *testing.T) {
 	if got, err := receiptOf(t.Context(), c, "42"); got.Order != "42" || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for id, delay := range map[string]time.Duration{"stuck": 0, "late": time.Hour} {
+	for id, delay := range map[string]time.Duration{"blocked": 0, "late": time.Hour} {
 		run, err := refund(t.Context(), c, Order{ID: id}, delay)
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ type Shop struct {
 	ID string `json:"id"`
 }
 
-func TestTheBillsThatFindTheQueueFullArePutOff(t *testing.T) {
+func TestGuideBillsThatTheLimitRejectsArePutOff(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(Debit, pawltest.Succeed(), pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout))
 	got, err := pawltest.Run(env, Bill, Bills{Tenant: "acme", Cents: []int{100, 200, 300}})
@@ -70,7 +70,7 @@ func TestTheBillsThatFindTheQueueFullArePutOff(t *testing.T) {
 	}
 }
 
-func TestTheGuidesQueryIsAnsweredWithWhatWasKnownWhenTooManySearch(t *testing.T) {
+func TestGuideQueryIsAnsweredFromTheCacheWhenTheLimitIsFull(t *testing.T) {
 	say := func(what string) func(context.Context, string) ([]string, error) {
 		return func(_ context.Context, query string) ([]string, error) { return []string{what, query}, nil }
 	}
@@ -83,7 +83,7 @@ func TestTheGuidesQueryIsAnsweredWithWhatWasKnownWhenTooManySearch(t *testing.T)
 	}
 }
 
-func TestTheGuidesSceneIsRenderedInSpiteOfAFullQueueAndACrash(t *testing.T) {
+func TestGuideSceneIsRenderedDespiteARejectionAndACrash(t *testing.T) {
 	env := pawltest.New(t, Animate.Do(animate), Render.Do(func(_ context.Context, scene string) (string, error) { return scene + ".mov", nil }))
 	env.Script(Render, pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(errors.New("crashed")), pawltest.Succeed())
 	if got, err := pawltest.Run(env, Animate, []string{"s1"}); err != nil || !slices.Equal(got, []string{"s1.mov"}) {
@@ -91,7 +91,7 @@ func TestTheGuidesSceneIsRenderedInSpiteOfAFullQueueAndACrash(t *testing.T) {
 	}
 }
 
-func TestTheGuidesLimitsMakeSense(t *testing.T) {
+func TestGuideLimitsAreValid(t *testing.T) {
 	say := func(context.Context, string) (string, error) { return "", nil }
 	bindings := []pawl.Binding{
 		Monthly.Do(say), Yearly.Do(say),
@@ -106,6 +106,6 @@ func TestTheGuidesLimitsMakeSense(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnLimitsIsCompiledHere(t *testing.T) {
+func TestGuideLimitsPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/limits.md"), 6, doctest.Read(t, "guide_limits_test.go", "ratelimit.go"))
 }

@@ -148,7 +148,7 @@ func TestRunTimeoutEndsTheInstance(t *testing.T) {
 	}
 }
 
-// A start does with an instance that has its id what its policy says, and a repeat of its message does it once.
+// A start of an id that is taken does what its policy requires, and a repeat of its message does it once.
 func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	t.Parallel()
 	c, ctx := startFleet(t), t.Context()

@@ -111,7 +111,7 @@ func label(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 	return pawl.None{}, nil
 }
 
-func TestTheGuidesLabelsAreANamedStatus(t *testing.T) {
+func TestGuideLabelsAreANamedStatus(t *testing.T) {
 	c := fleets(t, Label.Do(label))
 	run, err := client.Start(t.Context(), c, Label, "l-1", []string{"books", "lamp"})
 	if err != nil {
@@ -145,7 +145,7 @@ func TestTheGuidesLabelsAreANamedStatus(t *testing.T) {
 	}
 }
 
-func TestTheGuidesMoveIsFollowedToItsEnd(t *testing.T) {
+func TestGuideMoveIsFollowedToItsEnd(t *testing.T) {
 	c := fleets(t, Move.Do(move))
 	if _, err := client.Start(t.Context(), c, Move, "m-1", []string{"books", "lamp", "chairs"}); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestTheGuidesMoveIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
-func TestTheGuidesUnpackingCountsOnAndClearsItsStatus(t *testing.T) {
+func TestGuideUnpackingContinuesItsStatusAndClearsIt(t *testing.T) {
 	env := pawltest.New(t, Unpack.Do(unpack))
 	if _, err := pawltest.Run(env, Unpack, []string{"books", "lamp"}); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestTheGuidesUnpackingCountsOnAndClearsItsStatus(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePagesOnStatusAndContinueAsNewIsCompiledHere(t *testing.T) {
+func TestGuideStatusAndContinueAsNewPagesShowThisCode(t *testing.T) {
 	code := doctest.Read(t, "guide_status_test.go", "counter.go")
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 6, code)
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 1, code)

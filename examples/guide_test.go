@@ -13,7 +13,7 @@ import (
 
 const guide = "../docs/guide"
 
-func TestTheGuidesIndexHasEveryPage(t *testing.T) {
+func TestGuideIndexHasEveryPage(t *testing.T) {
 	index := doctest.Read(t, filepath.Join(guide, "README.md"))
 	pages, err := filepath.Glob(filepath.Join(guide, "*.md"))
 	if err != nil || len(pages) < 12 {
@@ -26,7 +26,7 @@ func TestTheGuidesIndexHasEveryPage(t *testing.T) {
 	}
 }
 
-func TestEveryLinkOfTheGuideLeadsSomewhere(t *testing.T) {
+func TestEveryLinkOfTheGuideHasATarget(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(guide, "*.md"))
 	if err != nil {
 		t.Fatal(err)

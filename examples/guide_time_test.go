@@ -50,7 +50,7 @@ func book(ctx *pawl.Context, until time.Time) (string, error) {
 
 var Booking = pawl.NewOrchestration[time.Time, string]("book")
 
-func TestTheGuidesBookingLapsesAtItsDate(t *testing.T) {
+func TestGuideBookingExpiresAtItsDate(t *testing.T) {
 	until := time.Date(2026, time.January, 3, 12, 0, 0, 0, time.UTC)
 	env := pawltest.New(t, Booking.Do(book))
 	if got, err := pawltest.Run(env, Booking, until); got != "lapsed" || err != nil || !env.Now().Equal(until) {
@@ -63,7 +63,7 @@ func TestTheGuidesBookingLapsesAtItsDate(t *testing.T) {
 	}
 }
 
-func TestTheGuidesNightIsBackedUpAtTwo(t *testing.T) {
+func TestGuideBackupRunsAtTwoEveryNight(t *testing.T) {
 	env := pawltest.New(t, Nightly.Do(nightly), BackUp.Do(func(context.Context, time.Time) (pawl.None, error) { return pawl.None{}, nil }))
 	env.Script(BackUp, pawltest.Succeed().After(time.Hour), pawltest.Never()) // the second night there is none
 	env.At(4*day).Cancel("Ada", "enough")
@@ -75,6 +75,6 @@ func TestTheGuidesNightIsBackedUpAtTwo(t *testing.T) {
 	env.WantLines("Started nightly 4", "for 2026-01-05 02:00:00", "Cancelled")
 }
 
-func TestEveryLineOfGoInThePageOnTimeIsCompiledHere(t *testing.T) {
+func TestGuideTimePageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/time.md"), 2, doctest.Read(t, "guide_time_test.go"))
 }

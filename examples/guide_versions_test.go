@@ -41,7 +41,7 @@ func renewWrongly(ctx *pawl.Context, c Contract) (Contract, error) {
 	return renewAsItWas(ctx, c)
 }
 
-func TestTheNewPriceMayBeReleasedAtAnyMoment(t *testing.T) {
+func TestGuideNewPriceFitsInstancesOfEveryTurn(t *testing.T) {
 	for turn := 1; ; turn++ {
 		env := pawltest.New(t, Renew.Do(renewAsItWas), Reprice.Do(reprice), Announce.Do(announce))
 		env.AfterTurn(turn).Deploy(Renew.Do(renew))
@@ -54,7 +54,7 @@ func TestTheNewPriceMayBeReleasedAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *testing.T) {
+func TestContractStallsWithIncompatibleCodeAndResumesWithCompatibleCode(t *testing.T) {
 	nc, rdb := servers(t)
 	stop := orchestrate(t, nc, rdb, Renew.Do(renewAsItWas))
 	c := connect(t, nc)
@@ -87,7 +87,7 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 	}
 }
 
-func TestACustomerStaysWithTheVersionThatWelcomedThem(t *testing.T) {
+func TestCustomerKeepsTheVersionOfTheStart(t *testing.T) {
 	nc, rdb := servers(t)
 	stop := orchestrate(t, nc, rdb, welcomes()[0])
 	work(t, nc, rdb)
@@ -124,6 +124,6 @@ func TestACustomerStaysWithTheVersionThatWelcomedThem(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnVersionsIsCompiledHere(t *testing.T) {
+func TestGuideVersionsPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/versions.md"), 3, doctest.Read(t, "guide_versions_test.go", "versions.go", "patch.go"))
 }

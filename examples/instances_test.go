@@ -23,7 +23,7 @@ func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
 	}
 	for kind, name := range map[string]string{
 		"hello": Hello.Name(), "order": Fulfil.Name(), "fan-out and fan-in": FanOut.Name(), "timer with reminder": Collect.Name(),
-		"human approval": Expense.Name(), "children": Ship.Name(), "their orchestration": Parcel.Name(), "for ever": Counter.Name(),
+		"human approval": Expense.Name(), "children": Ship.Name(), "their orchestration": Parcel.Name(), "endless": Counter.Name(),
 		"race with cancellation": Race.Name(), "retries": FetchReport.Name(), "versions": Welcome.Name(), "patch": Renew.Name(), "tenant": Tenant.Name(),
 		"limits": Bill.Name(),
 	} {
@@ -36,7 +36,7 @@ func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
 	}
 }
 
-func TestARecalledParcelIsBroughtBackAndTheOthersArrive(t *testing.T) {
+func TestRecalledParcelIsReturnedAndTheOthersArrive(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Instance("s-1")
 	at := env.At(24 * time.Hour)
@@ -52,7 +52,7 @@ func TestARecalledParcelIsBroughtBackAndTheOthersArrive(t *testing.T) {
 	env.Of("s-1:2").WantLines("24h0m0s CancelRequested requested by s-1: recalled", `ActivityScheduled bring-back {"content":"lamp"}`, "Cancelled")
 }
 
-func TestALostParcelFailsTheOrderAndStopsTheOthers(t *testing.T) {
+func TestLostParcelFailsTheOrderAndCancelsTheOthers(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Instance("s-1")
 	pawltest.Send(env.At(time.Hour).To("s-1:1"), Arrived, Delivery{To: "Ada"})
@@ -68,7 +68,7 @@ func TestALostParcelFailsTheOrderAndStopsTheOthers(t *testing.T) {
 	env.Of("s-1:3").WantLines("ActivityScheduled bring-back", "Cancelled")
 }
 
-func TestACancelledOrderBringsItsParcelsBack(t *testing.T) {
+func TestCancelledOrderReturnsItsParcels(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Instance("s-1")
 	env.Blocked().Cancel("Ada", "changed her mind")
@@ -81,7 +81,7 @@ func TestACancelledOrderBringsItsParcelsBack(t *testing.T) {
 	}
 }
 
-func TestAParcelThatCanNotBeHandedOverIsNotBroughtBack(t *testing.T) {
+func TestParcelThatWasNotHandedOverIsNotReturned(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(HandOver, pawltest.Fail(errors.New("no carrier")).Times(0))
 	if _, err := pawltest.Run(env, Parcel, Box{Content: "book"}); err == nil || err.Error() != "no carrier" {
@@ -89,7 +89,7 @@ func TestAParcelThatCanNotBeHandedOverIsNotBroughtBack(t *testing.T) {
 	}
 }
 
-func TestTheCounterForgetsNothingWhereverItContinues(t *testing.T) {
+func TestCounterLosesNothingWhereverItContinuesAsNew(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	const n = 2*AddsAnExecution + 50
 	for i := 1; i <= n; i++ {
@@ -108,7 +108,7 @@ func TestTheCounterForgetsNothingWhereverItContinues(t *testing.T) {
 	}
 }
 
-func TestATenantIsAccountedForAndTheSumIsSentOn(t *testing.T) {
+func TestTenantIsAccountedForAndItsSumIsForwarded(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Instance("acme")
 	pawltest.Start(env.At(time.Hour).To(AllTenants), Counter, Tally{}) // after the first report to it
@@ -134,7 +134,7 @@ func TestATenantIsAccountedForAndTheSumIsSentOn(t *testing.T) {
 	}
 }
 
-func TestATenantWithoutReportsHasNothingToSendOn(t *testing.T) {
+func TestTenantWithoutReportsForwardsNothing(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	pawltest.Send(env.BeforeStart(), Close, pawl.None{})
 	if got, err := pawltest.Run(env, Tenant, Account{}); got != (Account{}) || err != nil || len(env.Sent()) != 0 {
@@ -142,13 +142,13 @@ func TestATenantWithoutReportsHasNothingToSendOn(t *testing.T) {
 	}
 }
 
-func TestTheFirstReportOpensTheAccountAndARepeatedOneCountsOnce(t *testing.T) {
+func TestFirstReportStartsTheAccountAndARepeatCountsOnce(t *testing.T) {
 	c := fleets(t)
 	if _, err := client.Start(t.Context(), c, Counter, AllTenants, Tally{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2*ReportsAnExecution + 1 {
-		for range 2 { // whoever reports does not know whether the first was heard
+		for range 2 { // the sender of a report cannot distinguish a lost report from a lost reply
 			if err := reportUsage(t.Context(), c, "acme", fmt.Sprint("report-", i), Usage{Units: 2}); err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestTheFirstReportOpensTheAccountAndARepeatedOneCountsOnce(t *testing.T) {
 	}
 }
 
-func TestACustomerIsWelcomedAsTheirVersionSays(t *testing.T) {
+func TestCustomerIsWelcomedByTheirVersion(t *testing.T) {
 	for _, c := range []struct {
 		version pawl.Version
 		at      time.Duration
@@ -197,7 +197,7 @@ func TestACustomerIsWelcomedAsTheirVersionSays(t *testing.T) {
 	}
 }
 
-func TestAContractIsRepricedUnlessItWasRenewedBeforeTheChange(t *testing.T) {
+func TestContractIsRepricedUnlessItWasRenewedBeforeTheChange(t *testing.T) {
 	if got, err := end(t, Renew, Contract{ID: "c-1", Cents: 1000}); got.Cents != 1030 || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}

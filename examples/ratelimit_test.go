@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// provider takes debits that end when the test says so, and counts them from outside.
+// provider takes debits that end when the test releases them, and counts them from outside.
 type provider struct {
 	mu     sync.Mutex
 	now    map[string]int // of each tenant
@@ -47,7 +47,7 @@ func (p *provider) running(tenants ...string) (n []int) {
 	return n
 }
 
-func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T) {
+func TestTenantOverItsLimitWaitsAndOthersDoNot(t *testing.T) {
 	nc, rdb := servers(t)
 	orchestrate(t, nc, rdb, Bill.Do(bill))
 	p := &provider{now: make(map[string]int), most: make(map[string]int), finish: make(chan struct{})}
@@ -65,7 +65,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	})
 	c := connect(t, nc)
 
-	// As somebody on call would: fewer may wait than the code says.
+	// As an operator would: fewer may wait than the code declares.
 	policy := client.Policy{Concurrency: 2, Rate: 10, RateWindow: time.Second, Key: "tenant", QueueLimit: 3}
 	if err := c.SetPolicy(t.Context(), "action:"+Debit.Name(), policy); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 		t.Errorf("at a time %v", p.most)
 	}
 	p.mu.Unlock()
-	poll.Until(t, time.Minute, "nobody holds a slot any more", func() bool {
+	poll.Until(t, time.Minute, "all slots are free", func() bool {
 		stats, err := c.QueueStats(t.Context(), Debit.Name(), "acme")
 		return err == nil && stats.Active == 0 && stats.Waiting == 0 && stats.Completed == 5
 	})

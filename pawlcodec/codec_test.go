@@ -111,7 +111,7 @@ func TestMissingKeyIsNamedAndDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestCompressedPayloadCannotTakeMuchMemory: anybody who may send may send this, also to a fleet without a codec.
+// TestCompressedPayloadCannotTakeMuchMemory: every client with the permission to send may send this, also to a fleet without a codec.
 func TestCompressedPayloadCannotTakeMuchMemory(t *testing.T) {
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestPayloadThatIsTooLongToBeOpenedIsNotCompressed(t *testing.T) {
 	}
 }
 
-// TestOneSaltIsOfOneText: key and nonce follow from the salt, so two texts under one salt would show their difference.
-func TestOneSaltIsOfOneText(t *testing.T) {
+// TestSaltIsUsedForOneTextOnly: key and nonce follow from the salt, so two texts under one salt would show their difference.
+func TestSaltIsUsedForOneTextOnly(t *testing.T) {
 	k := key(t, "k1")
 	p := json(`"` + strings.Repeat("a", 1000) + `"`)
 	seen := map[string]bool{}
@@ -162,7 +162,7 @@ func TestOneSaltIsOfOneText(t *testing.T) {
 	}
 }
 
-func TestIDThatNoKeyHasIsDamage(t *testing.T) {
+func TestUnknownKeyIDIsReportedAsDamage(t *testing.T) {
 	c := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(key(t, "k1"))})
 	for _, id := range []string{"", "a/b", "\xff", strings.Repeat("x", 65)} {
 		data := append([]byte{1, 2, byte(len(id))}, id...)
@@ -179,7 +179,7 @@ type changing struct{ current pawlcodec.Key }
 func (c *changing) Current() (pawlcodec.Key, error) { return c.current, nil }
 func (*changing) Key(string) (pawlcodec.Key, error) { return pawlcodec.Key{}, nil }
 
-func TestZeroKeyIsNone(t *testing.T) {
+func TestZeroKeyIsRejected(t *testing.T) {
 	if _, err := pawlcodec.New(pawlcodec.Options{Keys: pawlcodec.Keys(pawlcodec.Key{})}); !errors.Is(err, pawlcodec.ErrNoKey) {
 		t.Errorf("as the only key: %v", err)
 	}

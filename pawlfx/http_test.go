@@ -112,7 +112,7 @@ func TestReadinessIsAnsweredWithinASecondWhileRedisIsBlackHoled(t *testing.T) {
 	stop()
 }
 
-func TestAnAddressInUseIsAnErrorThatNamesItsSetting(t *testing.T) {
+func TestAddressInUseIsAnErrorThatNamesItsSetting(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

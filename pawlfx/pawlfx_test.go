@@ -118,7 +118,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	poll.Until(t, time.Minute, what, ok)
 }
 
-func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
+func TestProgramOfBothRolesRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	addr, profiles := freeAddress(t), freeAddress(t)
 	var nc *nats.Conn
 	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
@@ -186,7 +186,7 @@ type greeting string
 
 func (g greeting) greet(_ context.Context, name string) (string, error) { return string(g) + name, nil }
 
-func TestAProgramWithoutAnOrchestratorHasNoAPI(t *testing.T) {
+func TestProgramWithoutAnOrchestratorHasNoAPI(t *testing.T) {
 	addr := freeAddress(t)
 	start(t, pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.HTTP(addr)))
 	if code, body := get(t, "http://"+addr+"/healthz"); code != http.StatusOK {
@@ -197,7 +197,7 @@ func TestAProgramWithoutAnOrchestratorHasNoAPI(t *testing.T) {
 	}
 }
 
-func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
+func TestStoppingProcessIsLiveAndNotReady(t *testing.T) {
 	addr, release, stopped := freeAddress(t), make(chan struct{}), make(chan struct{})
 	running := make(chan struct{})
 	var nc *nats.Conn

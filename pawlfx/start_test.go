@@ -128,13 +128,13 @@ func TestSignalEndsAProgramThatWaitsAtItsStart(t *testing.T) {
 	}
 }
 
-// ended tells a program to end, and checks that it does so at once, with success.
+// ended signals a program to end, and checks that it does so at once, with success.
 func ended(t *testing.T, p *stack.Process) {
 	t.Helper()
 	began := time.Now()
 	p.Signal(syscall.SIGTERM)
 	p.Stopped()
-	if took := time.Since(began); took > 5*time.Second { // none of Pawl's time-outs at the start is so short in sum
+	if took := time.Since(began); took > 5*time.Second { // none of Pawl's timeouts at the start is so short in sum
 		t.Errorf("it took %v", took)
 	}
 	if out := p.Log(); !strings.Contains(out, "stopping") || strings.Contains(out, "level=ERROR") {

@@ -18,7 +18,7 @@ var (
 	total   = pawl.NewStatus[int]()
 )
 
-// count adds up what it is sent, says so, and begins anew after every second; a zero ends it.
+// count adds up the events that it receives, publishes the sum, and continues as new after every second; a zero ends it.
 func count(ctx *pawl.Context, sum int) (int, error) {
 	for range 2 {
 		n, err := add.Receive(ctx)
@@ -33,7 +33,7 @@ func count(ctx *pawl.Context, sum int) (int, error) {
 	return counter.ContinueAsNew(ctx, sum)
 }
 
-func TestWhatWasNotReadBeforeContinueAsNewIsTheNextExecutionsInOrder(t *testing.T) {
+func TestUnreadEventsAreCarriedOverInOrder(t *testing.T) {
 	env := pawltest.New(t, counter.Do(count))
 	for _, n := range []int{1, 2, 3, 4, 5} {
 		pawltest.Send(env.BeforeStart(), add, n)
@@ -58,7 +58,7 @@ func TestWhatWasNotReadBeforeContinueAsNewIsTheNextExecutionsInOrder(t *testing.
 	`)
 }
 
-func TestEventsOfTheLastTurnAndThoseThatNobodyReadAreCarriedOver(t *testing.T) {
+func TestEventsOfTheLastTurnAndUnreadOnesAreCarriedOver(t *testing.T) {
 	code := func(ctx *pawl.Context, n int) (int, error) {
 		if n > 0 {
 			all, err := add.Drain(ctx)
@@ -84,7 +84,7 @@ func TestEventsOfTheLastTurnAndThoseThatNobodyReadAreCarriedOver(t *testing.T) {
 	env.Execution(2).WantLines("EventReceived add 1", "EventReceived add 2", "EventReceived add 3")
 }
 
-func TestTheCustomStatusIsCountedOverAllExecutions(t *testing.T) {
+func TestStatusVersionsCountOverAllExecutions(t *testing.T) {
 	env := pawltest.New(t, counter.Do(count))
 	for _, n := range []int{1, 2, 3, 0} {
 		pawltest.Send(env.BeforeStart(), add, n)
@@ -97,7 +97,7 @@ func TestTheCustomStatusIsCountedOverAllExecutions(t *testing.T) {
 	}
 }
 
-func TestOfSeveralStatusesInOneTurnTheLastIsSeen(t *testing.T) {
+func TestLastOfSeveralStatusesInATurnIsPublished(t *testing.T) {
 	env := pawltest.New(t, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for i := range n {
 			if err := total.Set(ctx, i); err != nil {
@@ -120,7 +120,7 @@ func TestOfSeveralStatusesInOneTurnTheLastIsSeen(t *testing.T) {
 	wantText(t, said, "status, number 1")
 }
 
-func TestAStatusThatIsAnotherOnReplayIsFound(t *testing.T) {
+func TestStatusThatDiffersOnReplayFailsTheTest(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		runs := 0
 		_, _ = pawltest.Run(pawltest.New(tb, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -131,7 +131,7 @@ func TestAStatusThatIsAnotherOnReplayIsFound(t *testing.T) {
 	wantText(t, said, "the custom status is 2, version 1, and was 1, version 1")
 }
 
-func TestAnInstanceThatRunsForEverEndsWithATypedErrorOrWithACancellation(t *testing.T) {
+func TestEndlessInstanceEndsWithATypedErrorOrWithACancellation(t *testing.T) {
 	daily := counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		if err := pawl.Sleep(ctx, 24*time.Hour); err != nil {
 			return n, err
@@ -160,7 +160,7 @@ func TestAnInstanceThatRunsForEverEndsWithATypedErrorOrWithACancellation(t *test
 	}
 }
 
-func TestAnEndlessChildEndsTheRunAndIsNamedAndAnEndlessStrangerEndsAdvance(t *testing.T) {
+func TestEndlessChildEndsRunByNameAndEndlessStrangerEndsAdvance(t *testing.T) {
 	forever := child.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if err := pawl.Sleep(ctx, time.Hour); err != nil {
 			return in, err
@@ -184,7 +184,7 @@ func TestAnEndlessChildEndsTheRunAndIsNamedAndAnEndlessStrangerEndsAdvance(t *te
 	wantText(t, said, "instance for-ever wants to continue as new after 5 executions")
 }
 
-func TestAChildThatContinuesAsNewTellsItsParentTheEndOfTheLastExecution(t *testing.T) {
+func TestParentGetsTheEndOfTheLastExecutionOfItsChild(t *testing.T) {
 	env := pawltest.New(t, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if len(in) < 4 {
 			return child.ContinueAsNew(ctx, in+"x")
@@ -199,7 +199,7 @@ func TestAChildThatContinuesAsNewTellsItsParentTheEndOfTheLastExecution(t *testi
 	}
 }
 
-func TestChildrenOfTheExecutionBeforeAreCancelledAndItsDerivedIDsDoNotComeAgain(t *testing.T) {
+func TestContinueAsNewCancelsChildrenAndReusesNoDerivedID(t *testing.T) {
 	env := pawltest.New(t, child.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return in, pawl.Sleep(ctx, 24*time.Hour)
 	}), counter.Do(func(ctx *pawl.Context, n int) (int, error) {

@@ -10,7 +10,7 @@ import (
 func BenchmarkThirtyDaysOfReminders(b *testing.B) {
 	for b.Loop() {
 		env := reminders(b)
-		if got, err := pawltest.Run(env, remind, 30); got != "nobody" || err != nil {
+		if got, err := pawltest.Run(env, remind, 30); got != "no answer" || err != nil {
 			b.Fatal(got, err)
 		}
 	}
@@ -20,7 +20,7 @@ func BenchmarkThirtyDaysOfRemindersWithoutCrashes(b *testing.B) {
 	for b.Loop() {
 		env := reminders(b)
 		env.CrashAfter()
-		if got, err := pawltest.Run(env, remind, 30); got != "nobody" || err != nil {
+		if got, err := pawltest.Run(env, remind, 30); got != "no answer" || err != nil {
 			b.Fatal(got, err)
 		}
 	}

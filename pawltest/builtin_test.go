@@ -209,7 +209,7 @@ func TestImportContinuesAnExportWithOtherCode(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotValidFailsTheTest(t *testing.T) {
+func TestInvalidOperationFailsTheTest(t *testing.T) {
 	for what, do := range map[string]func(m pawltest.Moment){
 		"schedule s": func(m pawltest.Moment) { m.CreateSchedule(client.Schedule{}) },
 		"batch s":    func(m pawltest.Moment) { m.StartBatch(client.Batch{Verb: client.BatchCancel}) },

@@ -36,10 +36,10 @@ func calling(opts ...pawl.ChildOption) pawl.OrchestrationBinding {
 	return parent.Do(func(ctx *pawl.Context, in string) (string, error) { return child.Call(ctx, in, opts...) })
 }
 
-// mailing is a child that has a mail sent, and says what came of it.
+// mailing is a child that has a mail sent, and returns its result.
 func mailing(ctx *pawl.Context, _ string) (string, error) { return mail.Call(ctx, 7) }
 
-func TestChildrenAreInstancesOfTheirOwnInTheSameVirtualTime(t *testing.T) {
+func TestChildrenAreInstancesInTheSameVirtualTime(t *testing.T) {
 	env := pawltest.New(t, family.Do(generations))
 	got, err := pawltest.Run(env, family, 3)
 	if got != 8 || err != nil || len(env.Instances()) != 15 || env.Now().Format(time.DateOnly) != "2026-01-05" {
@@ -84,7 +84,7 @@ func TestThirtyDaysWithChildrenTakeLessThanATenthOfASecond(t *testing.T) {
 	t.Logf("thirty days: %s", best)
 }
 
-func TestTheHistoriesOfParentAndChildTellOfEachOther(t *testing.T) {
+func TestHistoriesOfParentAndChildNameEachOther(t *testing.T) {
 	env := pawltest.New(t, calling(pawl.ID("c-1")), child.Do(mailing), mail.Do(send))
 	env.Script(mail, pawltest.Succeed().After(time.Hour))
 	if got, err := pawltest.Run(env, parent, "x"); got != "sent 7" || err != nil {
@@ -113,7 +113,7 @@ func TestAChildsFailureIsStillTheSentinelThatItsActivityReturned(t *testing.T) {
 	}
 }
 
-func TestTheCancellationOfAParentReachesItsGrandchildrenAndNotTheAbandoned(t *testing.T) {
+func TestCancellationReachesGrandchildrenButNotAbandonedChildren(t *testing.T) {
 	abandoned := pawl.NewOrchestration[string, string]("abandoned")
 	wait := func(ctx *pawl.Context, _ string) (string, error) {
 		_, err := mail.Call(ctx, 1)
@@ -148,9 +148,9 @@ func TestTheCancellationOfAParentReachesItsGrandchildrenAndNotTheAbandoned(t *te
 	`)
 }
 
-func TestAnIDThatIsTakenFailsTheCall(t *testing.T) {
+func TestTakenIDFailsTheCall(t *testing.T) {
 	for name, prepare := range map[string]func(*pawltest.Env){
-		"by somebody else": func(e *pawltest.Env) { pawltest.Start(e.BeforeStart().To("c-1"), child, "mine") },
+		"by another instance": func(e *pawltest.Env) { pawltest.Start(e.BeforeStart().To("c-1"), child, "mine") },
 		"by one that has ended": func(e *pawltest.Env) {
 			pawltest.Start(e.BeforeStart().To("c-1"), child, "mine")
 			e.Script(mail, pawltest.Succeed().Times(0))
@@ -179,7 +179,7 @@ func TestAnIDThatIsTakenFailsTheCall(t *testing.T) {
 	})
 }
 
-func TestAFakeAndAScriptStandInForAChild(t *testing.T) {
+func TestFakeAndScriptReplaceAChild(t *testing.T) {
 	again := parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 		var said []string
 		for range 4 {
@@ -203,12 +203,12 @@ func TestAFakeAndAScriptStandInForAChild(t *testing.T) {
 	}
 }
 
-func TestAChildThatNobodyBoundFailsTheTestByName(t *testing.T) {
+func TestUnboundChildFailsTheTestByName(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1"))), parent, "x") })
 	wantText(t, said, "instance c-1 is of orchestration child, which is neither bound nor faked")
 }
 
-func TestADetachedStartRunsHereIfItIsBoundAndIsSentAwayOtherwise(t *testing.T) {
+func TestDetachedStartRunsInTheEnvIfItsCodeIsBoundAndIsRecordedOtherwise(t *testing.T) {
 	launch := parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return "", child.StartDetached(ctx, "elsewhere", in)
 	})
@@ -232,7 +232,7 @@ func TestADetachedStartRunsHereIfItIsBoundAndIsSentAwayOtherwise(t *testing.T) {
 	env.Of("elsewhere").WantLines("Started child \"x\" by test", "24h0m0s Completed")
 }
 
-func TestWhatAChildDoesDifferentlyOnReplayIsFoundAndTheChildIsNamed(t *testing.T) {
+func TestDivergenceOfAChildFailsTheTestByName(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		calls := 0
 		_, _ = pawltest.Run(pawltest.New(tb, mail.Do(send), calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -243,7 +243,7 @@ func TestWhatAChildDoesDifferentlyOnReplayIsFoundAndTheChildIsNamed(t *testing.T
 	wantText(t, said, "after turn 1", "diverges at event 2", "instance c-1:", "ActivityScheduled")
 }
 
-func TestAWaitForAChildThatWaitsForeverShowsBothHistories(t *testing.T) {
+func TestDeadlockOfParentAndChildShowsBothHistories(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		_, _ = pawltest.Run(pawltest.New(tb, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 			return answered.Receive(ctx)
@@ -252,7 +252,7 @@ func TestAWaitForAChildThatWaitsForeverShowsBothHistories(t *testing.T) {
 	wantText(t, said, "never comes", "ChildScheduled", "instance c-1:", "(child of test)")
 }
 
-func TestAskingAboutWhatIsNotThereFailsTheTest(t *testing.T) {
+func TestReadingAnUnknownInstanceOrExecutionFailsTheTest(t *testing.T) {
 	for want, ask := range map[string]func(e *pawltest.Env){
 		`no instance c-2, only ["test" "c-1"]`:         func(e *pawltest.Env) { e.Of("c-2") },
 		"has 1 executions, and no number 2":            func(e *pawltest.Env) { e.Execution(2) },
@@ -281,7 +281,7 @@ func TestAskingAboutWhatIsNotThereFailsTheTest(t *testing.T) {
 	wantText(t, said, "an Env runs one instance once; make another")
 }
 
-func TestAChildThatIsCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {
+func TestChildCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {
 	for _, abandon := range []bool{false, true} {
 		env := pawltest.New(t, child.Do(mailing), mail.Do(send), parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 			opts := []pawl.ChildOption{pawl.ID("c-1")}
@@ -299,7 +299,7 @@ func TestAChildThatIsCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testi
 	}
 }
 
-func TestAChildIsBroughtBackAfterEachOfItsTurnsLikeItsParent(t *testing.T) {
+func TestChildIsReplayedAfterEachOfItsTurnsLikeItsParent(t *testing.T) {
 	for _, c := range []struct {
 		plan func(*pawltest.Env)
 		want int // runs of the child's code: each crash is one more, and the two checks at the end are

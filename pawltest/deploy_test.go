@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-// version is a child that sleeps an hour and says which version it is.
+// version is a child that sleeps an hour and returns its version.
 func version(v pawl.Version) pawl.OrchestrationBinding {
 	return child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return "version " + string(v) + " for " + pawl.Instance(ctx).Version, pawl.Sleep(ctx, time.Hour)
 	}, v)
 }
 
-func TestAnInstanceStaysWithItsVersionAndTheNextOneTakesTheNewest(t *testing.T) {
+func TestInstanceKeepsItsVersionAndTheNextOneTakesTheNewest(t *testing.T) {
 	env := pawltest.New(t, version("1"), version("2"))
 	env.Version("1")
 	env.At(30 * time.Minute).Deploy(version("3"))
@@ -35,7 +35,7 @@ func TestAnInstanceStaysWithItsVersionAndTheNextOneTakesTheNewest(t *testing.T) 
 	env.WantLines(`Started child (version 1) "x" by test`)
 }
 
-func TestWhatNobodyHasWaitsForItsDeployAndGoesOnByItself(t *testing.T) {
+func TestUndeployedVersionWaitsForItsDeployAndContinues(t *testing.T) {
 	env := pawltest.New(t, counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		if pawl.Instance(ctx).Version == "2" {
 			v, err := add.Receive(ctx)
@@ -59,7 +59,7 @@ func TestWhatNobodyHasWaitsForItsDeployAndGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestADetachedStartThatWasSentAwayBeginsWhenItsCodeIsDeployed(t *testing.T) {
+func TestDetachedStartBeginsWhenItsCodeIsDeployed(t *testing.T) {
 	env := pawltest.New(t, parent.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return in, child.StartDetached(ctx, "later", in)
 	}))
@@ -73,7 +73,7 @@ func TestADetachedStartThatWasSentAwayBeginsWhenItsCodeIsDeployed(t *testing.T) 
 	}
 }
 
-func TestAVersionThatIsNotBoundFailsTheTestAndSaysWhichAre(t *testing.T) {
+func TestUnboundVersionFailsTheTestWithTheBoundOnes(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, version("1"), version("2"))
 		env.Version("3")
@@ -127,7 +127,7 @@ func behind(ctx *pawl.Context, _ string) (string, error) {
 	return strings.Join(all, ", "), nil
 }
 
-func TestAPatchFitsBehindEveryTurnOfTheOldCode(t *testing.T) {
+func TestPatchFitsBehindEveryTurnOfTheOldCode(t *testing.T) {
 	const old = "sent 0, sent 1, sent 2"
 	for turn := 1; ; turn++ {
 		env := pawltest.New(t, child.Do(before), mail.Do(send))
@@ -147,7 +147,7 @@ func TestAPatchFitsBehindEveryTurnOfTheOldCode(t *testing.T) {
 	env.WantLines("PatchMarked greet")
 }
 
-func TestAChangeWithoutAPatchDoesNotFit(t *testing.T) {
+func TestChangeWithoutAPatchDiverges(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		env := pawltest.New(tb, child.Do(before), mail.Do(send))
 		env.At(36 * time.Hour).Deploy(child.Do(func(ctx *pawl.Context, _ string) (string, error) { return mail.Call(ctx, 0) }))
@@ -156,7 +156,7 @@ func TestAChangeWithoutAPatchDoesNotFit(t *testing.T) {
 	wantText(t, said, "the code that was deployed at 2026-01-02 12:00:00 does not fit instance test", "diverges at event 4", "TimerScheduled")
 }
 
-func TestAnActivityIsDeployedLikeEverythingElseAndAFakeStaysInFrontOfIt(t *testing.T) {
+func TestDeployedActivityRunsUnlessItIsFaked(t *testing.T) {
 	louder := mail.Do(func(ctx context.Context, day int) (string, error) {
 		got, err := send(ctx, day)
 		return strings.ToUpper(got), err
@@ -173,7 +173,7 @@ func TestAnActivityIsDeployedLikeEverythingElseAndAFakeStaysInFrontOfIt(t *testi
 	}
 }
 
-func TestAHistoryIsReplayedWithTheVersionThatItRecorded(t *testing.T) {
+func TestHistoryIsReplayedWithItsRecordedVersion(t *testing.T) {
 	env := pawltest.New(t, version("1"))
 	if _, err := pawltest.Run(env, child, "x"); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package pawltest runs an orchestration in a test: on the real turn engine, in virtual
 // time, in process, without servers. Thirty days take milliseconds.
 //
-//	func TestAnOrderThatNobodyApprovesGivesTheGoodsBack(t *testing.T) {
+//	func TestOrderWithoutApprovalReleasesItsStock(t *testing.T) {
 //		env := pawltest.New(t, Fulfil.Do(fulfil), Reserve.Do(reserve), Release.Do(release))
 //		_, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
 //		if !errors.Is(err, ErrNotApproved) {

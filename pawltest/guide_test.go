@@ -61,7 +61,7 @@ func shop(t *testing.T) *pawltest.Env {
 	return pawltest.New(t, Fulfil.Do(fulfil), Reserve.Do(reserve), Release.Do(release), Charge.Do(charge))
 }
 
-func TestAnOrderIsChargedOnceItIsApproved(t *testing.T) {
+func TestApprovedOrderIsCharged(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.At(3*time.Hour), Approved, "finance")
 	receipt, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
@@ -70,7 +70,7 @@ func TestAnOrderIsChargedOnceItIsApproved(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatNobodyApprovesGivesTheGoodsBack(t *testing.T) {
+func TestOrderWithoutApprovalReleasesItsStock(t *testing.T) {
 	env := shop(t)
 	_, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
 	if !errors.Is(err, ErrNotApproved) {
@@ -88,7 +88,7 @@ func TestAnOrderThatNobodyApprovesGivesTheGoodsBack(t *testing.T) {
 	`)
 }
 
-func TestACardThatIsSlowAndThenBusyIsChargedAllTheSame(t *testing.T) {
+func TestChargeIsRetriedAfterATimeoutAndAFailure(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.BeforeStart(), Approved, "finance")
 	env.Script(Charge,
@@ -101,7 +101,7 @@ func TestACardThatIsSlowAndThenBusyIsChargedAllTheSame(t *testing.T) {
 	env.WantLines("timed-out: attempt timed out", "charge (attempt 4)", "Completed")
 }
 
-func TestAnOrderThatTheBankHasNoTimeForGivesTheGoodsBack(t *testing.T) {
+func TestOrderRejectedByTheLimitReleasesItsStock(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.BeforeStart(), Approved, "finance")
 	env.Script(Charge, pawltest.Fail(pawl.ErrQueueFull))
@@ -111,7 +111,7 @@ func TestAnOrderThatTheBankHasNoTimeForGivesTheGoodsBack(t *testing.T) {
 	env.WantLines("ActivityFailed of 7", `release "hold-42"`, "Failed") // there is no second attempt
 }
 
-func TestAnOrderCancelledWhileItIsChargedGivesTheGoodsBack(t *testing.T) {
+func TestOrderCancelledWhileItIsChargedReleasesItsStock(t *testing.T) {
 	env := shop(t)
 	env.Fake(Reserve.Do(func(context.Context, Order) (string, error) { return "from a fake", nil }))
 	env.Script(Charge, pawltest.Never())
@@ -128,7 +128,7 @@ var Weigh = pawl.NewActivity[string, int]("weigh", pawl.Concurrency(1), pawl.Que
 
 func weigh(_ context.Context, id string) (int, error) { return len(id), nil }
 
-func TestTheScalesAreUsedByOneParcelAtATime(t *testing.T) {
+func TestParcelsAreWeighedOneAtATime(t *testing.T) {
 	env := pawltest.New(t, Weigh.Do(weigh), Batch.Do(func(ctx *pawl.Context, ids []string) ([]string, error) {
 		_, err := pawl.Map(ctx, len(ids), ids, func(ctx *pawl.Context, id string) (int, error) { return Weigh.Call(ctx, id) })
 		return nil, err
@@ -164,7 +164,7 @@ func batch(ctx *pawl.Context, ids []string) ([]string, error) {
 
 func bring(ctx *pawl.Context, id string) (string, error) { return Carry.Call(ctx, id) }
 
-func TestAParcelThatTakesADayIsAChildOfItsBatch(t *testing.T) {
+func TestParcelThatTakesADayIsAChildOfItsBatch(t *testing.T) {
 	env := pawltest.New(t, Batch.Do(batch), Parcel.Do(bring))
 	env.Fake(Carry.Do(func(_ context.Context, id string) (string, error) { return "door of " + id, nil }))
 	env.Script(Carry, pawltest.Succeed().After(24*time.Hour).Times(0)) // every parcel
@@ -183,7 +183,7 @@ func TestAParcelThatTakesADayIsAChildOfItsBatch(t *testing.T) {
 	}
 }
 
-func TestABatchWithALostParcelFails(t *testing.T) {
+func TestBatchWithALostParcelFails(t *testing.T) {
 	lost := errors.New("lost")
 	env := pawltest.New(t, Batch.Do(batch)) // without Parcel: another fleet has it
 	env.Fake(Parcel.Do(func(_ *pawl.Context, id string) (string, error) { return "door of " + id, nil }))
@@ -209,7 +209,7 @@ func stock(ctx *pawl.Context, left int) (int, error) {
 	return Stock.ContinueAsNew(ctx, left)
 }
 
-func TestNothingThatIsTakenBetweenTwoExecutionsIsForgotten(t *testing.T) {
+func TestEventsBetweenTwoExecutionsAreNotLost(t *testing.T) {
 	env := pawltest.New(t, Stock.Do(stock))
 	for range 250 {
 		pawltest.Send(env.BeforeStart(), Taken, 1)
@@ -257,7 +257,7 @@ func basket(ctx *pawl.Context, room int) (int, error) {
 	return n, nil
 }
 
-func TestABasketTakesWhatFits(t *testing.T) {
+func TestBasketRejectsWhatDoesNotFit(t *testing.T) {
 	env := pawltest.New(t, Basket.Do(basket))
 	one := pawltest.Update(env.At(time.Minute), Put, 1)
 	tooMany := pawltest.Update(env.At(time.Hour), Put, 5)
@@ -281,7 +281,7 @@ func TestABasketTakesWhatFits(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatFailsIsRetriedByAnOperator(t *testing.T) {
+func TestFailedOrderIsRetriedByAnOperator(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.BeforeStart(), Approved, "finance")
 	env.Script(Reserve, pawltest.Fail(pawl.Permanent(errors.New("no such shelf"))))
@@ -295,7 +295,7 @@ func TestAnOrderThatFailsIsRetriedByAnOperator(t *testing.T) {
 	}
 }
 
-func TestAnOrderWaitsWhileItsActivityIsPaused(t *testing.T) {
+func TestOrderWaitsWhileItsActivityIsPaused(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.BeforeStart(), Approved, "finance")
 	env.BeforeStart().PauseAction(Reserve)
@@ -327,7 +327,7 @@ func TestReceiptsAreChargedOnTheLastDayOfTheMonth(t *testing.T) {
 	}
 }
 
-func TestAnOrderOfProductionContinuesWithTodaysCode(t *testing.T) {
+func TestOrderOfProductionContinuesWithTodaysCode(t *testing.T) {
 	exported, err := os.ReadFile("testdata/order-42.jsonl") // pawl export order-42
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func fulfilWithGift(ctx *pawl.Context, o Order) (string, error) {
 	return receipt, err
 }
 
-func TestTheGiftMayBeReleasedAtAnyMoment(t *testing.T) {
+func TestGiftFitsOrdersOfEveryTurn(t *testing.T) {
 	for turn := 1; ; turn++ {
 		env := shop(t)
 		pawltest.Send(env.Blocked(), Approved, "finance")
@@ -363,7 +363,7 @@ func TestTheGiftMayBeReleasedAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestAnOrderStaysWithTheVersionThatItWasStartedWith(t *testing.T) {
+func TestOrderKeepsTheVersionOfItsStart(t *testing.T) {
 	env := shop(t)
 	env.At(time.Hour).Deploy(Fulfil.Do(fulfilWithGift, pawl.Version("2")))
 	pawltest.Start(env.At(2*time.Hour).To("order-43"), Fulfil, Order{ID: "43"})
@@ -389,6 +389,6 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 	pawltest.EveryPrefix(t, exported, Fulfil.Do(fulfil))
 }
 
-func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
+func TestGuideTestingPageShowsThisCode(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 18, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
 }

@@ -120,7 +120,7 @@ func TestInstancesWaitAtTheLimitOfTheirOrchestration(t *testing.T) {
 	}
 }
 
-func TestAScriptRefusesWhatAGateWould(t *testing.T) {
+func TestScriptRejectsLikeALimit(t *testing.T) {
 	env := pawltest.New(t, depot.Do(despatchAll), despatch.Do(despatchOne), label.Do(printed))
 	env.Script(despatch, pawltest.Succeed(), pawltest.Fail(pawl.ErrLimited))
 	env.Script(label, pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout).After(time.Second), pawltest.Never())
@@ -133,7 +133,7 @@ func TestAScriptRefusesWhatAGateWould(t *testing.T) {
 		"pawl.queue-timeout", "label (attempt 3)", "attempt timed out after 1m0s", "label (attempt 4)", "Completed")
 }
 
-func TestARefusalIsFinalInATestAsItIsInProduction(t *testing.T) {
+func TestRejectionIsNotRetriedInTheTestKit(t *testing.T) {
 	env := pawltest.New(t, despatch.Do(func(ctx *pawl.Context, id string) (string, error) { return label.Call(ctx, id, pawl.Retry{}) }))
 	env.Script(label, pawltest.Fail(pawl.ErrQueueFull))
 	if _, err := pawltest.Run(env, despatch, "a"); !errors.Is(err, pawl.ErrQueueFull) {
@@ -141,7 +141,7 @@ func TestARefusalIsFinalInATestAsItIsInProduction(t *testing.T) {
 	}
 }
 
-func TestLimitsMayBeReleasedAtAnyMoment(t *testing.T) {
+func TestAddedLimitsFitInstancesOfEveryTurn(t *testing.T) {
 	plain := pawl.NewActivity[string, string]("label")
 	before := func(ctx *pawl.Context, id string) (string, error) {
 		return plain.Call(ctx, id, pawl.Retry{Attempts: 4}, pawl.AttemptTimeout(time.Minute))

@@ -22,7 +22,7 @@ func adding(to string) pawl.OrchestrationBinding {
 	})
 }
 
-func TestAnEventReachesAnInstanceThatIsHere(t *testing.T) {
+func TestEventReachesAnInstanceOfTheEnv(t *testing.T) {
 	env := pawltest.New(t, adding("sums"), counter.Do(count))
 	pawltest.Start(env.BeforeStart().To("sums"), counter, 1)
 	if _, err := pawltest.Run(env, parent, "x"); err != nil {
@@ -38,7 +38,7 @@ func TestAnEventReachesAnInstanceThatIsHere(t *testing.T) {
 	}
 }
 
-func TestAnEventWaitsADayForAnInstanceThatStartsLater(t *testing.T) {
+func TestEventWaitsADayForAnInstanceThatStartsLater(t *testing.T) {
 	for after, want := range map[time.Duration]string{23 * time.Hour: "[]", 25 * time.Hour: "[add to sums 5 add to sums 6 add to sums 0]"} {
 		env := pawltest.New(t, adding("sums"), counter.Do(count))
 		pawltest.Start(env.At(after).To("sums"), counter, 1)
@@ -55,7 +55,7 @@ func TestAnEventWaitsADayForAnInstanceThatStartsLater(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentToTheOutsideCanBeReadAndWhatTheTestSentIsNotAmongIt(t *testing.T) {
+func TestSentMessagesAreThoseOfInstancesToTheOutside(t *testing.T) {
 	env := pawltest.New(t, adding("outside"))
 	pawltest.Send(env.At(0).To("outside"), add, 99)
 	if _, err := pawltest.Run(env, parent, "x"); err != nil {
@@ -72,7 +72,7 @@ func TestWhatIsSentToTheOutsideCanBeReadAndWhatTheTestSentIsNotAmongIt(t *testin
 	}
 }
 
-func TestAMomentIsForTheInstanceThatToNames(t *testing.T) {
+func TestToSelectsTheInstanceOfAMoment(t *testing.T) {
 	env := pawltest.New(t, calling(pawl.ID("c-1")), child.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return answered.Receive(ctx)
 	}))
@@ -82,7 +82,7 @@ func TestAMomentIsForTheInstanceThatToNames(t *testing.T) {
 	}
 	env = pawltest.New(t, calling(pawl.ID("c-1")), child.Do(mailing), mail.Do(send))
 	env.Script(mail, pawltest.Never())
-	env.Blocked().To("nobody").Cancel("Ada", "in vain")
+	env.Blocked().To("absent").Cancel("Ada", "unknown")
 	env.Blocked().To("c-1").Cancel("Ada", "enough")
 	_, err := pawltest.Run(env, parent, "x")
 	if err == nil || err.Error() != "cancelled: requested by Ada: enough" {
@@ -90,7 +90,7 @@ func TestAMomentIsForTheInstanceThatToNames(t *testing.T) {
 	}
 }
 
-func TestAMomentCanComeRightBehindAnyTurn(t *testing.T) {
+func TestMomentMayFollowAnyTurn(t *testing.T) {
 	for turn := 1; ; turn++ {
 		env := pawltest.New(t, calling(pawl.ID("c-1")), child.Do(mailing), mail.Do(send))
 		env.AfterTurn(turn).Cancel("Ada", "enough")
@@ -107,7 +107,7 @@ func TestAMomentCanComeRightBehindAnyTurn(t *testing.T) {
 	}
 }
 
-func TestAnEventStartsItsReceiverOnceIfThatIsNotThere(t *testing.T) {
+func TestEventStartsItsMissingReceiverOnce(t *testing.T) {
 	feeding := parent.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		for _, n := range []int{5, 6, 0} {
 			if err := pawl.SendOrStart(ctx, counter, "sums", 1, add, n); err != nil {
@@ -129,7 +129,7 @@ func TestAnEventStartsItsReceiverOnceIfThatIsNotThere(t *testing.T) {
 		t.Errorf("%q", env.Sent())
 	}
 
-	env = pawltest.New(t, feeding) // nobody has the orchestration
+	env = pawltest.New(t, feeding) // the orchestration is not bound
 	if _, err := pawltest.Run(env, parent, "x"); err != nil {
 		t.Fatal(err)
 	}

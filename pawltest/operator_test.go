@@ -22,7 +22,7 @@ var (
 	errZero = pawl.NewError("zero")
 )
 
-// fill takes updates until it has ten items or is told to check out; its validator rejects zero.
+// fill takes updates until it has ten items or receives a checkout; its validator rejects zero.
 func fill(ctx *pawl.Context, n int) (int, error) {
 	if err := put.Validate(ctx, func(n int) error {
 		if n == 0 {
@@ -93,7 +93,7 @@ func TestUpdatesAreAnsweredRejectedAndRecognizedOverACrashAtEveryTurn(t *testing
 	}
 }
 
-func TestAnUpdateStartsItsInstanceAndEndsWithIt(t *testing.T) {
+func TestUpdateStartsItsInstanceAndEndsWithIt(t *testing.T) {
 	env := pawltest.New(t, cart.Do(fill))
 	first := pawltest.UpdateWithStart(env.At(time.Hour).To("other"), cart, 3, put, 4)
 	second := pawltest.UpdateWithStart(env.At(2*time.Hour).To("other"), cart, 3, put, 1)
@@ -113,7 +113,7 @@ func TestAnUpdateStartsItsInstanceAndEndsWithIt(t *testing.T) {
 	}
 }
 
-func TestAnUpdateExpiresUnlessItIsReceivedInTime(t *testing.T) {
+func TestUpdateExpiresUnlessItIsReceivedInTime(t *testing.T) {
 	env := pawltest.New(t, cart.Do(func(ctx *pawl.Context, n int) (int, error) {
 		if err := pawl.Sleep(ctx, 2*time.Hour); err != nil {
 			return 0, err
@@ -142,7 +142,7 @@ func TestAnUpdateExpiresUnlessItIsReceivedInTime(t *testing.T) {
 	}
 }
 
-func TestAnOperatorPausesStopsAndResumesAnInstance(t *testing.T) {
+func TestOperatorPausesStopsAndResumesAnInstance(t *testing.T) {
 	env := reminders(t)
 	env.At(12*time.Hour).Pause("Ada", "vacation")
 	pawltest.Send(env.At(36*time.Hour), answered, "yes")
@@ -165,7 +165,7 @@ func TestAnOperatorPausesStopsAndResumesAnInstance(t *testing.T) {
 	env.WantLines("10m0s Paused", "3h0m0s Resumed", "3h30m0s ActivityCompleted")
 }
 
-func TestAnOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
+func TestOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
 	env := reminders(t)
 	env.At(36*time.Hour).Terminate("Ada", "enough")
 	if _, err := pawltest.Run(env, remind, 30); !errors.Is(err, context.Canceled) {
@@ -180,7 +180,7 @@ func TestAnOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(96 * time.Hour)
-	if got, err := pawltest.Result(env, remind); got != "nobody" || err != nil || env.Of("test").Executions() != 2 {
+	if got, err := pawltest.Result(env, remind); got != "no answer" || err != nil || env.Of("test").Executions() != 2 {
 		t.Errorf("%q, %v", got, err)
 	}
 	env.WantLines("ActivityCompleted of 2", "Rewound", "Completed")

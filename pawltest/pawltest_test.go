@@ -23,7 +23,7 @@ var (
 	errBusy = pawl.NewError("busy")
 )
 
-// reminder mails every day until somebody answers, for so many days.
+// reminder mails every day until an answer comes, for so many days.
 func reminder(ctx *pawl.Context, days int) (string, error) {
 	answer := answered.Next(ctx)
 	for day := range days {
@@ -40,7 +40,7 @@ func reminder(ctx *pawl.Context, days int) (string, error) {
 			return answer.Get(ctx)
 		}
 	}
-	return "nobody", nil
+	return "no answer", nil
 }
 
 func send(_ context.Context, day int) (string, error) { return fmt.Sprint("sent ", day), nil }
@@ -57,7 +57,7 @@ func TestThirtyDaysTakeLessThanATenthOfASecond(t *testing.T) {
 		env := reminders(t)
 		got, err := pawltest.Run(env, remind, 30)
 		best = min(best, time.Since(began))
-		if got != "nobody" || err != nil || env.Now().Format(time.DateOnly) != "2026-01-31" {
+		if got != "no answer" || err != nil || env.Now().Format(time.DateOnly) != "2026-01-31" {
 			t.Fatalf("%q, %v at %s", got, err, env.Now())
 		}
 	}
@@ -67,7 +67,7 @@ func TestThirtyDaysTakeLessThanATenthOfASecond(t *testing.T) {
 	t.Logf("thirty days: %s", best)
 }
 
-func TestAnEventComesAtItsTimeAndTheHistoryReadsAsItWasTold(t *testing.T) {
+func TestEventArrivesAtItsVirtualTime(t *testing.T) {
 	env := reminders(t)
 	pawltest.Send(env.At(30*time.Hour), answered, "yes")
 	got, err := pawltest.Run(env, remind, 30)
@@ -93,7 +93,7 @@ func TestAnEventComesAtItsTimeAndTheHistoryReadsAsItWasTold(t *testing.T) {
 	`)
 }
 
-func TestAScriptMakesAnActivityFailHangAndTakeItsTime(t *testing.T) {
+func TestScriptMakesAnActivityFailHangAndTakeTime(t *testing.T) {
 	env := reminders(t)
 	env.Script(mail, pawltest.Fail(errBusy), pawltest.Never(), pawltest.Succeed().After(10*time.Minute))
 	if _, err := pawltest.Run(env, remind, 1); err != nil {
@@ -110,7 +110,7 @@ func TestAScriptMakesAnActivityFailHangAndTakeItsTime(t *testing.T) {
 	)
 }
 
-func TestAFailureOfTheOrchestrationIsTheErrorOfRunWithItsSentinel(t *testing.T) {
+func TestFailureOfTheOrchestrationIsTheErrorOfRunWithItsSentinel(t *testing.T) {
 	env := reminders(t)
 	env.Script(mail, pawltest.Succeed().Times(2), pawltest.Fail(errBusy).Times(0))
 	_, err := pawltest.Run(env, remind, 30)
@@ -119,7 +119,7 @@ func TestAFailureOfTheOrchestrationIsTheErrorOfRunWithItsSentinel(t *testing.T) 
 	}
 }
 
-func TestACancellationComesWhenNothingElseIsLeftToDo(t *testing.T) {
+func TestBlockedIsTheMomentWhenEveryInstanceWaits(t *testing.T) {
 	env := reminders(t)
 	env.Blocked().Do(func() { env.WantLines("ActivityCompleted of 2") })
 	env.Blocked().Cancel("Ada", "enough")
@@ -130,7 +130,7 @@ func TestACancellationComesWhenNothingElseIsLeftToDo(t *testing.T) {
 	env.WantLines("CancelRequested by Ada: enough", "Cancelled cancelled: requested by Ada: enough")
 }
 
-func TestAFakeStandsInForWhatWasBound(t *testing.T) {
+func TestFakeReplacesABinding(t *testing.T) {
 	env := reminders(t)
 	var keys []string
 	env.Instance("order-42")
@@ -149,7 +149,7 @@ func TestAFakeStandsInForWhatWasBound(t *testing.T) {
 	}
 }
 
-// attempt runs fn on a testing.TB that notes how it fails, and gives what it said.
+// attempt runs fn on a testing.TB that notes how it fails, and returns its output.
 func attempt(t *testing.T, fn func(tb testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -163,7 +163,7 @@ func attempt(t *testing.T, fn func(tb testing.TB)) string {
 	return r.said
 }
 
-func TestWhatIsNotTheSameOnReplayIsFoundAtTheTurnBehindIt(t *testing.T) {
+func TestDivergenceFailsTheTestAtTheTurnBehindIt(t *testing.T) {
 	for name, code := range map[string]func(ctx *pawl.Context, calls *int) error{
 		"another decision": func(ctx *pawl.Context, calls *int) error {
 			if *calls++; *calls > 1 {
@@ -191,7 +191,7 @@ func TestWhatIsNotTheSameOnReplayIsFoundAtTheTurnBehindIt(t *testing.T) {
 	}
 }
 
-func TestAWaitForWhatNeverComesFailsTheTestAndShowsTheHistory(t *testing.T) {
+func TestEndlessWaitFailsTheTestAndShowsTheHistory(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.Fake(mail.Do(send))
@@ -202,16 +202,16 @@ func TestAWaitForWhatNeverComesFailsTheTestAndShowsTheHistory(t *testing.T) {
 	wantText(t, said, "waits for something that never comes", "Started")
 }
 
-func TestAnActivityThatNobodyBoundFailsTheTestByName(t *testing.T) {
+func TestUnboundActivityFailsTheTestByName(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) { _, _ = pawltest.Run(pawltest.New(tb, remind.Do(reminder)), remind, 1) })
 	wantText(t, said, "activity mail is neither bound nor faked")
 }
 
-func TestAHistoryThatIsNotAsWantedIsShownWithTheLineThatDiffers(t *testing.T) {
+func TestUnexpectedHistoryIsShownWithTheLineThatDiffers(t *testing.T) {
 	for want, text := range map[string]string{
-		"1 0s Started remind 0 by test\n2 0s Completed \"somebody\"":  `has "2 0s Completed \"nobody\"", not`,
-		"1 0s Started remind 0 by test":                               "goes on with",
-		"1 0s Started remind 0 by test\n2 0s Completed \"nobody\"\n3": "ends before",
+		"1 0s Started remind 0 by test\n2 0s Completed \"an answer\"":    `has "2 0s Completed \"no answer\"", not`,
+		"1 0s Started remind 0 by test":                                  "goes on with",
+		"1 0s Started remind 0 by test\n2 0s Completed \"no answer\"\n3": "ends before",
 	} {
 		said := attempt(t, func(tb testing.TB) {
 			env := reminders(tb)
@@ -228,7 +228,7 @@ func TestAHistoryThatIsNotAsWantedIsShownWithTheLineThatDiffers(t *testing.T) {
 	wantText(t, said, `no "Started", or not behind`)
 }
 
-func TestCrashesComeWhereTheyWereAskedFor(t *testing.T) {
+func TestCrashesHappenAfterTheRequestedTurns(t *testing.T) {
 	runs := 0
 	count := func(ctx *pawl.Context, days int) (string, error) {
 		runs++
@@ -246,7 +246,7 @@ func TestCrashesComeWhereTheyWereAskedFor(t *testing.T) {
 		runs = 0
 		env := pawltest.New(t, remind.Do(count), mail.Do(send))
 		c.plan(env)
-		if got, err := pawltest.Run(env, remind, 3); got != "nobody" || err != nil || runs != c.want {
+		if got, err := pawltest.Run(env, remind, 3); got != "no answer" || err != nil || runs != c.want {
 			t.Errorf("%q, %v, %d runs, not %d", got, err, runs, c.want)
 		}
 	}

@@ -74,7 +74,7 @@ func TestInstancesOfAPausedOrchestrationWaitForTheirStart(t *testing.T) {
 	}
 }
 
-func TestAnOperatorRetriesFromTheStart(t *testing.T) {
+func TestOperatorRetriesFromTheStart(t *testing.T) {
 	env := reminders(t)
 	env.Script(mail, pawltest.Succeed(), pawltest.Fail(pawl.Permanent(errBusy)))
 	env.At(48*time.Hour).RetryFromStart("Ada", "all over again")
@@ -82,13 +82,13 @@ func TestAnOperatorRetriesFromTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(96 * time.Hour)
-	if got, err := pawltest.Result(env, remind); got != "nobody" || err != nil || env.Of("test").Executions() != 2 {
+	if got, err := pawltest.Result(env, remind); got != "no answer" || err != nil || env.Of("test").Executions() != 2 {
 		t.Errorf("%q, %v", got, err)
 	}
 	env.WantLines("mail 0", "mail 1", "mail 2", "Completed")
 }
 
-func TestAPolicyThatNoLevelCanHaveFailsTheTest(t *testing.T) {
+func TestInvalidPolicyFailsTheTest(t *testing.T) {
 	said := attempt(t, func(tb testing.TB) {
 		env := reminders(tb)
 		env.At(time.Hour).SetPolicy("action:mail", history.Policy{Paused: true})

@@ -20,7 +20,7 @@ func fold(ctx *pawl.Context, _ int) (int, error) {
 	return 100*first + len(rest), err
 }
 
-func TestAPollSeesEverythingOfItsInstant(t *testing.T) {
+func TestPollReceivesEverythingOfItsInstant(t *testing.T) {
 	for name, send := range map[string]func(*pawltest.Env){
 		"before the start": func(env *pawltest.Env) {
 			for range 5 {
@@ -47,7 +47,7 @@ func TestAPollSeesEverythingOfItsInstant(t *testing.T) {
 
 // An instance that sends five events in one turn is one sender: the other sees all of them, or the end of an activity that was due
 // before.
-func TestAPollSeesWhatAnotherInstanceHasSentAtItsInstant(t *testing.T) {
+func TestPollReceivesWhatAnotherInstanceSentAtItsInstant(t *testing.T) {
 	sender := pawl.NewOrchestration[int, int]("sender")
 	env := pawltest.New(t, counter.Do(fold), sender.Do(func(ctx *pawl.Context, _ int) (int, error) {
 		for range 5 {
@@ -64,7 +64,7 @@ func TestAPollSeesWhatAnotherInstanceHasSentAtItsInstant(t *testing.T) {
 }
 
 // What a turn schedules cannot have ended in the same turn, however quick it is.
-func TestAPollDoesNotSeeWhatItsOwnTurnHasScheduled(t *testing.T) {
+func TestPollDoesNotReceiveWhatItsOwnTurnScheduled(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		f := work.Start(ctx, n)
@@ -83,7 +83,7 @@ func TestAPollDoesNotSeeWhatItsOwnTurnHasScheduled(t *testing.T) {
 }
 
 // Work that goes on and on at one instant does not keep a poll from being complete.
-func TestAPollIsCompleteBesideWorkThatNeverEnds(t *testing.T) {
+func TestPollCompletesBesideEndlessWork(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		done := false
@@ -111,7 +111,7 @@ func TestAPollIsCompleteBesideWorkThatNeverEnds(t *testing.T) {
 	}
 }
 
-func TestEventsThatNothingHasReadAtTheEndAreInTheRecord(t *testing.T) {
+func TestUnreadEventsAtTheEndAreRecorded(t *testing.T) {
 	other := pawl.NewEvent[string]("other")
 	env := pawltest.New(t, counter.Do(func(ctx *pawl.Context, _ int) (int, error) { return add.Receive(ctx) }))
 	pawltest.Send(env.BeforeStart(), other, "a")

@@ -38,7 +38,7 @@ func wantText(t *testing.T, said string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(said, part) {
-			t.Errorf("nothing says %q: %s", part, said)
+			t.Errorf("%q is missing: %s", part, said)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func shipped(t *testing.T) []byte {
 	return env.Export()
 }
 
-func TestAnExportedHistoryFitsTheCodeThatMadeItInAllItsPayloads(t *testing.T) {
+func TestExportedHistoryMatchesItsCodeInEveryPayload(t *testing.T) {
 	exported := shipped(t)
 	pawltest.Replay(t, exported, ship.Do(shipping))
 	pawltest.EveryPrefix(t, exported, ship.Do(shipping))
@@ -97,7 +97,7 @@ func TestAnExportedHistoryFitsTheCodeThatMadeItInAllItsPayloads(t *testing.T) {
 	pawltest.EveryPrefix(t, []byte(running), ship.Do(shipping))
 }
 
-func TestCodeThatHasChangedDoesNotFitTheHistory(t *testing.T) {
+func TestChangedCodeDivergesFromAnExportedHistory(t *testing.T) {
 	exported := shipped(t)
 	for name, c := range map[string]struct {
 		code func(ctx *pawl.Context, p parcel) (parcel, error)
@@ -121,7 +121,7 @@ func TestCodeThatHasChangedDoesNotFitTheHistory(t *testing.T) {
 	wantText(t, said, "empty")
 }
 
-func TestCodeThatFitsTheRecordButNotItsOwnStateIsFoundByThePrefixes(t *testing.T) {
+func TestPrefixesDetectCodeThatOnlyFitsTheWholeHistory(t *testing.T) {
 	runs := 0
 	code := func(ctx *pawl.Context, days int) (string, error) {
 		runs++

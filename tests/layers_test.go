@@ -54,8 +54,8 @@ var pure = []string{
 	module + "/internal/text", module + "/pawlcodec", module + "/pkg/cancel", module + "/pkg/history",
 }
 
-// TestCoreImportsOnlyWhatIsPure holds that nothing that core links has a connection, either.
-func TestCoreImportsOnlyWhatIsPure(t *testing.T) {
+// TestCoreImportsOnlyPurePackages holds that nothing that core links has a connection, either.
+func TestCoreImportsOnlyPurePackages(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != module+"/internal/core" {
 			continue
@@ -106,7 +106,7 @@ var tree = sync.OnceValues(func() ([]listed, error) { //nolint:gochecknoglobals 
 	}
 })
 
-func TestImportsOnlyGoDown(t *testing.T) {
+func TestPackagesImportOnlyLowerFloors(t *testing.T) {
 	for _, p := range list(t) {
 		for _, imp := range p.Imports {
 			if !strings.HasPrefix(imp, module) {
@@ -119,7 +119,7 @@ func TestImportsOnlyGoDown(t *testing.T) {
 	}
 }
 
-func TestWhatAnAuthorAClientAGatewayAndATestKitLinkHasNoRedis(t *testing.T) {
+func TestAuthorsClientsGatewaysAndTestKitLinkNoRedis(t *testing.T) {
 	for _, p := range list(t) {
 		if !slices.Contains([]string{module, module + "/pkg/client", module + "/internal/gateway", module + "/pawltest"}, p.ImportPath) {
 			continue
@@ -132,7 +132,7 @@ func TestWhatAnAuthorAClientAGatewayAndATestKitLinkHasNoRedis(t *testing.T) {
 	}
 }
 
-// TestProgramsLinkOnlyTheNamedModules holds the dependencies of those who import Pawl. A server module (nats-server, fx, kong) in a
+// TestProgramsLinkOnlyTheNamedModules holds the dependencies of programs that import Pawl. A server module (nats-server, fx, kong) in a
 // list would be linked into every program of a user.
 func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 	clients := []string{

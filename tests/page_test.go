@@ -30,7 +30,7 @@ func goFiles(t *testing.T, suffix string) map[string]string {
 
 // A name is `Test…`, or `Test…/case` with the case as a table has it that is in the same directory as the test, or as a file in its
 // testdata is named.
-func TestEveryTestThatThePageNamesExists(t *testing.T) {
+func TestEveryNamedTestExists(t *testing.T) {
 	files := goFiles(t, "_test.go")
 	for page, least := range map[string]int{
 		"crash-points.md": 100, "conformance.md": 40, "security.md": 8, "guarantees.md": 4, "fault-campaign.md": 1, "operations/encryption.md": 2,
@@ -108,8 +108,8 @@ func exists(files map[string]string, test, want string) bool {
 	return false
 }
 
-// A crash point that nobody is killed at is no test of anything.
-func TestEveryCrashPointInTheCodeIsOneOfTheCampaigns(t *testing.T) {
+// A crash point at which no test kills a process tests nothing.
+func TestEveryCrashPointIsPartOfACampaign(t *testing.T) {
 	var campaigns strings.Builder
 	for path, code := range goFiles(t, "_test.go") {
 		if dir := filepath.Base(filepath.Dir(path)); dir == "crash" || dir == "gates" {
@@ -121,7 +121,7 @@ func TestEveryCrashPointInTheCodeIsOneOfTheCampaigns(t *testing.T) {
 		for _, here := range regexp.MustCompile(`failpoint\.Here\(("[a-z.-]+")\)`).FindAllStringSubmatch(code, -1) {
 			found++
 			if !strings.Contains(campaigns.String(), here[1]) {
-				t.Errorf("%s: nobody is killed at %s", path, here[1])
+				t.Errorf("%s: no process is killed at %s", path, here[1])
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestDemoLosesAWorkerAndReportsEveryPackage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(stderr, "Killed worker-") {
-		t.Errorf("nobody was killed:\n%s", stderr)
+		t.Errorf("no worker was killed:\n%s", stderr)
 	}
 	if strings.Count(stderr, "took over") != got.Retried {
 		t.Errorf("%d retried, but:\n%s", got.Retried, stderr)
@@ -98,7 +98,7 @@ func TestDemoChecksItsReportFileFirst(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedDemonstrationLeavesNoProcessAndTheNextOneResumes(t *testing.T) {
+func TestInterruptedDemoLeavesNoProcessAndTheNextOneResumes(t *testing.T) {
 	if !embedded.RedisInstalled() {
 		t.Skip("Redis in memory: nothing to resume")
 	}

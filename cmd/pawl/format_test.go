@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
+func TestErrorIsOneLineWithoutPackageNames(t *testing.T) {
 	for want, err := range map[string]error{
 		"start x: payload too large": errors.New("client: start x: queue: payload too large"),
 		"bad instance id":            errors.New("pawl: bad instance id"),
@@ -31,7 +31,7 @@ func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
 	}
 }
 
-func TestATimeIsSpelledWithAsManyDigitsAsOneLooksAt(t *testing.T) {
+func TestDurationsAreRoundedToTheirLargestUnits(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0ms": -1, "3ms": 3_100 * time.Microsecond, "1.5s": 1_460 * time.Millisecond, "1m5s": 65_400 * time.Millisecond,
 		"26h0m0s": 26 * time.Hour, "3d2h": 74*time.Hour + 59*time.Minute,
@@ -64,7 +64,7 @@ func TestObstacleOfAnInstanceIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
+func TestWaitsOfAnInstanceAreNamed(t *testing.T) {
 	running := func(change func(*client.Description)) client.Description {
 		d := client.Description{Summary: client.Summary{Status: "running"}}
 		change(&d)
@@ -93,7 +93,7 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 	}
 }
 
-func TestADescriptionShowsWhatThereIs(t *testing.T) {
+func TestDescriptionShowsTheFieldsThatAreSet(t *testing.T) {
 	var b strings.Builder
 	d := client.Description{
 		Summary: client.Summary{
@@ -141,7 +141,7 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestAListHasVersionsAndFailuresOnlyIfAnInstanceHasOne(t *testing.T) {
+func TestListHasColumnsForVersionsAndFailuresOnlyIfARowHasOne(t *testing.T) {
 	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
 	failed := client.Summary{Instance: "c", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Code: "no-hare"}
 	plain := client.Summary{Instance: "d", Orchestration: "race", Status: "failed", Ended: time.UnixMilli(1), Error: "no hare\n" + strings.Repeat("x", 100)}

@@ -63,7 +63,7 @@ func startTours(t *testing.T) (nats string) {
 	return harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
 }
 
-// wants demands parts of what a command says, in this order.
+// wants requires parts of the output of a command, in this order.
 func wants(t *testing.T, out string, parts ...string) {
 	t.Helper()
 	rest := strings.Join(strings.Fields(out), " ")
@@ -77,7 +77,7 @@ func wants(t *testing.T, out string, parts ...string) {
 	}
 }
 
-func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
+func TestVersionsExecutionsChildrenAndTheCustomStatusAreShown(t *testing.T) {
 	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 
@@ -120,7 +120,7 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	}
 }
 
-func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
+func TestCustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-1", "--input", "0")...)
@@ -175,8 +175,8 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
 		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := command(t, at("status", "nobody", "--follow")...); code != 1 || out != "" || !strings.Contains(errs, "there is no instance nobody") {
-		t.Errorf("of nobody: code %d, %q, %q", code, out, errs)
+	if code, out, errs := command(t, at("status", "absent", "--follow")...); code != 1 || out != "" || !strings.Contains(errs, "there is no instance absent") {
+		t.Errorf("of an unknown instance: code %d, %q, %q", code, out, errs)
 	}
 	must(t, at("start", "rest", "rest-2", "--input", `"sea"`)...)
 	brief, stop := context.WithCancel(ctx) // as by Ctrl-C
@@ -187,7 +187,7 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	}
 }
 
-// onWrite is called when somebody writes.
+// onWrite is called at each write.
 type onWrite func()
 
 func (f onWrite) Write(b []byte) (int, error) {
@@ -199,7 +199,7 @@ func TestUnregisteredVersionIsReported(t *testing.T) {
 	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-9", "--version", "9")...)
-	eventually(t, "t-9 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "t-9") })
+	eventually(t, "t-9 is stalled", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "t-9") })
 	if code, out, errs := command(t, at("history", "t-9")...); code != 1 || out != "" || !strings.Contains(errs, "t-9 has inputs and has not begun") {
 		t.Errorf("the history of what has not begun: code %d, %q, %q", code, out, errs)
 	}

@@ -97,7 +97,7 @@ func nothingIn(t *testing.T, dir string) {
 	}
 }
 
-func TestWrongUseIsCodeTwo(t *testing.T) {
+func TestUsageErrorExitsWithCodeTwo(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{
 		{}, {"nonsense"}, {"start"}, {"start", "hello", "bad id"}, {"start", "bad name!", "x"}, {"start", "hello", "x", "--input", "no json"},
@@ -143,7 +143,7 @@ func TestUsageErrorNamesTheHelpOfItsCommand(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfTheProgramIsNotThatOfAnOrchestration(t *testing.T) {
+func TestVersionFlagShowsTheProgramAndIsNoOptionOfStart(t *testing.T) {
 	if out := must(t, "--version"); !strings.HasPrefix(out, "pawl ") || strings.Count(out, "\n") != 1 {
 		t.Errorf("%q", out)
 	}
@@ -248,7 +248,7 @@ func TestCompletionVersionAndHelp(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
+func TestUnreachableServerIsOneLineAndExitCodeOne(t *testing.T) {
 	for _, args := range [][]string{
 		{"start", "hello", "x", "--nats", "nats://127.0.0.1:1"},
 		{"check", "--redis", "redis://127.0.0.1:1"},
@@ -325,7 +325,7 @@ func dev(t *testing.T) (console, nats, redis string) {
 	return console, nats, redis
 }
 
-func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
+func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	console, nats, redis := dev(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	eventually(t, "the namespace is there", func() bool { code, _, _ := command(t, at("list")...); return code == 0 })
@@ -376,17 +376,17 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	if out := must(t, at("list", "--status", "cancelled")...); !strings.Contains(out, "e-1") || strings.Contains(out, "h-1") {
 		t.Errorf("list:\n%s", out)
 	}
-	must(t, at("start", "nobody-has-it", "s-1")...)
-	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled", "--json")...), `"s-1"`) })
-	code, out, errs = command(t, at("start", "nobody-has-it", "s-1", "--wait", "--timeout", "2s")...)
-	if code != 1 || out != "" || !strings.Contains(errs, "nobody-has-it") || strings.Count(errs, "\n") != 1 {
-		t.Errorf("waiting for what is stuck: code %d, %q, %q", code, out, errs)
+	must(t, at("start", "undeployed", "s-1")...)
+	eventually(t, "s-1 is stalled", func() bool { return strings.Contains(must(t, at("list", "--stalled", "--json")...), `"s-1"`) })
+	code, out, errs = command(t, at("start", "undeployed", "s-1", "--wait", "--timeout", "2s")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "undeployed") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("waiting for a stalled instance: code %d, %q, %q", code, out, errs)
 	}
 	if code, out, errs := command(t, at("history", "h-1", "--execution", "7")...); code != 1 || out != "" || !strings.Contains(errs, "no execution 7") {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
-	if code, _, errs := command(t, at("get", "nobody")...); code != 1 || errs != "pawl: there is no instance nobody\n" {
-		t.Errorf("get nobody: code %d, %s", code, errs)
+	if code, _, errs := command(t, at("get", "absent")...); code != 1 || errs != "pawl: there is no instance absent\n" {
+		t.Errorf("get absent: code %d, %s", code, errs)
 	}
 	if out := must(t, "check", "--redis", redis); !strings.Contains(out, "0 findings") {
 		t.Errorf("check: %s", out)

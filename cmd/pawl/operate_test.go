@@ -16,7 +16,7 @@ import (
 )
 
 // An order charges, waits for an update that decides it, and ships, which fails once. Its price can be queried.
-func TestAnInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
+func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	var (
 		order            = pawl.NewOrchestration[int, string]("order")
 		charge           = pawl.NewActivity[int, int]("charge")

@@ -9,7 +9,7 @@ import (
 )
 
 // A paused action admits no call, its policy stays as it is, and its waiters are admitted when it is resumed.
-func TestPausedActionAdmitsNoOneUntilItIsResumed(t *testing.T) {
+func TestPausedActionAdmitsNoWaiterUntilItIsResumed(t *testing.T) {
 	charge := pawl.NewActivity[pawl.None, pawl.None]("charge", pawl.Concurrency(2))
 	shop := pawl.NewOrchestration[pawl.None, pawl.None]("shop")
 	nats := harness(t, fleets{

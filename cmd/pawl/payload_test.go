@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAnArgumentMayNameAFile(t *testing.T) {
+func TestArgumentMayNameAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "in.json")
 	if err := os.WriteFile(file, []byte(`{"id":"o-1"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestAnArgumentMayNameAFile(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTooLongIsNotReadToItsEnd(t *testing.T) {
+func TestOversizedFileIsNotReadToItsEnd(t *testing.T) {
 	if _, err := input("@/dev/zero"); err == nil || !strings.Contains(err.Error(), "the maximum") {
 		t.Error(err)
 	}

@@ -23,7 +23,7 @@ func naps(t *testing.T) (at func(...string) []string) {
 	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{
 		nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) }),
 		watch.Do(func(ctx *pawl.Context, child string) (pawl.None, error) {
-			if child == "nobody-has-it" {
+			if child == "undeployed" {
 				return pawl.NewOrchestration[pawl.None, pawl.None](child).Call(ctx, pawl.None{}, pawl.ID("c-1"))
 			}
 			return nap.Call(ctx, pawl.None{}, pawl.ID(child))
@@ -40,15 +40,15 @@ func TestPurgeReportsEachInstance(t *testing.T) {
 	must(t, at("send", "n-1", "wake")...)
 	must(t, at("get", "n-1", "--wait")...)
 
-	code, out, errs := command(t, at("purge", "n-1", "n-2", "nobody")...)
-	if code != 1 || out != "n-1: purged\n" || !strings.Contains(errs, "pawl: instance n-2 is running and was not purged") || !strings.Contains(errs, "pawl: there is no instance nobody\n") {
+	code, out, errs := command(t, at("purge", "n-1", "n-2", "absent")...)
+	if code != 1 || out != "n-1: purged\n" || !strings.Contains(errs, "pawl: instance n-2 is running and was not purged") || !strings.Contains(errs, "pawl: there is no instance absent\n") {
 		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := command(t, at("get", "n-1")...); code != 1 || !strings.Contains(errs, "there is no instance n-1") {
 		t.Errorf("after the purge: code %d, %q", code, errs)
 	}
 
-	code, out, errs = command(t, at("purge", "n-2", "nobody", "--force", "--reason", "tidy", "--json")...)
+	code, out, errs = command(t, at("purge", "n-2", "absent", "--force", "--reason", "tidy", "--json")...)
 	if code != 1 || errs != "" {
 		t.Errorf("code %d, %q", code, errs)
 	}
@@ -60,7 +60,7 @@ func TestPurgeReportsEachInstance(t *testing.T) {
 		}
 		got[l.Instance] = l
 	}
-	if len(got) != 2 || !got["n-2"].Purged || got["nobody"] != (purgedLine{Instance: "nobody", Error: "there is no instance nobody"}) {
+	if len(got) != 2 || !got["n-2"].Purged || got["absent"] != (purgedLine{Instance: "absent", Error: "there is no instance absent"}) {
 		t.Errorf("%+v", got)
 	}
 	if out := must(t, at("get", "n-3")...); !strings.Contains(out, "running") {
@@ -73,7 +73,7 @@ func TestPurgeReportsEachInstance(t *testing.T) {
 	})
 }
 
-func TestWhatHasEndedIsPurgedByStatusAndAge(t *testing.T) {
+func TestEndedInstancesArePurgedByStatusAndAge(t *testing.T) {
 	at := naps(t)
 	for i := range 8 {
 		id := fmt.Sprint("n-", i)
@@ -100,18 +100,18 @@ func TestWhatHasEndedIsPurgedByStatusAndAge(t *testing.T) {
 	}
 }
 
-func TestAStuckChildIsNamedAsWhatItsParentWaitsFor(t *testing.T) {
+func TestStalledChildIsNamedInTheWaitOfItsParent(t *testing.T) {
 	at := naps(t)
-	must(t, at("start", "watch", "w-1", "--input", `"nobody-has-it"`)...)
-	eventually(t, "the child is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "c-1") })
-	wants(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "nobody-has-it"`)
+	must(t, at("start", "watch", "w-1", "--input", `"undeployed"`)...)
+	eventually(t, "the child is stalled", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "c-1") })
+	wants(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stalled: unregistered: no orchestration "undeployed"`)
 	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "1s")...)
-	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "nobody-has-it"`) || strings.Count(errs, "\n") != 1 {
+	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stalled: unregistered: no orchestration "undeployed"`) || strings.Count(errs, "\n") != 1 {
 		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
 	code, _, errs = command(t, at("purge", "c-1", "--timeout", "2s")...)
 	if code != 1 || !strings.Contains(errs, "c-1 has not been purged within 2s, and will be purged later: it is stalled") {
-		t.Errorf("the purge of what is stuck: code %d, %q", code, errs)
+		t.Errorf("the purge of a stalled instance: code %d, %q", code, errs)
 	}
 	if out := must(t, at("purge", "w-1", "--force")...); out != "w-1: purged\n" {
 		t.Errorf("%q", out)

@@ -53,7 +53,7 @@ func begin(t *testing.T, running <-chan string) {
 	}
 }
 
-// stats reads what pawl queue stats --json says, a queue a line.
+// stats reads the output of pawl queue stats --json, a limit a line.
 func stats(t *testing.T, out string) (all []api.QueueStats) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -66,11 +66,11 @@ func stats(t *testing.T, out string) (all []api.QueueStats) {
 	return all
 }
 
-func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
+func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 	at, running, let := shops(t)
 	for _, args := range [][]string{{"queue", "stats", "charge-card"}, {"queue", "stats", "charge-card", "--key", "k"}, {"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
 		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, "pawl: charge-card has no limit in use") || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q of what nobody has limited: code %d, %q, %q", args, code, out, errs)
+			t.Errorf("%q of an action without a limit: code %d, %q, %q", args, code, out, errs)
 		}
 	}
 	if code, _, errs := command(t, at("policy", "get", "charge-card")...); code != 1 || !strings.Contains(errs, "no policy is set for action:charge-card") {
@@ -139,7 +139,7 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 	}
 	code, out, errs := command(t, at("get", "b-4", "--wait", "--timeout", "2100ms")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of charge-card") {
-		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
+		t.Errorf("a wait that times out: code %d, %q, %q", code, out, errs)
 	}
 
 	let <- struct{}{}
@@ -168,7 +168,7 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
+func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 	at, running, _ := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
 	for i, shop := range []string{"acme", "acme", "a shop/with ~ odd {signs}", "acme", "other"} {
 		id := fmt.Sprint("b-", i)
@@ -200,7 +200,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 		}
 	}
 	wants(t, must(t, at("queue", "list", "charge-card", "--key", "acme")...), "1 b-1", "2 b-3")
-	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "nobody")...); code != 1 || !strings.Contains(errs, `no limit in use for key "nobody"`) {
+	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "absent")...); code != 1 || !strings.Contains(errs, `no limit in use for key "absent"`) {
 		t.Errorf("code %d, %q", code, errs)
 	}
 	if out := must(t, at("queue", "clear", "charge-card", "--key", "acme")...); out != "charge-card (key acme): 2 rejected\n" {
@@ -262,7 +262,7 @@ func TestInstanceThatWaitsForItsStartIsPending(t *testing.T) {
 	wants(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
 	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "1s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of nap") {
-		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
+		t.Errorf("a wait that times out: code %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := command(t, at("purge", "n-4")...); code != 1 || !strings.Contains(errs, "n-4 is running and was not purged") {
 		t.Errorf("purge: code %d, %q", code, errs)
@@ -304,7 +304,7 @@ func TestParentAndChildInNeedOfOneSlotAreReportedAsDeadlock(t *testing.T) {
 	}
 }
 
-func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
+func TestCheckReportsALimitWithAWrongCount(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
 	nats, at := harnessAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
 	must(t, "start", "nap", "n-1", "--nats", nats)
@@ -379,15 +379,15 @@ func TestFirstOfManyWaitersAreShown(t *testing.T) {
 	}
 	d.Activities = append(d.Activities, client.Activity{Event: 9, Name: "other", Queue: "other", Scheduled: time.UnixMilli(1)})
 	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "no worker has taken its activities from other;") {
-		t.Errorf("what somebody can see to comes first: %q", h)
+		t.Errorf("an obstacle that an operator can remove comes first: %q", h)
 	}
 	d.Activities[2].Worker = "w"
 	if h := diagnose.OwnObstacle(d); h != "" {
-		t.Errorf("somebody works for it: %q", h)
+		t.Errorf("a worker runs an activity of it: %q", h)
 	}
 }
 
-func TestTheStateOfAQueueIsAWord(t *testing.T) {
+func TestStateColumnOfALimitNamesWhyItsWaitersWait(t *testing.T) {
 	now, three := time.Now(), client.Policy{Concurrency: 3}
 	for want, g := range map[string]client.QueueInfo{
 		"open":     {Active: 2, Policy: three, LimitedUntil: now.Add(-time.Millisecond)},
@@ -438,7 +438,7 @@ func TestHoldersAreShownUpToOneReply(t *testing.T) {
 	}
 }
 
-func TestALimitIsReadAsItIsWritten(t *testing.T) {
+func TestRatesAndLevelsAreParsedFromFlags(t *testing.T) {
 	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "5/1.5ms": {5, 2 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}} {
 		var p per
 		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
@@ -467,7 +467,7 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
+func TestInvalidLimitsExitWithCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"policy"}, {"policy", "set"}, {"policy", "set", "a b"}, {"policy", "set", "team:x"}, {"policy", "set", "x", "--rate", "5"}, {"policy", "set", "x", "--rate", "5/0s"},
 		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"},

@@ -35,7 +35,7 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	spoil := map[string]func(p redisx.Part, id string){
 		"record-type": func(p redisx.Part, id string) { text(p.Instance(id)) },
 		"record-garbage": func(p redisx.Part, id string) {
-			rdb.HSet(ctx, p.Instance(id), "execution", "x", "born", "\x1b[2J", "end", lies, "ended", "1")
+			rdb.HSet(ctx, p.Instance(id), "execution", "x", "orig", "\x1b[2J", "end", lies, "ended", "1")
 		},
 		"record-end":    func(p redisx.Part, id string) { rdb.HSet(ctx, p.Instance(id), "status", "failed", "end", lies) },
 		"history-type":  func(p redisx.Part, id string) { text(p.History(id, 1)) },

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-func TestAnUpdateThatIsNotAnsweredSaysWhyAndHowToWaitOn(t *testing.T) {
+func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 	var (
 		vote = pawl.NewOrchestration[int, int]("vote")
 		cast = pawl.NewUpdate[int, int]("cast")

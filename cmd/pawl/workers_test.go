@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
+func TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers(t *testing.T) {
 	var (
 		deaf    = pawl.NewOrchestration[pawl.None, pawl.None]("deaf")
 		listen  = pawl.NewActivity[pawl.None, pawl.None]("listen", pawl.Queue("ears"))
@@ -44,14 +44,14 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 		t.Fatal("the activity was not started")
 	}
 	wants(t, must(t, at("workers")...), "NAME HOST PID UP RUNNING ABANDONED QUEUES", "w-1", "1 0 ears")
-	must(t, at("cancel", "d-1", "--reason", "it does not hear")...)
+	must(t, at("cancel", "d-1", "--reason", "it is deaf")...)
 	eventually(t, "it is abandoned", func() bool { return strings.Contains(must(t, at("history", "d-1")...), "abandoned") })
 
 	history := must(t, at("history", "d-1")...)
-	wants(t, history, "ActivityCancelRequested", ": it does not hear → abandoned after ", " on w-1")
+	wants(t, history, "ActivityCancelRequested", ": it is deaf → abandoned after ", " on w-1")
 	for line := range strings.Lines(history) {
 		if strings.Contains(line, "→") != strings.Contains(line, "abandoned") {
-			t.Errorf("a report of what nobody reported on: %s", line)
+			t.Errorf("a report behind another event: %s", line)
 		}
 	}
 	wants(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
@@ -63,7 +63,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	if w.Name != "w-1" || w.PID == 0 || w.Since == "" || len(w.Abandoned) != 1 || w.Abandoned[0].Activity != "listen" || w.Abandoned[0].Instance != "d-1" || w.Abandoned[0].Since == "" {
 		t.Errorf("%+v", w)
 	}
-	if !strings.Contains(w.Abandoned[0].Stack, "TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker") {
+	if !strings.Contains(w.Abandoned[0].Stack, "TestAbandonedActivityIsInItsHistoryAndInTheListOfWorkers") {
 		t.Errorf("the stack does not name the activity's function: %q", w.Abandoned[0].Stack)
 	}
 	wants(t, must(t, at("health")...), "master", "AOF", "PAWL-default-INPUTS: ")
@@ -73,7 +73,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	eventually(t, "the activity is over before its worker stops", func() bool { return strings.Contains(must(t, at("workers", "--json")...), `"abandoned":[]`) })
 }
 
-func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
+func TestProblemsOfAWorkerAreListedBelowTheTable(t *testing.T) {
 	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now()}
 	for range maxAbandonedShown + 3 {
 		busy.Abandoned = append(busy.Abandoned, client.RunningActivity{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})

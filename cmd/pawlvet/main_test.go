@@ -25,7 +25,7 @@ func run(t *testing.T, name string, args ...string) (out string, code int) {
 	return string(b), code
 }
 
-func TestItRunsUnderGoVetAndByItselfAndSaysTheSame(t *testing.T) {
+func TestFindingsAreTheSameUnderGoVetAndStandalone(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "pawlvet")
 	if out, code := run(t, "go", "build", "-o", bin, "."); code != 0 {
 		t.Fatal(out)
@@ -35,7 +35,7 @@ func TestItRunsUnderGoVetAndByItselfAndSaysTheSame(t *testing.T) {
 		args []string
 		pkg  string
 		code int
-		says int
+		want int
 	}{
 		{"go vet, something found", []string{"go", "vet", "-vettool=" + bin}, "./testdata/late", 1, 1},
 		{"go vet, nothing found", []string{"go", "vet", "-vettool=" + bin}, "./testdata/late/when", 0, 0},
@@ -44,8 +44,8 @@ func TestItRunsUnderGoVetAndByItselfAndSaysTheSame(t *testing.T) {
 		{"alone, no such package", []string{bin}, "./testdata/none", 1, 0},
 	} {
 		out, code := run(t, c.args[0], append(slices.Clone(c.args[1:]), c.pkg)...)
-		if says := strings.Count(out, finding); says != c.says || code != c.code {
-			t.Errorf("%s: exit status %d, said %d times:\n%s", c.what, code, says, out)
+		if n := strings.Count(out, finding); n != c.want || code != c.code {
+			t.Errorf("%s: exit status %d, the finding %d times:\n%s", c.what, code, n, out)
 		}
 	}
 }

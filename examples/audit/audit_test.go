@@ -27,7 +27,7 @@ func run(t *testing.T, in Request, as []pawl.ActivityBinding) (Result, error) {
 	return pawltest.Run(env, Audit, in)
 }
 
-func TestAnAuditReportsEveryPackageInOrder(t *testing.T) {
+func TestAuditReportsEveryPackageInOrder(t *testing.T) {
 	root, out := sample(t), t.TempDir()
 	got, err := run(t, Request{Dir: root, Out: out, Parallel: 3}, Activities())
 	if err != nil {
@@ -55,7 +55,7 @@ func TestAnAuditReportsEveryPackageInOrder(t *testing.T) {
 	}
 }
 
-func TestAnAuditOfNothingFailsByName(t *testing.T) {
+func TestAuditOfAnEmptyDirectoryFailsByName(t *testing.T) {
 	_, err := run(t, Request{Dir: t.TempDir(), Out: t.TempDir()}, Activities())
 	if !errors.Is(err, ErrNoPackages) {
 		t.Errorf("%v", err)
@@ -66,7 +66,7 @@ func TestAnAuditOfNothingFailsByName(t *testing.T) {
 	}
 }
 
-func TestAReportThatCanNotBeWrittenFailsTheAudit(t *testing.T) {
+func TestUnwritableReportFailsTheAudit(t *testing.T) {
 	root := tree(t, map[string]string{"a.go": "package a\n"})
 	_, err := run(t, Request{Dir: root, Out: filepath.Join(root, "a.go")}, Activities())
 	if err == nil || !strings.Contains(err.Error(), "a.go") {
@@ -74,7 +74,7 @@ func TestAReportThatCanNotBeWrittenFailsTheAudit(t *testing.T) {
 	}
 }
 
-func TestAPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T) {
+func TestPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T) {
 	root := sample(t)
 	as := Activities()
 	for i, a := range as {
@@ -88,7 +88,7 @@ func TestAPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T
 	}
 }
 
-func TestADirectoryThatCanNotBeReadIsNamedAndCounted(t *testing.T) {
+func TestUnreadableDirectoryIsNamedAndCounted(t *testing.T) {
 	root, out := tree(t, map[string]string{"a/a.go": "package a\n"}), t.TempDir()
 	as := Activities()
 	for i, a := range as {

@@ -46,7 +46,7 @@ func inspectAll(t *testing.T, root string) (Page, []Summary) {
 	return list, all
 }
 
-func TestInspectCountsWhatIsThereAndNamesWhatIsBroken(t *testing.T) {
+func TestInspectCountsFilesAndNamesBrokenOnes(t *testing.T) {
 	_, all := inspectAll(t, sample(t))
 	got, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestInspectCountsWhatIsThereAndNamesWhatIsBroken(t *testing.T) {
 	golden(t, "sample.golden", append(got, '\n'))
 }
 
-func TestComplexityIsOneMoreForEachPlaceWhereTheCodeCanGoTwoWays(t *testing.T) {
+func TestComplexityGrowsByOneWithEachBranch(t *testing.T) {
 	for body, want := range map[string]int{
 		"":                                       1,
 		"if a {}":                                2,
@@ -86,7 +86,7 @@ func TestLinesAreCountedWithAndWithoutALastNewline(t *testing.T) {
 	}
 }
 
-func TestAHugeFileIsCountedAndNamedAndNotParsed(t *testing.T) {
+func TestHugeFileIsCountedAndNamedAndNotParsed(t *testing.T) {
 	line := strings.Repeat("x", 1023) + "\n"
 	root := tree(t, map[string]string{"huge.go": strings.Repeat(line, MaxFileBytes>>10) + "last", "a.go": "package a\n"})
 	s := Inspect(root, ".")
@@ -98,7 +98,7 @@ func TestAHugeFileIsCountedAndNamedAndNotParsed(t *testing.T) {
 	}
 }
 
-func TestAPipeNamedLikeAGoFileIsNotWaitedFor(t *testing.T) {
+func TestPipeNamedLikeAGoFileIsNotRead(t *testing.T) {
 	root := tree(t, map[string]string{"a.go": "package a\n"})
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe.go"), 0o600); err != nil {
 		t.Skip(err)
@@ -109,14 +109,14 @@ func TestAPipeNamedLikeAGoFileIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAPackageThatIsGoneIsNamed(t *testing.T) {
+func TestMissingPackageIsNamed(t *testing.T) {
 	s := Inspect(t.TempDir(), "gone")
 	if s.Package != "gone" || s.Files != 0 || len(s.Problems) != 1 || s.Problems[0].Path != "gone" {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTheSummaryOfTheWorstPackageStillFitsIntoAPayload(t *testing.T) {
+func TestSummaryOfTheWorstPackageFitsIntoAPayload(t *testing.T) {
 	files := map[string]string{}
 	for i := range 2 * maxProblems {
 		files[fmt.Sprintf("%s%04d.go", strings.Repeat("n", 200), i)] = "package a\nfunc (" + strings.Repeat("(", 500)
@@ -130,7 +130,7 @@ func TestTheSummaryOfTheWorstPackageStillFitsIntoAPayload(t *testing.T) {
 	}
 }
 
-func TestTheGoDistributionIsReadWithoutAProblem(t *testing.T) {
+func TestGoDistributionIsReadWithoutAProblem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a few thousand files")
 	}

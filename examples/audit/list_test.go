@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAListingNamesThePackagesAndNothingElse(t *testing.T) {
+func TestListingNamesOnlyPackages(t *testing.T) {
 	got, err := List(sample(t))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestPagesOfAnySizeMakeTheSameListing(t *testing.T) {
 	}
 }
 
-func TestAListingThroughALinkIsThatOfItsTarget(t *testing.T) {
+func TestListingThroughALinkIsThatOfItsTarget(t *testing.T) {
 	root := sample(t)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(root, link); err != nil {
@@ -61,7 +61,7 @@ func TestAListingThroughALinkIsThatOfItsTarget(t *testing.T) {
 	}
 }
 
-func TestAPageGoesOnWhereTheLastOneEndedThoughThatPlaceIsGone(t *testing.T) {
+func TestPageContinuesBehindAPackageThatWasDeleted(t *testing.T) {
 	root := tree(t, map[string]string{"a/a.go": "package a", "b/b.go": "package b", "b/c/c.go": "package c", "d/d.go": "package d"})
 	if err := os.RemoveAll(filepath.Join(root, "b")); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAPageGoesOnWhereTheLastOneEndedThoughThatPlaceIsGone(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCanNotBeReadIsNamed(t *testing.T) {
+func TestUnreadableDirectoryIsNamed(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root reads everything")
 	}
@@ -86,7 +86,7 @@ func TestADirectoryThatCanNotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsNoneIsAnError(t *testing.T) {
+func TestListingOfAFileIsAnError(t *testing.T) {
 	root := tree(t, map[string]string{"file": "x"})
 	for _, dir := range []string{filepath.Join(root, "missing"), filepath.Join(root, "file")} {
 		_, err := List(dir)

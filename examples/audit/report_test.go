@@ -31,7 +31,7 @@ func write(t *testing.T, s Spool, dir string, list Page, all []Summary) string {
 	return file
 }
 
-func TestAReportHoldsThePackagesInOrderAndTheirSum(t *testing.T) {
+func TestReportHasThePackagesInOrderAndTheirSum(t *testing.T) {
 	root := sample(t)
 	list, all := inspectAll(t, root)
 	list.Problems = []Problem{{Path: "locked", Text: "permission denied"}}
@@ -63,7 +63,7 @@ func TestAReportHoldsThePackagesInOrderAndTheirSum(t *testing.T) {
 	}
 }
 
-func TestEveryStepOfAReportMayRunTwiceAndAtTheSameTime(t *testing.T) {
+func TestStepsOfAReportMayBeRepeatedConcurrently(t *testing.T) {
 	root := sample(t)
 	list, all := inspectAll(t, root)
 	s := Spool{Out: t.TempDir(), Run: "one"}

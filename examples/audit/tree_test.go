@@ -58,7 +58,7 @@ func sample(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	link("..", "alpha/up")                          // a loop, if anybody followed it
+	link("..", "alpha/up")                          // a loop for a reader that follows links
 	link("nowhere.go", "broken/dangling.go")        // named, not fatal
 	link("self.go", "broken/self.go")               // a loop of its own
 	link("../alpha/alpha.go", "zeta/linked.go")     // a file like any other

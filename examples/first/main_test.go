@@ -28,11 +28,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestEveryLineOfGoInTheFirstPageIsThisProgram(t *testing.T) {
+func TestGuideFirstPageShowsThisProgram(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../../docs/guide/first-orchestration.md"), 5, doctest.Read(t, "main.go", "main_test.go"))
 }
 
-func TestAGuestWhoAnswersIsQuoted(t *testing.T) {
+func TestGuestThatAnswersIsQuoted(t *testing.T) {
 	env := pawltest.New(t, Invite.Do(invite), Write.Do(write))
 	pawltest.Send(env.At(48*time.Hour), Reply, "gladly")
 	if got, err := pawltest.Run(env, Invite, Guest{Name: "Ada"}); got != "Ada: gladly" || err != nil {
@@ -40,7 +40,7 @@ func TestAGuestWhoAnswersIsQuoted(t *testing.T) {
 	}
 }
 
-func TestAGuestIsWaitedForAWeek(t *testing.T) {
+func TestGuestHasAWeekToAnswer(t *testing.T) {
 	env := pawltest.New(t, Invite.Do(invite), Write.Do(write))
 	got, err := pawltest.Run(env, Invite, Guest{Name: "Bob"})
 	if got != "Bob has not answered" || err != nil || env.Now().Day() != 8 {
@@ -70,7 +70,7 @@ func program(t *testing.T, stack *embedded.Stack) (signal func(os.Signal) error)
 	return signal
 }
 
-func TestTheProgramIsKilledWhileItWaitsAndGoesOnWhenItIsStartedAgain(t *testing.T) {
+func TestProgramKilledWhileItWaitsContinuesAfterItsRestart(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	stack, err := embedded.Start(ctx, embedded.Options{Dir: t.TempDir()})

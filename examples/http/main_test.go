@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-func TestTheServiceAndTheScriptRunAnOrderToItsEnd(t *testing.T) {
+func TestServiceAndScriptRunAnOrderToItsEnd(t *testing.T) {
 	var bindings []pawl.Binding
 	for _, b := range examples.Orchestrations() {
 		bindings = append(bindings, b)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTokensThatAreWrongAreNamedByTheirLine(t *testing.T) {
+func TestInvalidTokensAreNamedByTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "names no user",
 		"# nothing\n\n":                    "names no user",

@@ -344,7 +344,7 @@ func TestCancellationWithoutHintsIsNoticedByRenewal(t *testing.T) {
 	}
 }
 
-func TestBenchGateMeasuresLimit(t *testing.T) {
+func TestBenchGateMeasuresALimit(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[limitResult](t, "gate", "--instances", "200", "--in-flight", "200")
 	for _, key := range []string{"scenario", "grants_per_s", "ungated_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000"} {

@@ -271,7 +271,7 @@ func TestLongHistoryIsLoadedByRange(t *testing.T) {
 	}
 }
 
-// Without a namespace, and on a network address without tokens, there is a page that says so and nothing else.
+// Without a namespace, and on a network address without tokens, a page reports that and shows nothing else.
 func TestConsoleWithoutANamespaceOrTokensShowsNothing(t *testing.T) {
 	for name, x := range map[string]struct {
 		access access.Policy
@@ -284,7 +284,7 @@ func TestConsoleWithoutANamespaceOrTokensShowsNothing(t *testing.T) {
 		handler := gateway.New(gateway.Config{Client: func() *client.Client { return nil }, Access: x.access})
 		for _, path := range []string{"/", "/instances/order-1", "/login"} {
 			if path == "/login" && x.status == 503 {
-				continue // nobody needs to sign in: it leads home
+				continue // no user needs to sign in: it leads home
 			}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Host = x.host

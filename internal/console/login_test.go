@@ -170,7 +170,7 @@ func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 }
 
 // A browser at another site than the issuer comes back signed in: it sends the cookie of the session behind the answer of the issuer.
-func TestABrowserIsSignedInBehindTheIssuersSite(t *testing.T) {
+func TestBrowserIsSignedInBehindTheIssuersSite(t *testing.T) {
 	i := newIssuer(t)
 	i.url = strings.Replace(i.url, "127.0.0.1", "localhost", 1)
 	i.SetIssuer(i.url)

@@ -6,19 +6,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAWordIsAboutTheEntryThatTheHistoryTellsOf(t *testing.T) {
+func TestNoticeMatchesTheEntryInTheHistory(t *testing.T) {
 	for what, c := range map[string]struct {
 		since  int64
 		notice GateNotice
 		want   bool
 	}{
-		"said after it came":                               {since: 10, notice: GateNotice{At: 11}, want: true},
-		"said before it came":                              {since: 10, notice: GateNotice{At: 9}},
-		"said in the same millisecond":                     {since: 10, notice: GateNotice{At: 10}},
-		"said when the gate had not answered":              {since: 0, notice: GateNotice{At: 11}},
-		"asked, also if the gate's clock has stepped back": {since: 10, notice: GateNotice{At: 3, Requested: true, Since: 10}, want: true},
-		"asked, of a gate that had not answered":           {since: 0, notice: GateNotice{At: 3, Requested: true}, want: true},
-		"asked, before it entered anew":                    {since: 10, notice: GateNotice{At: 30, Requested: true, Since: 5}},
+		"sent after the entry":                                       {since: 10, notice: GateNotice{At: 11}, want: true},
+		"sent before the entry":                                      {since: 10, notice: GateNotice{At: 9}},
+		"sent in the same millisecond":                               {since: 10, notice: GateNotice{At: 10}},
+		"sent when the limit had not answered":                       {since: 0, notice: GateNotice{At: 11}},
+		"requested, also if the clock of the limit has stepped back": {since: 10, notice: GateNotice{At: 3, Requested: true, Since: 10}, want: true},
+		"requested, of a limit that had not answered":                {since: 0, notice: GateNotice{At: 3, Requested: true}, want: true},
+		"requested, before it entered again":                         {since: 10, notice: GateNotice{At: 30, Requested: true, Since: 5}},
 	} {
 		k := history.Ticket{Limit: &history.Limit{WaitingSince: c.since}}
 		if got := c.notice.concerns(k); got != c.want {

@@ -116,7 +116,7 @@ func newInteraction(t *testing.T) *interaction {
 	return x
 }
 
-// crash replaces the owner by one that knows nothing.
+// crash replaces the owner by one without state.
 func (x *interaction) crash() {
 	for _, code := range x.code {
 		_ = code.Exec.Evict()
@@ -429,7 +429,7 @@ func (x *interaction) complete(id, number, how string) []string {
 	return x.step(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{{Instance: id, Effect: effect, Element: el}}})
 }
 
-// horizon says how far the stream is.
+// horizon reports how far the stream is.
 func (x *interaction) horizon(more bool) []string {
 	got := message.Accepted{At: x.now}
 	if more {

@@ -18,7 +18,7 @@ import (
 )
 
 // asParent, with a directory as its value, makes the test binary a process that starts
-// a stack, says where it is, and waits to be killed.
+// a stack, writes its directory, and waits to be killed.
 const asParent = "PAWL_TEST_EMBEDDED_PARENT"
 
 func TestMain(m *testing.M) {
@@ -71,7 +71,7 @@ func needServer(t *testing.T) {
 	}
 }
 
-// publish keeps a message in a stream, which it makes if it is missing, and tells how many there are.
+// publish keeps a message in a stream, which it makes if it is missing, and returns how many there are.
 func publish(t *testing.T, url string) uint64 {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -93,7 +93,7 @@ func publish(t *testing.T, url string) uint64 {
 	return ack.Sequence
 }
 
-func TestWhatBothServersHoldIsThereAgainAfterARestart(t *testing.T) {
+func TestDataOfBothServersSurvivesARestart(t *testing.T) {
 	needServer(t)
 	dir := t.TempDir()
 	for want := uint64(1); want <= 2; want++ {
@@ -123,7 +123,7 @@ func TestWhatBothServersHoldIsThereAgainAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessOnTheSameDirectoryIsRefusedByName(t *testing.T) {
+func TestSecondProcessOnADirectoryIsRefusedByName(t *testing.T) {
 	dir := t.TempDir()
 	start(t, Options{Dir: dir, Redis: RedisMemory})
 	_, err := Start(t.Context(), Options{Dir: dir, Redis: RedisMemory})
@@ -132,7 +132,7 @@ func TestAnotherProcessOnTheSameDirectoryIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAKilledParentTakesRedisWithItAndLosesNothing(t *testing.T) {
+func TestKilledParentEndsRedisAndLosesNothing(t *testing.T) {
 	needServer(t)
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
@@ -157,14 +157,14 @@ func TestAKilledParentTakesRedisWithItAndLosesNothing(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 
-	// The child shares the lock, so whoever gets it knows that the child is gone.
+	// The child shares the lock, so the process that gets it starts after the child has ended.
 	s := start(t, Options{Dir: dir, Redis: RedisServer})
 	if got := dialRedis(t, s.RedisURL()).Get(t.Context(), "kept").Val(); got != "yes" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestARedisThatEndsByItselfIsReported(t *testing.T) {
+func TestRedisThatExitsIsReported(t *testing.T) {
 	needServer(t)
 	s := start(t, Options{Dir: t.TempDir(), Redis: RedisServer})
 	if err := s.Err(); err != nil {
@@ -178,12 +178,12 @@ func TestARedisThatEndsByItselfIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.Done()
-	if err := s.Err(); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "overcommit") { // what it said when it started
+	if err := s.Err(); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "overcommit") { // its output at the start
 		t.Errorf("%v", err)
 	}
 }
 
-func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+func TestTakenPortIsAnErrorThatNamesIt(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestForeignRedisIsDetected(t *testing.T) {
 	}
 }
 
-func TestWithoutARedisServerStateIsInMemoryWithAWarning(t *testing.T) {
+func TestMissingRedisServerKeepsStateInMemoryWithAWarning(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	s := start(t, Options{})
 	if s.Persistent() || !strings.Contains(s.Warning(), "not kept") || s.RedisPID() != 0 {
@@ -234,12 +234,12 @@ func TestWithoutARedisServerStateIsInMemoryWithAWarning(t *testing.T) {
 	}
 }
 
-func TestATemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
+func TestTemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	s := start(t, Options{Redis: RedisMemory})
 	if s.Persistent() {
-		t.Error("a temporary directory is said to persist")
+		t.Error("a temporary directory is reported as persistent")
 	}
 	for range 2 {
 		if err := s.Stop(); err != nil {
@@ -254,7 +254,7 @@ func TestATemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestStartGivesUpWhenItsContextIsDone(t *testing.T) {
+func TestStartEndsWithItsContext(t *testing.T) {
 	needServer(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("changed my mind"))

@@ -17,7 +17,7 @@ import (
 func TestReplayOfCodeThatBlocksReportsItsStack(t *testing.T) {
 	t.Parallel()
 	release, left := make(chan struct{}), make(chan struct{})
-	code, err := author.NewRegistry(pawl.NewOrchestration[pawl.None, pawl.None]("stuck").Do(func(*pawl.Context, pawl.None) (pawl.None, error) {
+	code, err := author.NewRegistry(pawl.NewOrchestration[pawl.None, pawl.None]("blocked").Do(func(*pawl.Context, pawl.None) (pawl.None, error) {
 		defer close(left)
 		<-release
 		return pawl.None{}, nil
@@ -25,7 +25,7 @@ func TestReplayOfCodeThatBlocksReportsItsStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := &history.Started{Name: "stuck", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1}
+	start := &history.Started{Name: "blocked", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1}
 	start.ID, start.At = 1, 1
 	raw, err := history.Encode(start)
 	if err != nil {

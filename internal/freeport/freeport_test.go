@@ -46,6 +46,6 @@ func TestPortWithListenerIsNotGiven(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	if lock, err := reserve(t.TempDir()+"/lock", port); err != nil || lock != nil {
-		t.Fatalf("given although somebody listens (%v)", err)
+		t.Fatalf("given although it has a listener (%v)", err)
 	}
 }

@@ -21,7 +21,7 @@ operator-token-01234567 operator bob
 admin-token-01234567890 admin eve
 `
 
-func TestAnOperationRequiresItsRole(t *testing.T) {
+func TestOperationRequiresItsRole(t *testing.T) {
 	tokens, err := access.ReadTokens(strings.NewReader(tokenFile))
 	if err != nil {
 		t.Fatal(err)

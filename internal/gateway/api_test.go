@@ -143,7 +143,7 @@ func (h *harness) want(object map[string]any, field string, want any) {
 	}
 }
 
-func TestAnInstanceIsStartedAndMovedOverHTTP(t *testing.T) {
+func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h := newHarness(t)
 
 	// A repeated start without an id meets the same instance, because its key is the same.
@@ -286,8 +286,8 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	for query, want := range map[string]int{
 		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
 		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
-		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
-		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0, "where=stalled+%3D+true+and+id+starts+nap-": 0,
+		"where=id+in+(nap-03,absent,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
+		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
@@ -317,7 +317,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	h.startIsWaitedFor()
 }
 
-func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+func TestInvalidRequestsAreRefusedByName(t *testing.T) {
 	h := newHarness(t)
 	big := `"` + strings.Repeat("x", 600<<10) + `"`
 	for _, x := range []struct {
@@ -342,11 +342,11 @@ func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		{413, "POST", "/instances/a/events/approved", big, "", nil},
 		{413, "POST", "/instances/a/events/approved", `"` + strings.Repeat("x", 2<<20) + `"`, "bytes", nil},
 		{415, "POST", "/instances/a/events/approved", `1`, "application/json", []string{"Content-Type", "text/plain"}},
-		{404, "GET", "/instances/nobody", "", "nobody", nil},
-		{404, "GET", "/instances/nobody/history", "", "nobody", nil},
-		{404, "GET", "/instances/nobody/result?wait=10s", "", "nobody", nil},
-		{404, "GET", "/instances/nobody/status?wait=10s", "", "nobody", nil},
-		{404, "DELETE", "/instances/nobody", "", "nobody", nil},
+		{404, "GET", "/instances/absent", "", "absent", nil},
+		{404, "GET", "/instances/absent/history", "", "absent", nil},
+		{404, "GET", "/instances/absent/result?wait=10s", "", "absent", nil},
+		{404, "GET", "/instances/absent/status?wait=10s", "", "absent", nil},
+		{404, "DELETE", "/instances/absent", "", "absent", nil},
 		{404, "GET", "/actions/nothing/waiters", "", "nothing", nil},
 		{400, "PUT", "/policies/everything", `{"concurrency":1}`, "everything", nil},
 		{400, "PUT", "/policies/global", `{"rate":1}`, "rate", nil},
@@ -391,7 +391,7 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	if at, err := time.Parse(time.RFC3339, fmt.Sprint(p["paused_at"])); err != nil || time.Since(at).Abs() > time.Hour || p["paused_by"] == nil {
 		t.Errorf("%v, %v", p, err)
 	}
-	h.do(400, "PUT", "/policies/action:nap", `{"concurrency":1,"paused_by":"somebody"}`)
+	h.do(400, "PUT", "/policies/action:nap", `{"concurrency":1,"paused_by":"ann"}`)
 	h.do(204, "POST", "/actions/nap/resume", "")
 	h.do(204, "DELETE", "/policies/action:nap?reason=enough", "")
 	h.until("the worker answers", func() bool { // within half a second, which a busy machine may take

@@ -101,7 +101,7 @@ func answers(t *testing.T, addr, request string) string {
 	return string(b)
 }
 
-func TestGzipIsForThoseWhoAcceptIt(t *testing.T) {
+func TestGzipRequiresThatTheClientAcceptsIt(t *testing.T) {
 	for header, want := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "gzip; q=1": true, "": false, "gzip;q=0": false, "identity, gzip;q=0.000": false, "x-gzip": false, "br": false} {
 		if got := acceptsGzip(http.Header{"Accept-Encoding": {header}}); got != want {
 			t.Errorf("%q: %t", header, got)

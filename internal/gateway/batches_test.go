@@ -46,7 +46,7 @@ func TestBatchOverHTTP(t *testing.T) {
 	}
 }
 
-// A user who may not purge does not get there by having the batch of one who may done again.
+// A user that may not purge does not get there by having the batch of an admin done again.
 func TestOnlyAdminsHaveBatchesDoneAgain(t *testing.T) {
 	tokens, err := access.ReadTokens(strings.NewReader("operator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))
 	check(t, err)

@@ -74,7 +74,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	h.storesAreHealthy()
 	h.stalledIsRequeued()
 
-	h.do(404, "POST", "/workers/nobody/drain", "")
+	h.do(404, "POST", "/workers/absent/drain", "")
 	h.do(204, "POST", "/workers/w-heavy/drain", "")
 	h.do(204, "POST", "/workers/w-heavy/drain", "")
 	h.do(202, "POST", "/instances", `{"orchestration":"all","id":"a-2","input":1}`)

@@ -147,17 +147,17 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 		status  int
 		headers []string
 	}{
-		`{"order":{}}`:              {400, binary("com.shop.order.placed", "/shop", "e-5")}, // nothing to make the id of
-		`{"order":{"id":[]}}`:       {400, binary("com.shop.order.placed", "/shop", "e-5")},
-		`{"order":{"id":"1"}}`:      {400, binary("com.shop.order.placed", "/shop", "")},
-		`{"id":"1"}`:                {400, append(as, "Content-Type", "application/json")}, // no CloudEvent
-		`<order/>`:                  {415, binary("com.shop.order.placed", "/shop", "e-5", "Content-Type", "application/xml")},
-		"\"\xff\"":                  {415, binary("com.shop.approved", "/finance/eu", "e-5", "Ce-Subject", "7")},
-		`[]`:                        {415, append(as, "Content-Type", "application/cloudevents-batch+json")},
-		strings.Repeat(" ", 2<<20):  {413, binary("com.shop.order.placed", "/shop", "e-5")},
-		`{"order":{"id":"viewer"}}`: {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "Bearer viewer-token-0123456789")},
-		`{"order":{"id":"nobody"}}`: {401, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "")},
-		`{"order":{"id":"evil"}}`:   {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Sec-Fetch-Site", "cross-site")},
+		`{"order":{}}`:                 {400, binary("com.shop.order.placed", "/shop", "e-5")}, // nothing to make the id of
+		`{"order":{"id":[]}}`:          {400, binary("com.shop.order.placed", "/shop", "e-5")},
+		`{"order":{"id":"1"}}`:         {400, binary("com.shop.order.placed", "/shop", "")},
+		`{"id":"1"}`:                   {400, append(as, "Content-Type", "application/json")}, // no CloudEvent
+		`<order/>`:                     {415, binary("com.shop.order.placed", "/shop", "e-5", "Content-Type", "application/xml")},
+		"\"\xff\"":                     {415, binary("com.shop.approved", "/finance/eu", "e-5", "Ce-Subject", "7")},
+		`[]`:                           {415, append(as, "Content-Type", "application/cloudevents-batch+json")},
+		strings.Repeat(" ", 2<<20):     {413, binary("com.shop.order.placed", "/shop", "e-5")},
+		`{"order":{"id":"viewer"}}`:    {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "Bearer viewer-token-0123456789")},
+		`{"order":{"id":"anonymous"}}`: {401, append(binary("com.shop.order.placed", "/shop", "e-5"), "Authorization", "")},
+		`{"order":{"id":"evil"}}`:      {403, append(binary("com.shop.order.placed", "/shop", "e-5"), "Sec-Fetch-Site", "cross-site")},
 		`{"order":{"id":"` + strings.Repeat("x", 300) + `"}}`:                        {400, binary("com.shop.order.placed", "/shop", "e-5")},
 		`{"order":{"id":"big"},"x":"` + strings.Repeat("x", queue.MaxPayload) + `"}`: {413, binary("com.shop.order.placed", "/shop", "e-5")},
 	} {
@@ -262,7 +262,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 	}
 }
 
-func TestTriggersThatAreWrongAreNamed(t *testing.T) {
+func TestInvalidTriggersAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rules":[{"type":"a"}]}`: "rule 1: type, id, and start, event or update", `{"rules":[{"type":"a","event":"a","update":"b","id":"x"}]}`: "exclude", `{"rulez":[]}`: "rulez",
 		`{"rules":[{"type":"[","start":"a","id":"x"}]}`:                    "pattern",

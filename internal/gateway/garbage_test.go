@@ -18,7 +18,7 @@ import (
 
 // Whatever is sent to whatever operation: the answer is no error of the server, and a refusal is a problem that names what is wrong and
 // what to do.
-func TestGarbageIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidSettingsAreRefusedWithAdvice(t *testing.T) {
 	c := newClient(t, func(request.Request) (request.Reply, error) {
 		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing has this name"}
 	})

@@ -115,7 +115,7 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 				return &request.LimitPage{Limits: []request.LimitStats{{Action: "nap"}}}, nil
 			}
 		}
-		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nobody came"}
+		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "no caller came"}
 	})
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
 	for path, want := range map[string]string{
@@ -131,8 +131,8 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 			t.Errorf("%s: %d %v\n%s\nwant\n%s", path, r.StatusCode, r.Header, body, want)
 		}
 	}
-	refused(t, h, http.MethodGet, "/api/v1/actions/charge/queue-stats?key=nobody", http.StatusNotFound, "nobody came")
-	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "nobody came")
+	refused(t, h, http.MethodGet, "/api/v1/actions/charge/queue-stats?key=absent", http.StatusNotFound, "no caller came")
+	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "no caller came")
 	refused(t, h, http.MethodGet, "/api/v1/actions/no%20name/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/a%2Fb/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=a;b", http.StatusBadRequest, "semicolon")
@@ -148,7 +148,7 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeToldNowIsNoServerError(t *testing.T) {
+func TestUnavailableStatsAreLoggedOnceAndAreNoInternalError(t *testing.T) {
 	var log bytes.Buffer
 	var c *client.Client
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})

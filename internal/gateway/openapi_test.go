@@ -14,7 +14,7 @@ import (
 
 // The document is made of the list that the router is made of; what remains to be tested is that it is whole: that each
 // reference has its component, and that each operation has what OpenAPI demands.
-func TestTheDocumentDescribesEveryOperation(t *testing.T) {
+func TestDocumentDescribesEveryOperation(t *testing.T) {
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return nil }})
 	r, body := serve(t, h, http.MethodGet, "/api/v1/openapi.json")
 	if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/json" {
@@ -60,7 +60,7 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 	}
 }
 
-func TestTheGuideListsEveryOperation(t *testing.T) {
+func TestGuideListsEveryOperation(t *testing.T) {
 	text := doctest.Read(t, "../../docs/http-api.md")
 	rows := strings.Count(text, "\n| `GET /") + strings.Count(text, "\n| `POST /") + strings.Count(text, "\n| `PUT /") + strings.Count(text, "\n| `DELETE /")
 	if rows != len(operations()) {

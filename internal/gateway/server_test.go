@@ -98,7 +98,7 @@ func TestHeadersAndBodiesAreBounded(t *testing.T) {
 
 // A slow client never completes its header. The server gives it up, and serves others while a crowd of such clients, larger
 // than the bound of connections, comes back each time.
-func TestSlowClientsKeepNobodyOut(t *testing.T) {
+func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 	addr := listenAndServe(t, func(s *http.Server) { s.ReadHeaderTimeout = 100 * time.Millisecond })
 	slow := dialTCP(t, addr)
 	_, _ = io.WriteString(slow, "GET / HTTP/1.1\r\nX: ")

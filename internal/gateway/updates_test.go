@@ -45,7 +45,7 @@ func votes() pawl.Binding {
 	})
 }
 
-func TestAnUpdateIsAnsweredRejectedAndRepeatedOverHTTP(t *testing.T) {
+func TestUpdateIsAnsweredRejectedAndRepeatedOverHTTP(t *testing.T) {
 	h := newHarness(t)
 	const start = `{"orchestration":"vote","id":"v-1","input":5,"attributes":{"tenant":"acme"},"update":{"name":"cast.vote","data":2},"wait":"1m"}`
 	for range 2 { // a repeat of the request is the same start, and the same update
@@ -80,7 +80,7 @@ func (h *harness) query(status int, name, input string) (object map[string]any) 
 	return object
 }
 
-func TestWhatNoUpdateCanBeIsRefusedWithTheReason(t *testing.T) {
+func TestInvalidUpdateIsRefusedWithItsReason(t *testing.T) {
 	h := newHarness(t)
 	for _, c := range []struct {
 		status                  int

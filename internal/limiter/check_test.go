@@ -21,7 +21,7 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 		"holds and has timed out":        func() { add(k().Rejected(), "t"+who("a").String(), 1) },
 		"waits and was cleared":          func() { add(k().Rejected(), "c"+who("b").String(), 1) },
 		"rejected for an unknown reason": func() { add(k().Rejected(), "q"+who("z").String(), 1) },
-		"not a member":                   func() { add(k().Holders(), "nobody", 1) },
+		"not a member":                   func() { add(k().Holders(), "absent", 1) },
 		"the waiter before it":           func() { add(k().Waiters(), who("c").String(), b.score(who("b").String())) },
 		"the last that was given":        func() { b.must(b.rdb.HSet(b.Context(), k().State(), "seq", 5).Err()) },
 		"have entered":                   func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "e", 1).Err()) },

@@ -42,7 +42,7 @@ func (b *bench) scripts() int {
 	return 0
 }
 
-// drain has the holders leave, a few at a time, and gives everybody in the order in which they were admitted.
+// drain has the holders leave, a few at a time, and returns all members in the order in which they were admitted.
 func (b *bench) drain(first []limiter.Member, atATime int) []limiter.Member {
 	b.Helper()
 	all, in := first, first
@@ -90,7 +90,7 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 	for _, name := range queue {
 		var i, k int
 		if _, err := fmt.Sscanf(name, "%d-%d", &i, &k); err != nil || next[i] != k {
-			t.Fatalf("%s stands where %d-%d should: whoever had its answer stands before who came later", name, i, next[i])
+			t.Fatalf("%s is in the place of %d-%d: a caller that had its answer precedes later ones", name, i, next[i])
 		}
 		next[i]++
 	}
@@ -147,7 +147,7 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	}
 }
 
-func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
+func TestWaiterTakesAtMost300Bytes(t *testing.T) {
 	b, _ := server(t)
 	b.policy(history.Policy{Concurrency: 1})
 	const n = 10_000
@@ -172,7 +172,7 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 	if total/n > 300 {
 		t.Errorf("%d bytes a waiter", total/n)
 	}
-	b.want("as many wait as may, unless the policy says otherwise", said(b.enter("last", "one too many")), "10000, queue full")
+	b.want("the default maximum of waiters", formatVerdicts(b.enter("last", "one too many")), "10000, queue full")
 }
 
 func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
@@ -208,13 +208,13 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 		if i+1 >= 10 {
 			want = fmt.Sprint(i + 1 - 9)
 		}
-		b.want(fmt.Sprint(i+1), said(a), want)
+		b.want(fmt.Sprint(i+1), formatVerdicts(a), want)
 		if a.SweepNow {
 			looks++
 		}
 	}
 	if looks != 1 {
-		t.Errorf("%d were told that the queue is not empty any more", looks)
+		t.Errorf("%d replies request a sweep because the first waiter has come", looks)
 	}
 	if got := b.scripts() - before; got > 2 {
 		t.Errorf("%d scripts for %d calls", got, n)
@@ -253,10 +253,10 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 			t.Fatalf("%d: %v", i, a.err)
 		}
 	}
-	b.want("admitted, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
-	b.want("e", said(got[2].AdmitReply), "2")
-	b.want("f", said(got[3].AdmitReply), "3")
-	b.want("b", said(got[5].AdmitReply), "admitted")
+	b.want("admitted, reported to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
+	b.want("e", formatVerdicts(got[2].AdmitReply), "2")
+	b.want("f", formatVerdicts(got[3].AdmitReply), "3")
+	b.want("b", formatVerdicts(got[5].AdmitReply), "admitted")
 	b.want("queue", b.waiters(), "d")
 	b.want("counters", b.counters(), "6 1 0 0 2 0")
 	b.check()
@@ -277,7 +277,7 @@ func TestLargeRequestIsSplitAndAnsweredOnce(t *testing.T) {
 	}
 	a = b.admit(ms[:1_200], limiter.Entry{Member: who("last")})
 	b.want("all that there is room for, in order", shorts(a.Granted), shorts(ms[1_200:2_400]))
-	b.want("the entry", said(a), "301")
+	b.want("the entry", formatVerdicts(a), "301")
 	b.check()
 }
 
@@ -302,12 +302,12 @@ func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if d := time.Since(begin); d < 1500*time.Millisecond || d > 5*time.Second {
-		t.Errorf("said after %v", d)
+		t.Errorf("answered after %v", d)
 	}
 	s.Resume()
-	// The first was under way, and is carried out; the others have not been sent. Whoever asks again loses nothing by it.
-	b.want("asking again", said(b.enter("0", "1", "2")), "1, 2, 3")
-	// (More than the first were, if the line of "a" had not ended yet.) Nobody is counted twice.
+	// The first was under way, and is carried out; the others have not been sent. A repeated request changes nothing.
+	b.want("requesting again", formatVerdicts(b.enter("0", "1", "2")), "1, 2, 3")
+	// (More than the first were, if the line of "a" had not ended yet.) No caller is counted twice.
 	if st := b.stats(); st.TotalEnqueued < 4 || st.TotalEnqueued > 6 || int(st.TotalEnqueued) != st.Active+st.QueueLength {
 		t.Errorf("%+v", st)
 	}
@@ -324,7 +324,7 @@ func TestWaitersSurviveRedisRestart(t *testing.T) {
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c")
 	s.Restart(t)
-	b.want("after the restart, which has forgotten the scripts", said(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
+	b.want("after the restart, which has forgotten the scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
 	b.want("woken", shorts(b.leave("a").Granted), "b")
 	b.want("counters", b.counters(), "4 1 0 0 0 0")
 	b.check()

@@ -16,10 +16,10 @@ func TestRateIsNotExceededInAnyWindow(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, QueueTimeout: -1})
 	b.at(0)
-	b.want("entering", said(b.enter("a", "b")), "admitted, admitted")
+	b.want("entering", formatVerdicts(b.enter("a", "b")), "admitted, admitted")
 	b.at(500)
 	a := b.enter("c", "d", "e", "f")
-	b.want("entering", said(a), "admitted, 1, 2, 3")
+	b.want("entering", formatVerdicts(a), "admitted, 1, 2, 3")
 	if a.LimitedUntil != epoch+1_000 || a.Verdicts[1].Until != 0 {
 		t.Errorf("limited until %d, waits until %d", a.LimitedUntil-epoch, a.Verdicts[1].Until)
 	}
@@ -48,7 +48,7 @@ func TestRateIsNotExceededInAnyWindow(t *testing.T) {
 	}
 	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, Reject: true})
 	a = b.enter("g", "h", "i", "j")
-	b.want("with a policy that rejects", said(a), "admitted, admitted, admitted, limited")
+	b.want("with a policy that rejects", formatVerdicts(a), "admitted, admitted, admitted, limited")
 	if until := a.Verdicts[3].Until; until != epoch+3_500 {
 		t.Errorf("rejected until %d", until-epoch)
 	}
@@ -62,8 +62,8 @@ func TestLoweredRateCountsEarlierGrants(t *testing.T) {
 		b.enter(fmt.Sprint(i))
 	}
 	b.policy(history.Policy{Rate: 2, RateWindow: 1_000, QueueTimeout: -1})
-	if a := b.enter("x"); said(a) != "1" || a.LimitedUntil != epoch+1_300 {
-		t.Errorf("%s, limited until %d: then the fourth of five is over", said(a), a.LimitedUntil-epoch)
+	if a := b.enter("x"); formatVerdicts(a) != "1" || a.LimitedUntil != epoch+1_300 {
+		t.Errorf("%s, limited until %d: then the fourth of five is over", formatVerdicts(a), a.LimitedUntil-epoch)
 	}
 	b.at(1_299)
 	b.want("too early", shorts(b.sweep(nil).Granted), "")
@@ -99,7 +99,7 @@ func TestQuotaWindowOpensWithFirstGrant(t *testing.T) {
 	b.enter("a")
 	b.at(9_000)
 	a := b.enter("b", "c", "d", "e")
-	b.want("entering", said(a), "admitted, 1, 2, 3")
+	b.want("entering", formatVerdicts(a), "admitted, 1, 2, 3")
 	if a.LimitedUntil != epoch+10_100 {
 		t.Errorf("limited until %d", a.LimitedUntil-epoch)
 	}
@@ -126,9 +126,9 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.policy(concurrency(1))
 		b.enter("a", "b")
 		b.at(-3_600_000)
-		b.want("behind", said(b.enter("c", "d")), "2, 3")
+		b.want("behind", formatVerdicts(b.enter("c", "d")), "2, 3")
 		b.at(10)
-		b.want("behind, again", said(b.enter("e")), "4")
+		b.want("behind, again", formatVerdicts(b.enter("e")), "4")
 		b.want("queue", b.waiters(), "b c d e")
 	})
 	t.Run("grants that lie in the future count no more", func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.admit(nil, es...)
 		b.at(-55_000)
 		a := b.enter("y")
-		if said(a) != "admitted" || a.LimitedUntil != 0 {
-			t.Errorf("%s, %+v", said(a), a)
+		if formatVerdicts(a) != "admitted" || a.LimitedUntil != 0 {
+			t.Errorf("%s, %+v", formatVerdicts(a), a)
 		}
 		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 2 {
 			t.Errorf("%d grants are kept: the early one and the last", n)
@@ -154,14 +154,14 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 	t.Run("a quota window that lies in the future is void", func(t *testing.T) {
 		b := clock(t)
 		b.policy(history.Policy{Quota: 1, QuotaWindow: 3_600_000, QueueTimeout: -1})
-		b.want("first", said(b.enter("a", "b")), "admitted, 1")
+		b.want("first", formatVerdicts(b.enter("a", "b")), "admitted, 1")
 		b.at(-1)
 		b.want("admitted", shorts(b.sweep(nil).Granted), "b")
 		if s := b.stats(); s.LimitedUntil != epoch-1+3_600_000 {
 			t.Errorf("limited until %d", s.LimitedUntil-epoch)
 		}
 	})
-	t.Run("the gate gets idle all the same", func(t *testing.T) {
+	t.Run("the limit gets idle nevertheless", func(t *testing.T) {
 		b := clock(t)
 		b.policy(concurrency(1))
 		b.enter("a")
@@ -241,13 +241,13 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 					verdict = fmt.Sprint(len(queue))
 				}
 				got = b.enter(name)
-				if said(got) != verdict {
-					rt.Fatalf("%s: %s, want %s", name, said(got), verdict)
+				if formatVerdicts(got) != verdict {
+					rt.Fatalf("%s: %s, want %s", name, formatVerdicts(got), verdict)
 				}
 			case 2:
-				name := "nobody"
+				name := "absent"
 				switch {
-				case len(in) > 0 && rapid.Bool().Draw(rt, "of those who are in"):
+				case len(in) > 0 && rapid.Bool().Draw(rt, "a holder"):
 					i := rapid.IntRange(0, len(in)-1).Draw(rt, "which")
 					name, in = in[i], append(in[:i:i], in[i+1:]...)
 				case len(queue) > 0:
@@ -271,7 +271,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 	})
 }
 
-// Trap: while all slots are taken the gate's next visit does not depend on rate and quota; a slot that is given back before they allow the
+// Trap: while all slots are taken the limit's next sweep does not depend on rate and quota; a slot that is released before they allow the
 // next one would lie idle until then.
 func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 	for what, p := range map[string]history.Policy{
@@ -282,14 +282,14 @@ func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 			b := clock(t)
 			b.policy(p)
 			if a := b.enter("a", "b", "c"); !a.SweepNow {
-				t.Error("the queue was empty and is not any more, and nobody looks")
+				t.Error("the first waiter has come, and no sweep is requested")
 			}
 			if s := b.sweep(nil); s.Next != epoch+2_000 {
 				t.Errorf("next in %d", s.Next-epoch)
 			}
 			b.at(100)
 			if a := b.leave("a"); !a.SweepNow || len(a.Granted) != 0 {
-				t.Errorf("b waits for the %s now, and nobody looks: %+v", what, a)
+				t.Errorf("b waits for the %s now, and no sweep is requested: %+v", what, a)
 			}
 			if s := b.sweep(nil); s.Next != epoch+1_000 {
 				t.Errorf("next in %d", s.Next-epoch)
@@ -305,7 +305,7 @@ func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 			}
 			b.at(2_600)
 			if a := b.leave("d", "c"); a.SweepNow {
-				t.Errorf("nobody waits: %+v", a)
+				t.Errorf("there is no waiter: %+v", a)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func listedCases() map[string]func(b *bench) {
 			if err != nil || !slices.Equal(all, []string{b.gate}) {
 				b.Errorf("%v, %v", all, err)
 			}
-			put(b, b.now()+60_000) // as whoever visits it does
+			put(b, b.now()+60_000) // as its sweep does
 			b.enter("b")
 			b.enter("c")
 			if in, ok := b.onList(); !ok || in < 30_000 {
@@ -88,7 +88,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Errorf("another process does not list it: %d ms (listed: %v)", in, ok)
 			}
 		},
-		"before it enters: where it can not be listed nobody enters": func(b *bench) {
+		"before it enters: without its place in the list no caller enters": func(b *bench) {
 			key := b.space.Part(partition(b.gate)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "no list", 0).Err())
 			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
@@ -101,7 +101,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Error("it has entered")
 			}
 			b.must(b.rdb.Del(b.Context(), key).Err())
-			b.want("later", said(b.enter("a")), "admitted")
+			b.want("later", formatVerdicts(b.enter("a")), "admitted")
 		},
 		// Trap: a visit that found the gate idle takes it off the list just behind the back of one that enters.
 		"and again behind the first call after a rest": func(b *bench) {
@@ -121,23 +121,23 @@ func listedCases() map[string]func(b *bench) {
 				}
 			}
 		},
-		// Trap: the first input with a key makes the action's own gate known between the listing and the first call of one without.
-		"and again behind the first call of a gate that nobody was ever at": func(b *bench) {
+		// Trap: the first input with a key makes the action's own limit known between the listing and the first call of one without.
+		"and again behind the first call of a limit without former callers": func(b *bench) {
 			b.policy(concurrency(1))
 			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
 			b.must(err)
-			put(b, b.now()+1000) // as whoever visits it does, and finds nothing
+			put(b, b.now()+1000) // as its sweep does, and finds nothing
 			b.unlist()
 			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
 				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
 			})
 			b.must(err)
 			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
-			b.want("without a key", said(b.enter("a")), "admitted")
+			b.want("without a key", formatVerdicts(b.enter("a")), "admitted")
 			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
 		},
-		// Trap: a leave that comes late, of somebody who has left before, puts the gate on no list.
-		"also if somebody who was not there has left in between": func(b *bench) {
+		// Trap: a leave that comes late, of a member that has left before, puts the limit on no list.
+		"also if a caller that was no member has left in between": func(b *bench) {
 			b.used(0)
 			b.enter("a")
 			b.leave("a")
@@ -175,7 +175,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Errorf("still on the list, in %d ms", in)
 			}
 		},
-		"and who clears it, so that the word gets out": func(b *bench) {
+		"and by a request to clear it, so that the notices are sent": func(b *bench) {
 			b.policy(concurrency(1))
 			b.used(0)
 			b.enter("a", "b")
@@ -200,7 +200,7 @@ func wantedCases() map[string]func(b *bench) {
 		return redistest.Answer(func(done func([]limiter.Member, error)) { b.gates.FindOrphans(ms, done) })
 	}
 	return map[string]func(b *bench){
-		"and of that ticket, that birth, and alive": func(b *bench) {
+		"and of that ticket, that incarnation, and running": func(b *bench) {
 			set := func(key string, fields ...any) {
 				b.must(b.rdb.HSet(b.Context(), key, fields...).Err())
 			}
@@ -217,16 +217,16 @@ func wantedCases() map[string]func(b *bench) {
 				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
 			}
 			not := []limiter.Member{
-				member("a", "other effect", limit.ActivityPlace(1, 5)), member("a", "effect", limit.ActivityPlace(2, 5)), member("nobody", "effect", limit.ActivityPlace(1, 5)),
+				member("a", "other effect", limit.ActivityPlace(1, 5)), member("a", "effect", limit.ActivityPlace(2, 5)), member("absent", "effect", limit.ActivityPlace(1, 5)),
 				member("b", "t", limit.StartPlace(history.Position{Seq: 8, Time: born.Time})), member("c", "t", limit.StartPlace(born)),
-				member("nobody", "t", limit.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
+				member("absent", "t", limit.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
 			}
 			got, err := unwanted(b, append(append([]limiter.Member{}, wanted...), not...)...)
 			if err != nil || !slices.Equal(got, not) {
 				b.Errorf("%v, %v", got, err)
 			}
 			if got, err := unwanted(b); err != nil || len(got) != 0 {
-				b.Errorf("of nobody: %v, %v", got, err)
+				b.Errorf("without members: %v, %v", got, err)
 			}
 		},
 		"for thousands, of every partition": func(b *bench) {
@@ -258,7 +258,7 @@ func wantedCases() map[string]func(b *bench) {
 				b.Errorf("running: %v, %v", got, err)
 			}
 		},
-		"and what can not be asked about is said, beside what is known": func(b *bench) {
+		"and members that cannot be checked are an error, beside the result for the others": func(b *bench) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
 			kept := member("b", "t", limiter.RetainedPlace)
 			got, err := unwanted(b, member("a", "t", limit.StartPlace(born)), kept)

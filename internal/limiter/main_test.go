@@ -109,7 +109,7 @@ func (b *bench) policy(p history.Policy) {
 	b.force = limiter.InForce{Policy: p, Level: "action", Version: b.force.Version}
 }
 
-// concurrency, and a queue that waits for ever.
+// concurrency, and waiters that wait forever.
 func concurrency(n uint32) history.Policy { return history.Policy{Concurrency: n, QueueTimeout: -1} }
 
 func who(name string) limiter.Member {
@@ -168,8 +168,8 @@ func (b *bench) sweep(f *limiter.InForce) limiter.SweepReply {
 	return got
 }
 
-// said puts verdicts into words: "in", "2nd" as "2", and so on.
-func said(a limiter.AdmitReply) string {
+// formatVerdicts formats verdicts: "admitted", a place as its number, and so on.
+func formatVerdicts(a limiter.AdmitReply) string {
 	out := make([]string, len(a.Verdicts))
 	for i, v := range a.Verdicts {
 		out[i] = v.Kind.String()

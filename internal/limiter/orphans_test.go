@@ -28,10 +28,10 @@ func TestReleasedOrphanLeavesUnlessActiveSince(t *testing.T) {
 	b.enter("a") // asks again: it is wanted after all
 	b.at(25)
 	if got := b.disown(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
-		t.Fatalf("it was heard of since, and has left: %+v", got)
+		t.Fatalf("it was active since, and was removed: %+v", got)
 	}
 	b.at(30)
-	if got := b.disown(20, "a", "nobody"); shorts(got.Granted) != "b" || got.Holding != 1 {
+	if got := b.disown(20, "a", "absent"); shorts(got.Granted) != "b" || got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -70,8 +70,8 @@ func TestRejectedOrphanIsRemoved(t *testing.T) {
 	if got := b.disown(100, "b"); got.Waiting+got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
-	b.want("before it was told", said(b.enter("b")), limiter.TimedOut.String())
+	b.want("before its notice", formatVerdicts(b.enter("b")), limiter.TimedOut.String())
 	b.at(300)
 	b.disown(300, "b")
-	b.want("after", said(b.enter("b")), "1")
+	b.want("after", formatVerdicts(b.enter("b")), "1")
 }

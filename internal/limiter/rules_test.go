@@ -23,25 +23,25 @@ func letInCases() map[string]func(b *bench) {
 		"at once with room, else at the end of the queue": func(b *bench) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
-			b.want("entering", said(a), "admitted, admitted, 1, 2")
+			b.want("entering", formatVerdicts(a), "admitted, admitted, 1, 2")
 			if !a.SweepNow || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
 				b.Errorf("%+v", a)
 			}
 			b.want("queue", b.waiters(), "c d")
-			if a := b.enter("e"); said(a) != "3" || a.SweepNow {
-				b.Errorf("%s, %+v", said(a), a)
+			if a := b.enter("e"); formatVerdicts(a) != "3" || a.SweepNow {
+				b.Errorf("%s, %+v", formatVerdicts(a), a)
 			}
 		},
 		"not while it is paused: waiters keep their places, holders go on, and the resumption admits them in order": func(b *bench) {
 			b.policy(concurrency(2))
-			b.want("entering", said(b.enter("a", "b", "c")), "admitted, admitted, 1")
+			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, 1")
 			paused := concurrency(2)
 			paused.Paused = true
 			b.policy(paused)
-			b.want("entering", said(b.enter("d")), "2")
+			b.want("entering", formatVerdicts(b.enter("d")), "2")
 			b.want("woken", shorts(b.leave("a").Granted), "")
 			b.want("queue", b.waiters(), "c d")
-			b.want("a holder asks again", said(b.enter("b")), "admitted")
+			b.want("a holder asks again", formatVerdicts(b.enter("b")), "admitted")
 			b.policy(concurrency(2))
 			b.want("woken", shorts(b.leave("b").Granted), "c d")
 		},
@@ -56,32 +56,32 @@ func letInCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			got := b.admit([]limiter.Member{who("a")}, limiter.Entry{Member: who("c")})
-			b.want("newcomer", said(got), "1")
+			b.want("newcomer", formatVerdicts(got), "1")
 			b.want("woken", shorts(got.Granted), "b")
-			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return said(b.enter("d")) }(), "admitted") // c was admitted before
+			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // c was admitted before
 			b.want("queue", b.waiters(), "")
 		},
 		"who is there already counts once and keeps its place": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
-			b.want("again", said(b.enter("c", "b", "a", "a")), "2, 1, admitted, admitted")
+			b.want("again", formatVerdicts(b.enter("c", "b", "a", "a")), "2, 1, admitted, admitted")
 			b.want("counters", b.counters(), before)
 			b.want("queue", b.waiters(), "b c")
 		},
 		"twice in one call is once": func(b *bench) {
 			b.policy(concurrency(1))
-			b.want("entering", said(b.enter("a", "a", "b", "b")), "admitted, admitted, 1, 1")
+			b.want("entering", formatVerdicts(b.enter("a", "a", "b", "b")), "admitted, admitted, 1, 1")
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
 		},
-		"leaving by somebody unknown is nothing, and makes no gate": func(b *bench) {
+		"a leave of an unknown member has no effect, and makes no limit": func(b *bench) {
 			b.policy(concurrency(1))
-			b.leave("nobody")
+			b.leave("absent")
 			if _, ok, err := b.gates.Stats(b.Context(), b.gate); ok || err != nil {
-				b.Errorf("there is a gate now, %v", err)
+				b.Errorf("there is a limit now, %v", err)
 			}
 			b.enter("a")
-			b.leave("nobody", "a", "a")
+			b.leave("absent", "a", "a")
 			b.leave("a")
 			b.want("counters", b.counters(), "1 1 0 0 0 0")
 		},
@@ -89,20 +89,20 @@ func letInCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c", "d")
 			b.leave("c")
-			b.want("places", said(b.enter("b", "d")), "1, 2")
+			b.want("places", formatVerdicts(b.enter("b", "d")), "1, 2")
 			b.want("woken, behind one that leaves with it", shorts(b.leave("b", "a").Granted), "d")
 			b.want("counters", b.counters(), "4 1 0 0 2 0")
 		},
 		"a member that leaves and enters in one call begins anew, at the end": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
-			b.want("anew", said(b.admit([]limiter.Member{who("b")}, limiter.Entry{Member: who("b")})), "2")
+			b.want("anew", formatVerdicts(b.admit([]limiter.Member{who("b")}, limiter.Entry{Member: who("b")})), "2")
 			b.want("queue", b.waiters(), "c b")
 			b.want("counters", b.counters(), "4 0 0 0 1 0")
 		},
-		"one that limits nothing lets everybody in": func(b *bench) {
+		"a policy without limits admits every caller": func(b *bench) {
 			b.policy(history.Policy{})
-			b.want("entering", said(b.enter("a", "b", "c")), "admitted, admitted, admitted")
+			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, admitted")
 		},
 	}
 }
@@ -113,24 +113,24 @@ func refusedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
 		"who finds the queue full, and remembers nothing of it": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
-			b.want("entering", said(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
+			b.want("entering", formatVerdicts(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
 			b.want("counters", b.counters(), "3 0 2 0 0 0")
 			b.leave("b")
-			b.want("again, with room in the queue", said(b.enter("d")), "2")
+			b.want("again, with room in the queue", formatVerdicts(b.enter("d")), "2")
 		},
 		"who would have to wait, if the policy rejects": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
-			b.want("entering", said(b.enter("a", "b")), "admitted, limited")
-			b.want("who is in", said(b.enter("a")), "admitted")
+			b.want("entering", formatVerdicts(b.enter("a", "b")), "admitted, limited")
+			b.want("who is in", formatVerdicts(b.enter("a")), "admitted")
 			b.want("woken by the leave", shorts(b.leave("a").Granted), "")
-			b.want("again, with room", said(b.enter("b")), "admitted")
+			b.want("again, with room", formatVerdicts(b.enter("b")), "admitted")
 			b.want("counters", b.counters(), "2 1 1 0 0 0")
 		},
-		"nobody who waited when the policy began to reject": func(b *bench) {
+		"no caller that waited when the policy began to reject": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
-			b.want("waiting before", said(b.enter("b", "c")), "1, limited")
+			b.want("waiting before", formatVerdicts(b.enter("b", "c")), "1, limited")
 			b.want("woken", shorts(b.leave("a").Granted), "b")
 		},
 	}
@@ -141,9 +141,9 @@ func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCase
 func restoredCases() map[string]func(b *bench) {
 	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), Active: true} }
 	return map[string]func(b *bench){
-		"of whom the gate has never heard": func(b *bench) {
+		"that the limit has no record of": func(b *bench) {
 			b.policy(concurrency(1))
-			b.want("entering", said(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "admitted, admitted, 1")
+			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "admitted, admitted, 1")
 			b.want("woken while there are too many", shorts(b.leave("a").Granted), "")
 			b.want("woken", shorts(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
@@ -152,7 +152,7 @@ func restoredCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
-			b.want("entering", said(b.admit(nil, in("c"))), "admitted")
+			b.want("entering", formatVerdicts(b.admit(nil, in("c"))), "admitted")
 			b.want("queue", b.waiters(), "b")
 			b.want("counters", b.counters(), before)
 		},
@@ -162,7 +162,7 @@ func restoredCases() map[string]func(b *bench) {
 			b.admit(nil, in("a"))
 			b.want("counters", b.counters(), "1 0 0 0 0 0")
 		},
-		"who was turned away, but says that it was not: the count is taken back": func(b *bench) {
+		"a rejected caller that reports itself active: the count is corrected": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			if n, err := b.gates.Clear(b.Context(), b.gate); n != 1 || err != nil {
@@ -171,12 +171,12 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("counters", b.counters(), "2 0 0 0 0 1")
 			b.admit(nil, in("b"))
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
-			b.want("it is in", said(b.enter("b")), "admitted")
+			b.want("it is in", formatVerdicts(b.enter("b")), "admitted")
 		},
 		"rate and quota are not charged for it": func(b *bench) {
 			b.policy(history.Policy{Rate: 1, RateWindow: 3_600_000, Quota: 1, QuotaWindow: 3_600_000})
 			b.admit(nil, in("a"), in("b"))
-			b.want("the first that is admitted now", said(b.enter("c", "d")), "admitted, 1")
+			b.want("the first that is admitted now", formatVerdicts(b.enter("c", "d")), "admitted, 1")
 		},
 	}
 }
@@ -193,16 +193,16 @@ func turnedAwayCases() map[string]func(b *bench) {
 			if n != 2 {
 				b.Errorf("cleared %d", n)
 			}
-			b.want("asking again", said(b.enter("a", "b", "c")), "admitted, cleared, cleared")
+			b.want("asking again", formatVerdicts(b.enter("a", "b", "c")), "admitted, cleared, cleared")
 			s := b.sweep(nil)
 			if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || !s.Rejected[0].Cleared || !s.Rejected[1].Cleared {
-				b.Errorf("to be told: %+v", s.Rejected)
+				b.Errorf("to be notified: %+v", s.Rejected)
 			}
 			if again := b.sweep(nil).Rejected; len(again) != 0 {
-				b.Errorf("told twice within two seconds: %+v", again)
+				b.Errorf("notified twice within two seconds: %+v", again)
 			}
 			b.leave("b")
-			b.want("after it has left", said(b.enter("b")), "1")
+			b.want("after it has left", formatVerdicts(b.enter("b")), "1")
 			b.want("counters", b.counters(), "4 0 0 0 0 2")
 			if n, err := b.gates.Clear(b.Context(), "other"); n != 0 || err != nil {
 				b.Errorf("clearing a gate that is not there: %d, %v", n, err)
@@ -219,15 +219,15 @@ func turnedAwayCases() map[string]func(b *bench) {
 					b.Errorf("%+v", s.Rejected)
 				}
 			}
-			b.want("asking again", said(b.enter("b")), "timed out")
+			b.want("asking again", formatVerdicts(b.enter("b")), "timed out")
 			b.want("woken", shorts(b.leave("a").Granted), "")
 			b.want("counters", b.counters(), "2 1 0 1 0 0")
 			if s := b.sweep(nil); s.Next == 0 || s.IdleFor != 0 {
-				b.Errorf("it is idle although somebody has to be told: %+v", s)
+				b.Errorf("it is idle although a notice is due: %+v", s)
 			}
 			b.leave("b")
 			if s := b.sweep(nil); s.Next != 0 {
-				b.Errorf("nobody is there, and it is looked at again: %+v", s)
+				b.Errorf("it has no member, and is swept again: %+v", s)
 			}
 		},
 	}
@@ -237,7 +237,7 @@ func TestPolicyChange(t *testing.T) { each(t, changedCases()) }
 
 func changedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"down: throws nobody out, and lets nobody in until there is room": func(b *bench) {
+		"down: evicts no holder, and admits no waiter until there is room": func(b *bench) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
 			down := limiter.InForce{Policy: concurrency(1), Level: "action", Version: 1}
@@ -256,7 +256,7 @@ func changedCases() map[string]func(b *bench) {
 				b.Errorf("%+v", s)
 			}
 			b.force = older
-			b.want("entering with an older one", said(b.enter("c")), "2")
+			b.want("entering with an older one", formatVerdicts(b.enter("c")), "2")
 			same := limiter.InForce{Policy: concurrency(2), Level: "action", Version: 5, Declared: history.Declared{Group: "payments"}}
 			if s := b.sweep(&same); shorts(s.Granted) != "b" || s.Declared.Group != "payments" {
 				b.Errorf("%+v", s)
@@ -266,9 +266,9 @@ func changedCases() map[string]func(b *bench) {
 			}
 		},
 		"from none to one that limits": func(b *bench) {
-			b.want("no policy at all", said(b.enter("a", "b")), "admitted, admitted")
+			b.want("no policy at all", formatVerdicts(b.enter("a", "b")), "admitted, admitted")
 			b.policy(concurrency(1))
-			b.want("entering", said(b.enter("c")), "1")
+			b.want("entering", formatVerdicts(b.enter("c")), "1")
 		},
 	}
 }
@@ -281,7 +281,7 @@ func TestDeletedPolicyAdmitsAllWaiters(t *testing.T) {
 
 func thousandCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"up: lets in at the next sweep, a thousand at a time": func(b *bench) {
+		"up: admits at the next sweep, a thousand at a time": func(b *bench) {
 			b.policy(concurrency(1))
 			var names []string
 			for i := range 1_501 {
@@ -308,8 +308,8 @@ func thousandCases() map[string]func(b *bench) {
 			b.enter(names...)
 			b.policy(concurrency(5_000))
 			a := b.enter("newcomer")
-			if len(a.Granted) != 1_000 || said(a) != "101" {
-				b.Errorf("%d admitted, newcomer: %s", len(a.Granted), said(a))
+			if len(a.Granted) != 1_000 || formatVerdicts(a) != "101" {
+				b.Errorf("%d admitted, newcomer: %s", len(a.Granted), formatVerdicts(a))
 			}
 			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
 		},
@@ -332,9 +332,9 @@ func TestSweepReportsMembersToNotify(t *testing.T) {
 	b.want("after two seconds", shorts(b.sweep(nil).Stale), "a")
 	b.want("at once again", shorts(b.sweep(nil).Stale), "")
 	b.at(3_999)
-	b.want("who asks is known as wanted", said(b.enter("a")), "admitted")
+	b.want("a request shows that its caller is active", formatVerdicts(b.enter("a")), "admitted")
 	b.at(4_500)
-	b.want("after two seconds, but heard of in between", shorts(b.sweep(nil).Stale), "")
+	b.want("after two seconds, but active in between", shorts(b.sweep(nil).Stale), "")
 	b.at(6_000)
 	b.want("after two more", shorts(b.sweep(nil).Stale), "a")
 	b.at(4_000)
@@ -369,11 +369,11 @@ func TestNextSweepIsWhenFirstWaiterTimesOut(t *testing.T) {
 	b.at(5_000)
 	s := b.sweep(nil)
 	if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || short(s.Rejected[1].Member) != "c" {
-		t.Errorf("b, who was told two seconds ago, again, and c: %+v", s.Rejected)
+		t.Errorf("b, which was notified two seconds ago, again, and c: %+v", s.Rejected)
 	}
 	b.policy(history.Policy{Concurrency: 1})
 	if a := b.enter("d"); a.Verdicts[0].Until != epoch+5_000+3_600_000 {
-		t.Errorf("unless the policy says otherwise one waits an hour, not until %d", a.Verdicts[0].Until-epoch)
+		t.Errorf("the default maximum wait is an hour, not until %d", a.Verdicts[0].Until-epoch)
 	}
 }
 
@@ -387,7 +387,7 @@ func deadlockedCases() map[string]func(b *bench) {
 		return es
 	}
 	return map[string]func(b *bench){
-		"everybody who is in waits for one that waits": func(b *bench) {
+		"every holder waits for a waiter": func(b *bench) {
 			b.policy(concurrency(2))
 			b.admit(nil, in(who("a"), who("b"), under("c", "a"), who("d"))...)
 			if b.sweep(nil).Deadlocked {
@@ -422,7 +422,7 @@ func deadlockedCases() map[string]func(b *bench) {
 		},
 		"not by a ticket that is not in": func(b *bench) {
 			b.policy(concurrency(1))
-			b.admit(nil, in(who("a"), under("c", "somebody"))...)
+			b.admit(nil, in(who("a"), under("c", "another"))...)
 			if b.sweep(nil).Deadlocked {
 				b.Error("deadlocked by a stranger")
 			}
@@ -469,7 +469,7 @@ func seenCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			for _, name := range []string{"charge-card", limit.Name("charge-card", "acme"), limit.Name("charge-card", "other"), "refund"} {
 				b.gate = name
-				b.want(name, said(b.enter("a", "b")), "admitted, 1")
+				b.want(name, formatVerdicts(b.enter("a", "b")), "admitted, 1")
 			}
 		},
 	}
@@ -479,7 +479,7 @@ func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, forgottenCas
 
 func forgottenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"and its action is known still, as one that nobody has come to without a key": func(b *bench) {
+		"and its action is still listed, as one without callers that have no key": func(b *bench) {
 			b.gate = limit.Name("charge-card", "acme")
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
@@ -558,7 +558,7 @@ func TestLimiterOnCluster(t *testing.T) {
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	for what, cases := range map[string]map[string]func(b *bench){
-		"admitted": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
+		"admitted": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "rejected": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
 		"deadlocked": deadlockedCases(), "seen": seenCases(), "forgotten": forgottenCases(), "listed": listedCases(), "wanted": wantedCases(),
 		"set at run time": runTimeCases(),
 	} {

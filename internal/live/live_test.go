@@ -186,8 +186,8 @@ func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 	})
 }
 
-// A stream that does not read costs a bounded number of batches, and is told to read everything again; so is one with too
-// many instances in a batch. Without streams the watching ends.
+// A stream that does not read costs a bounded number of batches, and receives the order to read everything again; so does one with
+// too many instances in a batch. Without streams the watching ends.
 func TestSlowStreamsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fake{}

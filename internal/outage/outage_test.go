@@ -249,7 +249,7 @@ func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.
 }
 
 // A deadlock is an error of its gate: another gate's must not be counted as its repetition.
-func TestLinesOfDifferentGatesPass(t *testing.T) {
+func TestLinesOfDifferentLimitsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
 		for _, gate := range []string{"hall", "annex", "hall"} {

@@ -31,7 +31,7 @@ func refused(typ reflect.Type, part string) func(*testing.T) {
 	}
 }
 
-func TestTypesThatDoNotComeBackAreRefusedByName(t *testing.T) {
+func TestTypesThatDoNotRoundTripAreRejectedByName(t *testing.T) {
 	twice := reflect.StructOf([]reflect.StructField{ // written out, go vet would find it
 		{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`}, {Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	})
@@ -136,7 +136,7 @@ func roundTrip[T any](want T) func(*testing.T) {
 	}
 }
 
-func TestTypesThatEncodeThemselvesComeBackWhereverTheyAre(t *testing.T) {
+func TestTypesWithTheirOwnEncodingRoundTripAtEveryDepth(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 891234567, time.UTC)
 	seven, text := 7, "x"
 	for name, check := range map[string]func(*testing.T){
@@ -216,7 +216,7 @@ func TestTypesThatEncodeThemselvesComeBackWhereverTheyAre(t *testing.T) {
 	}
 }
 
-func TestValuesThatDoNotComeBackAreRefusedWithTheirPlace(t *testing.T) {
+func TestValuesThatDoNotRoundTripAreRejectedWithTheirPath(t *testing.T) {
 	loop := &Tree{}
 	loop.Next = loop
 	list := []any{nil}
@@ -295,7 +295,7 @@ func (*brokenJSON) UnmarshalJSON([]byte) error    { return nil }
 func (JSONTrouble) MarshalJSON() ([]byte, error)  { return nil, fmt.Errorf("wrapped: %w", errTrouble) }
 func (*JSONTrouble) UnmarshalJSON([]byte) error   { return nil }
 
-func TestBytesThatLoseSomethingAreNotDecoded(t *testing.T) {
+func TestBytesThatWouldLoseDataAreNotDecoded(t *testing.T) {
 	deep := strings.Repeat("[", payload.MaxDepth+1) + strings.Repeat("]", payload.MaxDepth+1)
 	for name, c := range map[string]struct {
 		into any

@@ -149,8 +149,8 @@ func (f *roleFleet) reads(c *client.Client) {
 	f.must(err)
 	_, err = c.Policies(f.ctx)
 	f.must(err)
-	f.must(client.Send(f.ctx, c, ready, "nobody", "x"))
-	f.must(c.Cancel(f.ctx, "nobody", "x"))
+	f.must(client.Send(f.ctx, c, ready, "absent", "x"))
+	f.must(c.Cancel(f.ctx, "absent", "x"))
 }
 
 // administers does what only an operator may.
@@ -203,7 +203,7 @@ func (f *roleFleet) maintains() {
 }
 
 // A right that is missing is the error of the call, at once: the server reports it apart from the call, and answers nothing.
-func TestAMissingRightIsTheErrorOfTheCall(t *testing.T) {
+func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
 	c := f.client(queue.RoleClient)
@@ -244,8 +244,8 @@ func TestAMissingRightIsTheErrorOfTheCall(t *testing.T) {
 	}
 }
 
-// A publisher whose replies are refused is told so, and that its message may have been accepted.
-func TestAMissingInboxIsTheErrorOfThePublish(t *testing.T) {
+// A publisher whose replies are refused gets that error, with the note that its message may have been accepted.
+func TestMissingInboxPermissionIsTheErrorOfThePublish(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
 	c, err := client.New(f.ctx, f.dial("publisher", "_INBOX"), client.Options{})
@@ -260,7 +260,7 @@ func TestAMissingInboxIsTheErrorOfThePublish(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestPublishRightsAreEnoughToStartSendAndCancel(t *testing.T) {
+func TestPublishPermissionsSufficeToStartSendAndCancel(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
 	c, err := client.New(f.ctx, f.dial("publisher", NATSInbox("default", queue.RoleClient)), client.Options{})

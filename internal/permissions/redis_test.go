@@ -130,7 +130,7 @@ func (a *acl) denied() (all []string) {
 	a.must(err)
 	for _, e := range log {
 		switch e.Object {
-		case "config|get", "client|setinfo", "client|maint_notifications", "client": // INFO says the setting; the rest is go-redis'
+		case "config|get", "client|setinfo", "client|maint_notifications", "client": // INFO has the setting; the rest is go-redis'
 		default:
 			all = append(all, e.Username+": "+e.Reason+" "+e.Object+" in "+e.Context)
 		}

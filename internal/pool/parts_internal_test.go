@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// TestProgressHasAQuestionStayOpen holds that a member that is busy is waited for, and one that falls silent is not.
-func TestProgressHasAQuestionStayOpen(t *testing.T) {
+// TestProgressKeepsARequestOpen holds that a member that is busy is waited for, and one that falls silent is not.
+func TestProgressKeepsARequestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*question)}
 		token, ended := "", make(chan error, 2)

@@ -124,9 +124,9 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 	}
 }
 
-// TestAnswerIsTakenOnceAndWhileItsQuestionIsOpen has a member answer twice, late, in nonsense, and not at all; messages both ways take
+// TestReplyIsAppliedOnceAndWhileItsRequestIsOpen has a member answer twice, late, in nonsense, and not at all; messages both ways take
 // many parts.
-func TestAnswerIsTakenOnceAndWhileItsQuestionIsOpen(t *testing.T) {
+func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 	n := newNamespace(t)
 	large := bytes.Repeat([]byte("x"), 1<<20)
 	late := make(chan func(), 1)
@@ -197,8 +197,8 @@ func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 	}
 }
 
-// TestDecisionOfAMemberThatIsNoneIsAnError holds that an owner takes nothing of an answer that does not fit what it has given.
-func TestDecisionOfAMemberThatIsNoneIsAnError(t *testing.T) {
+// TestInvalidDecisionOfAMemberIsAnError holds that an owner takes nothing of an answer that does not fit what it has given.
+func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 	given := &core.Given{Inputs: []core.Unread{{ID: "1.1.seal", Ev: &history.Started{Name: "o"}}}}
 	second, err := history.Encode(&history.TimerFired{Timer: 9})
 	if err != nil {

@@ -35,7 +35,7 @@ func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
 		t.Fatal("a role can be registered twice")
 	}
 	if _, err := RegisterConn(nil, "x", conn); err != nil {
-		t.Fatal("nobody can go without")
+		t.Fatal("it is an error without a registry")
 	}
 	families, err := reg.Gather()
 	if err != nil || len(families) != 15 {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestEachOfTheThreeTakesWritesAndRunsLua(t *testing.T) {
+func TestEveryServerTakesWritesAndRunsLua(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		if err := rdb.Set(ctx, "{a}k", "v", 0).Err(); err != nil {
@@ -28,14 +28,14 @@ func TestEachOfTheThreeTakesWritesAndRunsLua(t *testing.T) {
 	})
 }
 
-func TestTheClusterRefusesKeysOfTwoSlots(t *testing.T) {
+func TestClusterRefusesKeysOfTwoSlots(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	if err := rdb.Eval(context.Background(), "return 1", []string{"a", "b"}).Err(); err == nil {
 		t.Fatal("two slots in one script passed")
 	}
 }
 
-func TestAServerWithAnAOFKnowsItsKeysAfterAKill(t *testing.T) {
+func TestServerWithAnAOFHasItsKeysAfterAKill(t *testing.T) {
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	ctx := context.Background()
 	if err := s.Client(t).Set(ctx, "k", "v", 0).Err(); err != nil {
@@ -78,7 +78,7 @@ func TestHalfOfAScriptIsNeverExecutedAfterAKill(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfMiniredisIsTheTestsToSet(t *testing.T) {
+func TestTimeOfMiniredisIsSetByTheTest(t *testing.T) {
 	m, rdb := redistest.MiniClient(t)
 	at := time.UnixMilli(1_790_000_000_123)
 	m.SetTime(at)

@@ -27,9 +27,9 @@ func shardKeys(t *testing.T, c *redistest.ReplicatedCluster) []string {
 // users are clients as users of the library bring them.
 var users = map[string]func(*redis.ClusterOptions){
 	"defaults":             func(*redis.ClusterOptions) {},
-	"long time-outs":       func(o *redis.ClusterOptions) { o.ReadTimeout, o.DialTimeout = time.Minute, time.Minute },
+	"long timeouts":        func(o *redis.ClusterOptions) { o.ReadTimeout, o.DialTimeout = time.Minute, time.Minute },
 	"retries":              func(o *redis.ClusterOptions) { o.MaxRetries, o.MaxRedirects = 5, 8 },
-	"context time-outs":    func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true },
+	"context timeouts":     func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true },
 	"replicas may be read": func(o *redis.ClusterOptions) { o.RouteRandomly = true },
 }
 
@@ -100,7 +100,7 @@ func TestShardResumesWhenReplicaIsElected(t *testing.T) {
 	}
 }
 
-// A hanging master costs one call time-out, whatever the time-outs and retries of the client, and the other shards nothing.
+// A hanging master costs one call timeout, whatever the timeouts and retries of the client, and the other shards nothing.
 func TestHangingMasterCostsOneCallTimeout(t *testing.T) {
 	for name, with := range users {
 		t.Run(name, func(t *testing.T) {

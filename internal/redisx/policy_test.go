@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// The nodes that are asked for the slot map, and the masters, are asked within Pawl's own time-outs.
+// The nodes that return the slot map, and the masters, are called within Pawl's own timeouts.
 func TestCheckPolicyEndsWithHangingNode(t *testing.T) {
 	c := redistest.StartReplicatedCluster(t, 3)
 	for name, node := range map[string]*redistest.Server{"a master": c.Masters[0], "a replica": c.Replicas[1]} {

@@ -300,6 +300,6 @@ func TestEvictingRedisIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(err) == "" {
-		t.Fatal("says nothing")
+		t.Fatal("the error has no text")
 	}
 }

@@ -53,7 +53,7 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestAWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
+func TestWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		return get(x, x.Call(replay.Call{Activity: "kept", Scope: x.Detach(nil, 0)}))
 	})
@@ -66,7 +66,7 @@ func TestAWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestACancelledInstanceMayStillCompleteOrFail(t *testing.T) {
+func TestCancelledInstanceMayCompleteOrFail(t *testing.T) {
 	for want, result := range map[history.Kind]error{history.KindCompleted: nil, history.KindFailed: errors.New("compensation failed")} {
 		d := drive(t, func(x *replay.Execution) (string, error) {
 			_, _ = call(x, "a", "")
@@ -81,7 +81,7 @@ func TestACancelledInstanceMayStillCompleteOrFail(t *testing.T) {
 	}
 }
 
-func TestACancelledErrorWithoutACancellationIsAFailure(t *testing.T) {
+func TestCancelledErrorWithoutACancellationIsAFailure(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "")
 		a.Withdraw(lostSelect, "")
@@ -94,7 +94,7 @@ func TestACancelledErrorWithoutACancellationIsAFailure(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestTheEndCancelsWhatIsOutstandingFirstAndAscending(t *testing.T) {
+func TestEndCancelsOutstandingWorkFirstInAscendingOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		reason cancel.Reason
@@ -154,7 +154,7 @@ func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestSiblingsThatWaitAreCancelledToo(t *testing.T) {
+func TestWaitingSiblingsAreCancelled(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		cancelled := 0
 		var fs []*replay.Future
@@ -178,7 +178,7 @@ func TestSiblingsThatWaitAreCancelledToo(t *testing.T) {
 	wantResult(t, d, "4")
 }
 
-func TestTheCancellationWakesWaitsInTheOrderInWhichTheyBegan(t *testing.T) {
+func TestCancellationWakesWaitsInTheOrderOfTheirBeginning(t *testing.T) {
 	const n = 40
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for i := range n {

@@ -11,7 +11,7 @@ import (
 )
 
 // What had arrived before the first turn of an execution is known to its code from the start, also on replay.
-func TestAnExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
+func TestExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
 	program := func(x *replay.Execution) replay.Ending {
 		err := x.ContinueAsNew(history.Payload{}, "", nil)
 		var c *cancel.Cancelled

@@ -18,7 +18,7 @@ func child(x *replay.Execution, name string) *replay.Future {
 	return x.Call(replay.Call{Child: &replay.Child{Name: name}, Payload: text("in")})
 }
 
-func TestDerivedChildIdsNeverRepeatAcrossExecutionsAndBirths(t *testing.T) {
+func TestDerivedChildIDsAreUniqueAcrossExecutionsAndIncarnations(t *testing.T) {
 	alphabet := regexp.MustCompile(`^[A-Za-z0-9_:@=+~%-]{1,200}$`)
 	seen := make(map[string]string)
 	for _, instance := range []string{"o", "order-42", "order-42~1", strings.Repeat("x", 170), strings.Repeat("x", 190), strings.Repeat("x", 200)} {
@@ -40,7 +40,7 @@ func TestDerivedChildIdsNeverRepeatAcrossExecutionsAndBirths(t *testing.T) {
 }
 
 // What has been derived is in histories and in instances: it must never change.
-func TestDerivedChildIdsAreReadable(t *testing.T) {
+func TestDerivedChildIDsAreReadable(t *testing.T) {
 	id := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 3}
 	if got := replay.ChildID(id, 12); got != "order-42~3-12-OdzDo7" {
 		t.Error(got)
@@ -74,7 +74,7 @@ func TestEndOfAChildWithAnotherEffectIsDropped(t *testing.T) {
 	wantResult(t, d, "done")
 }
 
-func TestTheEffectOfAChildIsOneForEverythingThatItIsMadeOf(t *testing.T) {
+func TestEffectIDOfAChildDependsOnEveryField(t *testing.T) {
 	seen := make(map[string]bool)
 	for i, start := range []func(x *replay.Execution, c replay.Child) error{
 		func(x *replay.Execution, c replay.Child) error { return x.Launch(c, text("in"), nil) },
@@ -110,7 +110,7 @@ func TestChildrenCountForTheLimitOfWhatIsOutstanding(t *testing.T) {
 	wantFailure(t, d, history.CodeTooMany, "child d was not scheduled: 3 activities and children are outstanding")
 }
 
-func TestAWideFanInOfChildrenReplaysInWhateverOrderTheyEnd(t *testing.T) {
+func TestWideFanInOfChildrenReplaysInAnyOrderOfTheirEnds(t *testing.T) {
 	const n = 1024
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		fs := make([]*replay.Future, n)
@@ -154,10 +154,10 @@ func TestChildIsRetriedUntilItIsCancelled(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestTheReasonOfAParentIsTheReasonOfItsChild(t *testing.T) {
+func TestChildIsCancelledWithTheReasonOfItsParent(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if x.Parent() == nil || x.Parent().Instance != "parent" {
-			return "", errors.New("nobody's child")
+			return "", errors.New("another parent")
 		}
 		return call(x, "a", "")
 	})
@@ -172,7 +172,7 @@ func TestTheReasonOfAParentIsTheReasonOfItsChild(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestACancellationOfAChildThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testing.T) {
+func TestUnrecordedCancellationOfAChildIsRecordedWithTheNextInput(t *testing.T) {
 	events := numbered(&history.Started{}, &history.ChildScheduled{Name: "c", Instance: "c-1", Payload: text("in"), Effect: "e"},
 		&history.EventReceived{Name: "go"})
 	x, err := replayWith(func(x *replay.Execution) (string, error) {
@@ -195,7 +195,7 @@ func TestACancellationOfAChildThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t
 	}
 }
 
-func TestDeferredCodeDecidesNothingWhileItIsUnwound(t *testing.T) {
+func TestDeferredCodeDecidesNothingDuringUnwinding(t *testing.T) {
 	ran := 0
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for _, word := range []func(){

@@ -33,7 +33,7 @@ func waitsFor(name string) body {
 	return func(x *replay.Execution) (string, error) { return call(x, name, "in") }
 }
 
-func TestADifferenceNamesTheEventAndTheLine(t *testing.T) {
+func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 	started := &history.Started{Name: "test"}
 	for name, c := range map[string]struct {
 		code     body
@@ -135,7 +135,7 @@ func TestADifferenceNamesTheEventAndTheLine(t *testing.T) {
 	}
 }
 
-func TestAGapInTheIdsIsNoHistory(t *testing.T) {
+func TestGapInTheEventIDsIsADivergence(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"))
 	events[1].Meta().ID = 3
 	var d *replay.Divergence
@@ -154,7 +154,7 @@ func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || told[0] != 2 {
-		t.Fatalf("told %v", told)
+		t.Fatalf("reported %v", told)
 	}
 	if err := x.Evict(); err != nil {
 		t.Fatal(err)
@@ -166,14 +166,14 @@ func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	result := func(*replay.Execution) (string, error) { return "another result", nil }
 	events = numbered(&history.Started{}, &history.Completed{Result: text("result")})
 	if x, err := replayWith(result, lax, events); err != nil || len(told) != 2 || !x.Ended() {
-		t.Fatalf("another result: %v, told %v", err, told)
+		t.Fatalf("another result: %v, reported %v", err, told)
 	}
 	if _, err := replayWith(result, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
 		t.Fatalf("another result, strict: %v", err)
 	}
 }
 
-func TestCancellationsOfAStepAreMatchedAsASet(t *testing.T) {
+func TestCancellationsOfAStepMatchInAnyOrder(t *testing.T) {
 	both := func(order ...int) body {
 		return func(x *replay.Execution) (string, error) {
 			fs := []*replay.Future{start(x, "a", "in"), start(x, "b", "in")}
@@ -204,7 +204,7 @@ func TestCancellationsOfAStepAreMatchedAsASet(t *testing.T) {
 	}
 }
 
-func TestACancellationThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testing.T) {
+func TestUnrecordedCancellationIsRecordedWithTheNextInput(t *testing.T) {
 	eager := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
 		timer := x.Timer(1000, nil)
@@ -247,7 +247,7 @@ func TestACancellationThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testin
 	}
 }
 
-func TestCompletionBeforeSuchACancellationIsRecordedAndIgnored(t *testing.T) {
+func TestCompletionBeforeAnUnrecordedCancellationIsRecordedAndIgnored(t *testing.T) {
 	eager := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
 		if _, err := get(x, x.Next("go", nil)); err != nil {
@@ -284,7 +284,7 @@ func TestCompletionBeforeSuchACancellationIsRecordedAndIgnored(t *testing.T) {
 	}
 }
 
-func TestAnEndThatReplaysCoversWhatWasRecordedLate(t *testing.T) {
+func TestReplayedEndCoversCancellationsRecordedLate(t *testing.T) {
 	code := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
 		if _, err := get(x, x.Next("go", nil)); err != nil {
@@ -301,7 +301,7 @@ func TestAnEndThatReplaysCoversWhatWasRecordedLate(t *testing.T) {
 	}
 }
 
-func TestEveryEventHasWordsOfItsOwnInADivergence(t *testing.T) {
+func TestEveryEventHasADistinctDescriptionInADivergence(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, ev := range []history.Event{
 		nil, &history.Started{}, &history.EventReceived{}, &history.CancelRequested{},

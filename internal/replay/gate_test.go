@@ -36,7 +36,7 @@ func TestScheduleHasDeclaredLimits(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestLimitsThatChangeInTheCodeAreNoDivergence(t *testing.T) {
+func TestChangedLimitsInTheCodeAreNoDivergence(t *testing.T) {
 	body := func(c replay.Call) replay.Program {
 		return program(func(x *replay.Execution) (string, error) {
 			c.Activity, c.Retry = "a", replay.Retry{Attempts: 3, Initial: time.Second, Factor: 1, Max: time.Second}
@@ -63,7 +63,7 @@ func TestLimitsThatChangeInTheCodeAreNoDivergence(t *testing.T) {
 	}
 }
 
-func TestASlotThatIsKeptIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
+func TestRetainedSlotIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"with a pause": time.Minute, "without a pause": 0} {
 		t.Run(name, func(t *testing.T) {
 			d := drive(t, calls(replay.Call{KeepSlot: true, AttemptTimeout: time.Hour, Retry: replay.Retry{Attempts: 5, Initial: pause, Factor: 1, Max: pause}}))
@@ -113,7 +113,7 @@ func TestUnresolvedLimitBlocksNoCall(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWaitsRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
+func TestWaitingInstanceRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 	runs := 0
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		runs++
@@ -138,7 +138,7 @@ func TestAnInstanceThatWaitsRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 	d.CheckRecord()
 }
 
-func TestAnInstanceThatWaitsMayReachTheLimitOfItsHistory(t *testing.T) {
+func TestWaitingInstanceMayReachTheLimitOfItsHistory(t *testing.T) {
 	d := replaytest.New(t, program(func(*replay.Execution) (string, error) { panic("it runs") }), replay.Options{Limits: replay.Limits{Events: 5}})
 	d.Limit("test", false)
 	d.Start(text(""))
@@ -149,7 +149,7 @@ func TestAnInstanceThatWaitsMayReachTheLimitOfItsHistory(t *testing.T) {
 	d.CheckRecord()
 }
 
-func TestAHistoryThatGrantsWhatDoesNotWaitDiverges(t *testing.T) {
+func TestGrantWithoutAWaiterIsADivergence(t *testing.T) {
 	for name, events := range map[string][]history.Event{
 		"an activity": {&history.Started{Name: "test"}, &history.ActivityScheduled{Name: "a"}, &history.Granted{Scheduled: 2}},
 		"an instance": {&history.Started{Name: "test"}, &history.ActivityScheduled{Name: "a"}, &history.Granted{Scheduled: 1}},

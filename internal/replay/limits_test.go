@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAPayloadOverTheLimitIsAFailureAtTheCall(t *testing.T) {
+func TestOversizedPayloadIsAFailureAtTheCall(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		return call(x, "a", strings.Repeat("x", replay.MaxPayload+1))
 	})
@@ -19,7 +19,7 @@ func TestAPayloadOverTheLimitIsAFailureAtTheCall(t *testing.T) {
 	wantFailure(t, d, history.CodeTooLarge, "524289 bytes, and the limit is 524288")
 }
 
-func TestAResultOverTheLimitFailsTheExecution(t *testing.T) {
+func TestOversizedResultFailsTheExecution(t *testing.T) {
 	d := drive(t, func(*replay.Execution) (string, error) {
 		return strings.Repeat("x", replay.MaxPayload+1), nil
 	})
@@ -27,7 +27,7 @@ func TestAResultOverTheLimitFailsTheExecution(t *testing.T) {
 	wantFailure(t, d, history.CodeTooLarge, "the result has")
 }
 
-func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
+func TestActivityOverTheLimitIsAFailureAtTheCall(t *testing.T) {
 	code := program(func(x *replay.Execution) (string, error) {
 		for i := range 4 {
 			if f := start(x, "a", ""); f.Settled() {
@@ -42,12 +42,12 @@ func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
 	wantFailure(t, d, history.CodeTooMany, "3 activities and children are outstanding")
 }
 
-func TestWhatWasAllowedOnceIsAllowedOnReplayUnderLowerLimits(t *testing.T) {
+func TestRecordedCallsReplayUnderLowerLimits(t *testing.T) {
 	code := program(func(x *replay.Execution) (string, error) {
 		for range 3 {
 			start(x, "a", strings.Repeat("x", 100))
 		}
-		if err := x.Send("far", "tell", text(strings.Repeat("x", 100)), nil); err != nil {
+		if err := x.Send("far", "note", text(strings.Repeat("x", 100)), nil); err != nil {
 			return "", err
 		}
 		if err := x.Launch(replay.Child{Name: "free", Instance: "far"}, text(strings.Repeat("x", 100)), nil); err != nil {
@@ -66,7 +66,7 @@ func TestWhatWasAllowedOnceIsAllowedOnReplayUnderLowerLimits(t *testing.T) {
 	}
 }
 
-func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
+func TestOversizedHistoryFailsTheExecutionByName(t *testing.T) {
 	logs := new(strings.Builder)
 	opts := replay.Options{
 		Limits: replay.Limits{Events: 50, WarnEvents: 20},
@@ -102,7 +102,7 @@ func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
 	}
 }
 
-func TestACompletionOrAFailureThatComesTwiceTakesEffectOnce(t *testing.T) {
+func TestRepeatedCompletionOrFailureTakesEffectOnce(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
@@ -154,7 +154,7 @@ func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
 	}
 }
 
-func TestAStepThatPassesTheLimitKeepsWhatItDecidedBefore(t *testing.T) {
+func TestStepOverTheLimitKeepsItsEarlierDecisions(t *testing.T) {
 	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err

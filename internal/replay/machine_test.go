@@ -147,7 +147,7 @@ func (s *strand) run(st statement) error {
 	case "drain", "ready":
 		return s.poll(words)
 	case "launch", "send", "status", "continue", "input":
-		return s.tell(words)
+		return s.message(words)
 	case "note":
 		s.x.Call(replay.Call{Activity: "note", Payload: text(s.last), Scope: s.in})
 	case "return":
@@ -180,8 +180,8 @@ func (s *strand) poll(words []string) error {
 	}
 }
 
-// tell runs the words for other instances and executions.
-func (s *strand) tell(words []string) error {
+// message runs the operations on other instances and executions.
+func (s *strand) message(words []string) error {
 	switch words[0] {
 	case "launch":
 		return s.x.Launch(replay.Child{Name: words[1], Instance: words[2]}, text(s.last), s.in)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestADetachedStartIsRecordedOnceAndNotStartedAgainOnReplay(t *testing.T) {
+func TestDetachedStartIsRecordedOnceAndNotRepeatedOnReplay(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if err := x.Launch(replay.Child{Name: "report", Instance: "r-1", Abandon: true}, text("in"), nil); err != nil {
 			return "", err
@@ -31,7 +31,7 @@ func TestADetachedStartIsRecordedOnceAndNotStartedAgainOnReplay(t *testing.T) {
 	d.CheckRecord()
 }
 
-func TestAMessageIsRefusedWhereItsScopeIsOver(t *testing.T) {
+func TestMessageIsRejectedAfterItsScopeHasEnded(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		_, _ = call(x, "a", "")
 		for _, err := range []error{
@@ -49,7 +49,7 @@ func TestAMessageIsRefusedWhereItsScopeIsOver(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestAPayloadOverTheLimitIsRefusedByEveryWord(t *testing.T) {
+func TestOversizedPayloadIsRejectedByEveryOperation(t *testing.T) {
 	big := text(strings.Repeat("x", 11))
 	for name, word := range map[string]func(*replay.Execution) error{
 		"event e": func(x *replay.Execution) error { return x.Send("i", "e", big, nil) },
@@ -83,7 +83,7 @@ func TestAPayloadOverTheLimitIsRefusedByEveryWord(t *testing.T) {
 	}
 }
 
-func TestADifferenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
+func TestDivergenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 	scheduled := func(c history.ChildScheduled) []history.Event {
 		return numbered(&history.Started{}, &c)
 	}
@@ -112,12 +112,12 @@ func TestADifferenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 		"an id of its own": {
 			ask(replay.Child{Name: "c"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "of c as order-42~0-2-",
 		},
-		"attached":       {ask(replay.Child{Name: "c", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i", Detached: true}), "as i, detached", "of c as i"},
-		"detached":       {launch, scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "as i, detached"},
-		"another event":  {to("i", "f"), sent, "EventSent of e to i", "EventSent of f to i"},
-		"somebody else":  {to("j", "e"), sent, "EventSent of e to i", "EventSent of e to j"},
-		"not sent":       {waitsFor("a"), sent, "EventSent of e to i", "ActivityScheduled of a"},
-		"sent too often": {to("i", "e"), numbered(&history.Started{}, scheduled(history.ChildScheduled{})[1]), "ChildScheduled of ", "EventSent of e to i"},
+		"attached":         {ask(replay.Child{Name: "c", Instance: "i"}), scheduled(history.ChildScheduled{Name: "c", Instance: "i", Detached: true}), "as i, detached", "of c as i"},
+		"detached":         {launch, scheduled(history.ChildScheduled{Name: "c", Instance: "i"}), "of c as i", "as i, detached"},
+		"another event":    {to("i", "f"), sent, "EventSent of e to i", "EventSent of f to i"},
+		"another receiver": {to("j", "e"), sent, "EventSent of e to i", "EventSent of e to j"},
+		"not sent":         {waitsFor("a"), sent, "EventSent of e to i", "ActivityScheduled of a"},
+		"sent too often":   {to("i", "e"), numbered(&history.Started{}, scheduled(history.ChildScheduled{})[1]), "ChildScheduled of ", "EventSent of e to i"},
 		"sent without a start": {
 			to("i", "e"), numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c"}}),
 			"EventSent of e to i, or to a new c", "EventSent of e to i",
@@ -145,7 +145,7 @@ func TestADifferenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 	}
 }
 
-func TestADifferenceOfAnAnswerNamesIt(t *testing.T) {
+func TestDivergenceOfAnInputNamesIt(t *testing.T) {
 	base := func(more history.Event) []history.Event {
 		return numbered(&history.Started{}, &history.ChildScheduled{Name: "c", Instance: "i", Payload: text("in"), Effect: "e"}, more)
 	}
@@ -187,7 +187,7 @@ func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 		told := make(map[uint64]string)
 		x, err := replayWith(code, replay.Options{PayloadChanged: func(id uint64, name string) { told[id] = name }}, events)
 		if want := map[uint64]string{changed: name}; err != nil || !maps.Equal(told, want) {
-			t.Fatalf("event %d: %v, told %v", changed, err, told)
+			t.Fatalf("event %d: %v, reported %v", changed, err, told)
 		}
 		if end, _ := x.Continued(); string(end.Payload.Data) != "was" {
 			t.Errorf("continued with %s", end.Payload.Data)
@@ -199,7 +199,7 @@ func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 	}
 }
 
-func TestAStartThatAnEventBringsIsRecordedOnceAndPartOfItsEffect(t *testing.T) {
+func TestSendOrStartIsRecordedOnceAndItsStartIsPartOfItsEffectID(t *testing.T) {
 	effect := func(input, event string) string {
 		d := drive(t, func(x *replay.Execution) (string, error) {
 			if err := x.SendOrStart("tenant-7", "used", text(event), history.SentStart{Name: "tenant", Version: "2", Payload: text(input)}, nil); err != nil {
@@ -219,7 +219,7 @@ func TestAStartThatAnEventBringsIsRecordedOnceAndPartOfItsEffect(t *testing.T) {
 	}
 }
 
-func TestTheInputOfAStartThatAnEventBringsMayEncodeDifferentlyOnReplay(t *testing.T) {
+func TestInputOfASendOrStartMayEncodeDifferentlyOnReplay(t *testing.T) {
 	events := numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c", Payload: text("was")}}, scheduled("a"))
 	code := func(x *replay.Execution) (string, error) {
 		if err := x.SendOrStart("i", "e", text("in"), history.SentStart{Name: "c", Payload: text("is")}, nil); err != nil {

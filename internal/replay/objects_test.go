@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestObjectOfADecisionWithOtherOwnersIsAnother: a turn was lost and is decided again, with the same payload for another receiver or parent. The
+// TestObjectOfADecisionDependsOnItsOwners: a turn was lost and is decided again, with the same payload for another receiver or parent. The
 // object of the first has the owners of the first, and would be removed while the second has it. A replay has the same names: it reads no object.
-func TestObjectOfADecisionWithOtherOwnersIsAnother(t *testing.T) {
+func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)

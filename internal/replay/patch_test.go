@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// loop asks before each of three activities, whose input tells the answer.
+// loop asks before each of three activities, whose input is the answer.
 func loop(x *replay.Execution) (string, error) {
 	for i := range 3 {
 		if _, err := call(x, "a", fmt.Sprint(x.Patched("p"), i)); err != nil {
@@ -31,7 +31,7 @@ func loopWith(answer bool) body {
 	}
 }
 
-func TestALoopDoesNotChangeItsBranch(t *testing.T) {
+func TestPatchedLoopKeepsItsBranch(t *testing.T) {
 	d := replaytest.New(t, program(loopWith(false)), replay.Options{Strict: true})
 	d.Start(text(""))
 	d.Deploy(program(loop))
@@ -46,7 +46,7 @@ func TestALoopDoesNotChangeItsBranch(t *testing.T) {
 	}
 }
 
-func TestTheMarkerIsRecordedOnceAndTheCallCanBeRemoved(t *testing.T) {
+func TestPatchMarkerIsRecordedOnceAndItsCallCanBeRemoved(t *testing.T) {
 	d := replaytest.New(t, program(loop), replay.Options{Strict: true})
 	wantKinds(t, d.Start(text("")), history.KindPatchMarked, history.KindActivityScheduled)
 	wantKinds(t, d.Complete(d.Only("a"), text("")), history.KindActivityScheduled)
@@ -66,7 +66,7 @@ func TestTheMarkerIsRecordedOnceAndTheCallCanBeRemoved(t *testing.T) {
 	}
 }
 
-func TestAMarkerAtTheEndOfAStepOrBeforeTheEndIsPassedOver(t *testing.T) {
+func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
 	for _, answered := range []body{
 		func(x *replay.Execution) (string, error) { x.Patched("p"); return call(x, "a", "") },
 		func(x *replay.Execution) (string, error) { _, err := call(x, "a", ""); x.Patched("p"); return "", err },
@@ -89,7 +89,7 @@ func TestAMarkerAtTheEndOfAStepOrBeforeTheEndIsPassedOver(t *testing.T) {
 func waitsForNothingElse(x *replay.Execution) (string, error) { return call(x, "a", "") }
 
 // What an instance waits behind has been passed, too, though nothing was decided after it.
-func TestAPlaceThatWasTheLastOneOfTheHistoryIsOld(t *testing.T) {
+func TestPatchBehindTheLastEventOfAHistoryIsFalse(t *testing.T) {
 	d := drive(t, waitsForNothingElse)
 	d.Start(text(""))
 	d.Deploy(program(func(x *replay.Execution) (string, error) {
@@ -102,7 +102,7 @@ func TestAPlaceThatWasTheLastOneOfTheHistoryIsOld(t *testing.T) {
 	wantResult(t, d, "false false true")
 }
 
-func TestACallThatIsMovedForwardOverADecisionDiverges(t *testing.T) {
+func TestCallMovedBeforeADecisionIsADivergence(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("new"))
 	var d *replay.Divergence
 	_, err := replayWith(func(x *replay.Execution) (string, error) {
@@ -118,7 +118,7 @@ func TestACallThatIsMovedForwardOverADecisionDiverges(t *testing.T) {
 	}
 }
 
-func TestTheFirstAnswerStandsThoughAMarkerComesLater(t *testing.T) {
+func TestFirstAnswerOfAPatchIsKeptThoughAMarkerFollows(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("b"))
 	x, err := replayWith(func(x *replay.Execution) (string, error) {
 		early := x.Patched("p")
@@ -134,7 +134,7 @@ func TestTheFirstAnswerStandsThoughAMarkerComesLater(t *testing.T) {
 	}
 }
 
-func TestAnIdThatIsDerivedBehindAMarkerIsTheSameWithoutTheCall(t *testing.T) {
+func TestIDDerivedBehindAPatchMarkerIsTheSameWithoutTheCall(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		x.Patched("p")
 		return get(x, child(x, "c"))
@@ -145,7 +145,7 @@ func TestAnIdThatIsDerivedBehindAMarkerIsTheSameWithoutTheCall(t *testing.T) {
 	wantResult(t, d, "done")
 }
 
-func TestAMarkerThatPassesTheLimitOfTheHistoryReplays(t *testing.T) {
+func TestPatchMarkerOverTheLimitOfTheHistoryReplays(t *testing.T) {
 	for events := uint64(3); events < 9; events++ {
 		d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
 			if _, err := call(x, "a", ""); err != nil {
@@ -164,7 +164,7 @@ func TestAMarkerThatPassesTheLimitOfTheHistoryReplays(t *testing.T) {
 	}
 }
 
-func TestTheStatusCountsOverAllExecutions(t *testing.T) {
+func TestStatusVersionsCountOverAllExecutions(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if err := x.SetStatus("", text("one")); err != nil {
 			return "", err

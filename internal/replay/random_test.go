@@ -78,8 +78,8 @@ func (w *wanderer) child() *replay.Future {
 	return w.x.Call(c)
 }
 
-// tell says something to somebody else, and does not wait.
-func (w *wanderer) tell() error {
+// message sends a message to another instance, and does not wait.
+func (w *wanderer) message() error {
 	p := text(fmt.Sprint(w.seen))
 	switch w.rng.IntN(7) {
 	case 5:
@@ -159,7 +159,7 @@ func (w *wanderer) step() error {
 		}, w.scope())
 		return w.note(string(p.Data), err)
 	case 11, 12:
-		return w.tell()
+		return w.message()
 	default:
 		if len(w.kept) > 0 {
 			return w.get(w.kept[w.rng.IntN(len(w.kept))])
@@ -225,7 +225,7 @@ func (w *wanderer) siblings() error {
 	return nil
 }
 
-// grant offers a grant, which is taken if, by the history, somebody waits for it.
+// grant offers a grant, which is applied if the history has a waiter for it.
 func grant(d *replaytest.Driver, event uint64) {
 	if d.X.Ended() {
 		return
@@ -240,7 +240,7 @@ func grant(d *replaytest.Driver, event uint64) {
 	}
 }
 
-func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
+func TestReplayIsExactForRandomCodeAndInputs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
 		wandered(rt, d)

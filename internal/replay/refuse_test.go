@@ -20,7 +20,7 @@ func codeOf(err error) string {
 }
 
 // A call that is refused is followed by one of the same name that is not: a replay must not give the first the event of the second.
-func TestARefusedCallIsRecordedAndRefusedOnReplayWhateverTheLimitsAre(t *testing.T) {
+func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 	big, small := text(strings.Repeat("x", 20)), text("x")
 	code := program(func(x *replay.Execution) (string, error) {
 		var codes []string
@@ -54,7 +54,7 @@ func TestARefusedCallIsRecordedAndRefusedOnReplayWhateverTheLimitsAre(t *testing
 	}
 }
 
-func TestACallTooManyIsRefusedOnReplayThoughTheLimitIsRaised(t *testing.T) {
+func TestCallOverTheLimitIsRejectedOnReplayThoughTheLimitIsRaised(t *testing.T) {
 	code := program(func(x *replay.Execution) (string, error) {
 		first := start(x, "a", "")
 		_, err := get(x, start(x, "a", ""))
@@ -76,7 +76,7 @@ func TestACallTooManyIsRefusedOnReplayThoughTheLimitIsRaised(t *testing.T) {
 	}
 }
 
-func TestACallThatItsTurnHasNoRoomForIsRefusedAndTheNextTurnTakesIt(t *testing.T) {
+func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing.T) {
 	const each = 500 << 10
 	large := strings.Repeat("x", each)
 	code := program(func(x *replay.Execution) (string, error) {
@@ -124,7 +124,7 @@ func TestACallThatItsTurnHasNoRoomForIsRefusedAndTheNextTurnTakesIt(t *testing.T
 	d.CheckReplay()
 }
 
-func TestARefusalThatTheCodeDoesNotMeetIsADivergence(t *testing.T) {
+func TestRejectionWithoutItsCallIsADivergence(t *testing.T) {
 	refused := numbered(&history.Started{}, &history.Refused{Of: history.KindActivityScheduled, Name: "a", Failure: history.Failure{Message: "no"}})
 	for name, code := range map[string]body{
 		"another call": waitsFor("b"),

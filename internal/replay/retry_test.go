@@ -21,7 +21,7 @@ func calls(c replay.Call) body {
 
 var patient = replay.Retry{Attempts: 4, Initial: time.Second, Factor: 3, Max: 5 * time.Second}
 
-func TestEachAttemptIsAScheduleOfItsOwnAfterALongerPause(t *testing.T) {
+func TestEachAttemptIsScheduledAfterAnIncreasingBackoff(t *testing.T) {
 	d := drive(t, calls(replay.Call{Retry: patient}))
 	d.Start(text(""))
 	keys := map[string]bool{}
@@ -46,7 +46,7 @@ func TestEachAttemptIsAScheduleOfItsOwnAfterALongerPause(t *testing.T) {
 	wantResult(t, d, "at last")
 }
 
-func TestTheLastFailureIsTheCalls(t *testing.T) {
+func TestCallFailsWithItsLastFailure(t *testing.T) {
 	d := drive(t, calls(replay.Call{Retry: replay.Retry{Attempts: 2}}))
 	d.Start(text(""))
 	wantKinds(t, d.Fail(d.Only("a"), history.Failure{Message: "first"}), history.KindActivityScheduled)
@@ -54,7 +54,7 @@ func TestTheLastFailureIsTheCalls(t *testing.T) {
 	wantFailure(t, d, "second", "second")
 }
 
-func TestSomeFailuresAreFinal(t *testing.T) {
+func TestPermanentAndExcludedFailuresAreNotRetried(t *testing.T) {
 	for name, f := range map[string]history.Failure{
 		"permanent":       {Message: "no", Permanent: true},
 		"excluded":        {Message: "no", Code: "declined"},
@@ -71,14 +71,14 @@ func TestSomeFailuresAreFinal(t *testing.T) {
 	}
 }
 
-func TestNothingIsRetriedUnasked(t *testing.T) {
+func TestCallWithoutARetryPolicyIsNotRetried(t *testing.T) {
 	d := drive(t, calls(replay.Call{}))
 	d.Start(text(""))
 	wantKinds(t, d.Fail(d.Only("a"), oops), history.KindFailed)
 	wantFailure(t, d, "oops", "it broke")
 }
 
-func TestAnAttemptThatTimesOutIsCancelledAndMayBeRepeated(t *testing.T) {
+func TestAttemptThatTimesOutIsCancelledAndRetried(t *testing.T) {
 	d := drive(t, calls(replay.Call{Retry: replay.Retry{Attempts: 2}, AttemptTimeout: 30 * time.Second}))
 	wantKinds(t, d.Start(text("")), history.KindActivityScheduled, history.KindTimerScheduled)
 	late := d.Only("a")
@@ -94,14 +94,14 @@ func TestAnAttemptThatTimesOutIsCancelledAndMayBeRepeated(t *testing.T) {
 	wantResult(t, d, "ok")
 }
 
-func TestAnAttemptThatTimesOutWithoutRetryFailsTheCall(t *testing.T) {
+func TestAttemptThatTimesOutWithoutRetryFailsTheCall(t *testing.T) {
 	d := drive(t, calls(replay.Call{AttemptTimeout: time.Minute}))
 	d.Start(text(""))
 	d.Fire()
 	wantFailure(t, d, history.CodeTimeout, "attempt timed out after 1m0s")
 }
 
-func TestACallThatTimesOutIsNotRepeated(t *testing.T) {
+func TestCallThatTimesOutIsNotRetried(t *testing.T) {
 	for name, during := range map[string]func(*replaytest.Driver){
 		"in an attempt": func(*replaytest.Driver) {},
 		"in a pause":    func(d *replaytest.Driver) { d.Fail(d.Only("a"), oops) },
@@ -118,7 +118,7 @@ func TestACallThatTimesOutIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestWithdrawingACallDropsAllItHasInOrder(t *testing.T) {
+func TestCancelledCallCancelsItsEventsInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		f := x.Call(replay.Call{Activity: "a", Retry: patient, AttemptTimeout: time.Minute, Within: time.Hour})
 		if _, err := get(x, x.Next("go", nil)); err != nil {
@@ -135,7 +135,7 @@ func TestWithdrawingACallDropsAllItHasInOrder(t *testing.T) {
 	wantResult(t, d, "done")
 }
 
-func TestACallThatEndsDropsItsDeadline(t *testing.T) {
+func TestCompletedCallCancelsItsTimeout(t *testing.T) {
 	d := drive(t, calls(replay.Call{Within: time.Minute}))
 	wantKinds(t, d.Start(text("")), history.KindActivityScheduled, history.KindTimerScheduled)
 	wantKinds(t, d.Complete(d.Only("a"), text("ok")), history.KindTimerCancelled, history.KindCompleted)

@@ -30,9 +30,9 @@ import (
 //	observe, which completes polls
 //	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
 //	child-completed ID JSON · child-failed ID TEXT · continue, which begins the next execution · status, which shows it
-//	full ACTION · room ACTION, which has a gate from then on ("test" is the instance) · granted ID · refused ID CODE
+//	full ACTION · room ACTION, which has a limit from then on ("test" is the instance) · granted ID · refused ID CODE
 //
-// One that is dropped says so instead. Another code section is another build: the history
+// An input that is dropped is shown as such. Another code section is another build: the history
 // so far is replayed with it, and it goes on. Every scenario is replayed from each of its
 // prefixes.
 // go test -run Scenario -update writes the decisions anew; look at the difference.

@@ -22,7 +22,7 @@ func tidy(x *replay.Execution, in *replay.Scope) {
 	})
 }
 
-func TestAScopeThatAPanicEndsWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *testing.T) {
+func TestScopeEndedByAPanicWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *testing.T) {
 	for name, end := range map[string]func(){
 		"panic":  func() { panic("inside") },
 		"Goexit": runtime.Goexit,
@@ -52,7 +52,7 @@ func TestAScopeThatAPanicEndsWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *test
 	}
 }
 
-func TestTheBoundOfDetachedWorkThatIsOverAlreadyRefusesEveryWord(t *testing.T) {
+func TestExpiredBoundOfDetachedWorkRejectsEveryOperation(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		var late *replay.Scope
 		f := x.Go(nil, func(in *replay.Scope) { late = x.Detach(in, time.Minute) })
@@ -67,7 +67,7 @@ func TestTheBoundOfDetachedWorkThatIsOverAlreadyRefusesEveryWord(t *testing.T) {
 	wantResult(t, d, "cancelled: scope-ended: detached work went on for longer than 1m0s")
 }
 
-func TestTheEndOfAScopeThatHistoryDoesNotHaveIsRecordedAfterTheReplay(t *testing.T) {
+func TestUnrecordedEndOfAScopeIsRecordedAfterTheReplay(t *testing.T) {
 	code := func(scoped bool) replay.Program {
 		return program(func(x *replay.Execution) (string, error) {
 			in := x.Open(nil)
@@ -99,7 +99,7 @@ func TestTheEndOfAScopeThatHistoryDoesNotHaveIsRecordedAfterTheReplay(t *testing
 	}
 }
 
-func TestCodeThatAwaitsNoLongerDiverges(t *testing.T) {
+func TestRemovedAwaitIsADivergence(t *testing.T) {
 	code := func(x *replay.Execution) (string, error) { return "", x.Await(func() bool { return false }, nil) }
 	d := drive(t, code)
 	d.Start(text(""))
@@ -110,7 +110,7 @@ func TestCodeThatAwaitsNoLongerDiverges(t *testing.T) {
 	}
 }
 
-func TestASideEffectThatIsGoneOrNewDiverges(t *testing.T) {
+func TestRemovedOrAddedSideEffectIsADivergence(t *testing.T) {
 	with := func(x *replay.Execution) (string, error) {
 		p, err := x.SideEffect(func() (history.Payload, *history.Failure) { return text("7"), nil }, nil)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestASideEffectThatIsGoneOrNewDiverges(t *testing.T) {
 	}
 }
 
-func TestATenThousandWideScopeEndsInOneStep(t *testing.T) {
+func TestScopeOfTenThousandCallsEndsInOneStep(t *testing.T) {
 	const n = 10_000
 	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
 		in := x.Open(nil)

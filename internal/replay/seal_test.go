@@ -182,7 +182,7 @@ func TestUpdateWhoseKeyIsMissingEndsTheCode(t *testing.T) {
 	}
 }
 
-func TestMissingKeyIsNoChangedPayload(t *testing.T) {
+func TestMissingKeyIsNotReportedAsAChangedPayload(t *testing.T) {
 	events := sealedRun(t, codecOf(t, false, 1))
 	for _, e := range events { // the key of what the code has decided is missing, and that of inputs is there
 		if a, ok := e.(*history.ActivityScheduled); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestTheLoserOfASelectGivesItsPlaceBack(t *testing.T) {
+func TestLoserOfASelectReturnsItsPlace(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if _, err := choose(x, x.Next("approved", nil), x.Timer(time.Second, nil)); err != nil {
 			return "", err
@@ -26,7 +26,7 @@ func TestTheLoserOfASelectGivesItsPlaceBack(t *testing.T) {
 	wantResult(t, d, "second wait")
 }
 
-func TestAnEventHandedToAWaitThatLosesInTheSameStepGoesBackToTheFront(t *testing.T) {
+func TestEventOfAWaitThatLosesInTheSameStepReturnsToTheFront(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		e := x.Next("e", nil)
 		if _, err := get(x, x.Next("gate", nil)); err != nil {
@@ -89,7 +89,7 @@ func TestReadEventIsNotReturned(t *testing.T) {
 	wantResult(t, d, "1false")
 }
 
-func TestTheFirstInHistoryWinsASelect(t *testing.T) {
+func TestFirstInHistoryWinsASelect(t *testing.T) {
 	for first := range 2 {
 		d := drive(t, func(x *replay.Execution) (string, error) {
 			winner, err := choose(x, start(x, "a", ""), start(x, "b", ""))
@@ -107,7 +107,7 @@ func TestTheFirstInHistoryWinsASelect(t *testing.T) {
 	}
 }
 
-func TestTheScheduleOfALoserIsMetOnReplay(t *testing.T) {
+func TestScheduleOfALoserMatchesOnReplay(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if _, err := choose(x, start(x, "a", ""), x.Timer(time.Second, nil)); err != nil {
 			return "", err
@@ -123,7 +123,7 @@ func TestTheScheduleOfALoserIsMetOnReplay(t *testing.T) {
 	wantResult(t, d, "B")
 }
 
-func TestASelectLoopOverLongLivedFuturesKeepsNothing(t *testing.T) {
+func TestSelectLoopOverLongLivedFuturesKeepsNoWaits(t *testing.T) {
 	const turns = 2_000
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		long := []*replay.Future{start(x, "long", ""), x.Timer(time.Hour, nil)}
@@ -185,7 +185,7 @@ func gather(t *testing.T, n int, seed uint64) {
 	}
 }
 
-func TestAWideFanInWakesInOneOrderWhateverTheOrderOfCompletions(t *testing.T) {
+func TestWideFanInWakesInOneOrderForAnyOrderOfCompletions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		gather(t, rapid.SampledFrom([]int{2, 31, 200}).Draw(rt, "n"), rapid.Uint64().Draw(rt, "order"))
 	})
@@ -196,7 +196,7 @@ func TestAWideFanInWakesInOneOrderWhateverTheOrderOfCompletions(t *testing.T) {
 	}
 }
 
-func TestAWideSelectIsWonByTheFirstOfTenThousand(t *testing.T) {
+func TestSelectOfTenThousandIsWonByTheFirst(t *testing.T) {
 	const n = 10_000
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		fs := make([]*replay.Future, n)

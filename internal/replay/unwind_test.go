@@ -23,7 +23,7 @@ func wantFailure(tb testing.TB, d *replaytest.Driver, code, message string) *his
 	return end
 }
 
-func TestAPanicFailsTheExecutionWithItsStack(t *testing.T) {
+func TestPanicFailsTheExecutionWithItsStack(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		start(x, "left-behind", "")
 		if _, err := call(x, "a", ""); err != nil {
@@ -39,7 +39,7 @@ func TestAPanicFailsTheExecutionWithItsStack(t *testing.T) {
 	}
 }
 
-func TestAPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
+func TestPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 	deferred := 0
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		defer func() { deferred++ }()
@@ -57,12 +57,12 @@ func TestAPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 	wantFailure(t, d, history.CodePanic, "sibling")
 }
 
-func TestGoexitFailsTheExecutionAndLeavesTheCallerAlone(t *testing.T) {
+func TestGoexitFailsTheExecutionAndNotTheCaller(t *testing.T) {
 	for name, where := range map[string]func(x *replay.Execution){
-		"at once":          func(*replay.Execution) {},
-		"after a wait":     func(x *replay.Execution) { _, _ = call(x, "a", "") },
-		"behind a panic":   func(*replay.Execution) { defer func() { _ = recover() }(); panic("first") },
-		"panic on its way": func(*replay.Execution) { defer func() { panic("in a deferred function") }() },
+		"at once":        func(*replay.Execution) {},
+		"after a wait":   func(x *replay.Execution) { _, _ = call(x, "a", "") },
+		"behind a panic": func(*replay.Execution) { defer func() { _ = recover() }(); panic("first") },
+		"during a panic": func(*replay.Execution) { defer func() { panic("in a deferred function") }() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			survived := false
@@ -89,7 +89,7 @@ func TestGoexitFailsTheExecutionAndLeavesTheCallerAlone(t *testing.T) {
 	}
 }
 
-func TestAGoexitInASiblingFailsTheExecution(t *testing.T) {
+func TestGoexitInASiblingFailsTheExecution(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		return get(x, x.Go(nil, func(*replay.Scope) {
 			_, _ = call(x, "a", "")
@@ -146,7 +146,7 @@ func TestRecoverCannotStopTheUnwinding(t *testing.T) {
 	}
 }
 
-func TestAPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
+func TestPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
 	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Execution) (string, error) {
 		defer func() { panic("while unwound") }()
 		return call(x, "a", "")
@@ -181,7 +181,7 @@ func TestSiblingsAreUnwoundWhenTheRootReturns(t *testing.T) {
 	wantResult(t, d, "done")
 }
 
-func TestAnExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
+func TestExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "") })
 	d.Start(text(""))
 	done := make(chan error)
@@ -193,7 +193,7 @@ func TestAnExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 
 func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	release := make(chan struct{})
-	stuck := replay.New(history.Identity{Instance: "stuck"}, program(func(*replay.Execution) (string, error) {
+	stuck := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Execution) (string, error) {
 		<-release
 		return "late", nil
 	}), replay.Options{})
@@ -210,7 +210,7 @@ func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	<-done
 }
 
-func TestAContextIsOfNoUseOnAnotherGoroutine(t *testing.T) {
+func TestContextOnAnotherGoroutineIsAMisuse(t *testing.T) {
 	logs := new(strings.Builder)
 	errs := make(chan error, 4)
 	var ended bool
@@ -249,7 +249,7 @@ func TestAContextIsOfNoUseOnAnotherGoroutine(t *testing.T) {
 	}
 }
 
-func TestAContextIsOfNoUseInAnotherInstanceOrAfterTheEnd(t *testing.T) {
+func TestContextInAnotherInstanceOrAfterTheEndIsAMisuse(t *testing.T) {
 	var leaked *replay.Execution
 	first := drive(t, func(x *replay.Execution) (string, error) {
 		leaked = x
@@ -277,14 +277,14 @@ func TestAContextIsOfNoUseInAnotherInstanceOrAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestWordsThatPanicOnMisuseFailTheInstanceThatCalledThem(t *testing.T) {
+func TestMisuseFailsTheInstanceThatCalls(t *testing.T) {
 	leaked := replay.New(history.Identity{Instance: "other"}, nil, replay.Options{})
 	d := drive(t, func(*replay.Execution) (string, error) { return leaked.NewID(), nil })
 	d.Start(text(""))
 	wantFailure(t, d, history.CodePanic, `the context of instance "other" was used`)
 }
 
-func TestAStepInsideAStepIsRefused(t *testing.T) {
+func TestStepInsideAStepIsRejected(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		_, applied := x.Apply(&history.EventReceived{Name: "e"})
 		return "", errors.Join(applied, x.Evict())
@@ -293,7 +293,7 @@ func TestAStepInsideAStepIsRefused(t *testing.T) {
 	wantFailure(t, d, "", replay.ErrBusy.Error())
 }
 
-func TestStrandsThatNeverRanNeedNoUnwinding(t *testing.T) {
+func TestSiblingThatNeverRanIsNotUnwound(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		x.Go(nil, func(*replay.Scope) { t.Error("a sibling ran after the end") })
 		return "done", nil

@@ -17,7 +17,7 @@ func shuffle(seed uint64, n int, swap func(i, j int)) {
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(n, swap)
 }
 
-func TestNowIdsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
+func TestNowIDsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		var got []string
 		for range 3 {
@@ -44,7 +44,7 @@ func TestNowIdsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 	wantResult(t, d, result)
 }
 
-func TestIdsDifferBetweenExecutionsAndPlaces(t *testing.T) {
+func TestIDsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 	ids := map[string]bool{}
 	for _, id := range []history.Identity{
 		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Origin: history.Position{Seq: 1}},
@@ -61,7 +61,7 @@ func TestIdsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 	}
 }
 
-func TestNowNeverGoesBackAndTimersCountFromIt(t *testing.T) {
+func TestNowIsMonotonicAndTimersCountFromIt(t *testing.T) {
 	var times []int64
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for range 3 {
@@ -96,7 +96,7 @@ func TestNowNeverGoesBackAndTimersCountFromIt(t *testing.T) {
 	wantResult(t, d, "2ms")
 }
 
-func TestNextTimerGivesThemInOrder(t *testing.T) {
+func TestNextTimerReturnsTimersInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		var fs []*replay.Future
 		for _, s := range []int{5, 3, 9, 1, 7, 3} {
@@ -123,7 +123,7 @@ func TestNextTimerGivesThemInOrder(t *testing.T) {
 	wantResult(t, d, "done")
 }
 
-func TestTheLoggerIsSilentDuringReplay(t *testing.T) {
+func TestLoggerIsSilentDuringReplay(t *testing.T) {
 	logs := new(strings.Builder)
 	opts := replay.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}
 	code := program(func(x *replay.Execution) (string, error) {
@@ -147,7 +147,7 @@ func TestTheLoggerIsSilentDuringReplay(t *testing.T) {
 	}
 }
 
-func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
+func TestEffectIDDependsOnEveryField(t *testing.T) {
 	base := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}}
 	id := history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
 	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories: it must never change
@@ -171,7 +171,7 @@ func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestTheRecordedEffectIsThatOfTheEvent(t *testing.T) {
+func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "in") })
 	d.Start(text(""))
 	ev := d.History[1].(*history.ActivityScheduled)

@@ -85,7 +85,7 @@ func empty[T any](v T) T {
 	return reflect.New(reflect.TypeOf(v).Elem()).Interface().(T) //nolint:forcetypeassert // of the same type
 }
 
-func TestEveryFieldOfARequestAndAReplyIsReadAsItWasWritten(t *testing.T) {
+func TestEveryFieldOfRequestsAndRepliesRoundTrips(t *testing.T) {
 	n := 0
 	for _, q := range requests() {
 		fill(t, reflect.ValueOf(q).Elem(), &n)

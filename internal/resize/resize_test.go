@@ -80,7 +80,7 @@ func (n *namespace) misplaced(instances, partitions int) (all []string) {
 	return all
 }
 
-// Trap: Redis loses its last writes while the command runs, and what was copied before is removed all the same.
+// Trap: Redis loses its last writes while the command runs, and the copies made before are removed nevertheless.
 func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 	const instances = 3_000
 	s := redistest.Start(t)
@@ -128,7 +128,7 @@ func TestTasksStreamIsNotRequired(t *testing.T) {
 }
 
 // A heartbeat from before the clock of Redis stepped back is of a member that has died.
-func TestHeartbeatInTheFutureIsOfNoLiveMember(t *testing.T) {
+func TestHeartbeatInTheFutureIsNotOfALiveMember(t *testing.T) {
 	n := newNamespace(t, redistest.Start(t).Client(t), 1)
 	n.cfg.Partitions = 2
 	beat := func(after time.Duration) {

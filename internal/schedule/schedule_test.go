@@ -214,7 +214,7 @@ func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
 }
 
 // Behind the transitions in the files of the zones, time.ZoneBounds has an end that is not behind its time on the last day of leap years.
-func TestTimesGoOnBehindTheTransitionsInTheFilesOfZones(t *testing.T) {
+func TestTimesContinueAfterTheLastTransitionOfAZoneFile(t *testing.T) {
 	noon, err := cronOf("0 12 * * *")
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
-func TestPasswordFilesAreRefusedThatCannotBeMeant(t *testing.T) {
+func TestImplausiblePasswordFilesAreRefused(t *testing.T) {
 	good := secret(t, "geheim\n", 0o600)
 	for want, args := range map[string][]string{
 		"no such file":           {"--redis-password-file", "/no/such/file"},
@@ -166,8 +166,8 @@ func TestReplacedRedisPasswordIsUsedForTheNextConnection(t *testing.T) {
 	}
 }
 
-// The operator replaces the password on the server, which cuts the client off, and only then in the file: the client tries
-// until it is let in.
+// The operator replaces the password on the server, which disconnects the client, and only then in the file: the client retries
+// until the server accepts it.
 func TestNATSConnectionOutlastsAReplacedPassword(t *testing.T) {
 	for name, tc := range map[string]struct {
 		user string

@@ -37,7 +37,7 @@ func parse(t *testing.T, args ...string) (cfg fleet, code int, out, errs string)
 	return cfg, code, o.String(), e.String()
 }
 
-func TestAFlagWinsOverTheEnvironmentAndThatOverTheDefault(t *testing.T) {
+func TestFlagPrecedesTheEnvironmentAndThatTheDefault(t *testing.T) {
 	t.Setenv("PAWL_NATS", "nats://env:1")
 	t.Setenv("PAWL_LEASE_TTL", "3s")
 	t.Setenv("PAWL_EXAMPLES", "true")
@@ -51,7 +51,7 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheDefault(t *testing.T) {
 	}
 }
 
-func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
+func TestUsageErrorIsOneLineAndCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
 		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
@@ -67,7 +67,7 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 	}
 }
 
-func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
+func TestHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	_, code, out, _ := parse(t, "--help")
 	if code != ExitDone {
 		t.Errorf("code %d", code)
@@ -83,7 +83,7 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	}
 }
 
-func TestRetentionIsOneTimeOrOneAStatus(t *testing.T) {
+func TestRetentionIsOneTimeOrOnePerStatus(t *testing.T) {
 	for text, want := range map[string]Retention{
 		"1h":                                  {time.Hour, time.Hour, time.Hour},
 		"forever":                             {-1, -1, -1},
@@ -131,7 +131,7 @@ func TestEveryFormOfARedisURLIsReadByTheClient(t *testing.T) {
 	}
 }
 
-func TestAWrongRedisURLIsNamedWithoutItsPassword(t *testing.T) {
+func TestInvalidRedisURLIsNamedWithoutItsPassword(t *testing.T) {
 	for _, raw := range []string{
 		"h:6379", "u:geheim@h:6379", "http://h", "redis+what://h", "redis://u:geheim@h:port", "redis+sentinel://u:geheim@h:1",
 		"redis://u:geheim@h:1?no_such=1", "redis://u:geheim@h:1/db",
@@ -145,7 +145,7 @@ func TestAWrongRedisURLIsNamedWithoutItsPassword(t *testing.T) {
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// closedPort gives an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -156,7 +156,7 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestAServerThatIsNotThereIsOneLineThatSaysWhichAndWhere(t *testing.T) {
+func TestUnreachableServerIsOneLineWithItsNameAndAddress(t *testing.T) {
 	_ = Log{}.Open(io.Discard)
 	addr := closedPort(t)
 	_, err := Redis{RedisURL: URL("redis://u:geheim@" + addr)}.OpenRedis(t.Context(), discard())
@@ -194,7 +194,7 @@ func startRedis(t *testing.T) *embedded.Redis {
 	return r
 }
 
-func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
+func TestEvictingRedisIsRefusedWithTheReason(t *testing.T) {
 	r := startRedis(t)
 	rdb, err := Redis{RedisURL: URL(r.URL())}.OpenRedis(t.Context(), discard())
 	if err != nil {
@@ -210,7 +210,7 @@ func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 	}
 	oneLine(t, err, r.URL(), "allkeys-lru")
 
-	t.Run("also where CONFIG is forbidden and only INFO tells", func(t *testing.T) {
+	t.Run("also where CONFIG is forbidden and only INFO has the policy", func(t *testing.T) {
 		if err := acl(t, rdb, "quiet", "-config"); err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("but one that does not tell is used with a warning", func(t *testing.T) {
+	t.Run("but one that does not report its policy is used with a warning", func(t *testing.T) {
 		if err := acl(t, rdb, "mute", "-config", "-info"); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func acl(t *testing.T, rdb redis.UniversalClient, user string, rules ...string) 
 
 func as(user, url string) string { return strings.Replace(url, "//", "//"+user+":geheim@", 1) }
 
-func TestCertificatesThatCanNotBeReadAreNamed(t *testing.T) {
+func TestUnreadableCertificatesAreNamed(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-func TestStoresAreAskedForAllAlthoughTheFirstRequestIsCancelled(t *testing.T) {
+func TestHealthOfTheStoresIsReadForAllRequestsAlthoughTheFirstIsCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	ask := func(ctx context.Context) *request.StoreHealth {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestInstanceThatNobodyCanRunIsNoReasonToDeclineAgain(t *testing.T) {
+func TestInstanceWithoutCodeAnywhereIsNoReasonToDeclineAgain(t *testing.T) {
 	var d declines
 	now := time.Now()
 	unregistered := reason{"order-1", "unregistered"}

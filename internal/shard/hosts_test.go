@@ -134,9 +134,9 @@ func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	}
 }
 
-// TestMemberThatStopsDecidesWhatItWasAskedBefore holds that the objects of a turn are written while its member stops, and that the owner is told to
-// ask another one if the time for that is over.
-func TestMemberThatStopsDecidesWhatItWasAskedBefore(t *testing.T) {
+// TestStoppingMemberFinishesItsTurns holds that the objects of a turn are written while its member stops, and that the owner is directed to
+// request another member if the time for that is over.
+func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	t.Parallel()
 	for name, inTime := range map[string]bool{"in time": true, "late": false} {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestConnectionThatIsRestoredHasInstancesTriedAgain holds that an owner that was cut off, and missed the notice of a member, looks for code at once.
-func TestConnectionThatIsRestoredHasInstancesTriedAgain(t *testing.T) {
+// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner that was cut off, and missed the notice of a member, looks for code at once.
+func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	t.Parallel()
 	proxy, err := netfault.Listen(strings.TrimPrefix(natstest.Start(t).ClientURL(), "nats://"))
 	if err != nil {

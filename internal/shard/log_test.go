@@ -7,7 +7,7 @@ import (
 )
 
 // A line of an orchestration has the id of its instance, whatever its logger was made of, and outside of its groups.
-func TestLinesOfAnInstanceHaveItsID(t *testing.T) {
+func TestLogLinesOfAnInstanceHaveItsID(t *testing.T) {
 	var out bytes.Buffer
 	base := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {

@@ -124,7 +124,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 		_, err := w.conn.PublishInput(t.Context(), queue.OutInput{ID: id, Instance: "gone", Kind: queue.KindEvent, Name: "e"})
 		w.ok(err)
 	}
-	publish("m1") // nobody reads it yet
+	publish("m1") // no reader yet
 	w.round("[a b! c d e!]")
 	publish("m2")
 	w.round("[-e! a b! c d]")
@@ -200,9 +200,9 @@ func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 	w.ok(err)
 }
 
-// TestStoreThatDoesNotAnswerIsLeftAlone: behind a transfer that timed out, the next ones fail at once. One that the end of the shard has ended
-// says nothing about the store.
-func TestStoreThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+// TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce: behind a transfer that timed out, the next ones fail at once. A transfer that ended
+// with the shard is no sign of a failing store.
+func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
 	w.ok(w.put("a", "i"))

@@ -22,7 +22,7 @@ func (s step) late()    { s.ended() }
 func (s step) blocked() { s.givenUp() }
 
 // An eviction that was queued behind a turn reads the code that the turn leaves, unless the turn has been given up.
-func TestJobBehindOneThatBlocksRunsAfterThatWasGivenUp(t *testing.T) {
+func TestJobBehindABlockedOneRunsWhenThatIsAbandoned(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	turns := newTurner(timers.NewTicker(watchTick))
 	var ran, early atomic.Bool
@@ -104,7 +104,7 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 }
 
 // While no turn runs, nothing wakes the process up for the watchdog, and one that begins later is watched.
-func TestWatchdogRestsWhileThereIsNoTurn(t *testing.T) {
+func TestWatchdogStopsWhileThereIsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newTurners(time.Second)
 		turns := newTurner(all.ticks)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// An idle partition moves its position with the stream, so the slowest is one that is behind in earnest.
-func TestTheStreamIsTrimmedUpToTheSlowestPartitionAndNotBeforeAllHaveBegun(t *testing.T) {
+// An idle partition moves its position with the stream, so the slowest is one that has unread inputs.
+func TestStreamIsTrimmedUpToTheSlowestPartitionOnceAllHaveBegun(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	_, rdb := redistest.MiniClient(t)

@@ -201,7 +201,7 @@ func exported(t *testing.T, events []history.Event) *bytes.Buffer {
 	return &b
 }
 
-func TestAnExportedHistoryIsReadAsItWas(t *testing.T) {
+func TestExportedHistoryRoundTrips(t *testing.T) {
 	every := everyKind(t)
 	for _, c := range shownEvents(t) {
 		c.event.Meta().ID, c.event.Meta().At = uint64(len(every))+1, 1_790_000_000_000
@@ -218,7 +218,7 @@ func TestAnExportedHistoryIsReadAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatStandsBesideAnExportedEventIsPassedOver(t *testing.T) {
+func TestUnknownFieldsOfAnExportedEventAreSkipped(t *testing.T) {
 	cancelled := &history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}
 	cancelled.ID, cancelled.At = 1, 1_790_000_000_000
 	l, err := show.JSON("order-42", cancelled)
@@ -238,7 +238,7 @@ func TestWhatStandsBesideAnExportedEventIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestAnExportedEventHasEveryFieldByItsName(t *testing.T) {
+func TestExportedEventHasEveryFieldByItsName(t *testing.T) {
 	for _, e := range everyKind(t) {
 		var line struct {
 			Kind   string         `json:"kind"`
@@ -270,7 +270,7 @@ func empty(t *testing.T, where string, v any) {
 	}
 }
 
-func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
+func TestExportedEventOmitsEmptyFields(t *testing.T) {
 	text := exported(t, []history.Event{
 		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: jsonOf(t, 1)},
 		&history.ActivityScheduled{Name: "greet"}, &history.TimerScheduled{FireAt: 1},
@@ -282,7 +282,7 @@ func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestAnExportThatIsNoneSaysWhatIsWrong(t *testing.T) {
+func TestInvalidExportIsAnErrorWithItsReason(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"id":1,"instance":"a"}`:                  `no field "raw"`,
 		`{"id":2,"instance":"a","raw":"lAEJAAg="}`: "exported whole",

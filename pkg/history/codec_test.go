@@ -106,7 +106,7 @@ func events(t *rapid.T) []history.Event {
 	return all
 }
 
-// aGate draws one that says something; nil is drawn elsewhere.
+// aGate draws a limit with at least one field set; nil is drawn elsewhere.
 func aGate(t *rapid.T) *history.Limit {
 	policy := func(name string) *history.Policy {
 		if !rapid.Bool().Draw(t, name) {

@@ -70,7 +70,7 @@ func TestMessageIsPendingUntilAcked(t *testing.T) {
 		return ids
 	}
 	if got := owed(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.PendingMessages()[3].Cancel == nil {
-		t.Errorf("owed %v", got)
+		t.Errorf("pending %v", got)
 	}
 	s.TrimAcked(6)
 	end := &history.Completed{}
@@ -79,7 +79,7 @@ func TestMessageIsPendingUntilAcked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := owed(); !slices.Equal(got, []uint64{8, 10}) || s.ChildLen() != 0 {
-		t.Errorf("owed at the end %v, %d children", got, s.ChildLen())
+		t.Errorf("pending at the end %v, %d children", got, s.ChildLen())
 	}
 }
 
@@ -148,7 +148,7 @@ func TestNowIsMonotonic(t *testing.T) {
 func TestNextTimerIsEarliestThenFirstSet(t *testing.T) {
 	s := &history.State{}
 	if _, ok := s.NextTimer(); ok {
-		t.Fatal("a timer of nobody")
+		t.Fatal("a timer in an empty history")
 	}
 	for _, e := range story(start(), &history.TimerScheduled{FireAt: 70}, &history.TimerScheduled{FireAt: 50}, &history.TimerScheduled{FireAt: 50}) {
 		if err := s.Apply(e); err != nil {

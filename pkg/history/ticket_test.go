@@ -78,7 +78,7 @@ func TestSetLimitIsFolded(t *testing.T) {
 	s := fold(t, start(), schedule(), schedule())
 	s.SetLimit(2, at("x", true))
 	s.SetLimit(3, nil)
-	s.SetLimit(9, at("nobody", true))
+	s.SetLimit(9, at("none", true))
 	if !s.Waiting(2) || s.Activity(2).Limit == nil || s.Waiting(3) {
 		t.Fatalf("%+v", s.Activity(2))
 	}

@@ -23,6 +23,6 @@ func TestCountUnreadIsBounded(t *testing.T) {
 		t.Errorf("counted as %v", all)
 	}
 	if got := history.FormatUnread(all[9:]); got != "1 name-07, 12 of other names" {
-		t.Errorf("told as %q", got)
+		t.Errorf("formatted as %q", got)
 	}
 }

@@ -45,7 +45,7 @@ func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 		a.start(Trial, id, in, err)
 		poll.Until(t, within, "the activity is scheduled", func() bool { return len(a.history(id, 1)) >= 2 })
 	}
-	a.must(a.Client.Cancel(a.ctx, "dead", "before anybody came"))
+	a.must(a.Client.Cancel(a.ctx, "dead", "before any claim"))
 	a.ended("dead")
 	w := a.worker("worker")
 	a.await("began", "live", 1)

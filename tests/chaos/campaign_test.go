@@ -28,7 +28,7 @@ type summary struct {
 	Lost       int            `json:"lost"`
 	Duplicated int            `json:"duplicated"`
 	Violations int            `json:"violations"`
-	Stuck      int            `json:"stuck"`
+	Stalled    int            `json:"stalled"`
 	Settled    float64        `json:"settled_s"` // from the end of the last fault until every instance had ended
 	Checked    float64        `json:"checked_s"` // how long pawl check took
 	Ballots    int            `json:"ballots"`   // instances whose operations are linearizable
@@ -103,13 +103,13 @@ func (h *harness) judge(ctx context.Context, sum *summary) {
 		sum.Faults += n
 	}
 	sum.Instances, sum.Events, sum.Reruns = v.Instances, v.Events, v.Reruns
-	sum.Lost, sum.Duplicated, sum.Violations, sum.Stuck = len(v.Lost), len(v.Duplicated), len(v.Violations), len(v.Stuck)
+	sum.Lost, sum.Duplicated, sum.Violations, sum.Stalled = len(v.Lost), len(v.Duplicated), len(v.Violations), len(v.Stalled)
 	for _, text := range slices.Sorted(maps.Keys(v.Errors)) {
 		h.t.Logf("clients received %d times: %s", v.Errors[text], text)
 	}
 	if findings := v.Findings(); len(findings) > 0 {
 		h.show(after, findings)
-		h.explain(after, v.Stuck)
+		h.explain(after, v.Stalled)
 	}
 	h.report(v.Findings(), sum)
 }

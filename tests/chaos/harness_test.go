@@ -83,7 +83,7 @@ type harness struct {
 	busy       map[string]bool // what a fault is acting on
 	faults     map[string]int
 	violations []string
-	events     *os.File // the faults, for whoever reads a failed campaign
+	events     *os.File // the faults, to explain a failed campaign
 }
 
 func build(t *testing.T, dir, topology string) (bin stack.Binaries, fleet, cli string) {
@@ -298,7 +298,7 @@ func (h *harness) progress() {
 	}
 }
 
-// verdict reads what everybody has recorded.
+// verdict reads what all processes have recorded.
 func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	e := verdict.Evidence{Rollback: h.servers.rollback(), Rotated: h.rotated}
 	for _, c := range h.clients {
@@ -383,7 +383,7 @@ func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 		for i, err := e.Find("listener-" + rest); err != nil || !i.Ended; i, err = e.Find("listener-" + rest) {
 			select {
 			case <-tick.C:
-			case <-late.C: // the verdict says so
+			case <-late.C: // the verdict reports it
 				return
 			case <-ctx.Done():
 				return

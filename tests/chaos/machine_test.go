@@ -82,7 +82,7 @@ func (s *servers) watch() {
 	}
 	for _, p := range s.sentinels {
 		rdb := redis.NewSentinelClient(&redis.Options{Addr: p.Name(), DisableIdentity: true})
-		poll.Until(s.t, time.Minute, "the sentinel knows the others and the replica", func() bool {
+		poll.Until(s.t, time.Minute, "the sentinel has found the others and the replica", func() bool {
 			m, err := rdb.Master(s.t.Context(), namespace).Result()
 			return err == nil && m["num-other-sentinels"] == "2" && m["num-slaves"] == "1"
 		})

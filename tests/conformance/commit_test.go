@@ -88,7 +88,7 @@ func (m *machine) goOn(t *memstore.Turn) {
 	}
 }
 
-// marks draws what a turn owes, and which history goes.
+// marks draws the outbox watermarks of a turn, and which history goes.
 func (m *machine) marks(t *memstore.Turn, in *memstore.Instance) {
 	if oneIn(m, 3) {
 		t.Out = memstore.Place{Execution: t.Execution, Event: uint64(len(in.History()) + 1)}

@@ -30,13 +30,13 @@ type stage struct {
 	heads  int // of the instance "a"
 }
 
-// What owner and workers do to one another; docs/conformance.md says which promise each case holds.
+// How owner and workers interact; docs/conformance.md has the promise that each case holds.
 func TestOwnersAndWorkersShareTheStore(t *testing.T) {
 	cases := map[string]func(*stage){
-		"a cancelled activity is deleted, and nobody can claim, renew, ack or give it back":       cancelledIsDeleted,
+		"a cancelled activity is deleted, and no worker can claim, renew, ack or release it":      cancelledIsDeleted,
 		"cancelling what is not there changes nothing else, however often":                        cancelTwice,
 		"a renewal extends the claim to a TTL from now":                                           renewalExtends,
-		"a token that nobody was given renews, acks and gives back nothing":                       invalidTokens,
+		"a token that was never issued renews, acks and releases nothing":                         invalidTokens,
 		"claims are counted for each activity by itself, from one, and again when one expires":    countsAreSeparate,
 		"an ack that fails leaves the lease and the inbox as they were, and can be made again":    ackRollsBack,
 		"a commit that fails leaves the leases and the inbox as they were, and can be made again": commitRollsBack,
@@ -148,13 +148,13 @@ func (s *stage) giveBack(g lease.Claim) lease.Outcome {
 	return out
 }
 
-// wantAll demands what renewing, acking and giving back answer.
+// wantAll requires the outcome of renewing, acking and releasing.
 func (s *stage) wantAll(g lease.Claim, want lease.Outcome) {
 	s.Helper()
 	acked, err := s.ack(g)
 	s.must(err)
 	if renewed, back := s.renew(g, time.Minute), s.giveBack(g); renewed != want || acked.Outcome != want || back != want {
-		s.Errorf("%s by %s: renewed %s, acked %s, given back %s; want %s", g.Ref, g.Token, renewed, acked.Outcome, back, want)
+		s.Errorf("%s by %s: renewed %s, acked %s, released %s; want %s", g.Ref, g.Token, renewed, acked.Outcome, back, want)
 	}
 }
 
@@ -229,7 +229,7 @@ func renewalExtends(s *stage) {
 func invalidTokens(s *stage) {
 	s.turned([]uint64{2}, nil)
 	for _, token := range []string{"invented", "", "t ", "T"} {
-		s.wantAll(held("a", 1, 2, token), lease.Stolen) // nobody holds it
+		s.wantAll(held("a", 1, 2, token), lease.Stolen) // it has no holder
 	}
 	g := held("a", 1, 2, "t")
 	s.wantClaim(g, lease.Acquired, 1)
@@ -311,7 +311,7 @@ func arrivesDuringATurn(s *stage) {
 		s.Errorf("the answer shows %q, want %q", done.Unread, late.Element.Encode())
 	}
 	if at, err := s.rdb.ZScore(s.Context(), s.part.Wakeups(), "a").Result(); err != nil || int64(at) > s.now()+2000 {
-		s.Errorf("the next look is at %.0f, %v", at, err)
+		s.Errorf("the next wakeup is at %.0f, %v", at, err)
 	}
 	if done := s.turned(nil, nil, late.Element.ID); len(done.Unread) != 0 {
 		s.Errorf("left are %q", done.Unread)

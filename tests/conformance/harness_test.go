@@ -100,8 +100,8 @@ func (r *rig) ownership(name string, args ...any) *redisx.Reply {
 }
 
 // both makes a call to Redis and to the model and compares answers and keys. call gives the
-// answer as text, and the time of the script if the answer tells it; a time that it does
-// not tell lies between the moments before and after.
+// answer as text, and the time of the script if the answer has it; a time that it does
+// not have lies between the moments before and after.
 func (r *rig) both(what string, call func() (answer string, now int64), oracle func(m *memstore.Store, now int64) string) {
 	before := r.now()
 	got, now := call()

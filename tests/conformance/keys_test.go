@@ -27,7 +27,7 @@ func (r *rig) keys() []string {
 	return keys
 }
 
-// kinds says of what type the keys of a kind are.
+// kind returns the type of the keys of a kind.
 func (r *rig) kind(key string) redisx.ParsedKey {
 	n, ok := r.part.Parse(key)
 	if !ok {
@@ -213,7 +213,7 @@ func (r *rig) hash(s *memstore.Store, get func(string) *memstore.Instance, n red
 	}
 }
 
-// difference tells in what Redis is not as the model says. Times may differ by slack; then the model takes Redis's.
+// difference returns how Redis differs from the model. Times may differ by slack; then the model takes Redis's.
 func difference(is, want *memstore.Store, slack int64) (all []string) {
 	differ := func(what string, a, b any) {
 		if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {

@@ -19,7 +19,7 @@ func (r *gateRig) keys(name string) []string {
 	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 
-// both makes a call to Redis and to the model and compares answers and keys. The answer tells the time in ms, or not at all; the
+// both makes a call to Redis and to the model and compares answers and keys. The answer has the time in ms, or not; the
 // model is tried at moments within it, and takes over the numbers that Redis has given.
 func (r *gateRig) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Gate, now int64) string) {
 	before := r.now()
@@ -130,7 +130,7 @@ func (r *gateRig) parse(text any) memlimit.Member {
 	return memlimit.Member(m)
 }
 
-// gateDifference tells in what a gate of Redis is not as the model says. Numbers may differ within the ms; then the model takes Redis's.
+// gateDifference returns how a limit in Redis differs from the model. Numbers may differ within the ms; then the model takes Redis's.
 func gateDifference(is, want *memlimit.Gate) (all []string) {
 	near := func(a int64, b *int64) {
 		if a-*b < 1000 && *b-a < 1000 {
@@ -177,7 +177,7 @@ func shifted(all content, keys []string, d int64) content {
 				switch {
 				case i == 0:
 					v[k].Score -= float64(d * 1000)
-				case v[k].Score != 0: // 0 is no time: it has not been told
+				case v[k].Score != 0: // 0 is no time: no notice has been sent
 					v[k].Score -= float64(d)
 				}
 			}

@@ -259,7 +259,7 @@ func (r *gateRig) admit() {
 	})
 }
 
-// disown tells a gate of members whom nobody wants, with a time about that when they were last heard of.
+// disown removes members without a lease or instance from a limit, with a time about that of their latest request.
 func (r *gateRig) disown() {
 	name, now := r.gate(), r.now()/1000
 	var leave []memlimit.Leave

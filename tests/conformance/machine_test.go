@@ -12,7 +12,7 @@ import (
 // machine draws the calls.
 type machine struct {
 	*rig
-	n       int // makes names that nobody has used
+	n       int // makes unused names
 	former  []string
 	grips   []memstore.Grip // that have been claimed, or tried
 	sent    []func()        // calls of the owner that may arrive again

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// purge is sent for whoever has ended, mostly. The scripts do not ask whether he has; so whoever has not is purged too.
+// purge is sent for instances that have ended, mostly. The scripts do not check that; so others are purged too.
 func (m *machine) purge() {
 	token, id := m.token(), m.instance()
 	if ended := m.ended(); len(ended) > 0 && !oneIn(m, 4) {
@@ -54,7 +54,7 @@ func (m *machine) ended() (all []string) {
 	return all
 }
 
-// report tells how activities ended, of an execution that is kept or is not.
+// report records how activities ended, of an execution that is kept or is not.
 func (m *machine) report() {
 	id := m.instance()
 	ref := lease.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// grip draws what a worker says to hold: mostly something it has claimed.
+// grip draws a claim of a worker: mostly one that it has made.
 func (m *machine) grip() memstore.Grip {
 	if len(m.grips) == 0 || oneIn(m, 10) {
 		l := m.lease()

@@ -35,7 +35,7 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	}
 }
 
-// One of two dies and stays dead; its partitions, with what they owe, go to the other. At the other points
+// One of two dies and stays dead; its partitions, with their outboxes, go to the other. At the other points
 // TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint kills: what an owner finds there does not depend on whose it was.
 func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)

@@ -101,7 +101,7 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	}
 }
 
-// The tasks are in memory and go with NATS; what instances tell each other waits until it is back.
+// The tasks are in memory and are lost with NATS; messages between instances wait until it is back.
 func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, twoMasters(t), "PAWL_RECONCILE_INTERVAL=500ms")

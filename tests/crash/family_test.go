@@ -66,7 +66,7 @@ func (f *family) house(n int) string  { return f.at(parents, "house", n) }
 func (f *family) victim(n int) string { return f.at(parents, "doomed", n) }
 
 // begin starts n more households, one that is doomed, and those that count; and has clients send notes, of which some come before
-// there is anybody to take them.
+// there is a receiver.
 func (f *family) begin(n int) {
 	f.t.Helper()
 	f.join()

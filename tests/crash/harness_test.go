@@ -270,7 +270,7 @@ func (a *harness) describe(instance string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.Namespace, time.Now().UnixMilli())
 	fmt.Fprintln(&b, "owner ", rdb.HGetAll(ctx, part.Owner()).Val())
-	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Wakeups(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stalled()).Val())
+	fmt.Fprintln(&b, "wakeups", rdb.ZRangeWithScores(ctx, part.Wakeups(), 0, -1).Val(), "stalled", rdb.HGetAll(ctx, part.Stalled()).Val())
 	l, err := a.Store.Load(ctx, n, instance)
 	if err != nil {
 		return b.String() + err.Error()

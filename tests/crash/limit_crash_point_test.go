@@ -55,7 +55,7 @@ func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) 
 	}
 }
 
-// The owner of everything dies when a holder has ended and has not left its gate, and the one after it knows nothing of that.
+// The owner of everything dies when a holder has ended and has not left its limit, and its successor has no record of that.
 func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			if s := q.stats(c.gate); s.Active != 1 {
 				t.Errorf("that was not the moment: %+v", s)
 			}
-			q.orchestrator("heir")
+			q.orchestrator("successor")
 			q.until("the partitions have an owner", func() bool {
 				_, err := q.Client.Describe(q.ctx, id)
 				return err == nil
@@ -131,7 +131,7 @@ func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
 		t.Errorf("that was not the moment: %+v", s)
 	}
-	q.orchestrator("heir")
+	q.orchestrator("successor")
 	last := q.visitorID(work.Places + 1)
 	q.visit(last, 1)
 	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Places+2 })

@@ -67,7 +67,7 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		gates, instances bool // which master goes back
-		empty            bool // to before anybody came; else to when all stood in line
+		empty            bool // to before the first caller; otherwise to when all were waiting
 	}{
 		{"the limits, during admission", true, false, false},
 		{"the instances, during admission", false, true, false},

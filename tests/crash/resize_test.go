@@ -333,7 +333,7 @@ func TestResizeIsUndoneWhileItCopies(t *testing.T) {
 }
 
 // Trap: a member that was paused while the partitions were resized takes some of them, and reads what is filed by another number.
-func TestMemberThatWasPausedDuringAResizeTakesNothing(t *testing.T) {
+func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(a *resizing) {
 		o := a.orchestrator("paused")

@@ -46,9 +46,9 @@ func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
 func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before int // instances that the copy knows of, or some of them
+		before int // instances that the copy has, or some of them
 		steps  int // run when it is made
-		after  int // instances that only the stream knows of then
+		after  int // instances that only the stream has then
 	}{
 		{"in the middle of all", 10, 8, 4},
 		{"before anything was turned", 0, 0, 10},
@@ -131,7 +131,7 @@ func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	a.worker("worker")
 	a.begin(3)
 	o.Kill()
-	a.begin(6) // the stream takes them all the same
+	a.begin(6) // the stream takes them nevertheless
 	began := time.Now()
 	o.Start()
 	a.end()

@@ -73,7 +73,7 @@ func (a *harness) beats(prefix string, n int) []time.Duration {
 // Two workers share the queues, and one of them is struck. It holds a few tasks until it, or the server, has found out, and each
 // for the time of an AckWait; it takes none after that, its own activity is run elsewhere, and what it does when it
 // is back takes effect once.
-func TestWorkerThatIsCutOffHoldsUpFewTasksAndDoublesNothing(t *testing.T) {
+func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 	for name, strike := range map[string]func(lame){
 		"Redis, black hole": func(l lame) { l.redis.BlackHole() },
 		"NATS, black hole":  func(l lame) { l.nats.BlackHole() },

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Whatever is asked of many at once, while one orchestrator after the other dies and comes again: all end, nobody is left at any
-// gate, and everybody was counted once.
+// Random operations on many instances at once, while one orchestrator after the other dies and returns: all end, no member is left at any
+// limit, and every caller was counted once.
 func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 3, settings{})
@@ -31,9 +31,9 @@ func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 			p.Start()
 		}
 	}
-	poll.Until(t, within, "everybody has ended", func() bool { return c.running() == 0 })
+	poll.Until(t, within, "every instance has ended", func() bool { return c.running() == 0 })
 	for _, name := range slices.Concat(actionsOfChaos(), hallsOfChaos(), []string{"keyed/red", "keyed/blue"}) {
-		s := a.stand(name, "nobody is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+		s := a.stand(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
 		if s.TotalEnqueued != s.TotalCompleted+s.Withdrawn+s.TimedOut+s.Cleared {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -57,7 +57,7 @@ func hallsOfChaos() []string { return []string{"hall", "annex", "late-hall", "ru
 
 func (c *chaos) yes() bool { return c.rnd.IntN(2) == 0 }
 
-// begin starts somebody, who may fail.
+// begin starts an instance, which may fail.
 func (c *chaos) begin(id string) {
 	c.ids = append(c.ids, id)
 	if c.rnd.IntN(4) == 0 {
@@ -75,7 +75,7 @@ func (c *chaos) begin(id string) {
 	c.visit(id, crowd)
 }
 
-// disturb does something to somebody, now and then.
+// disturb disturbs an instance, now and then.
 func (c *chaos) disturb() {
 	id, name := pick(c, c.ids), pick(c, actionsOfChaos())
 	switch c.rnd.IntN(24) {
@@ -98,7 +98,7 @@ func (c *chaos) upTo(ms int) time.Duration { return time.Duration(1+c.rnd.IntN(m
 
 func pick[T any](c *chaos, from []T) T { return from[c.rnd.IntN(len(from))] }
 
-// running counts who has not ended; -1 while nobody can tell.
+// running counts instances that have not ended; -1 while no owner answers.
 func (c *chaos) running() (n int) {
 	for _, status := range []client.Status{client.Running, client.Pending} {
 		for _, err := range c.client.List(c.ctx, client.ListOptions{Status: status}) {

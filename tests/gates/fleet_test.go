@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// settings are what a member is told.
+// settings are the arguments of a member.
 type settings struct {
 	Role      string        `json:"role"` // orchestrator or worker
 	Name      string        `json:"name"`
@@ -63,7 +63,7 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient, reg prometheu
 			OwnerTTL: 2 * time.Second, Global: global, Logger: slog.Default(), Metrics: reg,
 		}, orchestrations()...)
 	}
-	// Those who hold wait in Redis, each with a connection.
+	// Holders wait in Redis, each with a connection.
 	stays := redis.NewClient(&redis.Options{Addr: s.Redis, PoolSize: 100})
 	w, err := worker.New(worker.Config{
 		NATS: nc, Redis: rdb, Namespace: s.Namespace, LeaseTTL: s.TTL, Name: s.Name, Logger: slog.Default(), Metrics: reg,

@@ -1,6 +1,6 @@
 // Package gates lets whole fleets, orchestrators and workers in processes of their own, queue in front of limited
-// actions, and looks at both sides: at the gates in Redis, and at what the activities have written down themselves
-// of who was in when, and with whom.
+// actions, and reads both sides: the limits in Redis, and the entries that the activities have written themselves
+// of their presence.
 package gates
 
 import (
@@ -141,8 +141,8 @@ func (a *arena) stay(hall, id string, s Stay) *client.Instance[string] {
 	return run
 }
 
-// said waits for what has become of the visits of an instance.
-func (a *arena) said(run *client.Instance[[]string], want ...string) {
+// results waits for the results of the visits of an instance.
+func (a *arena) results(run *client.Instance[[]string], want ...string) {
 	a.Helper()
 	got, err := result(a, run)
 	if err != nil || !slices.Equal(got, want) {
@@ -165,7 +165,7 @@ func result[Out any](a *arena, run *client.Instance[Out]) (Out, error) {
 	return run.Result(ctx)
 }
 
-// stats reads how a gate stands; the zero value if nobody has ever come to it.
+// stats reads the numbers of a limit; the zero value if it never had a caller.
 func (a *arena) stats(name string) limiter.Stats {
 	a.Helper()
 	s, _, err := a.gates.Stats(a.ctx, name)
@@ -208,13 +208,13 @@ func (a *arena) order(name string, n int) []limiter.Waiter {
 	return all
 }
 
-// over demands that nobody is left at a gate soon, and the counts of all that has happened there.
+// over requires that no member is left at a limit soon, and its counts.
 func (a *arena) over(name string, want limiter.Stats) {
 	a.Helper()
-	got := a.stand(name, "nobody is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+	got := a.stand(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
 	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = limit.Action(name), limit.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
 	if got != want {
-		a.Errorf("the gate %s says\n%+v, want\n%+v", name, got, want)
+		a.Errorf("the limit %s has\n%+v, want\n%+v", name, got, want)
 	}
 	for _, err := range a.gates.Check(a.ctx, name) {
 		a.Errorf("invariant broken: %v", err)
@@ -257,11 +257,11 @@ func events[E history.Event](a *arena, id string, execution uint64) (all []E) {
 	return all
 }
 
-// refused waits for the end of an instance that must end thus, and with this sentinel, for whoever waits for it.
+// refused waits for the end of an instance that must end with this status, and with this sentinel, for its waiting client.
 func refused[Out any](a *arena, run *client.Instance[Out], want *pawl.Error, status client.Status) {
 	a.Helper()
 	if _, err := result(a, run); !errors.Is(err, want) {
-		a.Errorf("who waits for %s was told %v, want %v", run.ID(), err, want)
+		a.Errorf("the client that waits for %s got %v, want %v", run.ID(), err, want)
 	}
 	d := a.status(run.ID(), status)
 	if f := d.Failure; f == nil || f.Code != want.Code() && !slices.Contains(f.Also, want.Code()) {
@@ -284,7 +284,7 @@ func (a *arena) count(p *stack.Process, name, what string) float64 {
 	key := "counts:" + name
 	before := a.book.rdb.LLen(a.ctx, key).Val()
 	p.Signal(syscall.SIGUSR1)
-	poll.Until(a.T, within, name+" tells its counts", func() bool { return a.book.rdb.LLen(a.ctx, key).Val() > before })
+	poll.Until(a.T, within, name+" reports its counts", func() bool { return a.book.rdb.LLen(a.ctx, key).Val() > before })
 	var counts map[string]float64
 	a.must(json.Unmarshal([]byte(a.book.rdb.LIndex(a.ctx, key, -1).Val()), &counts))
 	return counts[what]
@@ -299,7 +299,7 @@ func (a *arena) check() {
 		a.Errorf("invariant broken: %s", f)
 	}
 	if seen.Leases != 0 || seen.Stalled != 0 {
-		a.Errorf("%d leases and %d stuck instances are left although everything has ended", seen.Leases, seen.Stalled)
+		a.Errorf("%d leases and %d stalled instances are left although everything has ended", seen.Leases, seen.Stalled)
 	}
 	for p := range partitions {
 		names, err := a.gates.Scheduled(a.ctx, p)
@@ -309,7 +309,7 @@ func (a *arena) check() {
 				a.Errorf("invariant broken: %v", err)
 			}
 			if s := a.stats(name); s.QueueLength+s.Active > 0 {
-				a.Errorf("%s: somebody is left although everything has ended: %+v", name, s)
+				a.Errorf("%s: a member is left although everything has ended: %+v", name, s)
 			}
 		}
 	}

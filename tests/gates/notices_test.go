@@ -30,7 +30,7 @@ type Crowd struct {
 	Pause    time.Duration `json:"pause,omitempty"` // between them
 	Limited  bool          `json:"limited,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
-	Deadline time.Duration `json:"patience,omitempty"` // for the first visit; then it is taken back
+	Deadline time.Duration `json:"deadline,omitempty"` // for the first visit; then it is cancelled
 	Attempt  time.Duration `json:"attempt,omitempty"`  // that one attempt may take
 	Within   time.Duration `json:"within,omitempty"`   // that a call may take
 }
@@ -48,7 +48,7 @@ type Call struct {
 	Name  string `json:"name"`
 	ID    string `json:"id"`
 	Stay  Stay   `json:"stay"`
-	Leave bool   `json:"leave,omitempty"` // it ends without it, when it is told to
+	Leave bool   `json:"leave,omitempty"` // it ends without it, at a signal
 }
 
 var (
@@ -58,8 +58,8 @@ var (
 
 	leave = pawl.NewEvent[pawl.None]("leave")
 
-	few    = pawl.Group("few", pawl.Concurrency(3))
-	nobody = pawl.Group("nobody") // of which the code says nothing
+	few   = pawl.Group("few", pawl.Concurrency(3))
+	empty = pawl.Group("empty") // without a limit in the code
 )
 
 // errTired is why a visit fails that is to fail.
@@ -80,7 +80,7 @@ func actions() []visits {
 		act("purged", one), act("timed", one), act("hurried", one), act("kept-and-cancelled", one), act("kept-and-purged", one),
 		act("full", one, pawl.QueueLimit(1)), act("full-again", one, pawl.QueueLimit(1)), act("late", one, pawl.QueueTimeout(300*time.Millisecond)),
 		act("rude", one, pawl.Reject()), act("cleared", one), act("kept", one), act("requeued", one),
-		act("free"), act("alone"), act("own", pawl.Concurrency(5), few), act("of-few", few), act("of-nobody", nobody), act("of-none"),
+		act("free"), act("alone"), act("own", pawl.Concurrency(5), few), act("of-few", few), act("of-empty", empty), act("of-none"),
 	}
 }
 
@@ -139,17 +139,17 @@ func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
 	for i, v := range c.Visits {
 		all[i] = action.Start(ctx, v, opts...)
 	}
-	said := make([]string, len(all))
+	got := make([]string, len(all))
 	if c.Deadline > 0 {
 		if first, err := pawl.Select(ctx, all[0], pawl.After(ctx, c.Deadline)); err != nil || first == all[0] {
-			return nil, errors.Join(err, errors.New("nobody was to be let in"))
+			return nil, errors.Join(err, errors.New("no caller was to be admitted"))
 		}
 	}
 	for i, f := range all {
 		_, err := f.Get(ctx)
-		said[i] = word(err)
+		got[i] = word(err)
 	}
-	return said, pawl.Err(ctx)
+	return got, pawl.Err(ctx)
 }
 
 func hosts(ctx *pawl.Context, c Call) (string, error) {
@@ -184,7 +184,7 @@ func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
 	return "ok", nil
 }
 
-// word says which error a call has given, by the sentinels that an author would ask for.
+// word names the error of a call, by the sentinels that an author would test for.
 func word(err error) string {
 	var words []string
 	for name, sentinel := range map[string]error{

@@ -24,16 +24,16 @@ func orderly() []promise {
 	return []promise{
 		{"three wait, and each completion wakes exactly the next", three},
 		{"a hundred that came through several orchestrators start in the order of their numbers", hundred},
-		{"a thousand wait, the limit goes up and down, nobody is thrown out and nobody overtakes", thousand},
-		{"two workers never have more in their hands than the limit", busy},
+		{"a thousand wait, the limit goes up and down, no holder is evicted and no waiter overtakes", thousand},
+		{"two workers never run more activities than the limit", busy},
 		{"actions and keys are independent", keyed},
-		{"a hundred gates that nobody has ever come to keep their limits from the first on", scattered},
+		{"a hundred limits without former callers hold from the first call on", scattered},
 		{"a rate is kept in every window", rated},
 		{"a quota is kept from its first grant on", quota},
 	}
 }
 
-// three also has nothing but its own queue to decide who comes next: everybody comes when the one before waits already.
+// three also has nothing but its own waiters to decide the order of admission: each caller comes when the one before waits already.
 func three(a *arena) {
 	runs := []*client.Instance[[]string]{a.visit("three-0", one("three", Visit{Hold: true}))}
 	a.until("three", 1)
@@ -53,11 +53,11 @@ func three(a *arena) {
 	}
 	for i, run := range runs {
 		a.out("three", 1)
-		a.said(run, "ok")
+		a.results(run, "ok")
 		if i < 3 {
 			a.until("three", i+2)
 			if s := a.stats("three"); s.QueueLength != 2-i || s.Active != 1 {
-				a.Errorf("%d have ended, and the gate says %+v", i+1, s)
+				a.Errorf("%d have ended, and the limit has %+v", i+1, s)
 			}
 		}
 	}
@@ -98,9 +98,9 @@ func hundred(a *arena) {
 	order := a.order("hundred", 100)
 	a.ownOrder(order)
 	a.out("hundred", 1)
-	a.said(holder, "ok")
+	a.results(holder, "ok")
 	for _, run := range runs {
-		a.said(run, slices.Repeat([]string{"ok"}, 5)...)
+		a.results(run, slices.Repeat([]string{"ok"}, 5)...)
 	}
 	a.nobodyOvertook("hundred", order, 1)
 	a.never("hundred", 1)
@@ -123,8 +123,8 @@ func (a *arena) ownOrder(order []limiter.Waiter) {
 	}
 }
 
-// nobodyOvertook compares who came with the order in the gate. Who comes has all those before it in the queue let in before:
-// they are in, or have been, or are on their way, with a place each. So those who are in and those who are still to come make
+// nobodyOvertook compares the entries with the order in the limit. Every waiter before an entering one was admitted before it:
+// it is in, or has been, or its task is in transit, with a place each. So those that are in and those that are still to come make
 // no more than the places; with one place the orders are the same.
 func (a *arena) nobodyOvertook(room string, order []limiter.Waiter, places int) {
 	a.Helper()
@@ -160,19 +160,19 @@ func thousand(a *arena) {
 
 	a.limit(level, 2, func(s limiter.Stats) bool { return s.MaxConcurrent == 2 })
 	if s := a.stats(room); s.Active != 8 || s.QueueLength != 992 {
-		a.Errorf("the limit went down, and the gate says %+v", s)
+		a.Errorf("the limit went down, and has %+v", s)
 	}
 	a.out(room, 6)
 	a.stand(room, "two are left", func(s limiter.Stats) bool { return s.Active == 2 })
 	a.out(room, 1)
-	a.until(room, 9) // and not one more, as never says
+	a.until(room, 9) // and not one more, which never checks
 	if s := a.stats(room); s.Active != 2 || s.QueueLength != 991 || s.TotalCompleted != 7 {
-		a.Errorf("seven have left, two may be in, and the gate says %+v", s)
+		a.Errorf("seven have left, two may be in, and the limit has %+v", s)
 	}
 	a.limit(level, 8, func(s limiter.Stats) bool { return s.Active == 8 })
 	a.open(room)
 	for _, run := range runs {
-		a.said(run, slices.Repeat([]string{"ok"}, 20)...)
+		a.results(run, slices.Repeat([]string{"ok"}, 20)...)
 	}
 	a.nobodyOvertook(room, order, 8)
 	a.never(room, 8)
@@ -198,7 +198,7 @@ func (a *arena) inForce(name string, yes func(limiter.Stats) bool) {
 func busy(a *arena) {
 	runs := a.crowds("busy", 12, 4, Visit{Dwell: 3 * time.Millisecond})
 	for _, run := range runs {
-		a.said(run, "ok", "ok", "ok", "ok")
+		a.results(run, "ok", "ok", "ok", "ok")
 	}
 	by := map[string]int{}
 	for _, l := range a.book.entered(a.T, "busy") {
@@ -227,7 +227,7 @@ func keyed(a *arena) {
 	a.until("right", 1)
 
 	if s, err := a.client.QueueStats(a.ctx, "keyed", "red"); err != nil || s.Waiting != 1 || s.Active != 1 || s.Key != "red" || s.Policy.Concurrency != 1 {
-		a.Errorf("the gate of red says %+v (%v)", s, err)
+		a.Errorf("the limit of red has %+v (%v)", s, err)
 	}
 	if n := len(a.book.entered(a.T, "keyed/red")); n != 1 {
 		a.Errorf("%d have entered the room of red", n)
@@ -236,7 +236,7 @@ func keyed(a *arena) {
 		a.open(room)
 	}
 	for _, run := range runs {
-		a.said(run, "ok")
+		a.results(run, "ok")
 	}
 	for name, n := range map[string]uint64{"keyed/red": 2, "keyed/blue": 1, "keyed": 1, "left": 2, "right": 1} {
 		a.never(name, 1)
@@ -261,7 +261,7 @@ func scattered(a *arena) {
 		runs = append(runs, a.visit(fmt.Sprint("scattered-", i), c))
 	}
 	for _, run := range runs {
-		a.said(run, slices.Repeat([]string{"ok"}, each*keys/10)...)
+		a.results(run, slices.Repeat([]string{"ok"}, each*keys/10)...)
 	}
 	for k := range keys {
 		name := fmt.Sprint("scattered/", k)
@@ -283,8 +283,8 @@ func (a *arena) windows(action string, n int, room, window int64) {
 	now, err := a.book.rdb.Time(a.ctx).Result()
 	a.must(err)
 	run := a.visit(action+"-0", Crowd{Action: action, Visits: make([]Visit, n)})
-	a.stand(action, "nobody may come for now", func(s limiter.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
-	a.said(run, slices.Repeat([]string{"ok"}, n)...)
+	a.stand(action, "the rate admits no caller for now", func(s limiter.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
+	a.results(run, slices.Repeat([]string{"ok"}, n)...)
 	for i, l := range a.book.entered(a.T, action) {
 		if after := l.At - now.UnixMilli(); after < int64(i)/room*window {
 			a.Errorf("number %d came after %d ms", i+1, after)

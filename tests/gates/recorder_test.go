@@ -17,7 +17,7 @@ import (
 )
 
 // book is where activities write down who is in which room. It is in the same Redis as everything else, under keys of its
-// own, and knows nothing of gates: what it counts is counted outside.
+// own, and has nothing of limits: what it counts is counted outside.
 type book struct {
 	rdb redis.UniversalClient
 }
@@ -62,7 +62,7 @@ func (b book) write(ctx context.Context, what, room string, i pawl.ActivityInfo)
 	return written.Run(ctx, b.rdb, []string{lines(room), inside(room)}, what, i.AttemptKey, text).Err()
 }
 
-// wait ends when the test lets anybody out of the room, or this instance, or everybody from now on.
+// wait ends when the test lets an activity out of the room, or this instance, or all from now on.
 func (b book) wait(ctx context.Context, room, instance string) error {
 	for ctx.Err() == nil {
 		if n, err := b.rdb.Exists(ctx, opened(room)).Result(); err != nil || n > 0 {
@@ -110,7 +110,7 @@ func parse(text string) (l line, err error) {
 	return l, err
 }
 
-// entered gives those lines that tell of an entry.
+// entered returns the lines of entries.
 func (b book) entered(t *testing.T, room string) []line {
 	t.Helper()
 	return slices.DeleteFunc(b.read(t, room), func(l line) bool { return l.What != "enter" })
@@ -129,7 +129,7 @@ func (a *arena) until(room string, n int) (all []line) {
 	return all
 }
 
-// out lets so many out of a room, whoever they are.
+// out lets so many activities out of a room, in any order.
 func (a *arena) out(room string, n int) {
 	a.Helper()
 	for range n {
@@ -137,7 +137,7 @@ func (a *arena) out(room string, n int) {
 	}
 }
 
-// open lets everybody out from now on.
+// open lets every activity out from now on.
 func (a *arena) open(room string) {
 	a.Helper()
 	a.must(a.book.rdb.Set(a.ctx, opened(room), 1, 0).Err())
@@ -156,7 +156,7 @@ func (a *arena) never(room string, limit int) {
 	}
 }
 
-// sequence names the entries by who and when: instance and attempt.
+// sequence names the entries by instance and attempt.
 func sequence(all []line) (who []string) {
 	for _, l := range all {
 		who = append(who, l.Instance)

@@ -13,11 +13,11 @@ func refusals() []promise {
 		{"a full queue is an error at the call, which is not tried again", full},
 		{"a full queue is tried again if the author asks for it", fullAgain},
 		{"who has waited too long has an error at the call", late},
-		{"where nobody is to wait the call fails at once", rude},
+		{"where no caller is to wait the call fails at once", rude},
 		{"whose queue is cleared has an error at the call", cleared},
 		{"a start that finds the queue full has failed, and so has the call of a parent", fullHall},
 		{"a start that has waited too long has failed, and so has the call of a parent", lateHall},
-		{"a start where nobody is to wait has failed, and so has the call of a parent", rudeHall},
+		{"a start where no caller is to wait has failed, and so has the call of a parent", rudeHall},
 		{"a start whose queue is cleared has ended, and the call of a parent has failed", clearedHall},
 	}
 }
@@ -27,7 +27,7 @@ func again(action string) Crowd {
 	return Crowd{Action: action, Visits: make([]Visit, 1), Retry: 100, Pause: 100 * time.Millisecond}
 }
 
-// held lets somebody into an action, who stays until its room is opened.
+// held has an instance admitted to an action, where it stays until its room is opened.
 func (a *arena) held(action string) *client.Instance[[]string] {
 	a.Helper()
 	run := a.visit(action+"-held", one(action, Visit{Hold: true}))
@@ -35,7 +35,7 @@ func (a *arena) held(action string) *client.Instance[[]string] {
 	return run
 }
 
-// once demands that the call of an instance was not tried again, and nobody came.
+// once requires that the call of an instance was not retried, and no activity began.
 func (a *arena) once(action, id string) {
 	a.Helper()
 	if n := a.schedules(id); n != 1 {
@@ -52,11 +52,11 @@ func full(a *arena) {
 	first := a.held("full")
 	second := a.visit("full-2", one("full", Visit{}))
 	a.queued("full", 1)
-	a.said(a.visit("full-3", again("full")), "queue full")
+	a.results(a.visit("full-3", again("full")), "queue full")
 	a.once("full", "full-3")
 	a.open("full")
-	a.said(first, "ok")
-	a.said(second, "ok")
+	a.results(first, "ok")
+	a.results(second, "ok")
 	a.over("full", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2, Rejected: 1})
 }
 
@@ -69,27 +69,27 @@ func fullAgain(a *arena) {
 	third := a.visit("full-again-3", c)
 	a.stand("full-again", "it was refused twice", func(s limiter.Stats) bool { return s.Rejected >= 2 })
 	a.open("full-again")
-	a.said(first, "ok")
-	a.said(second, "ok")
-	a.said(third, "ok")
+	a.results(first, "ok")
+	a.results(second, "ok")
+	a.results(third, "ok")
 	a.over("full-again", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3, Rejected: a.schedules("full-again-3") - 1})
 }
 
 func late(a *arena) {
 	first := a.held("late")
-	a.said(a.visit("late-2", again("late")), "queue timeout")
+	a.results(a.visit("late-2", again("late")), "queue timeout")
 	a.once("late", "late-2")
 	a.open("late")
-	a.said(first, "ok")
+	a.results(first, "ok")
 	a.over("late", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, TimedOut: 1})
 }
 
 func rude(a *arena) {
 	first := a.held("rude")
-	a.said(a.visit("rude-2", again("rude")), "limited")
+	a.results(a.visit("rude-2", again("rude")), "limited")
 	a.once("rude", "rude-2")
 	a.open("rude")
-	a.said(first, "ok")
+	a.results(first, "ok")
 	a.over("rude", limiter.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 1})
 }
 
@@ -98,13 +98,13 @@ func cleared(a *arena) {
 	second, third := a.visit("cleared-2", again("cleared")), a.visit("cleared-3", again("cleared"))
 	a.queued("cleared", 2)
 	if n, err := a.client.ClearQueue(a.ctx, "cleared", ""); n != 2 || err != nil {
-		a.Errorf("%d were turned away (%v)", n, err)
+		a.Errorf("%d were rejected (%v)", n, err)
 	}
-	a.said(second, "cleared")
-	a.said(third, "cleared")
+	a.results(second, "cleared")
+	a.results(third, "cleared")
 	a.once("cleared", "cleared-2")
 	a.open("cleared")
-	a.said(first, "ok")
+	a.results(first, "ok")
 	a.over("cleared", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 1, Cleared: 2})
 }
 
@@ -171,7 +171,7 @@ func clearedHall(a *arena) {
 	first, second, third := a.inHall(hall), a.stay(hall, "cleared-hall-2", Stay{}), a.host(hall, "cleared-hall-3")
 	a.queued(hall, 2)
 	if n, err := a.client.ClearQueue(a.ctx, hall, ""); n != 2 || err != nil {
-		a.Errorf("%d were turned away (%v)", n, err)
+		a.Errorf("%d were rejected (%v)", n, err)
 	}
 	refused(a, second, pawl.ErrQueueCleared, client.Cancelled)
 	a.went(third, "cancelled, cleared")

@@ -15,15 +15,15 @@ import (
 func slots() []promise {
 	return []promise{
 		{"an instance that is cancelled while its activity waits leaves the queue", givenUp},
-		{"an activity that nobody wants any more leaves the queue", takenBack},
-		{"an activity that is cancelled gives its slot back", letGo},
+		{"an activity whose call is cancelled leaves the queue", takenBack},
+		{"an activity that is cancelled releases its slot", letGo},
 		{"an activity whose worker is killed keeps its slot and its turn", killed},
-		{"an activity that kills every worker gives its slot back", poison},
-		{"an activity whose instance is purged gives its slot back", purged},
-		{"the time of an attempt begins when it is let in", timed},
+		{"an activity that kills every worker releases its slot", poison},
+		{"an activity whose instance is purged releases its slot", purged},
+		{"the time of an attempt begins when it is admitted", timed},
 		{"the time of a call begins when it is made", hurried},
-		{"a slot that is kept is given back when nobody wants it any more", keptAndCancelled},
-		{"a slot that is kept is given back when its instance is purged", keptAndPurged},
+		{"a retained slot is released when its call is cancelled", keptAndCancelled},
+		{"a retained slot is released when its instance is purged", keptAndPurged},
 		{"a retry queues anew", requeued},
 		{"a retry that keeps its slot goes on before the others", kept},
 		{"a completion of an action without a queue is nothing", unlimited},
@@ -40,8 +40,8 @@ func givenUp(a *arena) {
 	a.status("given-up-2", client.Cancelled)
 	a.queued("given-up", 1)
 	a.open("given-up")
-	a.said(first, "ok")
-	a.said(third, "ok")
+	a.results(first, "ok")
+	a.results(third, "ok")
 	a.once("given-up", "given-up-2")
 	a.over("given-up", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
@@ -49,11 +49,11 @@ func givenUp(a *arena) {
 func takenBack(a *arena) {
 	first := a.held("taken-back")
 	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Deadline: 200 * time.Millisecond})
-	a.said(second, "cancelled")
+	a.results(second, "cancelled")
 	a.once("taken-back", "taken-back-2")
 	a.queued("taken-back", 0)
 	a.open("taken-back")
-	a.said(first, "ok")
+	a.results(first, "ok")
 	a.over("taken-back", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
@@ -62,7 +62,7 @@ func letGo(a *arena) {
 	second := a.visit("let-go-2", one("let-go", Visit{}))
 	a.queued("let-go", 1)
 	a.must(a.client.Cancel(a.ctx, "let-go-held", "not needed any more"))
-	a.said(second, "ok")
+	a.results(second, "ok")
 	a.status("let-go-held", client.Cancelled)
 	a.over("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
@@ -76,7 +76,7 @@ func killed(a *arena) {
 	}
 	before, err := a.gates.Holders(a.ctx, "killed", 10)
 	a.must(err)
-	a.member(settings{Role: "worker", Name: "heir", Only: "killed", TTL: 10 * time.Second})
+	a.member(settings{Role: "worker", Name: "successor", Only: "killed", TTL: 10 * time.Second})
 	victim.Kill()
 	found := a.until("killed", 2)
 	if l := found[1]; l.Instance != "killed-held" || l.Claim < 2 {
@@ -90,7 +90,7 @@ func killed(a *arena) {
 	a.queued("killed", 2)
 	a.open("killed")
 	for _, run := range runs {
-		a.said(run, "ok")
+		a.results(run, "ok")
 	}
 	if got := strings.Join(sequence(a.book.entered(a.T, "killed")), " "); got != "killed-held killed-held killed-2 killed-3" {
 		a.Errorf("they came as %s", got)
@@ -112,7 +112,7 @@ func poison(a *arena) {
 	}
 	<-deadly.Ended() // the last it may kill: the slot is free when the lease expires
 	deadly.Start()
-	a.said(second, "ok")
+	a.results(second, "ok")
 	if got, err := result(a, first); err != nil || len(got) != 1 || got[0] == "ok" {
 		a.Errorf("a poison gave %q (%v)", got, err)
 	}
@@ -131,7 +131,7 @@ func purged(a *arena) {
 	a.must(a.client.Purge(a.ctx, "purged-2", client.Force()))
 	a.queued("purged", 1)
 	a.must(a.client.Purge(a.ctx, "purged-held", client.Force()))
-	a.said(third, "ok")
+	a.results(third, "ok")
 	a.over("purged", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
@@ -139,27 +139,27 @@ func timed(a *arena) {
 	const limit = 1500 * time.Millisecond
 	first := a.held("timed")
 	second := a.visit("timed-2", Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: limit})
-	a.stand("timed", "somebody has waited for longer than it may run", func(s limiter.Stats) bool {
+	a.stand("timed", "a waiter has waited for longer than it may run", func(s limiter.Stats) bool {
 		return s.OldestEnqueuedAt > 0 && time.Since(time.UnixMilli(s.OldestEnqueuedAt)) > limit+100*time.Millisecond
 	})
 	a.open("timed")
-	a.said(second, "ok")
-	a.said(first, "ok")
+	a.results(second, "ok")
+	a.results(first, "ok")
 	third := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
-	a.said(third, "timeout")
+	a.results(third, "timeout")
 	a.over("timed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
 func hurried(a *arena) {
 	first := a.held("hurried")
-	a.said(a.visit("hurried-2", Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond}), "timeout")
+	a.results(a.visit("hurried-2", Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond}), "timeout")
 	a.once("hurried", "hurried-2")
 	a.open("hurried")
-	a.said(first, "ok")
+	a.results(first, "ok")
 	a.over("hurried", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
-// paused lets somebody fail who keeps its slot for an hour, in front of somebody else.
+// paused has an instance fail that keeps its slot for an hour, in front of a waiter.
 func (a *arena) paused(action string) *client.Instance[[]string] {
 	a.Helper()
 	a.visit(action+"-1", Crowd{Action: action, Visits: []Visit{{Fails: 1}}, Retry: 2, Pause: time.Hour, Keep: true})
@@ -172,18 +172,18 @@ func (a *arena) paused(action string) *client.Instance[[]string] {
 func keptAndCancelled(a *arena) {
 	second := a.paused("kept-and-cancelled")
 	a.must(a.client.Cancel(a.ctx, "kept-and-cancelled-1", "not needed any more"))
-	a.said(second, "ok")
+	a.results(second, "ok")
 	a.over("kept-and-cancelled", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func keptAndPurged(a *arena) {
 	second := a.paused("kept-and-purged")
 	a.must(a.client.Purge(a.ctx, "kept-and-purged-1", client.Force()))
-	a.said(second, "ok")
+	a.results(second, "ok")
 	a.over("kept-and-purged", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-// retried lets somebody fail in front of somebody who waits, with a long enough pause for the other to come in between.
+// retried has an instance fail in front of a waiter, with a long enough backoff for the waiter to be admitted in between.
 func (a *arena) retried(action string, keep bool, want ...string) {
 	a.Helper()
 	first := a.held(action)
@@ -192,11 +192,11 @@ func (a *arena) retried(action string, keep bool, want ...string) {
 	fresh := a.visit(action+"-fresh", one(action, Visit{Hold: true}))
 	a.queued(action, 2)
 	a.out(action, 1)
-	a.said(first, "ok")
-	a.until(action, len(want)) // nobody is let out before
+	a.results(first, "ok")
+	a.until(action, len(want)) // no activity is let out before
 	a.out(action, 1)
-	a.said(fresh, "ok")
-	a.said(tired, "ok")
+	a.results(fresh, "ok")
+	a.results(tired, "ok")
 	got := sequence(a.book.entered(a.T, action))
 	for i, id := range append([]string{"held"}, want...) {
 		if i >= len(got) || got[i] != action+"-"+id {
@@ -216,8 +216,8 @@ func kept(a *arena) {
 	a.over("kept", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
-// There is one orchestrator: it knows of a policy when whoever sets it is told so. Another would know within a second, and let in
-// meanwhile who comes.
+// There is one orchestrator: it has a policy when the client that sets it has its answer. Another would have it within a second, and
+// meanwhile admit callers.
 func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 1, settings{})
@@ -239,16 +239,16 @@ func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no gate
 	a.until("free", 7)
 	a.open("free")
-	a.said(early, "ok", "ok", "ok")
+	a.results(early, "ok", "ok", "ok")
 	for _, run := range runs {
-		a.said(run, "ok")
+		a.results(run, "ok")
 	}
 	a.over("free", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 	a.check()
 }
 
 func unlimited(a *arena) {
-	a.said(a.visit("alone-1", one("alone", Visit{})), "ok")
+	a.results(a.visit("alone-1", one("alone", Visit{})), "ok")
 	for _, e := range events[*history.ActivityScheduled](a, "alone-1", 1) {
 		if e.Limit != nil {
 			a.Errorf("event %d has a gate: %+v", e.ID, e.Limit)
@@ -271,12 +271,12 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 	for _, name := range []string{"crowd", "mark"} {
 		a.must(a.client.SetPolicy(a.ctx, "action:"+name, unlimited))
 	}
-	names := []string{"own", "of-few", "of-nobody", "of-none"}
+	names := []string{"own", "of-few", "of-empty", "of-none"}
 	var runs []*client.Instance[[]string]
 	for _, name := range names {
 		runs = append(runs, a.crowds(name, 1, 9, Visit{Hold: true})...)
 	}
-	in := []int{0, 0, 0, 0} // who is in once is not thrown out
+	in := []int{0, 0, 0, 0} // a holder is not evicted
 	want := func(what string, limits ...int) {
 		t.Helper()
 		for i, name := range names {
@@ -295,10 +295,10 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 		t.Helper()
 		a.must(a.client.DeletePolicy(a.ctx, level))
 	}
-	want("as the code says", 5, 3, 2, 2)
+	want("as the code declares", 5, 3, 2, 2)
 	set("global", 4)
 	want("the global level was set", 5, 3, 4, 4)
-	set("group:nobody", 6)
+	set("group:empty", 6)
 	want("a group that had none was set", 5, 3, 6, 4)
 	set("group:few", 7)
 	want("a group was set", 5, 7, 6, 4)
@@ -308,7 +308,7 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 	want("an action was deleted", 5, 7, 6, 4)
 	remove("group:few")
 	want("a group was deleted", 5, 3, 6, 4)
-	remove("group:nobody")
+	remove("group:empty")
 	want("a group that had none was deleted", 5, 3, 4, 4)
 	remove("global")
 	want("the global level was deleted", 5, 3, 2, 2)
@@ -320,7 +320,7 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 	}
 	for i, name := range names {
 		a.open(name)
-		a.said(runs[i], slices.Repeat([]string{"ok"}, 9)...)
+		a.results(runs[i], slices.Repeat([]string{"ok"}, 9)...)
 		a.over(name, limiter.Stats{TotalEnqueued: 9, TotalCompleted: 9})
 	}
 	a.check()

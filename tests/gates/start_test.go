@@ -70,7 +70,7 @@ func hall(a *arena) {
 		a.out("hall", 1)
 		a.until("hall", execution) // it goes on as a new execution
 		if s := a.stats("hall"); s.Active != 1 || s.QueueLength != 1 {
-			a.Errorf("execution %d, and the gate says %+v", execution, s)
+			a.Errorf("execution %d, and the limit has %+v", execution, s)
 		}
 		a.status("hall-3", client.Pending)
 	}
@@ -123,7 +123,7 @@ func vault(a *arena) {
 func knot(a *arena)    { a.knotted("knot", Stay{Child: true}) }
 func farKnot(a *arena) { a.knotted("far-knot", Stay{Far: true}) }
 
-// knotted lets somebody wait for a descendant that needs its own slot.
+// knotted has an instance wait for a descendant that needs its own slot.
 func (a *arena) knotted(hall string, s Stay) {
 	a.Helper()
 	id, child := hall+"-1", hall+"-1-child"
@@ -134,7 +134,7 @@ func (a *arena) knotted(hall string, s Stay) {
 		a.Errorf("%s waits thus: %+v", child, d.LimitWaits)
 	}
 	if s, err := a.client.QueueStats(a.ctx, hall, ""); err != nil || !s.Deadlocked {
-		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
+		a.Errorf("the statistics of the limit are %+v (%v)", s, err)
 	}
 	a.went(run, "queue timeout")
 	a.reported(hall)
@@ -151,16 +151,16 @@ func (a *arena) reported(hall string) {
 	a.Helper()
 	found, logged := a.counts("pawl_limit_deadlocks_total,"+hall), 0
 	for _, p := range a.fleets {
-		said := 0
+		got := 0
 		for line := range strings.Lines(p.Log()) {
 			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
-				said++
+				got++
 			}
 		}
-		if said > 1 {
-			a.Errorf("one orchestrator has logged the deadlock %d times", said)
+		if got > 1 {
+			a.Errorf("one orchestrator has logged the deadlock %d times", got)
 		}
-		logged += said
+		logged += got
 	}
 	if logged == 0 || found != float64(logged) {
 		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)

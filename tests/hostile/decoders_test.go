@@ -269,7 +269,7 @@ func (d *doors) complete(id string) {
 	d.element(id, encoded(d.t, "a"+s.Effect+".token", &history.ActivityCompleted{Scheduled: s.ID, Result: garbage()}))
 }
 
-// end tells a parent the end of its child, with a result that does not decode.
+// end sends a parent the end of its child, with a result that does not decode.
 func (d *doors) end(id string) {
 	d.t.Helper()
 	s, ok := d.History(id, 1)[1].(*history.ChildScheduled)

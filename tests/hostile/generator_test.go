@@ -38,7 +38,7 @@ func (g *generator) message() *nats.Msg {
 	g.counts[kind]++
 	m := &nats.Msg{Subject: g.subject(kind), Header: g.header(kind), Data: g.body(kind)}
 	if g.rng.IntN(4) == 0 {
-		m.Reply = pick(g, "_INBOX.nobody", "pawl."+namespace+".to.reply.cancel", "$JS.API.STREAM.DELETE.PAWL-"+namespace+"-INPUTS")
+		m.Reply = pick(g, "_INBOX.absent", "pawl."+namespace+".to.reply.cancel", "$JS.API.STREAM.DELETE.PAWL-"+namespace+"-INPUTS")
 	}
 	return m
 }

@@ -77,7 +77,7 @@ func worlds() []world {
 		{"three executions, lost replies, another owner", setup("count", Faults{Resends: 1, Echoes: 1, Crashes: 1}, "start", "e1", "e2", "e3").with(ends), nil},
 		{"what is sent is decided otherwise after a rollback", setup("report", Faults{Rollbacks: 1, Crashes: 1}, "start", "go").with(ends), nil},
 		{"what was sent is forgotten", setup("report", Faults{Rollbacks: 1}, "start", "go").with(ends), nil},
-		{"an orphan's id is taken, and it owed something", setup("report", Faults{Resends: 1, Crashes: 1}, "next1", "go", "next2"), nil},
+		{"an orphan's id is taken, and its outbox was not empty", setup("report", Faults{Resends: 1, Crashes: 1}, "next1", "go", "next2"), nil},
 		{"more inputs than an inbox may hold, before the start and behind it", setup("stop", Faults{Resends: 1}, "e1", "e2", "start", "e3").with(smallest), nil},
 		{"purged by force, and begun again behind the purge", setup("stop", Faults{Echoes: 1, Crashes: 1}, "start", "kill", "e1", "start2"), nil},
 		{"a purge is forgotten, and what came behind it is not", setup("stop", Faults{Rollbacks: 1, Resends: 1}, "start", "kill", "e1"), nil},
@@ -128,7 +128,7 @@ func repairs() []world {
 	}
 }
 
-func TestTheOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
+func TestOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	for _, c := range slices.Concat(worlds(), repairs()) {
 		t.Run(c.name, func(t *testing.T) {
 			w, missing := NewWorld(&c.setup).story(c.begins)
@@ -145,7 +145,7 @@ func TestTheOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 }
 
 // A test that cannot fail is none: each law of the scripts, broken, has a counterexample.
-func TestTheSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
+func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 	setups := map[memstore.Mistake]Setup{
 		memstore.PopByCount:         setup("both", Faults{Rollbacks: 1}, "start"),
 		memstore.NoPreviousPosition: setup("race", Faults{Rollbacks: 1}, "start", "go"),

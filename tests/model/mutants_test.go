@@ -160,7 +160,7 @@ func searchMutant(name string) int {
 	return 1
 }
 
-func TestTheSearchFindsACounterexampleForEveryMistakeOfTheOwner(t *testing.T) {
+func TestSearchFindsACounterexampleForEveryMistakeOfTheOwner(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// naps sleeps an hour, sets the status and ends with the text; or sleeps as often as it is told.
+// naps sleeps an hour, sets the status and ends with the text; or sleeps a given number of times.
 func naps(times int, result, status string) replay.Program {
 	return func(x *replay.Execution) replay.Ending {
 		for range times {
@@ -40,7 +40,7 @@ func slept(t *testing.T) (*replaytest.Driver, replaytest.Past) {
 	return d, replaytest.Past{ID: d.X.Identity(), Program: naps(1, "rested", "awake"), Events: d.History, Live: d.X}
 }
 
-func TestCodeThatMadeAHistoryFitsAllOfItsBeginnings(t *testing.T) {
+func TestCodeMatchesEveryPrefixOfItsHistory(t *testing.T) {
 	_, p := slept(t)
 	for _, most := range []int{1, 2, 100} {
 		if err := p.CheckPrefixes(most); err != nil {
@@ -49,7 +49,7 @@ func TestCodeThatMadeAHistoryFitsAllOfItsBeginnings(t *testing.T) {
 	}
 }
 
-func TestWhatOtherCodeWouldDoIsADifferenceThatNamesBothDecisions(t *testing.T) {
+func TestDivergenceOfOtherCodeNamesBothDecisions(t *testing.T) {
 	for want, c := range map[string]struct {
 		code  replay.Program
 		after int
@@ -69,7 +69,7 @@ func TestWhatOtherCodeWouldDoIsADifferenceThatNamesBothDecisions(t *testing.T) {
 	}
 }
 
-func TestADifferenceMayBeADecisionTooManyOrTooFew(t *testing.T) {
+func TestDivergenceMayBeAnExtraOrAMissingDecision(t *testing.T) {
 	_, p := slept(t)
 	p.Events, p.Live = p.Events[:3], nil // it ended, and now it would not have
 	if err := p.Check(2); err == nil || err.Error() != `after a replay of 2 events, Completed "rested" is made as event 4, and was not` {
@@ -88,7 +88,7 @@ func TestADifferenceMayBeADecisionTooManyOrTooFew(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatOtherCodeBeganIsCheckedFromWhereItTookOver(t *testing.T) {
+func TestHistoryOfSeveralBuildsIsCheckedFromTheLastDeployment(t *testing.T) {
 	_, p := slept(t)
 	p.Program = naps(1, "rested", "asleep")
 	if err := p.Check(4); err == nil || !strings.Contains(err.Error(), `custom status is "asleep", version 1, and was "awake", version 1`) {
@@ -111,7 +111,7 @@ func TestAHistoryThatOtherCodeBeganIsCheckedFromWhereItTookOver(t *testing.T) {
 }
 
 // The time of a limit is its owner's clock, which no check has.
-func TestALimitThatWasCountedFromTheClockIsNoDifference(t *testing.T) {
+func TestTimeOfALimitIsNoDivergence(t *testing.T) {
 	code := func(x *replay.Execution) replay.Ending {
 		_ = x.Wait(x.Call(replay.Call{Activity: "act", AttemptTimeout: time.Minute}), nil)
 		return replay.Ending{Result: text("over")}

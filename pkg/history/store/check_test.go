@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// sound is an instance in its second execution, with a child and an event to somebody in its history, and nothing wrong.
+// sound is an instance in its second execution, with a child and an event to another instance in its history, and nothing wrong.
 func (b *bench) sound() {
 	b.Helper()
 	_, err := b.commit(store.Commit{
@@ -90,7 +90,7 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 		"whose record is gone": func(b *bench) { // but something, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // not reconciled for long
 			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
 				"stands in the index of running and has no record", "is scheduled, and has neither record nor anything unread",
 				"is in the set "+b.p.Values("orchestration", "n"))
@@ -109,7 +109,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), element("e1")).Err())
 			b.wantRules("its start is not the first that is unread")
 		},
-		"a history that the record knows and that is not there": func(b *bench) {
+		"a history that the record counts and that is missing": func(b *bench) {
 			b.sound()
 			b.set("events", 2)
 			b.wantRules("has a record and no history")
@@ -125,17 +125,17 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("b", 1), "x").Err())
 			b.wantRules("execution 3 has a history of 1 events, and the current one is 2", "has a history of 1 events and no record")
 		},
-		"a child and a message that nobody looks after": func(b *bench) {
+		"a child and a message without a wakeup": func(b *bench) {
 			b.turned()
 			b.must(b.rdb.ZRem(b.ctx(), b.p.Wakeups(), "a").Err())
 			b.wantRules("1 children outstanding", "has pending messages behind \"1.2\" up to 2.3")
 		},
-		"a message that is not said to be owed": func(b *bench) {
+		"a pending message behind the watermark": func(b *bench) {
 			b.turned()
 			b.set("prod", "2.2")
 			b.wantRules("event 3 has a pending message, and the last that the record has is \"2.2\"")
 		},
-		"a slot that is kept for nobody": func(b *bench) {
+		"a slot that is retained without a holder": func(b *bench) {
 			b.turned()
 			b.set("r:ticket", 1)
 			b.wantRules("the record keeps the slots of [\"ticket\"], and the history those of []")

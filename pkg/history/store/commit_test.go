@@ -100,7 +100,7 @@ func TestCommit(t *testing.T) {
 				b.Errorf("something was written again:\n%v\n%v", before, after)
 			}
 		},
-		"creates before it deletes, and tells who held what it deleted": func(b *bench) {
+		"creates before it deletes, and returns the holders of what it deleted": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3)
 			b.claim("a", 2, 1, time.Second)
 			got, err := b.commit(store.Commit{
@@ -116,7 +116,7 @@ func TestCommit(t *testing.T) {
 					b.Errorf("lease %d is there: %v, want %v", a, got, there)
 				}
 			}
-			b.wantNoLook("a") // it said that nothing is due
+			b.wantNoLook("a") // its commit had no wakeup
 		},
 		"leaves nothing of the claim on a forgotten turn's lease": func(b *bench) {
 			b.claim("a", 2, 4, time.Minute)
@@ -146,7 +146,7 @@ func TestCommit(t *testing.T) {
 			b.wantIndex("a", store.Failed)
 			b.wantNoLook("a")
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "" {
-				b.Errorf("still stuck: %q, %v", why, err)
+				b.Errorf("still stalled: %q, %v", why, err)
 			}
 		},
 		"that only consumes the inbox changes neither record nor head": func(b *bench) {
@@ -191,7 +191,7 @@ func TestCommit(t *testing.T) {
 			turn("h1", "h2", many, nil, many...)
 			turn("h2", "h3", nil, nil, many...)
 			turn("h3", "h4", many[:1], many, many[0])
-			turn("h4", "h5", nil, []string{many[0], "nobody's"})
+			turn("h4", "h5", nil, []string{many[0], "unknown"})
 		},
 		"answers at most so many unread elements, and so many bytes, but at least one": func(b *bench) {
 			b.started("a", "h1")
@@ -291,7 +291,7 @@ func (b *bench) dump() map[string]string {
 	return out
 }
 
-// A waiting instance has its record for long, so that what is empty is not written; what the record has is replaced all the same.
+// A waiting instance has its record for long, so that what is empty is not written; what the record has is replaced nevertheless.
 func TestRecordHasNoEmptyVersion(t *testing.T) {
 	each(t, map[string]func(b *bench){"by the first turn, and by those behind it": func(b *bench) {
 		head := ""

@@ -288,9 +288,9 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 	})
 }
 
-func TestNewIncarnationInheritsNothing(t *testing.T) {
+func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"of the end, the custom status, the parent and the debts of the one before": func(b *bench) {
+		"of the end, the custom status, the parent and the outbox of the one before": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 1, message("a", "s2", store.StartMessage))
 			b.must(err)

@@ -27,7 +27,7 @@ func TestIngest(t *testing.T) {
 			b.wantLook("a", 0)
 			b.wantLook("c", 0)
 		},
-		"writes nothing for somebody who does not own": func(b *bench) {
+		"writes nothing for a process that is not the owner": func(b *bench) {
 			for _, left := range []time.Duration{time.Minute, -time.Millisecond} {
 				if left > 0 {
 					b.owner("another", left)
@@ -42,13 +42,13 @@ func TestIngest(t *testing.T) {
 			b.wantApplied(0)
 			b.wantNoLook("a")
 		},
-		"does not believe an ownership that lasts longer than one can": func(b *bench) {
+		"rejects an ownership that lasts longer than possible": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "until", b.now()+3_600_000, "span", 5000).Err()) // the clock has stepped back
 			if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, store.ErrFenced) {
 				b.Errorf("%v, want ErrFenced", err)
 			}
 		},
-		"sent again is told that it was done, and pushes nothing twice": func(b *bench) {
+		"sent again reports that it was done, and pushes nothing twice": func(b *bench) {
 			for range 2 {
 				if _, err := b.ingest(0, 1, message("a", "e1", "")); err != nil {
 					b.Fatal(err)
@@ -67,7 +67,7 @@ func TestIngest(t *testing.T) {
 			b.wantInbox("a", "e1")
 			b.wantApplied(7)
 		},
-		"tells positions apart that differ by a nanosecond": func(b *bench) {
+		"distinguishes positions that differ by a nanosecond": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "seq", "1", "time", fmt.Sprint(at(1).Time+1)).Err())
 			if _, err := b.ingest(1, 2); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
@@ -133,7 +133,7 @@ func TestIngest(t *testing.T) {
 			}
 			b.wantInbox("a", "e1 !s2")
 		},
-		"drops a cancel that nobody has started, and takes one behind a start": func(b *bench) {
+		"drops a cancel without a start, and takes one behind a start": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "c1", store.CancelMessage), message("a", "e2", ""))
 			b.must(err)
 			if !got[0].Unknown {
@@ -151,7 +151,7 @@ func TestIngest(t *testing.T) {
 			}
 			b.wantInbox("a", "!s3 e2 c4 c5")
 		},
-		"never puts a look off": func(b *bench) {
+		"never delays a wakeup": func(b *bench) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(b.now()-60_000, "a")).Err())
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)

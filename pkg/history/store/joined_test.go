@@ -10,7 +10,7 @@ import (
 )
 
 // What all partitions of a process ask every second, and what many instances with long activities ask, costs Redis few commands.
-func TestReadsOfWhatIsDueAndReconciliationsTravelAsArrays(t *testing.T) {
+func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 	const partitions = 16
 	rdb := redistest.Start(t).Client(t)
 	space := redisx.NewSpace(redistest.Namespace())

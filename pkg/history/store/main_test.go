@@ -151,11 +151,11 @@ func (b *bench) onAgenda(instance string) (in int64, ok bool) {
 	return int64(v) - b.now(), true
 }
 
-// wantLook checks that the look is so far ahead, give or take what a slow machine needs.
+// wantLook checks that the wakeup is so far ahead, within what a slow machine needs.
 func (b *bench) wantLook(instance string, in int64) {
 	b.Helper()
 	if got, ok := b.onAgenda(instance); !ok || got > in || got < in-3000 {
-		b.Errorf("look at %s in %d ms (on the agenda: %v), want in %d", instance, got, ok, in)
+		b.Errorf("wakeup of %s in %d ms (set: %v), want in %d", instance, got, ok, in)
 	}
 }
 

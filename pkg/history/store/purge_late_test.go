@@ -90,7 +90,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by a look, a commit or a purge that was under way": func(b *bench) {
+		"by a reconciliation, a commit or a purge that was under way": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
 					if _, err := b.look(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
@@ -103,7 +103,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by its first turn, or a look at what came before its start": func(b *bench) {
+		"by its first turn, or a reconciliation of inputs before its start": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				first := store.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),

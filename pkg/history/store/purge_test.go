@@ -80,7 +80,7 @@ func (b *bench) over(behind ...store.Message) {
 	batch := append([]store.Message{message("a", "p", store.CancelMessage)}, behind...)
 	_, err = b.ingest(0, uint64(len(batch)), batch...)
 	b.must(err)
-	_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it can not be read"})
+	_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
 	b.must(err)
 }
 
@@ -116,7 +116,7 @@ func events(from, to int) (all []store.Message) {
 
 func TestPurgeRemovesAllKeys(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"every execution, its reports, its place in the index, on the agenda and among what is stuck": func(b *bench) {
+		"every execution, its reports, its place in the index, its wakeup and its reason for being stalled": func(b *bench) {
 			b.started("c", "h1", 1) // a neighbour
 			before := b.dump()
 			b.over()
@@ -144,7 +144,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 		"also of one that has not begun": func(b *bench) {
 			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "nobody has its code"})
+			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
 			b.must(err)
 			b.must(b.purge(store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
 			b.wantInbox("a", "e3")
@@ -192,7 +192,7 @@ func TestInputsBehindPurgeAreKept(t *testing.T) {
 				b.Error(got)
 			}
 		},
-		"and the start of the next birth finds nothing of the former": func(b *bench) {
+		"and the start of the next incarnation finds nothing of the former": func(b *bench) {
 			b.over(message("a", "s1", store.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.must(second(b.commit(store.Commit{

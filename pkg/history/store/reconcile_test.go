@@ -18,7 +18,7 @@ func TestReconcile(t *testing.T) {
 			b.claim("a", 2, 1, time.Second)
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
-			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claimed so often, and given back
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claimed so often, and released
 			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			var said string
@@ -78,7 +78,7 @@ func TestReconcile(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"says why an instance is stuck, holds its inbox back, and takes that back": func(b *bench) {
+		"sets why an instance is stalled, holds its inbox, and clears both": func(b *bench) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // it has no record yet
 			_, err := b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: store.HoldAll, Stalled: "why"})
 			b.must(err)
@@ -93,7 +93,7 @@ func TestReconcile(t *testing.T) {
 				b.Errorf("%v, %v", all, err)
 			}
 		},
-		"with nothing due takes the instance off the agenda": func(b *bench) {
+		"with nothing due removes the wakeup of the instance": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
 			b.must(err)
@@ -154,12 +154,12 @@ func TestDue(t *testing.T) {
 				b.Errorf("%+v", got)
 			}
 		},
-		"of an empty agenda says that nothing is due": func(b *bench) {
+		"of no wakeups reports that nothing is due": func(b *bench) {
 			if got, err := b.due(2); err != nil || len(got.Instances) != 0 || got.Next != 0 || got.Now == 0 {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"is refused by the fence, and puts nobody off": func(b *bench) {
+		"is refused by the fence, and delays no wakeup": func(b *bench) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.owner("another", time.Minute)
 			if _, err := b.due(2); !errors.Is(err, store.ErrFenced) {

@@ -31,7 +31,7 @@ func TestWatermarksAreOrdered(t *testing.T) {
 	}
 	for _, r := range []store.Record{{}, {Published: ordered[1], Produced: ordered[1]}, {Published: ordered[2], Produced: ordered[1]}} {
 		if r.HasPendingMessages() {
-			t.Errorf("%v up to %v owes", r.Published, r.Produced)
+			t.Errorf("%v up to %v has pending messages", r.Published, r.Produced)
 		}
 	}
 	if r := (&store.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
@@ -76,7 +76,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 				b.Errorf("%+v", rec)
 			}
 		},
-		"a field that nobody could have written is named": func(b *bench) {
+		"a field with an impossible value is named": func(b *bench) {
 			for field, text := range map[string]string{"prod": "3", "pub": "x.1", "parent": "p 1.2 3", "orig": "1", "custom.version": "two"} {
 				b.started("a"+field, "h1")
 				b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"+field), field, text).Err())
@@ -103,7 +103,7 @@ func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 			}
 			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
 			b.must(err)
-			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // says nothing of it
+			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // has no watermark
 			b.must(err)
 			if got := b.record("a").Published; got != mark {
 				b.Errorf("sent %v", got)

@@ -60,7 +60,7 @@ type Verdict struct {
 	Lost       []string
 	Duplicated []string
 	Violations []string
-	Stuck      []string
+	Stalled    []string
 	Errors     map[string]int // texts of errors that clients received, and how often
 }
 
@@ -70,7 +70,7 @@ func (v *Verdict) Findings() []string {
 	for _, f := range []struct {
 		kind string
 		all  []string
-	}{{"lost", v.Lost}, {"duplicated", v.Duplicated}, {"violation", v.Violations}, {"stalled", v.Stuck}} {
+	}{{"lost", v.Lost}, {"duplicated", v.Duplicated}, {"violation", v.Violations}, {"stalled", v.Stalled}} {
 		for _, text := range f.all {
 			out = append(out, f.kind+": "+text)
 		}
@@ -115,7 +115,7 @@ func Of(e Evidence) (*Verdict, error) {
 	if !e.Rollback {
 		v.limits(e.Runs, recorded)
 	}
-	for _, f := range [][]string{v.Lost, v.Duplicated, v.Violations, v.Stuck} {
+	for _, f := range [][]string{v.Lost, v.Duplicated, v.Violations, v.Stalled} {
 		slices.Sort(f)
 	}
 	return v, nil
@@ -187,7 +187,7 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 		v.Lost = append(v.Lost, id+": its start was accepted, and there is no such instance")
 	case !inst.Exists:
 	case !inst.Ended:
-		v.Stuck = append(v.Stuck, fmt.Sprintf("%s: has not ended, status %s", id, inst.Status))
+		v.Stalled = append(v.Stalled, fmt.Sprintf("%s: has not ended, status %s", id, inst.Status))
 	case !slices.Contains(want, inst.Outcome):
 		text := fmt.Sprintf("%s: ended with %q, want %q", id, inst.Outcome, want)
 		if k.Name == "mail" && repeats(inst.Outcome) {

@@ -6,7 +6,7 @@
 //	limit     who runs is a holder. After a rollback more may run than the concurrency: by as many grants as the gate has
 //	          forgotten, or ends as an instance has. Who runs and asks again is a holder again, whatever has been forgotten
 //	order     nobody who came to a gate later is let in before somebody who waits there, and nobody who waits loses its place
-//	liveness  once nothing goes wrong any more, every instance ends, and nobody is left in a gate
+//	liveness  once nothing goes wrong any more, every instance ends, and no member is left at a limit
 //	no leak   a slot that nobody wants is free, and a grant that got lost is taken up, after two visits of the gate
 //	counts    entered = waiting + in + completed + withdrawn + timed out + cleared
 //	rate      no window has more grants than the rate

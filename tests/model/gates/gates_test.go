@@ -49,12 +49,12 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 		setup *Setup
 	}{
 		{"two instances, and their owners die", setup(memlimit.None, Faults{Crashes: 2, Sweeps: 1}, nil, one(), one())},
-		{"words are lost, and heard late", setup(memlimit.None, Faults{Losses: 2, Lates: 1, Sweeps: 1}, nil, one(), one())},
-		{"a visit, a crash and a late word", setup(memlimit.None, Faults{Crashes: 1, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"notices are lost, and received late", setup(memlimit.None, Faults{Losses: 2, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"a visit, a crash and a late notice", setup(memlimit.None, Faults{Crashes: 1, Lates: 1, Sweeps: 1}, nil, one(), one())},
 		{"copies of calls arrive late", setup(memlimit.None, Faults{Echoes: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
 		{"a former owner goes on", setup(memlimit.None, Faults{Pauses: 1, Sweeps: 2}, nil, one(), one())},
 		{"a former owner goes on, and asks again", setup(memlimit.None, Faults{Pauses: 1, Sweeps: 1, Asks: 1}, nil, one(), one())},
-		{"gates answer and nobody hears it", setup(memlimit.None, Faults{Slow: 2, Unheard: 1, Sweeps: 1}, nil, one(), one())},
+		{"limits answer and the answer is lost", setup(memlimit.None, Faults{Slow: 2, Unheard: 1, Sweeps: 1}, nil, one(), one())},
 		{"decided otherwise", setup(memlimit.None, Faults{Otherwise: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
 		{"cancelled while it waits", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, []int{0}, one(), one())},
 		{"one after the other", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, nil, chain(), one())},
@@ -64,12 +64,12 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 		{"the store of an instance goes back", setup(memlimit.None, Faults{Rollbacks: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
 		{"the store of the gate goes back", setup(memlimit.None, Faults{Forgets: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
 		{"a gate behind another", setup(memlimit.None, Faults{Slow: 1, Crashes: 1, Lates: 1, Sweeps: 3}, nil, behind(), other())},
-		{"who waits too long is turned away", timed(setup(memlimit.None, Faults{Ticks: 2, Sweeps: 2, Losses: 1}, nil, one(), one()))},
-		{"who waits is turned away by a client", setup(memlimit.None, Faults{Clears: 1, Crashes: 1, Losses: 1}, nil, one(), one())},
+		{"a waiter is rejected after the maximum wait", timed(setup(memlimit.None, Faults{Ticks: 2, Sweeps: 2, Losses: 1}, nil, one(), one()))},
+		{"a waiter is rejected by a client", setup(memlimit.None, Faults{Clears: 1, Crashes: 1, Losses: 1}, nil, one(), one())},
 		{"a queue of one", short(setup(memlimit.None, Faults{Crashes: 1}, nil, chain(), one(), one()))},
 		{"a rate", rated(setup(memlimit.None, Faults{Ticks: 3, Sweeps: 2}, nil, chain(), one()))},
 		{"two gates", setup(memlimit.None, Faults{Crashes: 1, Sweeps: 1}, nil, cross(), cross())},
-		{"taken off the list while somebody enters", setup(memlimit.None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
+		{"taken off the list while a caller enters", setup(memlimit.None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := explore.Search(NewWorld(c.setup), explore.Bound(t, 500))
@@ -81,8 +81,8 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 	}
 }
 
-// A test that can not fail is none: each law, broken, has a counterexample.
-func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
+// A test that cannot fail is none: each law, broken, has a counterexample.
+func TestSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 	setups := map[memlimit.Mistake]*Setup{
 		memlimit.Overtakes:       setup(memlimit.None, Faults{}, nil, one(), chain(), one()),
 		memlimit.EnterTwice:      setup(memlimit.None, Faults{Asks: 1}, nil, one(), one(), one()),

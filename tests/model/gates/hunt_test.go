@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
-// play takes the steps whose names begin so, one after the other, and tells what broke on the way.
+// play takes the steps whose names begin so, one after the other, and returns what broke.
 func play(t *testing.T, w *World, names ...string) (_ *World, broken string) {
 	t.Helper()
 	for _, name := range names {
@@ -29,9 +29,9 @@ func play(t *testing.T, w *World, names ...string) (_ *World, broken string) {
 	return w, ""
 }
 
-// A start is let in, and its turn forgotten in a crash after it has entered the next gate. The ticket leaves that gate, for nobody
-// knows it; then the turn is decided again and must wait there. A word of its first life, heard now, is none for its second.
-func TestAWordThatComesLateIsNoGrant(t *testing.T) {
+// A start is admitted, and its turn lost in a crash after it has entered the next limit. The ticket leaves that limit, for no history
+// has it; then the turn is decided again and must wait there. A notice of its first entry, received now, is none for its second.
+func TestLateNoticeIsNoGrant(t *testing.T) {
 	story := []string{
 		"i0 is started", "turn of i0", "i0 (era 0) to gate 0: +s0 arrives, and its answer does not", "turn of i0", "the commit of i0 arrives",
 		"i1 is started", "turn of i1", "i1 (era 0) to gate 1: +t1.0 arrives", "the commit of i1 arrives",
@@ -49,11 +49,11 @@ func TestAWordThatComesLateIsNoGrant(t *testing.T) {
 	}
 	trusts := setup(WordTimeless, faults, nil, behind(), other(), other())
 	if _, b := play(t, NewWorld(trusts), append(story, "turn of i0: [{granted t0.0}]", "the commit of i0 arrives")...); b == "" {
-		t.Error("who believes the word breaks no promise")
+		t.Error("an owner that accepts the notice breaks no promise")
 	}
 }
 
-func TestSweepReportsThePolicyOfTheGateThatExpires(t *testing.T) {
+func TestSweepReportsThePolicyOfTheLimitThatExpires(t *testing.T) {
 	g := &memlimit.Gate{Keyed: true, There: true, Force: memlimit.Force{Version: 3, Declared: "group"}}
 	if s := g.Sweep(3_600_001_000, nil); g.There || s.Force.Version != 3 || s.Force.Declared != "group" {
 		t.Fatalf("there: %t, policy in force: %+v", g.There, s.Force)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
-// walk takes random steps in the world of a setup, and tells what broke.
+// walk takes random steps in the world of a setup, and returns what broke.
 func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
 	return explore.Walk(NewWorld(setup), rapid.IntRange(1, steps).Draw(rt, "steps"), func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "step") })
 }
