@@ -20,7 +20,7 @@ type slow struct {
 	beats atomic.Int32  // since it was armed
 }
 
-// overtaking is how long a heartbeat is under way if nobody leaves meanwhile.
+// overtaking is how long a heartbeat is under way if no member leaves meanwhile.
 const overtaking = 200 * time.Millisecond
 
 func (s *slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -68,7 +68,7 @@ func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keepe
 	return way, f, k
 }
 
-// about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
+// about reports whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
 func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 	for _, cmd := range cmds {
 		if a := cmd.Args(); len(a) == 8 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others, its reach
@@ -80,7 +80,7 @@ func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 }
 
 // A heartbeat of the last moment that arrives after the farewell would keep a member for a whole TTL that is gone, and its
-// partitions for nobody.
+// partitions without an owner.
 func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 	s := redistest.Start(t)
 	_, f, k := beating(t, s)
@@ -88,11 +88,11 @@ func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := s.Client(t).HKeys(f.ctx(), f.ns.Members()).Result(); err != nil || len(all) > 0 {
-		t.Errorf("everybody has left, and the members are %q (%v)", all, err)
+		t.Errorf("every member has left, and the members are %q (%v)", all, err)
 	}
 }
 
-// Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, whatever its context says.
+// Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, for any context.
 func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	for range 8 { // which of a nudge and a stop is taken first is chance

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const parts = 6
 
-// fleet records who runs which partition, and that nobody runs one twice.
+// fleet records which member runs which partition, and that no partition runs twice.
 type fleet struct {
 	t   *testing.T
 	rdb redis.UniversalClient
@@ -212,7 +212,7 @@ func TestRendezvousMovesOnlyOneMembersShare(t *testing.T) {
 		}
 	}
 	if partition.Rendezvous(nil, 1) != "" {
-		t.Fatal("somebody owns a partition of nobody")
+		t.Fatal("a partition without members has an owner")
 	}
 }
 
@@ -222,7 +222,7 @@ func TestRollbackEndsTenure(t *testing.T) {
 	f.until("a owns all", f.asRendezvousSays("a"))
 	first := f.tenure(3)
 	key := f.ns.Part(3).Owner()
-	// What the owner was told: applied is at 7. Redis forgets it.
+	// The owner has an acknowledgement: applied is at 7. Redis loses it.
 	first.Acked(history.Position{Seq: 7, Time: 1_790_000_000_000_000_007})
 	if err := f.rdb.HSet(f.ctx(), key, "seq", 5, "time", "1790000000000000005").Err(); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestReplacedTokenEndsTenure(t *testing.T) {
 	f.member("a", time.Second)
 	f.until("a owns all", f.asRendezvousSays("a"))
 	first := f.tenure(0)
-	// Somebody else holds it for an hour, as after a pause of this process.
+	// Another member holds it for an hour, as after a pause of this process.
 	now := time.Now().UnixMilli()
 	if err := f.rdb.HSet(f.ctx(), f.ns.Part(0).Owner(), "owner", "other", "member", "other", "until", now+3_600_000, "span", 3_600_000).Err(); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestTenuresEndBeforeTokensExpireDuringOutage(t *testing.T) {
 	f.member("a", time.Second)
 	f.until("a owns all", f.asRendezvousSays("a"))
 	srv.Pause()
-	f.until("nobody believes to own anything", func() bool { return len(f.owners()) == 0 })
+	f.until("no tenure is left", func() bool { return len(f.owners()) == 0 })
 	srv.Resume()
 	f.until("a owns all again", f.asRendezvousSays("a"))
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// inputs is what a member hears of its inputs: all, until it is cut off; nothing, until it is healed.
+// inputs is what a member receives of its inputs: all, until it is cut off; nothing, until it is healed.
 type inputs struct {
 	began  time.Time
-	last   atomic.Int64 // since began, of what was heard last while it is cut off; 0: it is not
+	last   atomic.Int64 // since began, of what was received last while it is cut off; 0: it is not
 	healed atomic.Int64 // since began
 }
 
@@ -65,7 +65,7 @@ func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 		f.until("a has nothing left", func() bool { return len(a.Owned()) == 0 })
 		for p, was := range before {
 			if now := f.tenure(p); was.by == "a" && now.Clean {
-				t.Errorf("partition %d is said to be clean, and its owner could not publish", p)
+				t.Errorf("partition %d is recorded as clean, and its owner could not publish", p)
 			} else if was.by != "a" && now != was.tenure {
 				t.Errorf("partition %d has moved, and its owner %s is not cut off", p, was.by)
 			}
@@ -80,8 +80,8 @@ func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 	})
 }
 
-// The fault is the server's: to move partitions would help nobody, and to move them as members lose and find the
-// server one after the other would have them moved for nothing.
+// The fault is the server's: to move partitions would not help, and to move them as members lose and find the
+// server one after the other would move them without need.
 func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 	const after = 3 * time.Second // half of it is much longer than a heartbeat is under way, also on a busy machine
 	f := newFleet(t, redistest.Start(t).Client(t))
@@ -109,7 +109,7 @@ func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 	}
 }
 
-// An actor that waits for NATS with a lock of the connection held can not be waited for.
+// An actor that waits for NATS with a lock of the connection held cannot be waited for.
 func TestCutOffMemberReleasesWithoutItsActors(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	_, ofA := f.reader("a", cutOff)

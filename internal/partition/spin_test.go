@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// An actor that can not even begin (one of its keys is of a foreign type, say) must not make the
-// keeper acquire, release and tell everybody as fast as Redis answers.
+// An actor that cannot even begin (one of its keys is of a foreign type, for example) must not make the
+// keeper acquire, release and announce as fast as Redis answers.
 func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	var runs, told atomic.Int64
@@ -23,7 +23,7 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 		Redis: rdb, Space: redisx.NewSpace("spin"), Partitions: 1, Member: "m", TTL: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		Run: func(context.Context, *partition.Tenure) error {
 			runs.Add(1)
-			return errors.New("can not begin")
+			return errors.New("cannot begin")
 		},
 		Released: func(int) { told.Add(1); k.Nudge() },
 	})
@@ -57,7 +57,7 @@ func TestLostPartitionIsRetakenWithoutMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := f.tenure(1)
-	if err := rdb.HSet(f.ctx(), f.ns.Part(1).Owner(), "owner", "somebody", "until", "1").Err(); err != nil {
+	if err := rdb.HSet(f.ctx(), f.ns.Part(1).Owner(), "owner", "another", "until", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	f.until("a has it again", func() bool { now := f.tenure(1); return now != nil && now != before })

@@ -42,7 +42,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func TestAStartedInstancePushesItsResult(t *testing.T) {
+func TestStartedInstancePushesItsResult(t *testing.T) {
 	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{N: 7})
@@ -77,7 +77,7 @@ func TestLostResultIsRequestedAgain(t *testing.T) {
 	}
 }
 
-func TestASecondStartGivesTheSameResult(t *testing.T) {
+func TestSecondStartReturnsTheSameResult(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
@@ -118,12 +118,12 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 	if s := <-got; s != "done <nil>\n" {
 		t.Fatal(s)
 	}
-	if _, err := Attach(c, fulfil, "nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
+	if _, err := Attach(c, fulfil, "absent").Result(soon(t)); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 }
 
-func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
+func TestFailuresArriveAsTheirErrors(t *testing.T) {
 	w, c := stand(t, Options{})
 	declined := pawl.NewError("card-declined")
 	var f *pawl.Failure
@@ -134,7 +134,7 @@ func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
 	}{
 		"failed":    {request.Answer{Status: "failed", Failure: author.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
 		"cancelled": {request.Answer{Status: "cancelled", Failure: author.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
-		"told":      {request.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
+		"by name":   {request.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
 		"refused":   {request.Answer{Problem: &request.Problem{Code: request.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
 	} {
 		run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
@@ -146,7 +146,7 @@ func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAResultOfAnotherTypeIsUndecodable(t *testing.T) {
+func TestResultOfAnotherTypeIsUndecodable(t *testing.T) {
 	w, c := stand(t, Options{})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
@@ -171,7 +171,7 @@ func TestEventsAndCancelsCarryRequesterAndReason(t *testing.T) {
 	}
 }
 
-func TestBadIdsNamesAndSizesAreErrorsAtTheCall(t *testing.T) {
+func TestInvalidIDsNamesAndSizesAreErrorsOfTheCall(t *testing.T) {
 	_, c := stand(t, Options{})
 	fulfil, approved := contract()
 	_, err := Start(soon(t), c, fulfil, "a b", order{})
@@ -229,7 +229,7 @@ func TestDroppedInstanceCostsNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
+func TestRequestWithoutAnOwnerIsErrNoOwnerAfterItsTimeout(t *testing.T) {
 	w, c := stand(t, Options{OwnerTimeout: 50 * time.Millisecond})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
@@ -246,7 +246,7 @@ func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
 	}
 }
 
-func TestAHistoryIsReadPageByPage(t *testing.T) {
+func TestHistoryIsReadInPages(t *testing.T) {
 	w, c := stand(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
@@ -274,7 +274,7 @@ func TestAHistoryIsReadPageByPage(t *testing.T) {
 	if n != 5 || last == nil || !strings.Contains(last.Error(), "history of a: event 6") {
 		t.Fatal(n, last)
 	}
-	for id, execution := range map[string]uint64{"nobody": 0, "a": 7} {
+	for id, execution := range map[string]uint64{"absent": 0, "a": 7} {
 		asked := false
 		for _, err := range c.History(soon(t), id, execution) {
 			if asked = true; !errors.Is(err, ErrNotFound) {
@@ -296,7 +296,7 @@ func listed(seq func(func(Summary, error) bool)) (ids []string, last error) {
 	return ids, last
 }
 
-func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
+func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
 	var want []string
 	w.mu.Lock()
@@ -428,7 +428,7 @@ func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatDoesNotExistIsNamed(t *testing.T) {
+func TestMissingNamespaceIsNamed(t *testing.T) {
 	w, _ := stand(t, Options{})
 	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, queue.ErrNoNamespace) {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// limits are what an owner knows of limits. It is set before the first request, and the pages are small.
+// limits are the limits that an owner has. It is set before the first request, and the pages are small.
 type limits struct {
 	policies []request.LevelPolicy
 	stats    map[int][]request.LimitStats // by the partition that lists them
@@ -82,7 +82,7 @@ func (l *limits) requested(p int, q request.Request) (request.Reply, error) {
 	}
 }
 
-func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testing.T) {
+func TestPolicyIsSetListedAndDeletedAndAnInvalidOneIsNotSent(t *testing.T) {
 	w, c := stand(t, Options{})
 	p := Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second, Key: "customer.id", Reject: true}
 	ok(t, c.SetPolicy(soon(t), "action:charge-card", p))
@@ -128,7 +128,7 @@ func keyed(w *owner) {
 	}
 }
 
-func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
+func TestStatsOfAnActionWithKeysAreTheSumOfItsLimits(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	got, err := c.QueueStats(soon(t), "charge", "")
@@ -157,7 +157,7 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 	}
 }
 
-func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
+func TestInputWithoutAKeyDoesNotHideOtherLimits(t *testing.T) {
 	w, c := stand(t, Options{})
 	policy := history.Policy{Concurrency: 1, Key: "tenant"}
 	at := func(key string, waiting uint64) request.LimitStats {
@@ -180,7 +180,7 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	policy.Key, want.Policy.Key = "", ""
 	w.limits.stats = map[int][]request.LimitStats{1: {at("", 0), at("acme", 5)}}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
-		t.Errorf("the policy has lost its key, and nobody has come since: %+v, %v, want %+v", got, err, want)
+		t.Errorf("the policy has lost its key, and had no caller since: %+v, %v, want %+v", got, err, want)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestWaitersAreListedInOrderAndRejected(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatIsPendingIsListedAndItsPurgeIsRefused(t *testing.T) {
+func TestPendingInstanceIsListedAndItsPurgeIsRefused(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
 	w.rows["p"] = &request.Description{

@@ -20,20 +20,20 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // owner plays the part of an orchestrator that owns every partition: it keeps what it
-// reads, runs nothing, and ends instances when the test says so.
+// reads, runs nothing, and ends instances on request of the test.
 type owner struct {
 	t    *testing.T
 	conn *queue.Conn
 	subs []*queue.Subscription
 
 	mu      sync.Mutex
-	mute    bool // tell nobody of an end or a status
+	mute    bool // send no end and no status
 	inputs  []queue.Input
 	seen    map[string]bool // ids of messages
 	rows    map[string]*request.Description
 	answers map[string]request.Answer
 	waiting map[string][]string
-	vain    int                 // requests about nobody
+	vain    int                 // requests about unknown instances
 	behind  int                 // requests behind an input that are answered before it is applied
 	watch   map[string][]string // who waits for a custom status
 	events  map[string][][]byte
@@ -60,7 +60,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 	for p := range conn.Partitions() {
 		w.own(p)
 	}
-	if err := conn.NATS().Flush(); err != nil { // the server knows who serves
+	if err := conn.NATS().Flush(); err != nil { // the server has the subscriptions
 		t.Fatal(err)
 	}
 	c, err := New(soon(t), natstest.Dial(t, srv.ClientURL()), o)
@@ -140,7 +140,7 @@ func (w *owner) take(in queue.Input) {
 	}
 }
 
-// purge does what a purge asks for, unless the instance is stuck, and answers.
+// purge does what a purge requests, unless the instance is stalled, and answers.
 func (w *owner) purge(in queue.Input) {
 	row, a := w.rows[in.Instance], request.Answer{Instance: in.Instance, Status: request.StatusPurged}
 	switch {
@@ -172,12 +172,12 @@ func (w *owner) input(n int) queue.Input {
 		select {
 		case <-w.changed:
 		case <-deadline:
-			w.t.Fatalf("waited in vain for input %d", n)
+			w.t.Fatalf("input %d did not come", n)
 		}
 	}
 }
 
-// finish ends an instance and tells whoever waits.
+// finish ends an instance and answers the waiting clients.
 func (w *owner) finish(id string, a request.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func (w *owner) finish(id string, a request.Answer) {
 	w.show(id)
 }
 
-// say sets a custom status and tells whoever waits.
+// say sets a custom status and sends it to the waiting clients.
 func (w *owner) say(id string, custom request.CustomStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // An orchestrator that has died owns its partitions for seconds, and no other one does.
-func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
+func TestRequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 	w, c := stand(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
@@ -34,7 +34,7 @@ func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-// An orchestrator that is cut off is still subscribed, as far as its server knows, and answers nothing.
+// An orchestrator that is cut off is still subscribed, by the record of its server, and answers nothing.
 func TestUnansweredRequestIsRepeated(t *testing.T) {
 	w, c := stand(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})

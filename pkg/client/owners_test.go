@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// lose ends an instance without telling whoever waits, as an owner does that is killed behind its commit.
+// lose ends an instance without an answer to the waiting clients, as an owner does that is killed behind its commit.
 func (w *owner) lose(id string, a request.Answer) {
 	w.mu.Lock()
 	w.mute = true
@@ -112,7 +112,7 @@ func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
 	wantResult(t, got, `"done"`)
 }
 
-// An owner that is stopped or cut off answers no request, and holds a waiting client for the time-out of one.
+// An owner that is stopped or cut off answers no request, and holds a waiting client for the timeout of one.
 func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
@@ -136,10 +136,10 @@ func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
 	close(hold)
 }
 
-func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
+func TestAttachWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
 	got := inBackground(t, c.AttachRaw("a"))
-	poll.Until(t, time.Minute, "a request in vain", func() bool {
+	poll.Until(t, time.Minute, "an unanswered request", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.vain > 0
@@ -154,7 +154,7 @@ func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 func TestAttachToAnUnknownIDIsNotFoundAfterATimeout(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	began := time.Now()
-	if _, err := c.AttachRaw("nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
+	if _, err := c.AttachRaw("absent").Result(soon(t)); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 50*time.Millisecond {
@@ -173,7 +173,7 @@ func TestNextStatusIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 	w.mu.Lock()
 	w.mute = true
 	w.mu.Unlock()
-	w.say("a-1", says(t, progress, 1, 10))
+	w.say("a-1", statusOf(t, progress, 1, 10))
 	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a-1")))
 	ok(t, <-got)
 }

@@ -24,7 +24,7 @@ func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
 	}
 }
 
-// lose makes the owner answer nobody.
+// lose makes the owner answer no client.
 func lose(w *owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func TestPurgeCarriesRequesterAndReasonAndEndsWithTheInstance(t *testing.T) {
 	}
 }
 
-func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
+func TestRunningInstanceIsPurgedOnlyByForce(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", true)
 	err := c.Purge(soon(t), "a")
@@ -67,12 +67,12 @@ func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 
 func TestPurgeOfAnUnknownIDIsNotFound(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour})
-	if err := c.Purge(soon(t), "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
+	if err := c.Purge(soon(t), "absent"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance absent" {
 		t.Fatal(err)
 	}
 }
 
-func TestPurgeWithALostAnswerIsDetected(t *testing.T) {
+func TestPurgeWithALostReplyIsDetected(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "ended", false)
 	begin(t, w, c, 1, "runs", true)
@@ -106,7 +106,7 @@ func TestRequestThatIsNotAppliedYetIsNotAnsweredByTheStateBefore(t *testing.T) {
 	}
 }
 
-func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
+func TestPurgeDoesNotWaitForANewInstanceOfItsID(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
 	lose(w)
@@ -124,11 +124,11 @@ func TestPurgeOfAStalledInstanceReportsIt(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "a", true)
 	w.mu.Lock()
-	w.rows["a"].Stalled = "unregistered: nobody has it"
+	w.rows["a"].Stalled = "unregistered: no owner has it"
 	w.mu.Unlock()
 	err := c.Purge(soon(t), "a")
 	var stuck *StalledError
-	if !errors.Is(err, ErrStalled) || !errors.Is(err, ErrPurgePending) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "nobody has it") {
+	if !errors.Is(err, ErrStalled) || !errors.Is(err, ErrPurgePending) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "no owner has it") {
 		t.Fatal(err)
 	}
 }
@@ -141,7 +141,7 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	err := c.Purge(ctx, "a")
-	// Whether nobody is there, or somebody who does not answer, depends on when the server hears of the end of the subscription.
+	// Whether there is no subscriber, or one that does not answer, depends on when the server receives the end of the subscription.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrPurgePending) {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	}
 }
 
-func TestAPurgeThatTheStreamDoesNotHaveIsNotPromised(t *testing.T) {
+func TestPurgeWithoutAcknowledgementIsNotPending(t *testing.T) {
 	_, c := stand(t, Options{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -167,7 +167,7 @@ func TestAPurgeThatTheStreamDoesNotHaveIsNotPromised(t *testing.T) {
 	}
 }
 
-func TestAHistoryCarriesTheReportsOfWhatWasCancelled(t *testing.T) {
+func TestHistoryHasTheReportsOfCancelledActivities(t *testing.T) {
 	w, c := stand(t, Options{})
 	begin(t, w, c, 0, "a", true)
 	var events [][]byte

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func TestAnEventAndTheStartItMayNeedAreOneMessage(t *testing.T) {
+func TestSendOrStartIsOneMessage(t *testing.T) {
 	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, approved := contract()
 	run, err := SendOrStart(soon(t), c, fulfil, "o-1", order{N: 7}, approved, order{N: 8}, MessageID("m-1"), Version("v2"), By("you"))
@@ -73,7 +73,7 @@ func TestOversizedStartFailsAtTheCall(t *testing.T) {
 	}
 }
 
-func TestAVersionIsNoOptionOfASend(t *testing.T) {
+func TestVersionIsNotAnOptionOfSend(t *testing.T) {
 	if _, ok := Version("v1").(Option); ok {
 		t.Fatal("Send and Cancel would take it")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// says encodes what an instance says of itself.
-func says(t *testing.T, s pawl.Status[order], version uint64, n int) request.CustomStatus {
+// statusOf encodes a custom status of an instance.
+func statusOf(t *testing.T, s pawl.Status[order], version uint64, n int) request.CustomStatus {
 	t.Helper()
 	p, err := author.Value(s).Encode(order{N: n})
 	ok(t, err)
@@ -32,15 +32,15 @@ func running(t *testing.T, o Options) (*owner, *Client, pawl.Status[order]) {
 	return w, c, pawl.NewStatus[order]()
 }
 
-func TestTheCustomStatusIsThereAtOnceAndOutlivesItsInstance(t *testing.T) {
+func TestCustomStatusIsAvailableAtOnceAndAfterTheEnd(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	if _, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, ErrNoStatus) {
 		t.Fatal(err)
 	}
-	if _, err := CustomStatus(soon(t), c, progress, "nobody"); !errors.Is(err, ErrNotFound) {
+	if _, err := CustomStatus(soon(t), c, progress, "absent"); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
-	w.say("a-1", says(t, progress, 3, 30))
+	w.say("a-1", statusOf(t, progress, 3, 30))
 	for range 2 {
 		at, err := CustomStatus(soon(t), c, progress, "a-1")
 		if err != nil || at.Version != 3 || at.Value.N != 30 {
@@ -63,9 +63,9 @@ func TestEndedInstanceWithoutStatusIsErrNoStatus(t *testing.T) {
 	}
 }
 
-func TestTheNextStatusIsPushed(t *testing.T) {
+func TestNextStatusIsPushed(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
-	w.say("a-1", says(t, progress, 1, 10))
+	w.say("a-1", statusOf(t, progress, 1, 10))
 	if at, err := NextStatus(soon(t), c, progress, "a-1", 0); err != nil || at.Version != 1 || at.Value.N != 10 { // there already
 		t.Fatal(at, err)
 	}
@@ -78,7 +78,7 @@ func TestTheNextStatusIsPushed(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	w.say("a-1", says(t, progress, 4, 40))
+	w.say("a-1", statusOf(t, progress, 4, 40))
 	if at := <-got; at.Version != 4 || at.Value.N != 40 {
 		t.Fatal(at)
 	}
@@ -89,7 +89,7 @@ func TestTheNextStatusIsPushed(t *testing.T) {
 	}
 }
 
-func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
+func TestClearedStatusIsPushedWithoutAValue(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	got := make(chan StatusAt[order], 1)
 	go func() {
@@ -116,11 +116,11 @@ func TestLostStatusIsRequestedAgain(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
 	w.watched("a-1", 1)
-	w.say("a-1", says(t, progress, 1, 1))
+	w.say("a-1", statusOf(t, progress, 1, 1))
 	ok(t, <-got)
 }
 
-func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
+func TestOlderStatusThatIsPushedIsIgnored(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: 20 * time.Millisecond})
 	got := make(chan StatusAt[order], 1)
 	go func() {
@@ -131,9 +131,9 @@ func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	w.say("a-1", says(t, progress, 4, 40)) // the store has forgotten the fifth
+	w.say("a-1", statusOf(t, progress, 4, 40)) // the store has forgotten the fifth
 	w.watched("a-1", 1)
-	w.say("a-1", says(t, progress, 6, 60))
+	w.say("a-1", statusOf(t, progress, 6, 60))
 	if at := <-got; at.Version != 6 {
 		t.Fatal(at)
 	}
@@ -151,9 +151,9 @@ func TestWaitForAStatusOfAnEndedInstanceEnds(t *testing.T) {
 	}
 }
 
-func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
+func TestWatchReturnsEveryStatusUntilTheInstanceEnds(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
-	w.say("a-1", says(t, progress, 1, 10))
+	w.say("a-1", statusOf(t, progress, 1, 10))
 	var versions []uint64
 	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
 		ok(t, err)
@@ -163,12 +163,12 @@ func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
 		versions = append(versions, at.Version)
 		switch at.Version {
 		case 1:
-			w.say("a-1", says(t, progress, 2, 20))
+			w.say("a-1", statusOf(t, progress, 2, 20))
 		case 2: // two at once: one of them is never seen
-			w.say("a-1", says(t, progress, 3, 30))
-			w.say("a-1", says(t, progress, 4, 40))
+			w.say("a-1", statusOf(t, progress, 3, 30))
+			w.say("a-1", statusOf(t, progress, 4, 40))
 		case 4: // the last word and the end
-			w.say("a-1", says(t, progress, 5, 50))
+			w.say("a-1", statusOf(t, progress, 5, 50))
 			w.finish("a-1", result(t, "done"))
 		}
 	}
@@ -197,12 +197,12 @@ func TestStatusOfAnotherTypeIsUndecodableWithItsVersion(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
+func TestNextStatusWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 20 * time.Second})
 	progress := pawl.NewStatus[order]()
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()
-	poll.Until(t, time.Minute, "a request in vain", func() bool {
+	poll.Until(t, time.Minute, "an unanswered request", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.vain > 0
@@ -210,13 +210,13 @@ func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
 	_, err := c.StartRaw(soon(t), "x", "late", history.Payload{})
 	ok(t, err)
 	w.watched("late", 1)
-	w.say("late", says(t, progress, 1, 1))
+	w.say("late", statusOf(t, progress, 1, 1))
 	ok(t, <-got)
 }
 
 func TestWaitForAStatusOfAnUnknownIDEndsAfterATimeout(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
-	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "nobody", 0); !errors.Is(err, ErrNotFound) {
+	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "absent", 0); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "a,b", 0); !errors.Is(err, pawl.ErrBadID) {

@@ -18,7 +18,7 @@ import (
 
 // A watcher receives the changes of an instance in order and with its purge, and any NATS client receives in JSON how it
 // ended: by subscription, and on request. Without a watcher no change is published.
-func TestChangesAndOutcomesReachTheirWatchers(t *testing.T) {
+func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 	t.Parallel()
 	ready := pawl.NewEvent[string]("ready")
 	o := pawl.NewOrchestration[string, string]("echo")

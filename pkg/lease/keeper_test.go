@@ -131,7 +131,7 @@ func TestHintCancelsAtOnceWithItsCause(t *testing.T) {
 	b.still(other)
 }
 
-// The claim is answered and the commit that cancels has told its holder, before the holder keeps it.
+// The claim is answered and the commit that cancels has sent its hint, before the holder keeps the lease.
 func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)

@@ -26,7 +26,7 @@ func TestOutOfMemoryLeasesAreRenewedAndEndedNotClaimed(t *testing.T) {
 	b.want("renewals", b.renew(grip(1, "t"), grip(2, "t"), grip(3, "t")), []lease.Outcome{lease.OK, lease.OK, lease.OK})
 	b.want("ack", b.ack(grip(1, "t"), "result").Outcome, lease.OK)
 	b.want("abandon", b.abandon(grip(2, "t"), true, time.Second), lease.OK)
-	b.report(ref(3), said(3, lease.FinishedLate, 0))
+	b.report(ref(3), reportOf(3, lease.FinishedLate, 0))
 	b.want("reports", len(b.reports(ref(3))), 1)
 	_, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
 		b.leases.Claim(lease.ClaimRequest{Claim: grip(0, "t"), Worker: "w", TTL: time.Minute, MaxClaims: most}, done)

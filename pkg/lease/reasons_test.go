@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// Leases of two instances are found gone by one renewal, and the history of one of them can not be read for a while.
+// Leases of two instances are found gone by one renewal, and the history of one of them cannot be read for a while.
 func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second

@@ -31,25 +31,25 @@ func (b *bench) reports(r lease.Ref) map[string]lease.Report {
 	return out
 }
 
-func said(activity uint64, how lease.Ending, after int64) lease.Reported {
+func reportOf(activity uint64, how lease.Ending, after int64) lease.Reported {
 	return lease.Reported{Activity: activity, Report: lease.Report{Ending: how, AfterMS: after, Worker: "w-1", At: 1_790_000_000_123}}
 }
 
 func TestReports(t *testing.T) {
 	cases := map[string]func(*bench){
 		"nothing that was purged comes back": func(b *bench) {
-			b.report(ref(1), said(1, lease.Stopped, 5))
+			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			if n := b.rdb.Exists(b.Context(), b.space.Part(3).Reports("order:42", 1)).Val(); n > 0 {
 				b.Fatal("a report stands for an instance that is no more")
 			}
 		},
 		"a second delivery that finds no lease does not hide how the activity ended": func(b *bench) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
-			b.report(ref(1), said(1, lease.Stopped, 5))
-			b.report(ref(1), said(1, lease.NeverStarted, 0), said(2, lease.NeverStarted, 0))
+			b.report(ref(1), reportOf(1, lease.Stopped, 5))
+			b.report(ref(1), reportOf(1, lease.NeverStarted, 0), reportOf(2, lease.NeverStarted, 0))
 			b.want("how", b.reports(ref(1))["1"], lease.Report{Ending: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
 			b.want("how", b.reports(ref(1))["2"].Ending, lease.NeverStarted)
-			b.report(ref(1), said(2, lease.Abandoned, 10_000)) // it came later, but says more
+			b.report(ref(1), reportOf(2, lease.Abandoned, 10_000)) // it came later, but has more
 			b.want("how", b.reports(ref(1))["2"].Ending, lease.Abandoned)
 		},
 		"of an execution that is not kept any more nothing is written": func(b *bench) {
@@ -57,7 +57,7 @@ func TestReports(t *testing.T) {
 			for execution, written := range map[uint64]int{1: 0, 2: 1, 3: 1, 4: 0} {
 				r := ref(1)
 				r.Execution = execution
-				b.report(r, said(1, lease.Stopped, 5))
+				b.report(r, reportOf(1, lease.Stopped, 5))
 				b.want("reports", len(b.reports(r)), written)
 			}
 		},
@@ -65,12 +65,12 @@ func TestReports(t *testing.T) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			var all []lease.Reported
 			for i := range lease.MaxReports {
-				all = append(all, said(uint64(i+1), lease.NeverStarted, 0))
+				all = append(all, reportOf(uint64(i+1), lease.NeverStarted, 0))
 			}
 			b.report(ref(1), all...)
 			b.want("reports", len(b.reports(ref(1))), lease.MaxReports)
 		},
-		"a look tells what is wanted and claims nothing": func(b *bench) {
+		"a read reports what is required and claims nothing": func(b *bench) {
 			b.create(ref(1))
 			b.create(ref(2))
 			b.wantClaim(grip(2, "t"), lease.Acquired, 1)

@@ -169,27 +169,27 @@ func (b *bench) want(what string, got, want any) {
 	}
 }
 
-// untouched fails unless the inbox is empty and nothing is on the agenda.
+// untouched fails unless the inbox is empty and the instance has no wakeup.
 func (b *bench) untouched(r lease.Ref) {
 	b.Helper()
 	if in := b.inbox(r); len(in) > 0 {
 		b.Fatalf("the inbox has %q", in)
 	}
 	if at, ok := b.look(r); ok {
-		b.Fatalf("the agenda has a look at %.0f", at)
+		b.Fatalf("there is a wakeup at %.0f", at)
 	}
 }
 
 func TestLeaseScripts(t *testing.T) {
 	cases := map[string]func(*bench){
-		"a free lease is claimed, and says by whom and until when":                     freeIsClaimed,
+		"a free lease is claimed, and records by whom and until when":                  freeIsClaimed,
 		"the same token again is the same claim, uncounted":                            sameTokenAgain,
-		"a held lease can not be claimed":                                              heldIsHeld,
+		"a held lease cannot be claimed":                                               heldIsHeld,
 		"an expired claim can be taken, and counts":                                    expiredIsTaken,
 		"a claim that lasts longer than it can was made before the clock stepped back": clockSteppedBack,
 		"a lease that was claimed too often is exhausted":                              exhausted,
-		"an activity cancelled before it was claimed can not be claimed":               cancelledBeforeClaim,
-		"a lease for another effect is gone to everybody who means this one":           otherEffect,
+		"an activity cancelled before it was claimed cannot be claimed":                cancelledBeforeClaim,
+		"a lease for another effect is gone for claims of this one":                    otherEffect,
 		"ack deletes the lease and pushes the completion":                              ackPushes,
 		"ack of nothing pushes nothing":                                                ackOfNothing,
 		"ack after expiry is refused and writes nothing":                               ackAfterExpiry,
@@ -197,11 +197,11 @@ func TestLeaseScripts(t *testing.T) {
 		"of two workers with one lease only the second one's completion is accepted":   stolen,
 		"deleted and created again, the old token is worthless":                        createdAgain,
 		"cancelled after its completion was acked, the completion stands":              cancelledAfterAck,
-		"only the completion that finds the inbox empty hurries the look":              onlyFirstHurries,
-		"workers bring a look forward, never back":                                     neverBack,
+		"only the completion that finds the inbox empty advances the wakeup":           onlyFirstHurries,
+		"workers advance a wakeup and never delay it":                                  neverBack,
 		"abandoned uncounted, a claim is not counted, and the count is never negative": abandonUncounted,
 		"abandoned and counted, it is free, and dispatched after the delay":            abandonCounted,
-		"abandon by somebody who lost the lease changes nothing":                       abandonLost,
+		"abandon by a worker that lost the lease changes nothing":                      abandonLost,
 		"five hundred renewals in one script are answered each for itself":             renewMany,
 		"every number that leaves Lua has all its digits":                              allDigits,
 		"the body of a completion may be any bytes":                                    anyBytes,
@@ -261,7 +261,7 @@ func exhausted(b *bench) {
 	b.create(ref(1))
 	for i := range uint32(most) {
 		b.wantClaim(grip(1, fmt.Sprint("t", i)), lease.Acquired, i+1)
-		b.wantClaim(grip(1, "other"), lease.Held, 0) // exhausted is who is held by nobody
+		b.wantClaim(grip(1, "other"), lease.Held, 0) // a lease is exhausted once it has no holder
 		b.expire(ref(1))
 	}
 	b.wantClaim(grip(1, "late"), lease.Exhausted, most)
@@ -296,7 +296,7 @@ func ackPushes(b *bench) {
 	b.want("inbox", a.Inbox, 1)
 	in := b.inbox(ref(1))
 	b.want("elements", len(in), 1)
-	b.want("what Go says was pushed", string(a.Element.Encode()), in[0])
+	b.want("what Go encodes", string(a.Element.Encode()), in[0])
 	e, err := history.ParseElement([]byte(in[0]))
 	b.must(err)
 	b.want("element", e.ID+"|"+string(e.Body), "ae1.t1|body")
@@ -313,7 +313,7 @@ func ackPushes(b *bench) {
 func ackOfNothing(b *bench) {
 	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Gone)
 	b.untouched(ref(1))
-	b.create(ref(1)) // free: nobody holds it
+	b.create(ref(1)) // free: it has no holder
 	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
 	b.untouched(ref(1))
 }
@@ -378,7 +378,7 @@ func onlyFirstHurries(b *bench) {
 	a := b.ack(grip(1, "t1"), "x")
 	b.want("inbox", a.Inbox, 2)
 	if at, ok := b.look(ref(1)); ok {
-		b.Fatalf("a look at %.0f, though the inbox was not empty", at)
+		b.Fatalf("a wakeup at %.0f, though the inbox was not empty", at)
 	}
 }
 
@@ -425,7 +425,7 @@ func abandonCounted(b *bench) {
 	fields := b.fields(ref(1))
 	at, _ := b.look(ref(1))
 	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 || fields["r"] != fmt.Sprintf("%.0f", at) {
-		b.Fatalf("look at %.0f, given back for %s, abandoned at %d for a minute", at, fields["r"], before)
+		b.Fatalf("wakeup at %.0f, returned for %s, abandoned at %d for a minute", at, fields["r"], before)
 	}
 	delete(fields, "r")
 	b.want("fields", fields, map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})

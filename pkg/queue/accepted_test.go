@@ -47,9 +47,9 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 	}
 }
 
-// TestAcceptedBehindAPositionFindsWhatTheWholeStreamHas asks for what is behind a position and for all: after each of many inputs, and
+// TestAcceptedBehindAPositionIsTheLastOfTheWholeStream asks for what is behind a position and for all: after each of many inputs, and
 // in a stream that was made again and has grown beyond the position.
-func TestAcceptedBehindAPositionFindsWhatTheWholeStreamHas(t *testing.T) {
+func TestAcceptedBehindAPositionIsTheLastOfTheWholeStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 4})
 	p, known := c.PartitionOf("a"), history.Position{}
 	same := func() Accepted {

@@ -71,7 +71,7 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 }
 
 // A stream without a leader answers with an error, and that is no contact: nothing can be read.
-func TestOnlyAnAnswerOfTheStreamIsContact(t *testing.T) {
+func TestOnlyAReplyOfTheStreamIsContact(t *testing.T) {
 	c := newStand(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	before := c.contact.last.Load()

@@ -61,7 +61,7 @@ func TestDoorbellsHintsAndNoticesArriveAndMalformedOnesAreCounted(t *testing.T) 
 	}
 }
 
-func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
+func TestOversizedListIsSentInSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan []Doorbell, 99)
 	s, err := c.OnDoorbells(0, func(b []Doorbell) { got <- b })
@@ -125,7 +125,7 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 		return nil, nil
 	})
 	ok(t, err)
-	ok(t, c.nc.PublishRequest(c.subj.request(0, AccessRead), "nobody", nil))
+	ok(t, c.nc.PublishRequest(c.subj.request(0, AccessRead), "absent", nil))
 	get(t, began, "the request")
 	s.Stop()
 	select {
@@ -135,7 +135,7 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestRepliesToOtherSubjectsThanInboxesAreRefused(t *testing.T) {
+func TestRepliesToSubjectsOtherThanInboxesAreRefused(t *testing.T) {
 	for _, bad := range []string{"", "$JS.API.STREAM.DELETE.X", "pawl.default.to.a.cancel", "a.*", "a.>", "a b", "a..b", ".a", "a."} {
 		if safeReply(bad) {
 			t.Errorf("%q is not refused", bad)
@@ -151,7 +151,7 @@ func TestRepliesToOtherSubjectsThanInboxesAreRefused(t *testing.T) {
 	}
 }
 
-// Trap: a header that names where to answer, believed. It is an inbox, or what a setting allows.
+// Trap: a header that names where to answer, accepted from every sender. It is an inbox, or what a setting allows.
 func TestRepliesAreSentToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -208,7 +208,7 @@ func TestRequestsThatNameNoInboxAreNotAnswered(t *testing.T) {
 }
 
 // The bytes of version 1: a change requires a new version.
-func TestMessagesOfVersion1AreReadAsTheyWereWritten(t *testing.T) {
+func TestMessagesOfVersion1RoundTrip(t *testing.T) {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
 	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}
 	done := Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
@@ -256,7 +256,7 @@ func TestUnknownFieldsAreSkippedAndMissingOnesAreZero(t *testing.T) {
 	}
 }
 
-func TestANewerMessageIsNamedAsSuch(t *testing.T) {
+func TestNewerMessageIsErrNewerVersion(t *testing.T) {
 	b := task("q", 0).Encode()
 	b[1] = 9
 	_, err := DecodeTask(b)
@@ -266,7 +266,7 @@ func TestANewerMessageIsNamedAsSuch(t *testing.T) {
 	}
 }
 
-func TestTaskIsReadAsItWasWritten(t *testing.T) {
+func TestTaskRoundTrips(t *testing.T) {
 	text := rapid.StringN(0, 10, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		want := Task{Instance: "i" + strings.Repeat("x", rapid.IntRange(0, 50).Draw(t, "n")), Execution: rapid.Uint64Min(1).Draw(t, "x"), Activity: rapid.Uint64Min(1).Draw(t, "a"),

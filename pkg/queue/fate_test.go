@@ -43,7 +43,7 @@ const (
 	diskError  = `{"stream":"x","error":{"code":503,"err_code":10077,"description":"write: input/output error"}}`
 )
 
-// An application that is told "not accepted" may do the same again under another id, and would do it twice.
+// An application that gets "not accepted" may do the same again under another id, and would do it twice.
 func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
 	for name, answers := range map[string][]string{
 		"then no stream":                 {""},
@@ -77,7 +77,7 @@ func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
 	}
 }
 
-func TestAnUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
+func TestUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
 	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
 	scripted(t, c, "", fullStream, oversized, `{"stream":"x","seq":7}`)
 	in := event("a", "x", "1")
@@ -100,8 +100,8 @@ func TestFailedAttemptIsReturnedAsNotAccepted(t *testing.T) {
 }
 
 // A stream whose leader is being elected has no responders for seconds.
-func TestAPublishWaitsForAStreamWithoutALeader(t *testing.T) {
-	for _, id := range []string{"once", ""} { // nobody took it: a repeat is harmless also without an id
+func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
+	for _, id := range []string{"once", ""} { // no server took it: a repeat is harmless also without an id
 		c := newStand(t).open(Options{})
 		attempts := scripted(t, c)
 		in := event("a", "x", "1")
@@ -120,7 +120,7 @@ func TestAPublishWaitsForAStreamWithoutALeader(t *testing.T) {
 	}
 }
 
-func TestAPublishWithoutAStreamReturnsThatWhenItsContextEnds(t *testing.T) {
+func TestPublishWithoutAStreamReturnsThatWhenItsContextEnds(t *testing.T) {
 	c := newStand(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	var err error
@@ -154,7 +154,7 @@ func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
 }
 
 // Nothing was sent, so another attempt repeats nothing.
-func TestAPublishWithoutAConnectionWaitsForOneAlsoWithoutAnID(t *testing.T) {
+func TestPublishWaitsForAConnectionAlsoWithoutAnID(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	s.stop()

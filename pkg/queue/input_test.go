@@ -70,7 +70,7 @@ func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 	}
 }
 
-func TestAStartBringsItsEventInTheSameMessage(t *testing.T) {
+func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	start := func(in history.Payload, event history.Payload) OutInput {
 		return OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: in, Event: &OutEvent{Name: "paid.in-full", Payload: event}, ID: "m"}
@@ -97,7 +97,7 @@ func TestAStartBringsItsEventInTheSameMessage(t *testing.T) {
 	}
 }
 
-func TestAnInputAndAnEventThatDoNotFitIntoOneMessageAreNamed(t *testing.T) {
+func TestInputAndEventThatDoNotFitIntoOneMessageAreNamed(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	full := packed(strings.Repeat("x", MaxPayload))
 	_, err := c.PublishInput(soon(t), OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: full, Event: &OutEvent{Name: "paid", Payload: full}})
@@ -202,7 +202,7 @@ func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 }
 
 // A build that has more reasons than this one must still be able to cancel.
-func TestACancelOfAnUnknownReasonIsACancel(t *testing.T) {
+func TestCancelOfAnUnknownReasonIsACancel(t *testing.T) {
 	root := subjectsOf("default").root
 	m := nats.NewMsg(root + "in.0.own.a.cancel")
 	m.Header.Set(HeaderReason, "bored")
@@ -238,7 +238,7 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	}
 }
 
-func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
+func TestInputThatReadersWouldRefuseIsNotSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	long := strings.Repeat("x", MaxPayload+1)
 	start := func(change func(*OutInput)) OutInput {
@@ -301,7 +301,7 @@ func TestSubjectsOfInstancesAreReversibleAndDistinct(t *testing.T) {
 	})
 }
 
-func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
+func TestParentHeaderRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &history.Parent{
 			Instance: instanceIDs().Draw(t, "instance"), Origin: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},

@@ -68,7 +68,7 @@ func TestInputsArriveInOrderWithAllFields(t *testing.T) {
 	}
 }
 
-func TestInputsNeedASubjectOnly(t *testing.T) {
+func TestInputsRequireOnlyASubject(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	long := strings.Repeat("x", MaxPayload+1)
 	cases := []struct {
@@ -119,7 +119,7 @@ func TestInputsNeedASubjectOnly(t *testing.T) {
 	}
 }
 
-func TestAPublishWithoutAKindIsNotAccepted(t *testing.T) {
+func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
 	c := newStand(t).open(Options{})
 	for _, subject := range []string{"pawl.default.to.a", "pawl.default.to", "pawl.other.to.a.event.x"} {
 		if _, err := c.nc.Request(subject, nil, time.Second); !errors.Is(err, nats.ErrNoResponders) {
@@ -128,7 +128,7 @@ func TestAPublishWithoutAKindIsNotAccepted(t *testing.T) {
 	}
 }
 
-func TestABadInputIsRefusedBeforeItIsSent(t *testing.T) {
+func TestInvalidInputIsRefusedBeforeItIsSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	for _, k := range []struct {
 		in   OutInput
@@ -154,7 +154,7 @@ func TestABadInputIsRefusedBeforeItIsSent(t *testing.T) {
 }
 
 // Trap: a stream that takes every subject, every size and any number of bytes.
-func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
+func TestStreamsAcceptOnlyKnownKindsAndSizes(t *testing.T) {
 	s := newStand(t)
 	old := s.open(Options{}) // with the settings of an earlier build
 	config := inputsConfig(old.opts, old.subj)
@@ -184,7 +184,7 @@ func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
 
 // What every partition has ingested is kept for a window, so that a Redis that is rolled back can be fed again. A stream that fills
 // up keeps less of it.
-func TestAStreamThatFillsUpKeepsAShorterWindow(t *testing.T) {
+func TestFullStreamHasAShorterDuplicateWindow(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1, InputsMaxBytes: 1 << 20})
 	for n := range 2 { // empty, and with 600 KiB
 		if fill, err := c.Fill(soon(t)); err != nil || (fill >= HalfFull) != (n == 1) {
@@ -213,7 +213,7 @@ func TestFullStreamRejectsPublishes(t *testing.T) {
 	}
 }
 
-func TestAPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
+func TestPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	s.stop()
@@ -253,18 +253,18 @@ func TestEveryPublishEndsExactlyOnceAtADisconnect(t *testing.T) {
 	}
 }
 
-func TestAnAcknowledgementThatDoesNotComeTimesOut(t *testing.T) {
+func TestMissingAcknowledgementTimesOut(t *testing.T) {
 	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
 	_, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
 	ok(t, err)
 	done := make(chan error, 1)
 	c.toInputs.publish("mute", nil, nil, func(_ uint64, err error) { done <- err })
-	if err := get(t, done, "the time-out"); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrUnknown) {
+	if err := get(t, done, "the timeout"); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrUnknown) {
 		t.Fatal(err)
 	}
 }
 
-func TestAStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+func TestStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	s := newStand(t)
 	s.open(Options{Partitions: 8})
 	_, err := Open(soon(t), s.dial(), Options{Partitions: 16})
@@ -301,7 +301,7 @@ func TestNamespaceCanBeOpenedConcurrently(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutJetStreamIsNamed(t *testing.T) {
+func TestServerWithoutJetStreamIsNamed(t *testing.T) {
 	s := &stand{t: t, dir: t.TempDir(), port: -1, plain: true}
 	s.start()
 	t.Cleanup(s.stop)
@@ -311,7 +311,7 @@ func TestAServerWithoutJetStreamIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableServerIsNamedOnOneLineWithoutItsPassword(t *testing.T) {
+func TestUnreachableServerIsNamedOnOneLineWithoutItsPassword(t *testing.T) {
 	_, err := Dial("nats://me:secret@127.0.0.1:1", nats.RetryOnFailedConnect(false))
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "\n") {
 		t.Fatal(err)

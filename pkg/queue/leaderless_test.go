@@ -42,7 +42,7 @@ func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 	}
 }
 
-// While the consumer of a queue has no leader, requests to create it are in vain, and each costs the cluster an agreement.
+// While the consumer of a queue has no leader, requests to create it fail, and each costs the cluster an agreement.
 func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")

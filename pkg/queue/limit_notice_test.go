@@ -47,7 +47,7 @@ func TestManyLimitNoticesAreSeveralMessages(t *testing.T) {
 	}
 }
 
-func TestALevelIsAnActionAGroupOrGlobal(t *testing.T) {
+func TestLevelIsAnActionAGroupOrGlobal(t *testing.T) {
 	for level, good := range map[string]bool{
 		"global": true, "action:charge-card": true, "group:pay.ments": true,
 		"": false, "charge-card": false, "action:": false, "action:a/b": false, "group:a b": false, "global:x": false, "Action:x": false, "action:a:b": false,

@@ -89,7 +89,7 @@ func (s *stand) open(o Options) *Conn {
 	return c
 }
 
-// soon is a context with the patience of a test.
+// soon is a context with the timeout of a test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -101,8 +101,8 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(time.Minute):
-		t.Fatalf("waited in vain for %s", what)
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
 }
@@ -141,8 +141,8 @@ func read(t testing.TB, r *Reader, n int) []Input {
 			all = append(all, b...)
 		case <-r.Done():
 			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())
-		case <-time.After(time.Minute):
-			t.Fatalf("waited in vain for input %d of %d", len(all)+1, n)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("input %d of %d did not come", len(all)+1, n)
 		}
 	}
 	return all

@@ -55,7 +55,7 @@ func pull(t testing.TB, c *Conn, queue string) *Puller {
 	return p
 }
 
-func TestATaskArrivesAsItWasPublished(t *testing.T) {
+func TestPublishedTaskRoundTrips(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "pay.ments")
 	p.Want(1)
@@ -122,7 +122,7 @@ func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
 	}
 }
 
-func TestFewRequestsStayOpenHoweverManyPlacesThereAre(t *testing.T) {
+func TestFewPullRequestsAreOpenForAnyNumberOfSlots(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	p.Want(256)
@@ -143,7 +143,7 @@ func TestFewRequestsStayOpenHoweverManyPlacesThereAre(t *testing.T) {
 	}
 }
 
-func TestATaskThatIsNotAcknowledgedIsDeliveredAgain(t *testing.T) {
+func TestUnacknowledgedTaskIsRedelivered(t *testing.T) {
 	c := newStand(t).open(Options{AckWait: 300 * time.Millisecond})
 	p := pull(t, c, "q")
 	p.Want(2)
@@ -165,12 +165,12 @@ func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
 	staying := pull(t, c, "q")
 	staying.Want(10)
 	for range 9 {
-		get(t, staying.Tasks(), "a task that was given back").Ack()
+		get(t, staying.Tasks(), "a returned task").Ack()
 	}
 	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
 }
 
-func TestANakIsDeliveredAtOnceAndATermNever(t *testing.T) {
+func TestNakIsRedeliveredAtOnceAndTermNever(t *testing.T) {
 	c := newStand(t).open(Options{AckWait: time.Hour})
 	p := pull(t, c, "q")
 	p.Want(3)
@@ -180,7 +180,7 @@ func TestANakIsDeliveredAtOnceAndATermNever(t *testing.T) {
 	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
 }
 
-func TestPoisonIsRemovedCountedAndCostsNoPlace(t *testing.T) {
+func TestPoisonIsRemovedAndCountedAndTakesNoSlot(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	for _, nonsense := range []string{"", "x", "\xdd\xff\xff\xff\xff", string(Task{Instance: "i"}.Encode())} {
@@ -196,7 +196,7 @@ func TestPoisonIsRemovedCountedAndCostsNoPlace(t *testing.T) {
 	}
 }
 
-func TestATaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
+func TestTaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	newer := task("q", 0).Encode()
@@ -220,12 +220,12 @@ func (p *Puller) refusals(n uint64) bool {
 	return p.fetch.last >= 1+n
 }
 
-func TestTheLossOfTheConsumerOrTheStreamIsRepaired(t *testing.T) {
+func TestLostConsumerOrStreamIsRepaired(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	p.Want(4)
 	offer(t, c, "q", 0, 1)
-	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; else only the silence would tell
+	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; otherwise only the silence would show it
 	ok(t, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task after the consumer was lost").Ack()
@@ -235,7 +235,7 @@ func TestTheLossOfTheConsumerOrTheStreamIsRepaired(t *testing.T) {
 	get(t, p.Tasks(), "a task after the stream was lost").Ack()
 }
 
-func TestAnOrchestratorWithoutWorkersMendsTheTasksStream(t *testing.T) {
+func TestOrchestratorWithoutWorkersRepairsTheTasksStream(t *testing.T) {
 	c := newStand(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 	insist(t, c, "q")
@@ -310,7 +310,7 @@ func TestLostPullRequestIsDetected(t *testing.T) {
 	}
 }
 
-func TestARequestThatEndsIsMadeAgain(t *testing.T) {
+func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	nc := newStand(t).dial()
 	requests, err := nc.SubscribeSync("next")
 	ok(t, err)
@@ -329,7 +329,7 @@ func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 	}
 	f.message(&nats.Msg{Subject: second.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"99"}}})
 	if f.reason() == nil {
-		t.Fatal("an impossible remainder was believed")
+		t.Fatal("an impossible remainder was accepted")
 	}
 }
 
@@ -371,7 +371,7 @@ func TestRequestsEndTogether(t *testing.T) {
 	}
 }
 
-// A request that nobody answers ends its fetch also if nothing else happens.
+// A request without an answer ends its fetch also if nothing else happens.
 func TestConnChecksItsFetches(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

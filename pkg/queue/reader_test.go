@@ -54,7 +54,7 @@ func TestReaderContinuesBehindTheStoredPosition(t *testing.T) {
 	}
 }
 
-func TestAReaderWaitsForWhatComes(t *testing.T) {
+func TestReaderWaitsForInputs(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
@@ -119,13 +119,13 @@ func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 	if got[0].Pos.Seq != 1 {
 		t.Fatalf("sequences were to start again, got %d", got[0].Pos.Seq)
 	}
-	// Also when the new stream has grown past the old position before anybody looks.
+	// Also when the new stream has grown past the old position before a reader begins.
 	want = append(want, publish(t, c, 103, 10)...)
 	got, _ = readAfter(t, c, applied, 13)
 	same(t, got, want)
 }
 
-func TestAStreamThatLostItsTailIsReadByTime(t *testing.T) {
+func TestStreamThatLostItsTailIsReadByTime(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
@@ -143,7 +143,7 @@ func TestAStreamThatLostItsTailIsReadByTime(t *testing.T) {
 	same(t, got, want)
 }
 
-func TestADeletedAnchorIsNoReasonToSkipOrToRepeat(t *testing.T) {
+func TestDeletedAnchorSkipsAndRepeatsNoInput(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 8)
 	all, _ := readAfter(t, c, history.Position{}, 8)
@@ -156,7 +156,7 @@ func TestADeletedAnchorIsNoReasonToSkipOrToRepeat(t *testing.T) {
 	same(t, got, []string{"e6", "e7"})
 }
 
-func TestAGapIsReported(t *testing.T) {
+func TestGapIsReported(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
@@ -186,12 +186,12 @@ func TestAGapIsReported(t *testing.T) {
 	}
 }
 
-func TestAReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
+func TestReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	publish(t, c, 0, 1)
-	read(t, r, 1) // so that the server has its request; else only the silence would tell
+	read(t, r, 1) // so that the server has its request; otherwise only the silence would show it
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	get(t, r.Done(), "the end")
 	if !errors.Is(r.Err(), ErrDetached) {
@@ -240,7 +240,7 @@ func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []Input 
 	return all
 }
 
-func TestStopEndsAReaderWithUnreceivedInputs(t *testing.T) {
+func TestStopEndsReaderWithUnreceivedInputs(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 20)
 	r, err := c.Attach(soon(t), 0, history.Position{})
@@ -384,12 +384,12 @@ func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
 	}
 }
 
-func TestAStaleTrimDoesNotEraseANewStream(t *testing.T) {
+func TestStaleTrimDoesNotTruncateANewStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	poll.Until(t, time.Minute, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may still be on its way out
+	poll.Until(t, 10*time.Second, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may not be removed yet
 	for _, grown := range []int{5, 15} {
 		publish(t, c, 0, grown)
 		n, err := c.Trim(soon(t), all[9].Pos, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: a subject shared by roles. What only orchestrators may say, believed from anyone, completed other people's parents.
+// Trap: a subject shared by roles. What only orchestrators may assert, accepted from every sender, completed other people's parents.
 func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root
@@ -60,7 +60,7 @@ func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	}
 }
 
-func TestInputsOfBothSendersAreInOneOrder(t *testing.T) {
+func TestInputsOfClientsAndOrchestratorsAreInOneOrder(t *testing.T) {
 	t.Parallel()
 	c := newStand(t).open(Options{})
 	const n = 20

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestUpdateArrivesAsItWasSent: what the client encodes, alone and with a start, is what an owner decodes; an update is for clients only.
-func TestUpdateArrivesAsItWasSent(t *testing.T) {
+// TestUpdateRoundTrips: what the client encodes, alone and with a start, is what an owner decodes; an update is for clients only.
+func TestUpdateRoundTrips(t *testing.T) {
 	root := subjectsOf("default").root
 	pos := history.Position{Seq: 7, Time: int64(90 * time.Second)}
 	for _, sent := range []OutInput{

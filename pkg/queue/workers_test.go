@@ -48,7 +48,7 @@ func TestMalformedReplyOfAWorkerIsCounted(t *testing.T) {
 	nc := s.dial()
 	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
 	stop(t, sub, err)
-	ok(t, nc.Flush()) // the server knows of it
+	ok(t, nc.Flush()) // the server has it
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
 	err = c.RequestWorkers(ctx, time.Hour, func([]byte) error {
@@ -76,7 +76,7 @@ func TestWorkersDoNotReplyToSubjectsOfInputs(t *testing.T) {
 	}
 }
 
-// queued waits until the consumer has n tasks to deliver: the server acknowledges a publication before it tells the consumers.
+// queued waits until the consumer has n tasks to deliver: the server acknowledges a publication before it notifies the consumers.
 func queued(t testing.TB, p *Puller, n uint64) {
 	t.Helper()
 	eventually(t, "the consumer to have the tasks", func() bool {
@@ -104,12 +104,12 @@ func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 	for _, d := range first[1:] {
 		d.Ack()
 	}
-	first[0].Nak() // it is delivered again, to whoever asks
+	first[0].Nak() // it is delivered again, to the next request
 	for _, d := range rest {
 		d.Ack()
 	}
 	p.Want(1)
-	if d := get(t, p.Tasks(), "the task that was given back"); d.Task.Instance != "i-0" {
+	if d := get(t, p.Tasks(), "the returned task"); d.Task.Instance != "i-0" {
 		t.Fatal(d.Task.Instance)
 	}
 	over, cancel := context.WithCancel(context.Background())

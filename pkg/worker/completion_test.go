@@ -84,7 +84,7 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	}
 }
 
-// A hint may come from anybody, and about a lease that stands.
+// A hint may come from every client of NATS, and about a lease that still exists.
 func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
 	o := newOwner(t)
 	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()

@@ -64,7 +64,7 @@ func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
 	o.completed(task) // still one
 }
 
-// Redis has forgotten that the activity was given back, or the worker has never had the answer to its claim.
+// Redis has lost the release of the activity, or the worker has never had the answer to its claim.
 func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
 	o, b, w, running, lease := claiming(t)
 	process, _, _ := strings.Cut(lease["t"], "-")

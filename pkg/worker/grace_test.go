@@ -70,7 +70,7 @@ func (d *deaf) do(name string) pawl.ActivityBinding {
 	return pawl.NewActivity[pawl.None, string](name).Do(d.run)
 }
 
-// revoke does what the commit that cancels does, and tells the worker.
+// revoke does what the commit that cancels does, and sends the worker a hint.
 func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 	o.Helper()
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(t)).Err())
@@ -107,7 +107,7 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	d, reg, book := newDeaf(), prometheus.NewRegistry(), &logbook{}
 	cfg := o.config()
 	cfg.Concurrency, cfg.Grace, cfg.Metrics, cfg.Logger = 1, 50*time.Millisecond, reg, slog.New(slog.NewTextHandler(book, nil))
-	cfg.LeaseTTL = time.Hour // only the hint tells
+	cfg.LeaseTTL = time.Hour // only the hint cancels
 	w := o.start(cfg, d.do("deaf"))
 	task := o.send("deaf", nothing)
 	o.exists(task)
@@ -170,7 +170,7 @@ func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T
 	o.exists(task)
 	o.wait("start", started)
 	o.revoke(w, task)
-	o.until("told", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
+	o.until("cancelled", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
 	close(cleaned)
 	if r := o.reported(task); r.Ending != lease.Stopped || r.AfterMS < 0 || r.AfterMS > 20_000 || r.At < 1e12 {
 		t.Fatalf("%+v", r)
@@ -195,7 +195,7 @@ func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 abandoned activities run") || !strings.Contains(err.Error(), "3 of them are deaf") {
 		t.Fatal(err)
 	}
-	o.until("said", func() bool { return len(book.lines("worker not ready")) == 1 })
+	o.until("logged", func() bool { return len(book.lines("worker not ready")) == 1 })
 	all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 	o.must(err)
 	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "deaf" || all[0].Abandoned[0].Instance == "" {
@@ -214,7 +214,7 @@ func TestActivityWithALostLeaseHasItsGracePeriodAndNoReport(t *testing.T) {
 	task := o.send("deaf", nothing)
 	o.exists(task)
 	o.wait("start", d.started)
-	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "t", "somebody else's").Err())
+	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "t", "of another worker").Err())
 	o.until("abandoned", func() bool { return counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned") == 1 })
 	close(d.release)
 	o.until("forgotten", func() bool { return len(w.Abandoned()) == 0 })

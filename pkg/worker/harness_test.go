@@ -205,7 +205,7 @@ func (o *owner) drained(queueName string) {
 	})
 }
 
-// signal is something that a handler tells, or waits for.
+// signal is something that a handler sends, or waits for.
 type signal chan struct{}
 
 func (o *owner) wait(what string, s <-chan struct{}) {
@@ -217,7 +217,7 @@ func (o *owner) wait(what string, s <-chan struct{}) {
 	}
 }
 
-// blocking is an activity that tells when it starts, and ends when told to, or with its context.
+// blocking is an activity that signals when it starts, and ends at a signal, or with its context.
 type blocking struct {
 	started, release signal
 	runs             atomic.Int32

@@ -41,7 +41,7 @@ func TestStopLetsRunningActivitiesFinish(t *testing.T) {
 	var stopped sync.WaitGroup
 	stopped.Go(func() { o.must(o.stop(w, 20*time.Second)) })
 	o.until("stopping", func() bool { return w.Ready() != nil })
-	waiting := o.send("block", nothing) // nobody takes this one any more
+	waiting := o.send("block", nothing) // no worker takes this one any more
 	close(b.release)
 	stopped.Wait()
 	o.completed(task)
@@ -158,7 +158,7 @@ func TestClaimIsRetriedUntilRedisIsAvailable(t *testing.T) {
 	o.redis.Restart(t)
 	o.until("completed", func() bool {
 		if l := o.lease(task); l["e"] != "" && l["t"] == "" {
-			o.publish(task) // the owner's look: a claim whose answer came too late is given back, uncounted
+			o.publish(task) // as the owner reconciles: a claim whose answer came too late is released, uncounted
 		}
 		return len(o.inbox(task)) > 0
 	})
@@ -206,7 +206,7 @@ func TestConcurrentStartAndStop(t *testing.T) {
 	o.start(o.config(), do)
 	for _, task := range tasks {
 		if len(o.inbox(task)) == 0 {
-			o.publish(task) // the owner's look: a claim may have been given back
+			o.publish(task) // as the owner reconciles: a claim may have been released
 		}
 	}
 	for _, task := range tasks {

@@ -119,7 +119,7 @@ func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	before := unclaimed()
 	<-time.After(3 * time.Second)
 	if n := unclaimed() - before; n > 20 {
-		t.Errorf("%v tasks were taken and given back within 3 s", n)
+		t.Errorf("%v tasks were taken and returned within 3 s", n)
 	}
 	o.must(o.rdb.ConfigSet(context.Background(), "maxmemory", "0").Err())
 	for _, task := range tasks {
@@ -183,14 +183,14 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	for _, task := range there {
 		o.until("the end of a task of the other node", func() bool {
 			if l := o.lease(task); l["e"] != "" && l["t"] == "" {
-				o.publish(task) // the owner's look: a claim whose answer came too late is given back, uncounted
+				o.publish(task) // as the owner reconciles: a claim whose answer came too late is released, uncounted
 			}
 			return len(o.inbox(task)) > 0
 		})
 	}
 }
 
-// Deliveries that reach nobody: the connection of the worker is dead, and the server does not know it.
+// Deliveries that reach no worker: its connection is dead, and the server has not noticed.
 func TestTasksSentIntoADeadConnectionAreDeliveredToOtherWorkers(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)

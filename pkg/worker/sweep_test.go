@@ -43,7 +43,7 @@ func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	return tasks
 }
 
-// behind tells how long a live task waits behind n cancelled ones, for a worker with the defaults.
+// behind returns how long a live task waits behind n cancelled ones, for a worker with the defaults.
 func (o *owner) behind(n int) time.Duration {
 	o.Helper()
 	o.offer(o.cancelledTasks("live", n)...)
@@ -62,7 +62,7 @@ func (o *owner) behind(n int) time.Duration {
 	return took
 }
 
-// calls tells how many calls of a command Redis has had.
+// calls returns how many calls of a command Redis has had.
 func (o *owner) calls(command string) (n int) {
 	o.Helper()
 	info, err := o.rdb.Info(o.Context(), "commandstats").Result()

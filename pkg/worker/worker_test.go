@@ -264,7 +264,7 @@ func TestTaskWithoutAHandlerGoesToAWorkerThatHasOne(t *testing.T) {
 	o.start(cfg, pawl.NewActivity[pawl.None, string]("old", shared).Do(func(context.Context, pawl.None) (string, error) { return "old", nil }))
 	task := o.schedule("new", "shared", nothing)
 	o.publish(task)
-	o.until("given back", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "unregistered") > 0 })
+	o.until("returned", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "unregistered") > 0 })
 	other := o.config()
 	other.Name = "other"
 	o.start(other, pawl.NewActivity[pawl.None, string]("new", shared).Do(func(context.Context, pawl.None) (string, error) { return "new", nil }))
