@@ -105,7 +105,7 @@ func TestHistoriesOfParentAndChildNameEachOther(t *testing.T) {
 	pawltest.EveryPrefix(t, env.Of("c-1").Export(), child.Do(mailing))
 }
 
-func TestAChildsFailureIsStillTheSentinelThatItsActivityReturned(t *testing.T) {
+func TestFailureOfAChildKeepsTheSentinelOfItsActivity(t *testing.T) {
 	env := pawltest.New(t, calling(), child.Do(mailing), mail.Do(send))
 	env.Script(mail, pawltest.Fail(fmt.Errorf("the post: %w", errBusy)))
 	if _, err := pawltest.Run(env, parent, "x"); !errors.Is(err, errBusy) {

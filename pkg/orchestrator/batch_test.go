@@ -27,7 +27,7 @@ func keep(ctx *pawl.Context, _ string) (int, error) {
 var keeper = pawl.NewOrchestration[string, int]("keeper")
 
 // The ledger is the number of events that each instance has received in front of a last one, which is sent behind the batch.
-func TestBatchSendsItsRequestOnceToEachInstanceThatPassesTheFilterAlthoughItsOwnersDie(t *testing.T) {
+func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	const instances, others, pages = 120, 20, 3

@@ -35,7 +35,7 @@ func generations(ctx *pawl.Context, n int) (int, error) {
 	return sums[0] + sums[1], nil
 }
 
-func TestChildrenInOtherPartitionsAndOfOtherOrchestratorsTellTheirParentTheirResult(t *testing.T) {
+func TestChildrenOfOtherPartitionsAndOrchestratorsReturnResultsToTheirParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Member: "a"}, family.Do(generations))
 	s.orchestrate(orchestrator.Config{Member: "b"}, family.Do(generations))
@@ -44,11 +44,11 @@ func TestChildrenInOtherPartitionsAndOfOtherOrchestratorsTellTheirParentTheirRes
 	if got, err := author.Result(family).Decode(d.Result); err != nil || got != 32 {
 		t.Fatalf("%d leaves, %v, %v", got, err, d.Failure)
 	}
-	s.until("nobody owes anything", func() bool { return s.owing("root") == 0 })
+	s.until("the outbox is empty", func() bool { return s.pending("root") == 0 })
 }
 
-// owing is what the instance owes; as long as nobody can say, it owes.
-func (s *stand) owing(id string) uint64 {
+// pending returns the length of the instance's outbox; 1 while no owner answers.
+func (s *stand) pending(id string) uint64 {
 	s.t.Helper()
 	if d := s.describe(id); d.Instance != "" {
 		return d.PendingMessages
@@ -56,7 +56,7 @@ func (s *stand) owing(id string) uint64 {
 	return 1
 }
 
-func TestAChildsFailureIsStillTheSentinelThatItReturned(t *testing.T) {
+func TestFailureOfAChildKeepsItsSentinel(t *testing.T) {
 	s := newStand(t)
 	var seen bool
 	s.orchestrate(orchestrator.Config{},
@@ -72,7 +72,7 @@ func TestAChildsFailureIsStillTheSentinelThatItReturned(t *testing.T) {
 	}
 }
 
-func TestTheCancellationOfAParentReachesTheActivitiesOfItsGrandchildrenAndNotTheAbandoned(t *testing.T) {
+func TestCancellationReachesActivitiesOfGrandchildrenButNotAbandonedChildren(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{},
 		only.Do(func(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }),
@@ -112,7 +112,7 @@ func TestTheCancellationOfAParentReachesTheActivitiesOfItsGrandchildrenAndNotThe
 	s.ended("left")
 }
 
-func TestAChildWhoseIDIsTakenFailsClearlyAtTheCall(t *testing.T) {
+func TestChildWithATakenIDFailsAtTheCall(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		_, err := race.Call(ctx, in, pawl.ID("mine"))
@@ -137,7 +137,7 @@ func TestAChildWhoseIDIsTakenFailsClearlyAtTheCall(t *testing.T) {
 
 func waitForPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }
 
-// pinged starts its child once it is told to, so that a test can be there first.
+// pinged starts its child after a ping, so that a test can act before.
 func pinged(ctx *pawl.Context, in string) (string, error) {
 	if _, err := ping.Receive(ctx); err != nil {
 		return "", err
@@ -150,7 +150,7 @@ func (s *stand) place(parent, effect string) *history.Parent {
 	return &history.Parent{Instance: parent, Origin: s.describe(parent).Origin, Execution: 1, Event: 3, Effect: effect}
 }
 
-func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNow(t *testing.T) {
+func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, race.Do(pinged), only.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if in == "forgotten" {
@@ -175,7 +175,7 @@ func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNo
 	}
 }
 
-func TestACancellationThatOvertakesItsStartIsKeptAndAnotherStartsIsNot(t *testing.T) {
+func TestCancellationBeforeItsStartIsKeptAndThatOfAnotherStartIsNot(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
 	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
@@ -194,7 +194,7 @@ func TestACancellationThatOvertakesItsStartIsKeptAndAnotherStartsIsNot(t *testin
 	}
 }
 
-func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T) {
+func TestRepeatedStartIsAnsweredWithTheEndAndRepeatedEndIsDropped(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(pinged), only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }))
 	s.start("race", "p-1", `"now"`)
@@ -202,7 +202,7 @@ func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T
 	s.ended("p-1")
 	dones := func() uint64 { return s.messages("pawl.default.in.*.own.p-1.done") }
 	if got := dones(); got != 1 {
-		t.Fatalf("%d ends were told", got)
+		t.Fatalf("%d ends were sent", got)
 	}
 	rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("c-1"), "c-1")
 	if err != nil {
@@ -210,6 +210,6 @@ func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T
 	}
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: rec.Parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"now"`)}})
-	s.until("the end is told again", func() bool { return dones() == 2 })
+	s.until("the end is sent again", func() bool { return dones() == 2 })
 	s.until("and dropped", func() bool { return s.describe("p-1").UnreadInputs == 0 && s.describe("c-1").UnreadInputs == 0 })
 }

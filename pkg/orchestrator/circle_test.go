@@ -29,7 +29,7 @@ func doGreet(_ context.Context, name string) (string, error) { return "hello " +
 
 func callGreet(ctx *pawl.Context, name string) (string, error) { return greet.Call(ctx, name) }
 
-func TestTheWholeCircleTurns(t *testing.T) {
+func TestInstancesCompleteTheirActivities(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
@@ -45,7 +45,7 @@ func TestTheWholeCircleTurns(t *testing.T) {
 	}
 }
 
-func TestAChainAFanOutTimersAndEventsTogether(t *testing.T) {
+func TestChainFanOutTimersAndEventsCombine(t *testing.T) {
 	s := newStand(t)
 	all := pawl.NewOrchestration[int, string]("all")
 	s.orchestrate(orchestrator.Config{}, all.Do(func(ctx *pawl.Context, n int) (string, error) {
@@ -74,7 +74,7 @@ func TestAChainAFanOutTimersAndEventsTogether(t *testing.T) {
 	}
 }
 
-func TestALostSelectIsCancelledInTheWorkerAndSaysWhy(t *testing.T) {
+func TestLoserOfASelectIsCancelledInItsWorkerWithTheReason(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) {
 		work, event := slow.Start(ctx, in), ping.Next(ctx)
@@ -113,7 +113,7 @@ func TestALostSelectIsCancelledInTheWorkerAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestACancelledInstanceCancelsItsActivityWithWhoAndWhy(t *testing.T) {
+func TestCancelledInstanceCancelsItsActivityWithRequesterAndReason(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }))
 	running, causes := make(chan struct{}), make(chan error, 1)
@@ -135,12 +135,12 @@ func TestACancelledInstanceCancelsItsActivityWithWhoAndWhy(t *testing.T) {
 	}
 }
 
-func TestAStartThatNobodyRegistersWaitsInSightAndGoesOnByItself(t *testing.T) {
+func TestUnregisteredOrchestrationIsListedAsStalledAndResumesWhenDeployed(t *testing.T) {
 	s := newStand(t)
 	o := s.orchestrate(orchestrator.Config{}, race.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.start("hello", "w-1", `"you"`)
-	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("w-1").Stalled, "unregistered") })
+	s.until("it is listed as stalled", func() bool { return strings.Contains(s.describe("w-1").Stalled, "unregistered") })
 	s.stop(o)
 	s.orchestrate(orchestrator.Config{}, race.Do(callGreet), hello.Do(callGreet))
 	if d := s.ended("w-1"); d.Status != "completed" || d.Stalled != "" {
@@ -148,19 +148,19 @@ func TestAStartThatNobodyRegistersWaitsInSightAndGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestCodeThatBlocksDoesNotHoldUpTheNeighbours(t *testing.T) {
+func TestCodeThatBlocksDoesNotDelayOtherInstances(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	block := make(chan struct{})
 	defer close(block)
-	stuck := pawl.NewOrchestration[string, string]("stuck")
-	s.orchestrate(orchestrator.Config{TurnLimit: 500 * time.Millisecond}, hello.Do(callGreet), stuck.Do(func(*pawl.Context, string) (string, error) {
+	hanging := pawl.NewOrchestration[string, string]("hanging")
+	s.orchestrate(orchestrator.Config{TurnLimit: 500 * time.Millisecond}, hello.Do(callGreet), hanging.Do(func(*pawl.Context, string) (string, error) {
 		<-block
 		return "", nil
 	}))
 	s.work(worker.Config{}, greet.Do(doGreet))
-	s.start("stuck", "b-1", `"x"`)
-	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("b-1").Stalled, "blocked") })
+	s.start("hanging", "b-1", `"x"`)
+	s.until("it is listed as stalled", func() bool { return strings.Contains(s.describe("b-1").Stalled, "blocked") })
 	part := s.conn.PartitionOf("b-1")
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {

@@ -39,7 +39,7 @@ func count(ctx *pawl.Context, t tally) (int, error) {
 	return counter.ContinueAsNew(ctx, t)
 }
 
-func TestNothingUnreadIsLostAcrossContinueAsNewAndOnlyTwoHistoriesAreKept(t *testing.T) {
+func TestContinueAsNewLosesNoUnreadEventAndKeepsTwoHistories(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	const n = 200
@@ -64,7 +64,7 @@ func TestNothingUnreadIsLostAcrossContinueAsNewAndOnlyTwoHistoriesAreKept(t *tes
 	}
 }
 
-func TestContinueAsNewCancelsWhatIsOutstandingAndSaysSo(t *testing.T) {
+func TestContinueAsNewCancelsOutstandingWorkWithItsReason(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		if t.Rounds > 0 {
@@ -99,12 +99,12 @@ func TestContinueAsNewCancelsWhatIsOutstandingAndSaysSo(t *testing.T) {
 	}
 	for _, e := range s.history("child") {
 		if c, ok := e.(*history.CancelRequested); ok && c.Reason != cancel.ContinuedAsNew {
-			t.Errorf("the child was told %+v", c)
+			t.Errorf("the child received %+v", c)
 		}
 	}
 }
 
-func TestTheParentLinkOfAChildThatContinuesAsNewIsKept(t *testing.T) {
+func TestChildThatContinuesAsNewKeepsItsParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		if t.Rounds == 20 {
@@ -122,7 +122,7 @@ func TestTheParentLinkOfAChildThatContinuesAsNewIsKept(t *testing.T) {
 	}
 }
 
-func TestTheVersionAtTheStartGovernsForLifeAndAnInstanceWaitsForOneThatHasIt(t *testing.T) {
+func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T) {
 	s := newStand(t)
 	say := func(version string) pawl.OrchestrationBinding {
 		return hello.Do(func(ctx *pawl.Context, in string) (string, error) {
@@ -155,7 +155,7 @@ func TestTheVersionAtTheStartGovernsForLifeAndAnInstanceWaitsForOneThatHasIt(t *
 	}
 }
 
-func TestContinueAsNewMayGoOnWithANewerVersion(t *testing.T) {
+func TestContinueAsNewMayChangeToANewerVersion(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{},
 		counter.Do(func(ctx *pawl.Context, t tally) (int, error) {

@@ -46,7 +46,7 @@ func (s *stand) stuck(part int) string {
 	return strings.Join(all, "\n")
 }
 
-func TestAHistoryThatIsGoneUnderALivingOwnerStallsTheInstanceAndIsNotWrittenOn(t *testing.T) {
+func TestHistoryLostUnderAnOwnerStallsTheInstanceAndIsNotAppendedTo(t *testing.T) {
 	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
 	part := s.conn.PartitionOf(id)
 	s.until("it is listed", func() bool { return strings.Contains(s.stuck(part), id+" unreadable") })
@@ -58,7 +58,7 @@ func TestAHistoryThatIsGoneUnderALivingOwnerStallsTheInstanceAndIsNotWrittenOn(t
 	}
 }
 
-func TestAHistoryOfAnotherTypeStallsTheInstanceAndItsNeighboursGoOn(t *testing.T) {
+func TestHistoryOfAnotherRedisTypeStallsOnlyItsInstance(t *testing.T) {
 	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) {
 		s.redis.Del(s.ctx(), p.History(id, 1))
 		s.redis.Set(s.ctx(), p.History(id, 1), "a text", 0)
@@ -67,13 +67,13 @@ func TestAHistoryOfAnotherTypeStallsTheInstanceAndItsNeighboursGoOn(t *testing.T
 	s.neighbourOf(id)
 }
 
-func TestAnInboxOfAnotherTypeHoldsUpNobodyElse(t *testing.T) {
+func TestInboxOfAnotherRedisTypeDelaysNoOtherInstance(t *testing.T) {
 	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Set(s.ctx(), p.Inbox(id), "a text", 0) })
 	s.until("the input is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), "refused: input") })
 	s.neighbourOf(id)
 }
 
-func TestAnInputOfANewerVersionIsListedBecauseNobodyIsThereToBeTold(t *testing.T) {
+func TestInputOfANewerVersionIsListed(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
 	m := nats.NewMsg("pawl.default.to.v-1.event.ping")

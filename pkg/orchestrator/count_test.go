@@ -14,12 +14,12 @@ import (
 // The count of one activity in a chain, as docs/architecture.md has it: three scripts (claim, ack,
 // commit); into NATS the task, its acknowledgement by the worker, and the doorbell (the requests
 // for more tasks are for many at once); no inbox is read by itself.
-func TestOneActivityInAChainCostsThreeScriptsAndThreeMessages(t *testing.T) {
+func TestActivityOfAChainTakesThreeScriptsAndThreeMessages(t *testing.T) {
 	countChain(t, greet, 3.05)
 }
 
 // Through an open gate there is one script more: the activity enters, and the one before it leaves.
-func TestOneActivityThroughAnOpenGateCostsOneScriptMoreAndNoMessage(t *testing.T) {
+func TestActivityWithAnOpenLimitTakesOneMoreScriptAndNoMessage(t *testing.T) {
 	countChain(t, pawl.NewActivity[string, string]("greet", pawl.Concurrency(100)), 4.05)
 }
 
@@ -96,7 +96,7 @@ func (s streamStand) natsIn() int64 {
 }
 
 // Who takes an instance over folds all of its history, and has given nothing back: the turns before it have.
-func TestATakeoverLeavesNoGateAgain(t *testing.T) {
+func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
 	s := newStand(t)
 	const steps = 300
 	through := pawl.NewActivity[string, string]("through", pawl.Concurrency(100))
@@ -120,7 +120,7 @@ func TestATakeoverLeavesNoGateAgain(t *testing.T) {
 	s.event("more", "l-1", `1`)
 	s.ended("l-1")
 	if n := s.redisCalls("zscore") - asked; n > steps/2 {
-		t.Errorf("gates were asked after %d members: everybody who has ever left leaves again", n)
+		t.Errorf("limits were asked about %d members: every former holder is released again", n)
 	}
 	s.quiet("through")
 }

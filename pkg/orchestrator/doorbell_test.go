@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a message that anybody may send and that frees something.
+// Trap: a message that every client may send and that frees something.
 func TestForgedDoorbellFreesNoSlot(t *testing.T) {
 	s, stile, met := newStand(t), newTurnstile(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
@@ -59,7 +59,7 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 	}
 }
 
-// Whoever has a worker's credentials can push to every inbox.
+// A process with a worker's credentials can push to every inbox.
 func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 	s, met := newStand(t), counters(t)
 	approval := pawl.NewEvent[string]("approved")
@@ -81,7 +81,7 @@ func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []string{"h", "nobody"} {
+		for _, at := range []string{"h", "absent"} {
 			el := history.Element{ID: id, At: time.Now().UnixMilli(), Body: body}
 			if err := s.redis.RPush(s.ctx(), s.key(at, "in:"+at), el.Encode()).Err(); err != nil {
 				t.Fatal(err)
@@ -92,9 +92,9 @@ func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.lookNow("h")
-	s.lookNow("nobody")
+	s.lookNow("absent")
 	s.until("they are dropped", func() bool {
-		n, err := s.redis.Exists(s.ctx(), s.key("h", "in:h"), s.key("nobody", "in:nobody")).Result()
+		n, err := s.redis.Exists(s.ctx(), s.key("h", "in:h"), s.key("absent", "in:absent")).Result()
 		return err == nil && n == 0
 	})
 	if d := s.describe("h"); d.Status != "running" || met.get("pawl_orchestrator_inputs_forged_total") < 11 {

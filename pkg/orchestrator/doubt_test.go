@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Redis forgets that an activity has ended, under a living owner and a living worker. The claim that it still shows would
-// last for a minute, and the next look is in an hour.
+// Redis loses that an activity has ended, under a running owner and a running worker. The claim that it still shows would
+// last for a minute, and the next reconciliation is in an hour.
 func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -15,14 +15,14 @@ import (
 )
 
 // Trap: a loop that no operator can end. Its next start stands in front of every cancellation and purge.
-func TestALoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
+func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 	s := newStand(t)
-	var told sync.Map // instances: their code is told again when it is replayed, as for a description
+	var refused sync.Map // instances: their code gets the error again when it is replayed, as for a description
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		t.Rounds++
 		n, err := counter.ContinueAsNew(ctx, t)
 		if err != nil {
-			told.Store(pawl.Instance(ctx).Instance, true)
+			refused.Store(pawl.Instance(ctx).Instance, true)
 		}
 		return n, err
 	}))
@@ -51,8 +51,8 @@ func TestALoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]bool{"alone": true, "behind": true, "purged": false} {
-		if _, got := told.Load(id); got != want {
-			t.Errorf("%s: the code was told: %v, want %v", id, got, want)
+		if _, got := refused.Load(id); got != want {
+			t.Errorf("%s: the code got the error: %v, want %v", id, got, want)
 		}
 	}
 	s.publish(queue.OutInput{Instance: "purged", Kind: queue.KindPurge, Force: true})
@@ -85,7 +85,7 @@ func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
 }
 
 // Trap: code that was left behind spins for as long as the process lives.
-func TestCodeThatWasGivenUpLeavesAtItsNextCall(t *testing.T) {
+func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 	for name, spin := range map[string]func(*pawl.Context){
 		"Sleep":   func(ctx *pawl.Context) { _ = pawl.Sleep(ctx, 0) },
 		"Now":     func(ctx *pawl.Context) { pawl.Now(ctx) },

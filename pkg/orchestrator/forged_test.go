@@ -40,8 +40,8 @@ func (s *stand) forge(in queue.OutInput) error {
 	return err
 }
 
-// Trap: a message that anybody may send and that completes something.
-func TestForgedChildEndsAndParentsAreNotBelieved(t *testing.T) {
+// Trap: a message that every client may send and that completes something.
+func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(pinged), only.Do(waitForPing))
@@ -60,7 +60,7 @@ func TestForgedChildEndsAndParentsAreNotBelieved(t *testing.T) {
 		t.Errorf("a forged end: %v, want that no stream takes it", err)
 	}
 
-	// The child of a forged parent is nobody's child, and its end reaches nobody.
+	// The child of a forged parent has no parent, and its end is sent to none.
 	child := queue.OutInput{Instance: "c-2", Kind: queue.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
 	if err := s.forge(child); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func (s *stand) forget(partition int, to snapshot) {
 
 // The turn that the store has forgotten took the start alone, and started the child. The turn that is decided in its place takes
 // start and cancellation together.
-func TestAChildThatAForgottenTurnHasStartedIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
+func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
 	s := newStand(t)
 	bs := []pawl.OrchestrationBinding{only.Do(waitForPing), race.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return only.Call(ctx, in, pawl.ID("c-1"))
@@ -63,5 +63,5 @@ func TestAChildThatAForgottenTurnHasStartedIsCancelledByTheTurnThatSchedulesAndC
 			t.Errorf("%s is %s", id, d.Status)
 		}
 	}
-	s.until("nobody owes anything", func() bool { return s.owing(parent) == 0 && s.owing("c-1") == 0 })
+	s.until("every outbox is empty", func() bool { return s.pending(parent) == 0 && s.pending("c-1") == 0 })
 }

@@ -16,7 +16,7 @@ import (
 var bomb = pawl.NewOrchestration[int, int]("bomb")
 
 // Trap: children of children. A tree that keeps starting children grows as fast as its cancellation follows it.
-func TestACancellationOutrunsATreeThatKeepsStartingChildren(t *testing.T) {
+func TestCancellationEndsATreeThatKeepsStartingChildren(t *testing.T) {
 	s := newStand(t)
 	var deepest, running atomic.Int64
 	code := bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
@@ -35,7 +35,7 @@ func TestACancellationOutrunsATreeThatKeepsStartingChildren(t *testing.T) {
 	s.start("bomb", "root", `0`)
 	s.until("the tree has grown", func() bool { return deepest.Load() >= 10 })
 	s.publish(queue.OutInput{Instance: "root", Kind: queue.KindCancel, By: "ops"})
-	s.until("nobody runs", func() bool {
+	s.until("no instance runs", func() bool {
 		for p := range 8 {
 			if list, err := s.store.List(s.ctx(), p, store.ListQuery{Statuses: []store.Status{store.Running}, Limit: 1}); err != nil || len(list.Rows) > 0 {
 				return false
@@ -47,7 +47,7 @@ func TestACancellationOutrunsATreeThatKeepsStartingChildren(t *testing.T) {
 }
 
 // What is started in a detached scope is not cancelled with its parent, nor is what it starts.
-func TestCompensationByChildrenIsNotRefusedBelowACancelledParent(t *testing.T) {
+func TestCompensationByChildrenRunsBelowACancelledParent(t *testing.T) {
 	s := newStand(t)
 	var compensated atomic.Int64
 	s.orchestrate(orchestrator.Config{}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
@@ -76,7 +76,7 @@ func TestCompensationByChildrenIsNotRefusedBelowACancelledParent(t *testing.T) {
 	}
 }
 
-func TestAChildThatWouldBeTooDeepIsRefusedAtTheCall(t *testing.T) {
+func TestChildBelowTheMaximumDepthIsRejectedAtTheCall(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Limits: replay.Limits{Depth: 3}}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
 		n, err := bomb.Call(ctx, depth+1)

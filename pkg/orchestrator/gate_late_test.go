@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: while the concurrency is used up the next visit does not depend on the rate; a slot that is given back before the next one's
-// turn lay idle for up to two seconds.
-func TestWhoFindsASlotBeforeItsTurnByTheRateIsLetInAtItsTurn(t *testing.T) {
+// Trap: while the concurrency is used up the next sweep does not depend on the rate; a slot that was released before the rate
+// allowed the next admission lay idle for up to two seconds.
+func TestWaiterWithAFreeSlotIsAdmittedWhenTheRateAllowsIt(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Rate(1, 300*time.Millisecond))
@@ -35,10 +35,10 @@ func TestWhoFindsASlotBeforeItsTurnByTheRateIsLetInAtItsTurn(t *testing.T) {
 	s.quiet("limited")
 }
 
-// Trap: a gate takes no policy that is older than its own. One that the policies' Redis has forgotten would stay in force there for ever,
-// and no command would show it or take it back.
-func TestAPolicyThatRedisHasForgottenIsNotInForceAnyMore(t *testing.T) {
-	for name, restart := range map[string]bool{"while an orchestrator knows it": false, "before an orchestrator has read it": true} {
+// Trap: a limit takes no policy that is older than its own. One that the policies' Redis has lost would stay in force there forever,
+// and no command would show or delete it.
+func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
+	for name, restart := range map[string]bool{"while an orchestrator has it": false, "before an orchestrator has read it": true} {
 		t.Run(name, func(t *testing.T) {
 			s, stile := newStand(t), newTurnstile()
 			plain := pawl.NewActivity[string, string]("plain")

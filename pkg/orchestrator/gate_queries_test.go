@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// crowd puts members of nobody at a gate, which lets one in in an hour.
+// crowd puts members without instances at a limit, which admits one in an hour.
 func (s limitStand) crowd(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
@@ -38,7 +38,7 @@ func (s limitStand) crowd(name string, n int) {
 		case 2:
 			place = limit.StartPlace(history.Position{Seq: 7, Time: 8})
 		}
-		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("nobody-%d", i), Place: place}})
+		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("absent-%d", i), Place: place}})
 	}
 	done := make(chan error, 1)
 	s.gates().Admit(c, func(_ limiter.AdmitReply, err error) { done <- err })
@@ -94,7 +94,7 @@ func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
 				case 2:
 					event = 1
 				}
-				if w.Position != want || w.Instance != fmt.Sprint("nobody-", i) || w.Execution != execution || w.Event != event || w.Since == 0 {
+				if w.Position != want || w.Instance != fmt.Sprint("absent-", i) || w.Execution != execution || w.Event != event || w.Since == 0 {
 					t.Fatalf("%d: %+v", want, w)
 				}
 				want++
@@ -158,7 +158,7 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	if !slices.ContainsFunc(all.Limits, func(l request.LimitStats) bool { return l.Action == "other" }) {
 		t.Errorf("%+v", all)
 	}
-	// A key that can not stand in a name is found as it is, and as listings show it.
+	// A key that cannot stand in a name is found as it is, and as listings show it.
 	shown := limit.Key(limit.Name("many", "key 7"))
 	for _, key := range []string{"key 7", shown} {
 		if l, err := s.limit(0, "many", key); err != nil || l.Key != shown {
@@ -181,7 +181,7 @@ func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
 	s.ended("h-0")
 	s.quiet("busy")
 	part := s.conn.PartitionOf("busy")
-	s.until("nobody visits the gate any more", func() bool {
+	s.until("the limit has left the list", func() bool {
 		var r request.LimitPage
 		s.must(s.request(part, &request.Limits{Action: "busy"}, &r))
 		return len(r.Limits) == 0
@@ -232,7 +232,7 @@ func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 			t.Errorf("%T %+v: %v", k.q, k.q, err)
 		}
 	}
-	// The own gate of an action whose inputs all have keys has seen nobody, and is no stranger.
+	// The limit without a key, of an action whose inputs all have keys, had no caller, and is listed.
 	s.crowd(limit.Name("keyed", "acme"), 1)
 	s.until("the action is known", func() bool {
 		l, err := s.limit(0, "keyed", "")

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// The notes of the gates make the turn too large: then all have entered, and who would wait there for nothing holds up the others, and uses
+// The notices of the limits make the turn too large: then all have entered, and waiters without a call hold up the others, and use
 // up the rate.
-func TestATurnThatItsGatesMakeTooLargeLeavesNobodyInAQueue(t *testing.T) {
+func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	const n, besides = 1000, 100 // bytes of a schedule, besides its input: a note adds 38
 	const marker = 3 << 20       // bytes that no call can be refused for: those of calls alone would be, before their commit is full

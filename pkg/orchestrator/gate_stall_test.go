@@ -20,8 +20,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// A stall may last until somebody deploys other code, and what the others wait for is over.
-func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *testing.T) {
+// A stall may last until other code is deployed, and the event that others wait for has happened.
+func TestEndedActivityReleasesItsSlotWhileItsInstanceIsStalled(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for _, c := range []struct {
 		name string
@@ -61,9 +61,9 @@ func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *test
 	}
 }
 
-// Trap: only the first of the words that come together is acted on. Where that is about a slot which stays in use, no other would ever be
-// given back.
-func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing.T) {
+// Trap: only the first of the notices that arrive together is applied. Where that is about a slot which stays in use, no other would ever
+// be released.
+func TestUnusedSlotsOfAStalledInstanceAreReleasedTogether(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const slots = 12
 	s, stile := newStand(t), newTurnstile()
@@ -95,25 +95,25 @@ func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing
 		s.receive(stile.began)
 	}
 	if d := time.Since(began); d > 25*time.Second {
-		t.Errorf("they were given back within %v", d)
+		t.Errorf("they were released within %v", d)
 	}
 	close(stile.end)
 	s.ended("o")
 	s.quiet("limited")
 }
 
-// The turn that entered was lost, and now its code is not there: it will enter anew.
-func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
+// The turn that entered was lost, and now its code is missing: it will enter again.
+func TestSlotOfALostTurnIsReleasedWhileItsInstanceIsStalled(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
-	s.start("nobody-has-this", "h", `"h"`)
+	s.start("undeployed", "h", `"h"`)
 	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
 // Events are kept for a day for a start that may never come.
-func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
+func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
@@ -155,14 +155,14 @@ func (s limitStand) looked(at *lingering) {
 	s.t.Helper()
 	select {
 	case <-at.looks:
-	case <-time.After(time.Minute):
-		s.t.Error("nobody looks")
+	case <-time.After(20 * time.Second):
+		s.t.Error("no reconciliation")
 		at.goesOn <- struct{}{}
 	}
 }
 
-// Trap: a look speaks for what was known when it was sent. What a gate says behind it may be about who has come since, to another owner.
-func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
+// Trap: a reconciliation is about the state at its sending. A notice behind it may be about a later entry, by another owner.
+func TestOrphanedSlotIsReleasedByAReconciliationBehindTheNotice(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
@@ -186,7 +186,7 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	held.goesOn <- struct{}{}
 	s.looked(held)
 	if s.stats("limited").Active == 0 {
-		t.Error("both are given back by the look before")
+		t.Error("both are released by the former reconciliation")
 	}
 	held.goesOn <- struct{}{}
 	s.quiet("limited")
@@ -210,8 +210,8 @@ func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	})
 }
 
-// What a gate refuses only memory knows between two commits, and a takeover looks no further ahead than one interval.
-func TestARefusalThatIsNotCommittedYetIsLookedAfterWithinOneInterval(t *testing.T) {
+// Between two commits only memory has a rejection, and a takeover looks no further ahead than one interval.
+func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Reject())
 	const interval = 10 * time.Second

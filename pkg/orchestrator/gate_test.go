@@ -25,7 +25,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// turnstile is an activity that tells when it runs, and ends when it is told to.
+// turnstile is an activity that signals when it runs, and ends at a signal.
 type turnstile struct {
 	began chan string
 	end   chan struct{}
@@ -73,7 +73,7 @@ func (s limitStand) stats(name string) limiter.Stats {
 	return got
 }
 
-// quiet waits until a gate has nobody in it, and checks what it has counted.
+// quiet waits until a limit has no member, and checks its counters.
 func (s limitStand) quiet(name string) limiter.Stats {
 	s.t.Helper()
 	var got limiter.Stats
@@ -114,7 +114,7 @@ func (s limitStand) oneWaits(stile *turnstile) limiter.Waiter {
 	return waiters[0]
 }
 
-// enter has somebody enter a gate who is no instance's.
+// enter adds a member without an instance to a limit.
 func (s limitStand) enter(name string, m limiter.Member) {
 	s.t.Helper()
 	s.enterWith(name, history.Policy{Concurrency: 1}, m)
@@ -132,7 +132,7 @@ func (s limitStand) enterWith(name string, p history.Policy, m limiter.Member) {
 	}
 }
 
-func TestWhoFindsRoomGoesInAtOnceAndTheOthersInOrder(t *testing.T) {
+func TestCallersAreAdmittedAtOnceWhileThereIsRoomThenInOrder(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(2))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
@@ -168,7 +168,7 @@ func TestWhoFindsRoomGoesInAtOnceAndTheOthersInOrder(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWaitsIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
+func TestWaitingInstanceIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
 	s := newStand(t)
 	one := pawl.NewOrchestration[int, string]("one", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, one.Do(func(ctx *pawl.Context, left int) (string, error) {
@@ -203,7 +203,7 @@ func TestAnInstanceThatWaitsIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestAFullQueueAndATimeoutAreErrorsOfTheCall(t *testing.T) {
+func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.QueueLimit(1), pawl.QueueTimeout(500*time.Millisecond))
 	call := func(ctx *pawl.Context) *pawl.Future[string] {
@@ -215,10 +215,10 @@ func TestAFullQueueAndATimeoutAreErrorsOfTheCall(t *testing.T) {
 		}
 		waits, finds := call(ctx), call(ctx) // in one turn: the queue is full while the first waits, however short that is
 		if _, err := finds.Get(ctx); !errors.Is(err, pawl.ErrQueueFull) {
-			return "", fmt.Errorf("the queue is full, and the call says %w", err)
+			return "", fmt.Errorf("the limit is full, and the call returns %w", err)
 		}
 		if _, err := waits.Get(ctx); !errors.Is(err, pawl.ErrQueueTimeout) {
-			return "", fmt.Errorf("it has waited too long, and the call says %w", err)
+			return "", fmt.Errorf("the maximum wait is over, and the call returns %w", err)
 		}
 		return "", nil
 	}))
@@ -237,7 +237,7 @@ func TestAFullQueueAndATimeoutAreErrorsOfTheCall(t *testing.T) {
 	}
 }
 
-func TestTheCancelledLeaveTheQueueAndTheSlot(t *testing.T) {
+func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
@@ -266,7 +266,7 @@ func TestTheCancelledLeaveTheQueueAndTheSlot(t *testing.T) {
 	}
 }
 
-func TestARetryQueuesAnewUnlessItKeepsItsSlot(t *testing.T) {
+func TestRetryWaitsAgainUnlessItKeepsItsSlot(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
 			s := newStand(t)
@@ -308,14 +308,14 @@ func TestARetryQueuesAnewUnlessItKeepsItsSlot(t *testing.T) {
 	}
 }
 
-func TestALostWordIsSaidAgain(t *testing.T) {
+func TestLostNoticeIsRepeated(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
-	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
-	orphan := limiter.Member{Ticket: "orphan", Instance: "nobody", Place: limit.ActivityPlace(1, 2)}
+	// A holder that no history has, as left by a turn that was lost between the limit and the commit.
+	orphan := limiter.Member{Ticket: "orphan", Instance: "absent", Place: limit.ActivityPlace(1, 2)}
 	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
@@ -328,15 +328,15 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	s.quiet("limited")
 }
 
-// The ticket was let in before, by an owner whose turn was lost, has left since, and has entered anew: its first grant comes late.
-func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
+// The ticket was admitted before, by an owner whose turn was lost, has left since, and has entered again: its first grant comes late.
+func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	s, stile, met := newStand(t), newTurnstile(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	waiter := s.oneWaits(stile)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
-	forged := time.Now().Add(time.Hour).UnixMilli() // whoever can publish can say so
+	forged := time.Now().Add(time.Hour).UnixMilli() // every client with the permission can publish it
 	for _, w := range []queue.LimitNotice{{Kind: queue.LimitGranted, At: waiter.Since - 1}, {Kind: queue.LimitTimedOut, At: waiter.Since - 1}, {Kind: queue.LimitGranted, At: forged}, {Kind: queue.LimitCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
 		late := queue.LimitNotice{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
@@ -357,7 +357,7 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 }
 
 // A turn that was lost entered the gate of another key; the one that stands has the same ticket, and waits elsewhere.
-func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
+func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
@@ -383,8 +383,8 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 	s.quiet("limited")
 }
 
-// It is let in, and its time is over before anything else happens.
-func TestASlotIsKeptAlsoByWhomItsTimeEndsAtOnce(t *testing.T) {
+// It is admitted, and its time is over before anything else happens.
+func TestRetainedSlotOutlastsAnAttemptThatTimesOutAtOnce(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
@@ -407,7 +407,7 @@ func TestASlotIsKeptAlsoByWhomItsTimeEndsAtOnce(t *testing.T) {
 	s.check()
 }
 
-func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
+func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	plain := pawl.NewActivity[string, string]("plain")
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) }))
@@ -483,7 +483,7 @@ func without(next redis.ProcessPipelineHook, refused func(args []any) error) red
 	}
 }
 
-func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
+func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testing.T) {
 	s, stile, gone := newStand(t), newTurnstile(), &away{}
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	one := pawl.NewOrchestration[string, string]("one", pawl.Concurrency(1))
@@ -506,7 +506,7 @@ func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
 	if who := s.receive(stile.began); who != "o" {
 		t.Fatal(who)
 	}
-	gone.is.Store(true) // nor can the slot be given back
+	gone.is.Store(true) // nor can the slot be released
 	close(stile.end)
 	s.ended("o")
 	gone.is.Store(false)
@@ -517,7 +517,7 @@ func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T) {
+func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
 	var ids []string

@@ -12,7 +12,7 @@ import (
 )
 
 // outage runs the instances until they wait, stops the orchestrator, and starts another one when their deadline has passed. In between
-// it does what is accepted while nobody owns the partitions, and before the deadline.
+// it does what is accepted while the partitions have no owner, and before the deadline.
 func (s *stand) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, meanwhile func(id string)) {
 	s.t.Helper()
 	o := s.orchestrate(cfg, code)
@@ -148,7 +148,7 @@ func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As ack.lua does it, without the doorbell, and with the look that would find it taken back.
+	// As ack.lua does it, without the doorbell, and with the wakeup that would find it removed.
 	el := history.Element{ID: "a" + e.Effect + ".1", At: time.Now().UnixMilli(), Body: body}
 	if err := s.redis.RPush(s.ctx(), s.key("b", "in:b"), el.Encode()).Err(); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Trap: a message id scoped to nobody, squatted.
-func TestAnIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
+// Trap: a message id without a scope, squatted.
+func TestMessageIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	noise := pawl.NewEvent[int]("noise")

@@ -55,7 +55,7 @@ func (s *stand) lookNow(id string) {
 }
 
 // An event waits a day for the start of its instance; an older one must not take it along.
-func TestOnlyThoseEarlyEventsAreDroppedThatHaveWaitedForADay(t *testing.T) {
+func TestEarlyEventsAreDroppedAfterADay(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
 	s.push("e-1", "ping", "old", time.Now().Add(-25*time.Hour))
@@ -70,7 +70,7 @@ func TestOnlyThoseEarlyEventsAreDroppedThatHaveWaitedForADay(t *testing.T) {
 	}
 }
 
-func TestAnInboxThatHadToDropAnInputFailsItsInstanceByName(t *testing.T) {
+func TestInboxThatDroppedAnInputFailsItsInstanceByName(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
 	s.start("hello", "f-1", `"x"`)
@@ -85,7 +85,7 @@ func TestAnInboxThatHadToDropAnInputFailsItsInstanceByName(t *testing.T) {
 	}
 }
 
-func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
+func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	c := counters(t)
@@ -113,14 +113,14 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stalled == "" })
-	s.until("nobody is to look at it", func() bool {
+	s.until("it has no wakeup", func() bool {
 		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "wakeups"), "v-1").Err(), redis.Nil)
 	})
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.ended(fmt.Sprint("neighbour-", before))
 }
 
-func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *testing.T) {
+func TestRepeatedStartAndCancelOfAnEndedInstanceAreAnsweredWithoutEffect(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))

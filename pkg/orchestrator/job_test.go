@@ -11,7 +11,7 @@ import (
 )
 
 // A job is an orchestration that calls one activity: it costs what one that an author has written costs.
-func TestJobCostsTheScriptsAndMessagesOfAnOrchestrationThatCallsOneActivity(t *testing.T) {
+func TestJobTakesTheScriptsAndMessagesOfAnOrchestrationWithOneActivity(t *testing.T) {
 	s := newStand(t)
 	hello := pawl.NewOrchestration[string, string]("hello")
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, name string) (string, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a time that is counted from the last event instead of the turn's own fires early. Whoever was started while there was no
-// orchestrator has an input that is old; each of its attempts has all of its time all the same, also the second.
-func TestAnAttemptIsNotOverBeforeItHasBegun(t *testing.T) {
+// Trap: a time that is counted from the last event instead of the turn's own fires early. An instance that was started while there was no
+// orchestrator has an input that is old; each of its attempts has all of its time nevertheless, also the second.
+func TestAttemptTimeoutCountsFromTheTurnOfTheAttempt(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	const limit = 3 * time.Second

@@ -10,7 +10,7 @@ import (
 )
 
 // With a worker in the process of the orchestrator an activity is committed as claimed: it costs two scripts, and no message.
-func TestOneActivityInOneProcessCostsTwoScriptsAndNoMessage(t *testing.T) {
+func TestActivityInTheProcessOfItsOwnerTakesTwoScriptsAndNoMessage(t *testing.T) {
 	local := queue.NewLocal()
 	countChainOf(t, greet, costs{scripts: 2.05, messages: 0.1}, orchestrator.Config{ReconcileInterval: 10 * time.Second, Local: local}, worker.Config{LeaseTTL: 10 * time.Second, Local: local})
 }

@@ -86,7 +86,7 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	s.start("sum", "sum", `1000`)
 	for i := range 10 {
 		s.ended(fmt.Sprint("pour-", i))
-		s.until("all is sent", func() bool { return s.owing(fmt.Sprint("pour-", i)) == 0 })
+		s.until("all is sent", func() bool { return s.pending(fmt.Sprint("pour-", i)) == 0 })
 	}
 	s.event("add", "sum", `0`)
 	d := s.ended("sum")
@@ -95,7 +95,7 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	}
 }
 
-func TestAnEventOfAnInstanceStartsItsReceiverOnceAndArrivesExactlyOnce(t *testing.T) {
+func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
 	s := newStand(t)
 	feeder := pawl.NewOrchestration[int, int]("feed")
 	bs := []pawl.OrchestrationBinding{counter.Do(count), feeder.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -114,7 +114,7 @@ func TestAnEventOfAnInstanceStartsItsReceiverOnceAndArrivesExactlyOnce(t *testin
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
 	for i := range 10 {
 		s.ended(fmt.Sprint("feed-", i))
-		s.until("all is sent", func() bool { return s.owing(fmt.Sprint("feed-", i)) == 0 })
+		s.until("all is sent", func() bool { return s.pending(fmt.Sprint("feed-", i)) == 0 })
 	}
 	s.event("add", "fed", `0`)
 	d := s.ended("fed")
@@ -123,7 +123,7 @@ func TestAnEventOfAnInstanceStartsItsReceiverOnceAndArrivesExactlyOnce(t *testin
 	}
 }
 
-func TestADetachedStartIsNobodysChildAndOutlivesEverybody(t *testing.T) {
+func TestDetachedStartHasNoParentAndOutlivesItsStarter(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return in, race.StartDetached(ctx, "free", in)
@@ -135,7 +135,7 @@ func TestADetachedStartIsNobodysChildAndOutlivesEverybody(t *testing.T) {
 	s.ended("free")
 }
 
-func TestAStartThatBringsAnEventStartsOnceAndDeliversEveryEvent(t *testing.T) {
+func TestStartsWithEventsStartOnceAndDeliverEveryEvent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	for i := range 5 {
@@ -151,7 +151,7 @@ func TestAStartThatBringsAnEventStartsOnceAndDeliversEveryEvent(t *testing.T) {
 	}
 }
 
-func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
+func TestCustomStatusIsPushedToClients(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	s.start("counter", "c-1", `{}`)
@@ -186,7 +186,7 @@ func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
 }
 
 // The status that an execution reads is in its history: another owner, which has not seen it set, reads the same.
-func TestAnExecutionReadsAndClearsTheStatusOfTheOneBeforeAlsoWithAnotherOwner(t *testing.T) {
+func TestExecutionReadsAndClearsTheStatusOfTheFormerOneAlsoWithAnotherOwner(t *testing.T) {
 	s := newStand(t)
 	code := counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
 		if in.Rounds == 0 {
@@ -226,7 +226,7 @@ func TestAnExecutionReadsAndClearsTheStatusOfTheOneBeforeAlsoWithAnotherOwner(t 
 	}
 }
 
-func TestAnInstanceWhoseCodeDivergedFailsWhereThatIsWanted(t *testing.T) {
+func TestDivergedInstanceFailsIfConfigured(t *testing.T) {
 	s := newStand(t)
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
 	s.start("race", "r-1", `"x"`)

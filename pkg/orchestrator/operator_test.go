@@ -327,7 +327,7 @@ func TestCancelTerminateAndPurgeEndAPausedInstance(t *testing.T) {
 	}
 }
 
-func TestTerminatedChildIsToldToItsParentAndCanBeRetried(t *testing.T) {
+func TestTerminatedChildIsReportedToItsParentAndCanBeRetried(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{},
 		parcel.Do(func(ctx *pawl.Context, _ string) (string, error) { return proceed.Receive(ctx) }),

@@ -22,8 +22,8 @@ func firstAndRest(ctx *pawl.Context, _ string) (string, error) {
 	return fmt.Sprint(1, len(rest)), err
 }
 
-// No history has a poll that is not complete. The next owner completes it all the same, behind the rest of the inbox.
-func TestAPollThatSpansTurnsGoesOnWithTheNextOwner(t *testing.T) {
+// No history has an incomplete poll. The next owner completes it nevertheless, behind the rest of the inbox.
+func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
 	s := newStand(t)
 	const n = 3000
 	for i := range n {
@@ -49,7 +49,7 @@ func (s *stand) wantResult(id, want string) {
 	}
 }
 
-func TestDrainSeesEveryEventThatWasAcceptedBeforeTheStart(t *testing.T) {
+func TestDrainReceivesEveryEventAcceptedBeforeTheStart(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(firstAndRest))
 	for i := range 5 {
@@ -60,7 +60,7 @@ func TestDrainSeesEveryEventThatWasAcceptedBeforeTheStart(t *testing.T) {
 }
 
 // One batch brings the start and everything behind it. The first turn sees all of the batch.
-func TestDrainSeesEveryEventThatIsIngestedWithTheStart(t *testing.T) {
+func TestDrainReceivesEveryEventIngestedWithTheStart(t *testing.T) {
 	s := newStand(t)
 	s.start("hello", "d-2", `"x"`)
 	for i := range 5 {
@@ -70,7 +70,7 @@ func TestDrainSeesEveryEventThatIsIngestedWithTheStart(t *testing.T) {
 	s.wantResult("d-2", "1 4")
 }
 
-func TestDrainSeesABacklogThatTakesManyTurns(t *testing.T) {
+func TestDrainReceivesABacklogOfManyTurns(t *testing.T) {
 	s := newStand(t)
 	const n = 1000 // a turn reads 256
 	for i := range n {
@@ -85,7 +85,7 @@ func TestDrainSeesABacklogThatTakesManyTurns(t *testing.T) {
 }
 
 // The event of a start that brings one is in the inbox at the first turn.
-func TestAPollSeesTheEventThatCameWithTheStart(t *testing.T) {
+func TestPollReceivesTheEventOfTheStart(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		n, ok, err := add.TryReceive(ctx)
@@ -101,7 +101,7 @@ func TestAPollSeesTheEventThatCameWithTheStart(t *testing.T) {
 }
 
 // A purge waits in the inbox until the instance has ended, so a poll must not wait for it to be gone.
-func TestAPollIsCompleteInFrontOfAPurge(t *testing.T) {
+func TestPollCompletesBeforeAPurge(t *testing.T) {
 	s := newStand(t)
 	s.start("hello", "d-8", `"x"`)
 	s.publish(queue.OutInput{Instance: "d-8", Kind: queue.KindPurge})
@@ -121,7 +121,7 @@ func TestAPollIsCompleteInFrontOfAPurge(t *testing.T) {
 	s.wantResult("d-8", "0 9")
 }
 
-func TestEventsThatAreUnreadWhenTheCodeReturnsAreReported(t *testing.T) {
+func TestUnreadEventsAtTheEndAreReported(t *testing.T) {
 	s := newStand(t)
 	for i := range 3 {
 		s.event("add", "u-1", fmt.Sprint(i))
@@ -171,7 +171,7 @@ func (s *stand) count(id string, kind history.Kind) (n int) {
 }
 
 // A loop that takes what has arrived and ends when there is nothing left has read everything that was accepted before it.
-func TestALoopThatPollsUntilNothingIsLeftReadsEverything(t *testing.T) {
+func TestPollingLoopReceivesEveryEvent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		for n := 0; ; n++ {
@@ -192,7 +192,7 @@ func TestALoopThatPollsUntilNothingIsLeftReadsEverything(t *testing.T) {
 }
 
 // What an execution has not read is in front of the next one, which sees all of it at its first poll.
-func TestThePollsOfEveryExecutionSeeWhatWasCarriedOver(t *testing.T) {
+func TestPollsOfEveryExecutionReceiveCarriedOverEvents(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
 		if in.Rounds == 0 {
@@ -216,7 +216,7 @@ func TestThePollsOfEveryExecutionSeeWhatWasCarriedOver(t *testing.T) {
 }
 
 // A new owner may have an instance's completion in the inbox and events that were accepted before it in the stream.
-func TestAPollAfterATakeoverSeesWhatWasAcceptedWhileNobodyOwnedThePartition(t *testing.T) {
+func TestPollAfterATakeoverReceivesInputsAcceptedWithoutAnOwner(t *testing.T) {
 	s := newStand(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		if _, err := greet.Call(ctx, "x"); err != nil {

@@ -55,7 +55,7 @@ func (s *stand) left(id string) (keys []string) {
 	return keys
 }
 
-func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) {
+func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	s.start("counter", "c-1", `{}`)
@@ -86,7 +86,7 @@ func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) 
 	}
 }
 
-func TestARunningInstanceIsPurgedOnlyByForceAndThenItsActivitiesAndChildrenAreTold(t *testing.T) {
+func TestForcedPurgeOfARunningInstanceCancelsItsActivitiesAndChildren(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		child := only.Start(ctx, in, pawl.ID("child"))
@@ -125,14 +125,14 @@ func TestARunningInstanceIsPurgedOnlyByForceAndThenItsActivitiesAndChildrenAreTo
 		t.Errorf("child %s", d.Status)
 	}
 	if got, err := author.Result(race).Decode(s.ended("top").Result); err != nil || got != "purged by ops" {
-		t.Errorf("the parent was told %q, %v", got, err)
+		t.Errorf("the parent received %q, %v", got, err)
 	}
 	if left := s.left("p-1"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
+func TestStalledInstanceIsPurgedByForceAlsoBeforeItBegins(t *testing.T) {
 	s := newStand(t)
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
 	s.start("race", "begun", `"x"`)
@@ -157,7 +157,7 @@ func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
+func TestPurgeOfAChildThatHasNotBegunIsReportedToItsParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)
@@ -170,7 +170,7 @@ func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
 	}
 }
 
-func TestRetentionIsByStatusAndStartsWhenAParentCanNotMissTheEnd(t *testing.T) {
+func TestRetentionIsByStatusAndBeginsWhenTheParentHasTheEnd(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},

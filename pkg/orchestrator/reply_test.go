@@ -27,8 +27,8 @@ func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Conf
 }
 
 // A completion that is too large for its doorbell and comes between a commit and its answer is in
-// nobody's memory: the inbox must be read.
-func TestALargeResultThatComesBetweenACommitAndItsAnswerDoesNotWaitForTheLook(t *testing.T) {
+// no process' memory: the inbox must be read.
+func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const look = 30 * time.Second
 	s := newStand(t)
@@ -50,7 +50,7 @@ func TestALargeResultThatComesBetweenACommitAndItsAnswerDoesNotWaitForTheLook(t 
 		case second <- struct{}{}: // the first of two
 		default:
 			<-second
-			select { // until the first one's completion has been turned, and its answer is on its way
+			select { // until the first one's completion has been turned, and its reply is outstanding
 			case <-ctx.Done():
 			case <-time.After(60 * time.Millisecond):
 			}
@@ -65,14 +65,14 @@ func TestALargeResultThatComesBetweenACommitAndItsAnswerDoesNotWaitForTheLook(t 
 	for _, e := range s.history("l-1") {
 		if c, ok := e.(*history.ActivityCompleted); ok {
 			if last != 0 && c.At-last > look.Milliseconds()/2 {
-				t.Errorf("event %d came %d ms after the one before: it waited for the look", c.ID, c.At-last)
+				t.Errorf("event %d came %d ms after the one before: it waited for the reconciliation", c.ID, c.At-last)
 			}
 			last = c.At
 		}
 	}
 }
 
-func TestRepliesOfRedisAreLostAndEverythingHappensOnceAllTheSame(t *testing.T) {
+func TestLostRepliesOfRedisRepeatNothing(t *testing.T) {
 	s := newStand(t)
 	p, orchestrate := s.through()
 	const instances, steps = 40, 8

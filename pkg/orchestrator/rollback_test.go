@@ -53,7 +53,7 @@ func (s *stand) rollBack(to snapshot) {
 	}
 }
 
-func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
+func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 	s := newStand(t)
 	const instances, events, rounds = 24, 12, 3
 	collect := pawl.NewOrchestration[string, string]("collect")
@@ -106,7 +106,7 @@ func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
 	}
 }
 
-// Trap: a client is told that there is no instance, of which the stream has the start.
+// Trap: a client gets "no such instance" for one whose start is in the stream.
 func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	s := newStand(t)
 	const instances = 600
@@ -135,13 +135,13 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	known("behind a takeover")
 	s.rollBack(before)
 	known("behind a rollback")
-	s.until("nobody is unknown", func() bool {
-		_, err := c.Describe(s.ctx(), "nobody")
+	s.until("an absent instance is unknown", func() bool {
+		_, err := c.Describe(s.ctx(), "absent")
 		return errors.Is(err, client.ErrNotFound)
 	})
 }
 
-func TestATaskThatIsLostIsSentAgain(t *testing.T) {
+func TestLostTaskIsPublishedAgain(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
@@ -159,7 +159,7 @@ func TestATaskThatIsLostIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAnActivityClaimedTooOftenIsPoisonAndFailsByName(t *testing.T) {
+func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
 	s.start("hello", "p-1", `"you"`)
@@ -179,7 +179,7 @@ func TestAnActivityClaimedTooOftenIsPoisonAndFailsByName(t *testing.T) {
 	}
 }
 
-func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.T) {
+func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) {
 	s := newStand(t)
 	const ttl = 30 * time.Second
 	first := s.orchestrate(orchestrator.Config{OwnerTTL: ttl}, hello.Do(callGreet))
@@ -204,7 +204,7 @@ func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.
 	s.ended("m-1")
 }
 
-func TestWhatAStoppingWorkerGivesBackIsTakenOverAtOnceAlsoBehindABacklog(t *testing.T) {
+func TestTasksReturnedByAStoppingWorkerRunAtOnceAlsoBehindABacklog(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	began := make(chan struct{}, 100)

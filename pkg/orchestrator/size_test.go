@@ -49,8 +49,8 @@ func TestTenThousandActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 		t.Fatalf("%+v", d)
 	}
 	t.Logf("ended after %v", time.Since(begin))
-	s.until("all that ran were told", func() bool { return cancelled.Load() >= 100 && cancelled.Load() == running.Load() })
-	t.Logf("the workers know after %v", time.Since(begin))
+	s.until("all that ran were cancelled", func() bool { return cancelled.Load() >= 100 && cancelled.Load() == running.Load() })
+	t.Logf("the workers have it after %v", time.Since(begin))
 	requested := 0
 	for _, e := range s.history("f-1") {
 		if _, ok := e.(*history.ActivityCancelRequested); ok {
@@ -92,7 +92,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 }
 
 // A fan-out larger than a commit is refused at the call, and code that waits for some of it can go on. The second owner replays it.
-func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
+func TestFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	const n = 34 // 32 fit
@@ -153,8 +153,8 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 	}
 }
 
-// TASKS is kept in memory: a server that is restarted has lost every task, also those that nobody has claimed yet.
-func TestANATSThatIsRestartedLosesEveryTaskAndTheLookSendsThemAgain(t *testing.T) {
+// TASKS is kept in memory: a server that is restarted has lost every task, also unclaimed ones.
+func TestTasksLostByARestartOfNATSArePublishedAgain(t *testing.T) {
 	s := newStand(t)
 	const n = 30
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, hello.Do(callGreet))

@@ -11,7 +11,7 @@ import (
 
 // A stream that is being elected a leader for, or is gone, takes no task for a while. That must not cost as much as
 // a task that was lost without a trace.
-func TestATaskThatCouldNotBePublishedDoesNotWaitForReconciliation(t *testing.T) {
+func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 5 * time.Minute}, hello.Do(callGreet))
 	js, err := s.nats.JetStream()

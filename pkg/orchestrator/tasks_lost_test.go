@@ -150,7 +150,7 @@ func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 			t.Fatalf("%d of %d tasks within 20 s", len(got), n)
 		}
 	}
-	for i := range n { // nobody runs them: end them for the invariant checker
+	for i := range n { // they have no worker: end them for the invariant checker
 		s.publish(queue.OutInput{Instance: fmt.Sprint("n-", i), Kind: queue.KindCancel, By: "test"})
 	}
 	for i := range n {

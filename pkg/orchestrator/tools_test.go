@@ -51,7 +51,7 @@ func (s *stand) key(id, kind string) string {
 	return fmt.Sprintf("pawl:{default.%d}:%s", s.conn.PartitionOf(id), kind)
 }
 
-// zNow puts an instance on the agenda now.
+// zNow is a wakeup of an instance now.
 func zNow(id string) redis.ZAddArgs {
 	return redis.ZAddArgs{Members: []redis.Z{{Score: 1, Member: id}}}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // The trace has each message with its effects below it, in their order, and playing it again has the same effects.
-func TestTraceIsPlayedAgainWithTheSameEffects(t *testing.T) {
+func TestTraceReplaysWithTheSameEffects(t *testing.T) {
 	s := newStand(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	parent := pawl.NewOrchestration[string, string]("parent").Do(func(ctx *pawl.Context, in string) (string, error) {

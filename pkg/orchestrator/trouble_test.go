@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Redis refuses every write for a while: nothing is lost, and nobody asks it in a loop.
-func TestARedisThatRefusesWritesForAWhileIsAskedWithPausesAndThenEverythingGoesOn(t *testing.T) {
+// Redis refuses every write for a while: nothing is lost, and no component retries in a loop.
+func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for name, trouble := range map[string]struct{ begin, end []any }{
 		"out of memory": {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
@@ -55,7 +55,7 @@ func TestARedisThatRefusesWritesForAWhileIsAskedWithPausesAndThenEverythingGoesO
 	}
 }
 
-func TestARedisThatIsKilledAndStartedAgainWithoutItsMemoryIsFedAgain(t *testing.T) {
+func TestRedisRestartedEmptyIsRefilledFromTheStream(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
@@ -73,7 +73,7 @@ func TestARedisThatIsKilledAndStartedAgainWithoutItsMemoryIsFedAgain(t *testing.
 	}
 }
 
-func TestCodeThatPanicsAtOnceFailsItsInstanceAndIsNotTriedAgain(t *testing.T) {
+func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
 	s := newStand(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(func(*pawl.Context, string) (string, error) { panic("oh") }))
@@ -90,8 +90,8 @@ func TestCodeThatPanicsAtOnceFailsItsInstanceAndIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Orchestrators come and go in the middle of everything; every hand-over is clean, so nobody waits for a look.
-func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
+// Orchestrators join and leave under load; every handover is clean, so no instance waits for a reconciliation.
+func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 	s := newStand(t)
 	const instances, steps, moves, look = 48, 40, 4, 10 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
@@ -139,11 +139,11 @@ func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 	}
 	t.Logf("%d of %d steps took longer than %v", late, instances*steps, look/2)
 	if late > instances/8 {
-		t.Errorf("%d steps waited for a look", late)
+		t.Errorf("%d steps waited for a reconciliation", late)
 	}
 }
 
-func TestStopWithoutRedisEndsAndSaysSo(t *testing.T) {
+func TestStopWithoutRedisEndsWithAnError(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	o := s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))

@@ -28,7 +28,7 @@ func (s *stand) listedStuck(id string) string {
 	return ""
 }
 
-func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
+func TestActivityWithoutAWorkerIsListedAsStalled(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	shared := pawl.Queue("shared")
@@ -59,7 +59,7 @@ func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
 	}
 }
 
-func TestAnActivityThatWaitsForABusyWorkerIsNotListedWithTheStalled(t *testing.T) {
+func TestActivityThatWaitsForABusyWorkerIsNotListedAsStalled(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond}, hello.Do(callGreet))

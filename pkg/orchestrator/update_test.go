@@ -376,7 +376,7 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 	if _, err := c.QueryRaw(s.ctx(), "other", "u-5", history.Payload{}); !errors.Is(err, client.ErrRefused) {
 		t.Errorf("an unknown query: %v", err)
 	}
-	if _, err := c.QueryRaw(s.ctx(), "balance", "nobody", history.Payload{}); !errors.Is(err, client.ErrNotFound) {
+	if _, err := c.QueryRaw(s.ctx(), "balance", "absent", history.Payload{}); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("an unknown instance: %v", err)
 	}
 	if _, err := client.Start(s.ctx(), c, ledger, "u-6", sum{}, client.After(time.Hour)); err != nil {

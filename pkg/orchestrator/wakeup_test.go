@@ -11,8 +11,8 @@ import (
 )
 
 // Trap: a wake-up that is lost and healed by a poll: correct, and two seconds late. A start that is ingested while the owner
-// reads the inbox of the events before it must be seen by the owner, not by the next look. How late is late is said by a
-// neighbor without events, whose start nobody can miss: the machine may be busy.
+// reads the inbox of the events before it must be seen by the owner, not by the next reconciliation. How late is late is measured by a
+// neighbor without events, whose start cannot be missed: the machine may be busy.
 func TestStartRightBehindEventsForItsIDBeginsAtOnce(t *testing.T) {
 	const instances, events, atOnce, late = 160, 5, 8, 1800 * time.Millisecond
 	s := newStand(t)

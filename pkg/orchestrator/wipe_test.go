@@ -30,17 +30,17 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 		"history that does not decode": func(p redisx.Part, id string) {
 			s.redis.LSet(s.ctx(), p.History(id, 1), 0, "\xff garbage")
 		},
-		"history that is too long":     func(p redisx.Part, id string) { s.redis.RPush(s.ctx(), p.History(id, 1), "\xff") },
-		"inbox of another type":        func(p redisx.Part, id string) { text(p.Inbox(id)) },
-		"inbox that does not decode":   func(p redisx.Part, id string) { s.redis.RPush(s.ctx(), p.Inbox(id), "garbage", "s1.2\nx\n") },
-		"message ids of another type":  func(p redisx.Part, id string) { text(p.Seen(id)) },
-		"message ids of nobody":        func(p redisx.Part, id string) { s.redis.ZAdd(s.ctx(), p.Seen(id), zNow("x").Members...) },
-		"reports of another type":      func(p redisx.Part, id string) { text(p.Reports(id, 1)) },
-		"reports that do not decode":   func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Reports(id, 1), "2", "garbage") },
-		"lease of another type":        func(p redisx.Part, id string) { text(p.Lease(id, 1, 2)) },
-		"lease of another effect":      func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Lease(id, 1, 2), "e", "x", "u", "y") },
-		"stuck entry that is no JSON":  func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Stalled(), id, "garbage") },
-		"keys of other executions too": func(p redisx.Part, id string) { text(p.History(id, 7)); text(p.Lease(id, 7, 9)); text(p.Instance(id)) },
+		"history that is too long":        func(p redisx.Part, id string) { s.redis.RPush(s.ctx(), p.History(id, 1), "\xff") },
+		"inbox of another type":           func(p redisx.Part, id string) { text(p.Inbox(id)) },
+		"inbox that does not decode":      func(p redisx.Part, id string) { s.redis.RPush(s.ctx(), p.Inbox(id), "garbage", "s1.2\nx\n") },
+		"message ids of another type":     func(p redisx.Part, id string) { text(p.Seen(id)) },
+		"message ids without an instance": func(p redisx.Part, id string) { s.redis.ZAdd(s.ctx(), p.Seen(id), zNow("x").Members...) },
+		"reports of another type":         func(p redisx.Part, id string) { text(p.Reports(id, 1)) },
+		"reports that do not decode":      func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Reports(id, 1), "2", "garbage") },
+		"lease of another type":           func(p redisx.Part, id string) { text(p.Lease(id, 1, 2)) },
+		"lease of another effect":         func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Lease(id, 1, 2), "e", "x", "u", "y") },
+		"stalled entry that is no JSON":   func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Stalled(), id, "garbage") },
+		"keys of other executions too":    func(p redisx.Part, id string) { text(p.History(id, 7)); text(p.Lease(id, 7, 9)); text(p.Instance(id)) },
 	}
 	all["everything of another type"] = func(p redisx.Part, id string) {
 		for _, key := range []string{p.Instance(id), p.History(id, 1), p.Inbox(id), p.Seen(id), p.Reports(id, 1), p.Lease(id, 1, 2)} {
@@ -50,7 +50,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 	return all
 }
 
-func TestAForcedPurgeRemovesWhateverIsThere(t *testing.T) {
+func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	s := newStand(t)
 	os := []pawl.OrchestrationBinding{race.Do(waitPing), hello.Do(callSlow)}
 	c, err := client.New(s.ctx(), s.nats, client.Options{RepeatInterval: time.Second})
@@ -108,13 +108,13 @@ func (s *stand) wiped(c *client.Client, what, id string) {
 		s.t.Errorf("%s: left: %v; message ids: %s", what, left, typ)
 	}
 	if s.redis.HExists(ctx, part.Stalled(), id).Val() {
-		s.t.Errorf("%s: it is listed as stuck", what)
+		s.t.Errorf("%s: it is listed as stalled", what)
 	}
 	s.start("hello", id, `"x"`)
 	s.until(what+": the next one runs", func() bool { return s.redis.Exists(ctx, part.Lease(id, 1, 2)).Val() == 1 })
 }
 
-func TestTheParentOfAnUnreadableChildIsToldOfItsForcedPurge(t *testing.T) {
+func TestForcedPurgeOfAnUnreadableChildIsReportedToItsParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(callSlow), hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// pingFar tells another instance something, and then waits.
+// pingFar sends another instance an event, and then waits.
 func pingFar(ctx *pawl.Context, in string) (string, error) {
 	if err := ping.Send(ctx, "far", in); err != nil {
 		return "", err
@@ -21,13 +21,13 @@ func pingFar(ctx *pawl.Context, in string) (string, error) {
 	return ping.Receive(ctx)
 }
 
-// owesAgain leaves an instance of pingFar that is not known to have told what it has told, as a crash between
+// republishes leaves an instance of pingFar whose outbox does not show that it was published, as a crash between
 // the stream's acknowledgement and the mark does.
-func (s *stand) owesAgain(id string) {
+func (s *stand) republishes(id string) {
 	s.t.Helper()
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(pingFar))
 	s.start("hello", id, `"x"`)
-	s.until("it has told", func() bool { return s.describe(id).Status == "running" && s.owing(id) == 0 })
+	s.until("it has sent its event", func() bool { return s.describe(id).Status == "running" && s.pending(id) == 0 })
 	s.stop(first)
 	if err := s.redis.HDel(s.ctx(), s.key(id, "i:"+id), "pub").Err(); err != nil {
 		s.t.Fatal(err)
@@ -35,25 +35,25 @@ func (s *stand) owesAgain(id string) {
 	s.lookNow(id)
 }
 
-// A message that is sent again at every look is taken again, an hour later, by a receiver that has forgotten its id.
-func TestWhatASleepingInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) {
+// A message that is sent again at every reconciliation is taken again, an hour later, by a receiver that has dropped its id.
+func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s := newStand(t)
-	s.owesAgain("p-1")
+	s.republishes("p-1")
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
-	s.until("it is written down", func() bool { return s.owing("p-1") == 0 })
+	s.until("the outbox is trimmed", func() bool { return s.pending("p-1") == 0 })
 	if n := s.messages("pawl.default.in.*.own.far.event.ping"); n > 2 {
-		t.Errorf("it was told %d times", n)
+		t.Errorf("it was sent %d times", n)
 	}
 	s.event("ping", "p-1", `"go"`)
 	s.ended("p-1")
 }
 
-func TestWhatAStalledInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) {
+func TestOutboxOfAStalledInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s := newStand(t)
-	s.owesAgain("p-1")
+	s.republishes("p-1")
 	s.publish(queue.OutInput{Instance: "p-1", Kind: queue.KindCancel, By: "ops"})
 	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
-	s.until("it is stalled, and what it owes is written down", func() bool { return s.describe("p-1").Stalled != "" && s.describe("p-1").PendingMessages == 0 })
+	s.until("it is stalled, and its outbox is trimmed", func() bool { return s.describe("p-1").Stalled != "" && s.describe("p-1").PendingMessages == 0 })
 	s.stop(b)
 	s.orchestrate(orchestrator.Config{Member: "c"}, hello.Do(pingFar))
 	if d := s.ended("p-1"); d.Status != "cancelled" {
@@ -72,7 +72,7 @@ func (s streamStand) maxMessage(bytes int32) {
 	}
 }
 
-func TestAParentDoesNotWaitForAnEndThatFitsIntoNoMessage(t *testing.T) {
+func TestOversizedEndOfAChildIsReportedToItsParent(t *testing.T) {
 	s := newStand(t)
 	big := strings.Repeat("x", 100<<10)
 	s.orchestrate(orchestrator.Config{},
@@ -97,7 +97,7 @@ func TestAParentDoesNotWaitForAnEndThatFitsIntoNoMessage(t *testing.T) {
 	}
 }
 
-func TestAParentIsToldThatItsChildFitsIntoNoMessage(t *testing.T) {
+func TestOversizedStartOfAChildIsReportedToItsParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return only.Call(ctx, strings.Repeat("x", 100<<10), pawl.ID("c-1"))
@@ -109,7 +109,7 @@ func TestAParentIsToldThatItsChildFitsIntoNoMessage(t *testing.T) {
 	}
 }
 
-func TestACustomStatusIsSeenAlsoWhereTheCodeNowSetsItLessOftenThanItDid(t *testing.T) {
+func TestCustomStatusOfChangedCodeThatSetsItLessOftenIsPublished(t *testing.T) {
 	s := newStand(t)
 	told := func(times int) func(*pawl.Context, string) (string, error) {
 		return func(ctx *pawl.Context, _ string) (string, error) {
@@ -133,7 +133,7 @@ func TestACustomStatusIsSeenAlsoWhereTheCodeNowSetsItLessOftenThanItDid(t *testi
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(told(1)))
 	s.event("ping", "s-1", `"go"`)
-	s.until("what the new code says is shown", func() bool {
+	s.until("the status of the new code is shown", func() bool {
 		d := s.describe("s-1")
 		if d.CustomStatus == nil || d.CustomStatus.Version != 4 {
 			return false
