@@ -134,7 +134,7 @@ func TestFailuresArriveAsTheirErrors(t *testing.T) {
 	}{
 		"failed":    {request.Answer{Status: "failed", Failure: author.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
 		"cancelled": {request.Answer{Status: "cancelled", Failure: author.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
-		"by name":   {request.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
+		"named":     {request.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
 		"refused":   {request.Answer{Problem: &request.Problem{Code: request.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
 	} {
 		run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
