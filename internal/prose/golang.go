@@ -1,27 +1,19 @@
 package main
 
 import (
-	_ "embed"
 	"go/scanner"
 	"go/token"
-	"path"
-	"slices"
+	"regexp"
 	"strings"
 )
 
-// unrevised lists the directories whose comments are not checked yet.
-//
-//go:embed unrevised.txt
-var unrevised string
+var (
+	testName = regexp.MustCompile(`^(?:Test|Benchmark|Fuzz)[A-Z]`)
+	capital  = regexp.MustCompile(`[A-Z]`)
+)
 
-// revised reports whether the comments of a Go file are checked.
-func revised(file string) bool {
-	return !strings.HasSuffix(file, "_test.go") && !slices.ContainsFunc(strings.Fields(unrevised), func(dir string) bool {
-		return path.Dir(file) == dir || strings.HasPrefix(file, dir+"/")
-	})
-}
-
-// comments returns the lines of a Go file. The prose of a line is its strings and its comment, without directives and verbatim text.
+// comments returns the lines of a Go file. The prose of a line is its strings, its comment and the words in the name of a test,
+// without directives and verbatim text.
 func comments(src string) []Line {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -31,11 +23,15 @@ func comments(src string) []Line {
 	for text := range strings.SplitSeq(src, "\n") {
 		lines = append(lines, Line{Number: len(lines) + 1, Kind: Code, Text: text})
 	}
-	for {
+	for before := token.ILLEGAL; ; {
 		pos, tok, text := s.Scan()
 		if tok == token.EOF {
 			return lines
 		}
+		if before == token.FUNC && testName.MatchString(text) {
+			lines[file.Line(pos)-1].Prose = capital.ReplaceAllString(text, " $0") + " "
+		}
+		before = tok
 		if tok != token.STRING && tok != token.COMMENT || strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "//\t") {
 			continue
 		}

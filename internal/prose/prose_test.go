@@ -54,8 +54,16 @@ func TestExceptionsApplyToTheirLineAndMustBeUsed(t *testing.T) {
 
 func TestCommentsAndStringsOfGoFilesAreChecked(t *testing.T) {
 	src := []byte("// Package p is for ever.\n//\n//\tfor ever\npackage p\n\nconst text = \"for ever\" // `for ever`\n\nvar _ = text // for ever\n")
-	findings, err := Check(fstest.MapFS{"p/p.go": {Data: src}, "p/p_test.go": {Data: src}, "internal/vet/testdata/p.go": {Data: src}}, "for ever = forever", "")
+	findings, err := Check(fstest.MapFS{"p/p.go": {Data: src}, "internal/vet/testdata/p.go": {Data: src}}, "for ever = forever", "")
 	if err != nil || len(findings) != 3 || findings[0].Line != 1 || findings[1].Line != 6 || findings[2].Line != 8 {
+		t.Error(findings, err)
+	}
+}
+
+func TestNamesOfTestsAreChecked(t *testing.T) {
+	src := "package p\n\nfunc TestItIsForEver(*T) {}\n\nfunc FuzzForEver(*F) {} // for ever\n\nfunc BenchmarkForever(*B) {}\n\nfunc isForEver() { TestItIsForEver(nil) }\n"
+	findings, err := Check(fstest.MapFS{"p/p_test.go": {Data: []byte(src)}}, "for ever = forever", "")
+	if err != nil || len(findings) != 2 || findings[0].Line != 3 || findings[1].Line != 5 {
 		t.Error(findings, err)
 	}
 }
