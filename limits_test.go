@@ -28,7 +28,7 @@ func TestLimitOptionsSetTheirFieldsOfThePolicy(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := must(author.Policy[pawl.LimitOption]()); got != (history.Policy{}) {
-		t.Errorf("no words: %+v", got)
+		t.Errorf("no options: %+v", got)
 	}
 	if got := must(author.Policy(pawl.Concurrency(5), pawl.Concurrency(6))); got.Concurrency != 6 {
 		t.Errorf("of two of a kind: %+v", got)
@@ -175,7 +175,7 @@ func TestLimitsOfAHandleAreRecordedWithItsCalls(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	if g := gate(4); g != nil {
-		t.Errorf("a gate of nothing: %+v", g)
+		t.Errorf("a limit without a policy: %+v", g)
 	}
 	if g := gate(5); g == nil || *g != (history.Limit{Retain: true}) {
 		t.Errorf("%+v", g)

@@ -59,7 +59,7 @@ func TestCancelledSiblingMayFinish(t *testing.T) {
 				return "", fmt.Errorf("not cancelled: %w", err)
 			}
 			if _, again := echo.Call(ctx, "too late"); !errors.Is(again, context.Canceled) {
-				return "", fmt.Errorf("a word in a cancelled context: %w", again)
+				return "", fmt.Errorf("a call in a cancelled context: %w", again)
 			}
 			if _, nested := pawl.Go(ctx, func(*pawl.Context) (int, error) { panic("ran") }).Get(ctx); !errors.Is(nested, context.Canceled) {
 				return "", fmt.Errorf("a sibling in a cancelled context: %w", nested)
@@ -165,7 +165,7 @@ func TestAwaitConditionThatWaitsOrDecidesIsAMisuse(t *testing.T) {
 	got, err := pawltest.Run(env, probe, 0)
 	var misuse *pawl.Misuse
 	if got != "went on" || err != nil || !errors.As(word, &misuse) || !strings.Contains(word.Error(), "condition of an Await") {
-		t.Errorf("%q, %v; the word gave %v", got, err, word)
+		t.Errorf("%q, %v; the call returned %v", got, err, word)
 	}
 	env = world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		return "", pawl.Await(ctx, func() bool { return pawl.NewID(ctx) != "" })
@@ -219,7 +219,7 @@ func TestSideEffectRunsOnce(t *testing.T) {
 	}
 	var misuse *pawl.Misuse
 	if calls != 1 || !errors.As(inside, &misuse) {
-		t.Errorf("%d calls; a word inside gave %v", calls, inside)
+		t.Errorf("%d calls; a call inside returned %v", calls, inside)
 	}
 	env.WantLines("SideEffectRecorded 1", "SideEffectRecorded failed: flag: card-declined", "SideEffectRecorded failed: string encodes to")
 }

@@ -238,7 +238,7 @@ func (s *servers) sees(text string, stores ...string) {
 	}
 }
 
-// TestNothingOfAPayloadIsReadableAtRest looks into every file of both servers, and into the logs.
+// TestNothingOfAPayloadIsReadableAtRest reads every file of both servers, and the logs.
 func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -135,7 +135,7 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 	wants(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE CALL SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
 	wants(t, must(t, at("queue", "list", "charge-card", "--json", "--limit", "2")...), `{"position":1,"instance":"b-2","execution":1,"event":2,"since":"20`, `"position":2`)
 	if out := must(t, at("queue", "list", "charge-card", "--holders")...); !strings.Contains(out, "b-0") || !strings.Contains(out, "b-1") || strings.Contains(out, "b-2") {
-		t.Errorf("who is in:\n%s", out)
+		t.Errorf("the holders:\n%s", out)
 	}
 	code, out, errs := command(t, at("get", "b-4", "--wait", "--timeout", "2100ms")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of charge-card") {
@@ -162,7 +162,7 @@ func TestRunTimePolicyIsSetShownAppliedAndDeleted(t *testing.T) {
 	}
 	let <- struct{}{}
 	let <- struct{}{}
-	eventually(t, "the gate is empty", func() bool {
+	eventually(t, "the limit is empty", func() bool {
 		q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
 		return len(q) == 1 && q[0].ActiveCount == 0 && q[0].TotalCompleted == 3 && q[0].Cleared == 2
 	})
@@ -227,7 +227,7 @@ func TestInputWithoutAKeyHidesNoWaiters(t *testing.T) {
 	}
 }
 
-// oddKey is the key that its gate has only a hash of.
+// oddKey is a key of which its limit has only a hash.
 func oddKey(t *testing.T, all []api.QueueStats) string {
 	t.Helper()
 	for _, q := range all {

@@ -225,7 +225,7 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	}
 }
 
-// A parent that holds the slot which its child waits for is reported on each page where it is looked for, with what ends it.
+// A parent that holds the slot which its child waits for is reported on each page that concerns it, with what ends it.
 func TestDeadlockIsABanner(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	_, err := client.Start(t.Context(), h.client, nest, "nest-1", 1)

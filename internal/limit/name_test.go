@@ -66,7 +66,7 @@ func TestLimitNamesAreUniqueAndWellFormed(t *testing.T) {
 			}
 		}
 		if a != "" && x == limit.Name("act.ion", limit.Key(x)) && limit.Key(x) != a {
-			rt.Fatalf("%q has the gate of %q", a, limit.Key(x))
+			rt.Fatalf("%q has the limit of %q", a, limit.Key(x))
 		}
 	})
 }

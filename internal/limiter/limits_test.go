@@ -295,7 +295,7 @@ func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 				t.Errorf("next in %d", s.Next-epoch)
 			}
 			if a := b.enter("d"); a.SweepNow {
-				t.Error("looked at twice")
+				t.Error("swept twice")
 			}
 			b.at(1_000)
 			b.want("at its time", shorts(b.sweep(nil).Granted), "b")

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// onList gives when the gate is looked at, ms from now; ok is false if it is not on the list of its partition.
+// onList returns when the next sweep of the limit is due, ms from now; ok is false if it is not on the list of its partition.
 func (b *bench) onList() (in int64, ok bool) {
 	b.Helper()
 	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.gate)).Limits(), b.gate).Result()
@@ -51,7 +51,7 @@ func (b *bench) unlist() {
 	b.must(err)
 }
 
-// used makes the gate one that was used so long ago. After a rest a gate is listed a second time, behind its first call.
+// used makes the limit one that was used so long ago. After a rest a limit is listed a second time, behind its first call.
 func (b *bench) used(ago int64) {
 	b.Helper()
 	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.gate).State(), "u", b.now()-ago).Err())
@@ -65,11 +65,11 @@ func listedCases() map[string]func(b *bench) {
 		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Limits(), redis.Z{Score: float64(at), Member: b.gate}).Err())
 	}
 	return map[string]func(b *bench){
-		"to be looked at now, and not again for three seconds": func(b *bench) {
+		"to be swept now, and not again for three seconds": func(b *bench) {
 			b.used(0)
 			b.enter("a")
 			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("looked at in %d ms (listed: %v)", in, ok)
+				b.Errorf("due in %d ms (listed: %v)", in, ok)
 			}
 			all, err := b.gates.Scheduled(b.Context(), partition(b.gate))
 			if err != nil || !slices.Equal(all, []string{b.gate}) {
@@ -95,7 +95,7 @@ func listedCases() map[string]func(b *bench) {
 				b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, Enter: []limiter.Entry{{Member: who("a")}}}, done)
 			})
 			if err == nil || !strings.Contains(err.Error(), b.gate) {
-				b.Errorf("no error that names the gate: %v", err)
+				b.Errorf("no error that names the limit: %v", err)
 			}
 			if b.holders() != 0 {
 				b.Error("it has entered")
@@ -103,7 +103,7 @@ func listedCases() map[string]func(b *bench) {
 			b.must(b.rdb.Del(b.Context(), key).Err())
 			b.want("later", formatVerdicts(b.enter("a")), "admitted")
 		},
-		// Trap: a visit that found the gate idle takes it off the list just behind the back of one that enters.
+		// Trap: a sweep that found the limit idle takes it off the list just after another caller has entered.
 		"and again behind the first call after a rest": func(b *bench) {
 			b.used(0)
 			b.enter("a")
@@ -183,7 +183,7 @@ func listedCases() map[string]func(b *bench) {
 			_, err := b.gates.Clear(b.Context(), b.gate)
 			b.must(err)
 			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("looked at in %d ms (listed: %v)", in, ok)
+				b.Errorf("due in %d ms (listed: %v)", in, ok)
 			}
 		},
 	}

@@ -29,7 +29,7 @@ func partition(name string) int {
 	return int(h.Sum32() % parts)
 }
 
-// bench is a gate in a namespace of its own, on one of the kinds of Redis.
+// bench is a limit in a namespace of its own, on one of the kinds of Redis.
 type bench struct {
 	*testing.T
 	rdb   redis.UniversalClient
@@ -54,7 +54,7 @@ func each(t *testing.T, cases map[string]func(b *bench)) {
 	}
 }
 
-// suite runs every case in a namespace of its own. After each the gate must keep its rules.
+// suite runs every case in a namespace of its own. After each the limit must keep its invariants.
 func suite(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner, cases map[string]func(b *bench)) {
 	t.Helper()
 	for name, f := range cases {

@@ -61,7 +61,7 @@ func letInCases() map[string]func(b *bench) {
 			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // c was admitted before
 			b.want("queue", b.waiters(), "")
 		},
-		"who is there already counts once and keeps its place": func(b *bench) {
+		"a member counts once and keeps its place": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
@@ -85,7 +85,7 @@ func letInCases() map[string]func(b *bench) {
 			b.leave("a")
 			b.want("counters", b.counters(), "1 1 0 0 0 0")
 		},
-		"who leaves the queue lets those behind it move up": func(b *bench) {
+		"a waiter that leaves advances those behind it": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c", "d")
 			b.leave("c")
@@ -111,17 +111,17 @@ func TestLimitRejectsEntries(t *testing.T) { each(t, refusedCases()) }
 
 func refusedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"who finds the queue full, and remembers nothing of it": func(b *bench) {
+		"callers of a full limit, without a record of them": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
 			b.want("counters", b.counters(), "3 0 2 0 0 0")
 			b.leave("b")
 			b.want("again, with room in the queue", formatVerdicts(b.enter("d")), "2")
 		},
-		"who would have to wait, if the policy rejects": func(b *bench) {
+		"callers that would wait, if the policy rejects": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
 			b.want("entering", formatVerdicts(b.enter("a", "b")), "admitted, limited")
-			b.want("who is in", formatVerdicts(b.enter("a")), "admitted")
+			b.want("a holder", formatVerdicts(b.enter("a")), "admitted")
 			b.want("woken by the leave", shorts(b.leave("a").Granted), "")
 			b.want("again, with room", formatVerdicts(b.enter("b")), "admitted")
 			b.want("counters", b.counters(), "2 1 1 0 0 0")
@@ -148,7 +148,7 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("woken", shorts(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
 		},
-		"who waited for the gate: out of the queue": func(b *bench) {
+		"that was a waiter: no longer one": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
@@ -156,7 +156,7 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("queue", b.waiters(), "b")
 			b.want("counters", b.counters(), before)
 		},
-		"who is in: nothing changes": func(b *bench) {
+		"that is a holder: nothing changes": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.admit(nil, in("a"))
@@ -205,7 +205,7 @@ func turnedAwayCases() map[string]func(b *bench) {
 			b.want("after it has left", formatVerdicts(b.enter("b")), "1")
 			b.want("counters", b.counters(), "4 0 0 0 0 2")
 			if n, err := b.gates.Clear(b.Context(), "other"); n != 0 || err != nil {
-				b.Errorf("clearing a gate that is not there: %d, %v", n, err)
+				b.Errorf("clearing a limit that does not exist: %d, %v", n, err)
 			}
 		},
 		"timed out": func(b *bench) {
@@ -244,7 +244,7 @@ func changedCases() map[string]func(b *bench) {
 			if s := b.sweep(&down); s.Holding != 3 || len(s.Granted) != 0 {
 				b.Errorf("%+v", s)
 			}
-			b.force = limiter.InForce{} // what the gate has stands
+			b.force = limiter.InForce{} // what the limit has stands
 			b.want("woken", shorts(b.leave("a", "b").Granted), "")
 			b.want("woken", shorts(b.leave("c").Granted), "d")
 		},
@@ -434,7 +434,7 @@ func TestStatsAndPlaces(t *testing.T) { each(t, seenCases()) }
 
 func seenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"of a gate with a key": func(b *bench) {
+		"of a limit with a key": func(b *bench) {
 			b.gate = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
 			a := b.enter("a", "b", "c", "d")

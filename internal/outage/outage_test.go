@@ -248,7 +248,7 @@ func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.
 	})
 }
 
-// A deadlock is an error of its gate: another gate's must not be counted as its repetition.
+// A deadlock is an error of its limit: that of another limit must not be counted as its repetition.
 func TestLinesOfDifferentLimitsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)

@@ -46,7 +46,7 @@ func newNamespace(t *testing.T) *namespace {
 	return n
 }
 
-// find looks for a member.
+// find searches for a member.
 func (n *namespace) find(name, version string, newest bool) (pool.Found, error) {
 	type found struct {
 		pool.Found

@@ -268,7 +268,7 @@ func TestKeysRoundTrip(t *testing.T) {
 	}
 }
 
-// Trap: a namespace that ends in ".g" has partitions that look like gates, and a gate may be named "7".
+// Trap: a namespace that ends in ".g" has partitions with keys like those of limits, and a limit may be named "7".
 func TestLimitKeysBelongToNoPartition(t *testing.T) {
 	space := redisx.NewSpace("ns")
 	for _, name := range []string{"charge-card", "7", "charge-card/7", "a/}:", "a/b:c"} {
@@ -282,12 +282,12 @@ func TestLimitKeysBelongToNoPartition(t *testing.T) {
 			}
 		}
 		if got, ok := space.LimitOf(g.State()); name != "a/}:" && (!ok || got != name) {
-			t.Errorf("%s is of gate %q, %v", g.State(), got, ok)
+			t.Errorf("%s is of limit %q, %v", g.State(), got, ok)
 		}
 	}
 	for _, key := range []string{space.Part(7).Limits(), space.Policies(), space.Meta()} {
 		if got, ok := space.LimitOf(key); ok {
-			t.Errorf("%s is taken for one of gate %q", key, got)
+			t.Errorf("%s is taken for one of limit %q", key, got)
 		}
 	}
 }

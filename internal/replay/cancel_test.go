@@ -25,7 +25,7 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 				return "", errors.New("a future is not ready")
 			}
 			if _, again := f.Value(); !errors.Is(again, errCancelled) {
-				return "", fmt.Errorf("a later word: %w", again)
+				return "", fmt.Errorf("a later call: %w", again)
 			}
 		}
 		if _, err := get(x, kept); !errors.Is(err, errCancelled) {

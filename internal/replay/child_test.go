@@ -209,7 +209,7 @@ func TestDeferredCodeDecidesNothingDuringUnwinding(t *testing.T) {
 			defer func() {
 				ran++
 				word()
-				t.Error("a word came back")
+				t.Error("a call returned")
 			}()
 		}
 		return call(x, "a", "")

@@ -25,7 +25,7 @@ func TestScheduleHasDeclaredLimits(t *testing.T) {
 	made := d.Start(text(""))
 	gate := func(i int) *history.Limit { return made[i].(*history.ActivityScheduled).Limit }
 	if g := gate(0); g != nil {
-		t.Errorf("a gate of nothing: %+v", g)
+		t.Errorf("a limit without a policy: %+v", g)
 	}
 	if g := gate(1); g == nil || *g.Declared.Action != *declared().Action || g.Declared.Group != "payments" || g.Retain || g.Name != "" || g.Waiting {
 		t.Errorf("%+v", g)

@@ -154,13 +154,13 @@ func (s *strand) run(st statement) error {
 		return errReturn
 	case "fail":
 		return errors.New(rest)
-	default: // panic, or a word that there is not
+	default: // panic, or an unknown operation
 		panic(strings.Join(words, " "))
 	}
 	return nil
 }
 
-// poll runs the words that look without waiting.
+// poll runs the operations that poll.
 func (s *strand) poll(words []string) error {
 	if words[0] == "ready" {
 		s.last = strconv.FormatBool(s.futures[words[1]].Ready())
@@ -236,7 +236,7 @@ func (s *strand) start(words []string, block []statement) *replay.Future {
 		}
 		return s.x.Call(c)
 	default:
-		panic(fmt.Sprint("unknown word ", words))
+		panic(fmt.Sprint("unknown operation ", words))
 	}
 }
 

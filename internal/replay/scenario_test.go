@@ -25,7 +25,7 @@ import (
 //	start
 //		2 ActivityScheduled left
 //
-// The words of programs are in machine_test.go. The inputs are
+// The operations of programs are in machine_test.go. The inputs are
 //
 //	observe, which completes polls
 //	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
@@ -35,7 +35,7 @@ import (
 // An input that is dropped is shown as such. Another code section is another build: the history
 // so far is replayed with it, and it goes on. Every scenario is replayed from each of its
 // prefixes.
-// go test -run Scenario -update writes the decisions anew; look at the difference.
+// go test -run Scenario -update writes the decisions anew; read the difference.
 func TestScenarios(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
 
 // play returns the text with the decisions that were made.

@@ -236,7 +236,7 @@ func TestContextOnAnotherGoroutineIsAMisuse(t *testing.T) {
 	for range 4 {
 		var m *replay.Misuse
 		if err := <-errs; !errors.As(err, &m) || !strings.Contains(err.Error(), "goroutine") {
-			t.Fatalf("a word on a foreign goroutine: %v", err)
+			t.Fatalf("an operation on a foreign goroutine: %v", err)
 		}
 	}
 	if ended || !strings.Contains(logs.String(), "goroutine") {

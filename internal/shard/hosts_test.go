@@ -187,7 +187,7 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner that was cut off, and missed the notice of a member, looks for code at once.
+// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner that was cut off, and missed the notice of a member, searches for code at once.
 func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	t.Parallel()
 	proxy, err := netfault.Listen(strings.TrimPrefix(natstest.Start(t).ClientURL(), "nats://"))

@@ -240,7 +240,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveARollback: what is young is not looked at, an object is removed when its mark is old, and the mark stays for as long behind it.
+// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for as long behind it.
 func TestMarksOutliveARollback(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)

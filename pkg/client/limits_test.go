@@ -112,7 +112,7 @@ func TestPolicyIsSetListedAndDeletedAndAnInvalidOneIsNotSent(t *testing.T) {
 	}
 }
 
-// keyed has gates of two actions all over the partitions.
+// keyed has limits of two actions in all partitions.
 func keyed(w *owner) {
 	w.limits.stats = map[int][]request.LimitStats{0: {{Action: "nap", Waiting: 1}}}
 	for i := range 10 {

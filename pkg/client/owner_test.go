@@ -35,7 +35,7 @@ type owner struct {
 	waiting map[string][]string
 	vain    int                 // requests about unknown instances
 	behind  int                 // requests behind an input that are answered before it is applied
-	watch   map[string][]string // who waits for a custom status
+	watch   map[string][]string // the clients that wait for a custom status
 	events  map[string][][]byte
 	reports []request.Report
 	changed chan struct{}

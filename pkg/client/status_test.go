@@ -50,7 +50,7 @@ func TestCustomStatusIsAvailableAtOnceAndAfterTheEnd(t *testing.T) {
 	}
 	w.mu.Lock()
 	if n := len(w.watch); n > 0 {
-		t.Errorf("%d wait for what was only looked at", n)
+		t.Errorf("%d wait for a status that was only read", n)
 	}
 	w.mu.Unlock()
 }
@@ -167,7 +167,7 @@ func TestWatchReturnsEveryStatusUntilTheInstanceEnds(t *testing.T) {
 		case 2: // two at once: one of them is never seen
 			w.say("a-1", statusOf(t, progress, 3, 30))
 			w.say("a-1", statusOf(t, progress, 4, 40))
-		case 4: // the last word and the end
+		case 4: // the last status and the end
 			w.say("a-1", statusOf(t, progress, 5, 50))
 			w.finish("a-1", result(t, "done"))
 		}

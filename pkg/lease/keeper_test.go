@@ -160,7 +160,7 @@ func TestForgedHintHasNoEffect(t *testing.T) {
 	k.Hint(lease.Hint{Instance: "another", Effect: "e1"}, lease.Hint{Instance: "order:42", Effect: "none"})
 	b.until("asked", func() bool { return k.Counts().Renewed > 0 })
 	b.still(h)
-	b.cancel(ref(1)) // nor do its words stay behind for a cancellation that comes later
+	b.cancel(ref(1)) // nor is its cause kept for a later cancellation
 	b.want("reason", b.cause(h).Reason, cancel.LostSelect)
 }
 

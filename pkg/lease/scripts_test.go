@@ -306,7 +306,7 @@ func ackPushes(b *bench) {
 	b.want("lease", b.fields(ref(1)), map[string]string{})
 	at, ok := b.look(ref(1))
 	if !ok || int64(at) != e.At+2000 {
-		b.Fatalf("look at %.0f (%v), want two seconds after %d", at, ok, e.At)
+		b.Fatalf("wakeup at %.0f (%v), want two seconds after %d", at, ok, e.At)
 	}
 }
 
@@ -398,7 +398,7 @@ func neverBack(b *bench) {
 	b.wantClaim(grip(2, "t3"), lease.Acquired, 2)
 	b.abandon(grip(2, "t3"), false, 0)
 	if at, _ := b.look(ref(1)); at > float64(b.now()) {
-		b.Fatalf("look at %.0f, not brought forward", at)
+		b.Fatalf("wakeup at %.0f, not advanced", at)
 	}
 }
 
@@ -483,7 +483,7 @@ func allDigits(b *bench) {
 	score, err := b.rdb.ZScore(b.Context(), b.space.Part(3).Wakeups(), "order:42").Result()
 	b.must(err)
 	if score != math.Trunc(score) || int64(score) != a.Element.At+2000 {
-		b.Fatalf("look at %f", score)
+		b.Fatalf("wakeup at %f", score)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	}
 }
 
-// A batch of each verb has the effect of the request, and names who has started it.
+// A batch of each verb has the effect of the request, and names its requester.
 func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))

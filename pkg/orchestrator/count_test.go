@@ -18,7 +18,7 @@ func TestActivityOfAChainTakesThreeScriptsAndThreeMessages(t *testing.T) {
 	countChain(t, greet, 3.05)
 }
 
-// Through an open gate there is one script more: the activity enters, and the one before it leaves.
+// An open limit takes one script more: the activity enters, and the one before it leaves.
 func TestActivityWithAnOpenLimitTakesOneMoreScriptAndNoMessage(t *testing.T) {
 	countChain(t, pawl.NewActivity[string, string]("greet", pawl.Concurrency(100)), 4.05)
 }
@@ -54,7 +54,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 		return err == nil && n > 0
 	})
 	took := time.Since(began)
-	// Besides: renewal and poll of 8 partitions each second, heartbeat, the visits to a gate, and the start.
+	// Besides: renewal and poll of 8 partitions each second, heartbeat, the sweeps of a limit, and the start.
 	background := 20*took.Seconds() + 20
 	perActivity := func(n int64) float64 { return (float64(n) - background) / steps }
 	if got := perActivity(s.redisCalls("evalsha") - scripts); got > most.scripts {
@@ -95,7 +95,7 @@ func (s streamStand) natsIn() int64 {
 	return v.InMsgs
 }
 
-// Who takes an instance over folds all of its history, and has given nothing back: the turns before it have.
+// A new owner folds all of the history of an instance, and has released nothing: the turns before it have.
 func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
 	s := newStand(t)
 	const steps = 300

@@ -55,7 +55,7 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 		}
 	}
 	if loads, looks := met.get("pawl_orchestrator_loads_total"), met.get("pawl_orchestrator_reconciliations_total"); loads+looks != 0 {
-		t.Errorf("%v loads, %v looks", loads, looks)
+		t.Errorf("%v loads, %v reconciliations", loads, looks)
 	}
 }
 

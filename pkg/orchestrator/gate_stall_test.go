@@ -123,7 +123,7 @@ func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.quiet("limited")
 }
 
-// lingering holds back the answer of the first look at who has not been started, and the second look itself.
+// lingering delays the reply of the first reconciliation of an instance without a start, and the second reconciliation itself.
 type lingering struct {
 	on     atomic.Bool
 	seen   atomic.Int32
@@ -181,7 +181,7 @@ func TestOrphanedSlotIsReleasedByAReconciliationBehindTheNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		s.describe("h") // the word has been there before the last of them
+		s.describe("h") // the notice has been there before the last of them
 	}
 	held.goesOn <- struct{}{}
 	s.looked(held)
@@ -210,7 +210,7 @@ func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	})
 }
 
-// Between two commits only memory has a rejection, and a takeover looks no further ahead than one interval.
+// Between two commits only memory has a rejection, and a takeover loads no further ahead than one interval.
 func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Reject())
@@ -229,7 +229,7 @@ func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Until(time.UnixMilli(int64(at))); d > interval {
-		t.Errorf("it is looked at in %v", d)
+		t.Errorf("its wakeup is in %v", d)
 	}
 	away.on.Store(false)
 	if d := s.ended("h-1"); d.Status != "failed" || d.Failure.Code != history.CodeLimited {

@@ -77,9 +77,9 @@ func (s limitStand) stats(name string) limiter.Stats {
 func (s limitStand) quiet(name string) limiter.Stats {
 	s.t.Helper()
 	var got limiter.Stats
-	s.until("gate "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
+	s.until("limit "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
 	for _, err := range s.gates().Check(s.ctx(), name) {
-		s.t.Errorf("gate %s: %v", name, err)
+		s.t.Errorf("limit %s: %v", name, err)
 	}
 	return got
 }
@@ -320,7 +320,7 @@ func TestLostNoticeIsRepeated(t *testing.T) {
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)
-	if d := time.Since(began); d > 20*time.Second { // it is four seconds of the gate's, and a busy machine's own
+	if d := time.Since(began); d > 20*time.Second { // the limit takes four seconds, and a busy machine more
 		t.Errorf("the slot was leaked for %v", d)
 	}
 	close(stile.end)
@@ -343,7 +343,7 @@ func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []queue.LimitNotice{late}); err != nil {
 			t.Fatal(err)
 		}
-		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
+		s.until("the limit is requested", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
 	}
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.Events != 2 {
 		t.Fatalf("%+v", d)
@@ -356,7 +356,7 @@ func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	s.quiet("limited")
 }
 
-// A turn that was lost entered the gate of another key; the one that stands has the same ticket, and waits elsewhere.
+// A turn that was lost entered the limit of another key; the one that stands has the same ticket, and waits elsewhere.
 func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
@@ -451,7 +451,7 @@ func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 	s.quiet("plain")
 }
 
-// away makes the node that has the gates unreachable for one client: a cluster has it on a master of its own.
+// away makes the node that has the limits unreachable for one client: a cluster has it on a master of its own.
 type away struct{ is atomic.Bool }
 
 func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -459,7 +459,7 @@ func (*away) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next
 func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return without(next, func(args []any) error {
 		if w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".l.") {
-			return errors.New("the node of the gates is away")
+			return errors.New("the node of the limits is away")
 		}
 		return nil
 	})

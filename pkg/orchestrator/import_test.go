@@ -77,7 +77,7 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	if again, err := op.Import(s.ctx(), "o-4", export); err != nil || again.Status != client.Cancelled {
 		t.Errorf("%+v, %v", again, err)
 	}
-	s.publish(queue.OutInput{ // what this owner cannot read has failed when the caller looks at it
+	s.publish(queue.OutInput{ // what this owner cannot read has failed when the caller checks it
 		ID: "unreadable", Instance: "o-5", Kind: queue.KindStart, Name: message.ImportName, Reuse: history.ReuseReject,
 		Payload: history.Payload{Type: history.TypeImport, Data: []byte("x")},
 	})

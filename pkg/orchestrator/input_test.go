@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// push puts an event into an inbox as ingest would have at that time, and has the instance looked at.
+// push puts an event into an inbox as ingest would have at that time, and has the instance reconciled.
 func (s *stand) push(id, name, text string, at time.Time) {
 	s.t.Helper()
 	body, err := history.Encode(&history.EventReceived{Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Appendf(nil, "%q", text)}})

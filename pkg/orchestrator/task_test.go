@@ -62,9 +62,9 @@ func TestQueuedTaskIsNotPublishedAgainAtEveryReconciliation(t *testing.T) {
 	s.loseTasks()
 	looks := counters(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 100 * time.Millisecond, Metrics: looks.reg}, hello.Do(callGreet))
-	s.until("it was looked at four times", func() bool { return looks.get("pawl_orchestrator_reconciliations_total") >= 4 })
+	s.until("it was reconciled four times", func() bool { return looks.get("pawl_orchestrator_reconciliations_total") >= 4 })
 	if n := s.tasksInStream(); n > 2 {
-		t.Errorf("%d copies of one task in its queue after four looks", n)
+		t.Errorf("%d copies of one task in its queue after four reconciliations", n)
 	}
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.ended("t-1")

@@ -59,7 +59,7 @@ func (s streamStand) deleteTasks() {
 	}
 }
 
-// waiting gives a stand whose orchestrator looks only once an hour, and n instances whose tasks wait for a worker.
+// waiting returns a stand whose orchestrator reconciles only once an hour, and n instances whose tasks wait for a worker.
 func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, counts counted) {
 	t.Helper()
 	s, counts = newStand(t), counters(t)
@@ -69,7 +69,7 @@ func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, count
 }
 
 // The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
-// and nothing is published: the orchestrator must look by itself.
+// and nothing is published: the orchestrator must check by itself.
 func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testing.T) {
 	const n = 200
 	for _, c := range []struct {

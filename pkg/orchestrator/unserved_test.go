@@ -73,7 +73,7 @@ func TestActivityThatWaitsForABusyWorkerIsNotListedAsStalled(t *testing.T) {
 	<-running
 	s.start("hello", "h-2", `"you"`)
 	looks := 0
-	s.until("several looks have passed", func() bool {
+	s.until("several reconciliations have passed", func() bool {
 		if why := s.listedStuck("h-2"); why != "" {
 			t.Fatalf("listed: %s", why)
 		}

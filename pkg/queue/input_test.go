@@ -212,7 +212,7 @@ func TestCancelOfAnUnknownReasonIsACancel(t *testing.T) {
 	}
 }
 
-// Children are cancelled with the same words, in messages that must not be refused.
+// Children are cancelled with the same reason, in messages that must not be refused.
 func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("ü", maxText)

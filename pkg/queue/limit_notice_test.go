@@ -19,7 +19,7 @@ func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 	want := []LimitNotice{{Kind: LimitGranted, Gate: "charge/acme", Member: "t a 1.2"}, {Kind: LimitTimedOut, Gate: "charge", Member: "u b 1.2"}, {Kind: LimitCleared, Gate: "charge", Member: "v c -"}, {Kind: LimitSweep, Gate: "nap"}, {Kind: 99, Gate: "later"}}
 	ok(t, c.SendLimitNotices(2, []LimitNotice{{Kind: LimitSweep, Gate: "elsewhere"}}))
 	ok(t, c.SendLimitNotices(3, want))
-	if ws := get(t, got, "words"); !reflect.DeepEqual(ws, want) {
+	if ws := get(t, got, "notices"); !reflect.DeepEqual(ws, want) {
 		t.Errorf("%+v", ws)
 	}
 	if n := c.Stats().Ignored; n != 3 {
@@ -38,9 +38,9 @@ func TestManyLimitNoticesAreSeveralMessages(t *testing.T) {
 	}
 	ok(t, c.SendLimitNotices(0, ws))
 	for n := 0; n < len(ws); {
-		for _, w := range get(t, got, "words") {
+		for _, w := range get(t, got, "notices") {
 			if w != ws[n] {
-				t.Fatalf("word %d is %+v", n, w)
+				t.Fatalf("notice %d is %+v", n, w)
 			}
 			n++
 		}

@@ -31,7 +31,7 @@ func (l *logbook) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// lines gives those with the words.
+// lines returns the lines with a text.
 func (l *logbook) lines(words string) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *logbook) lines(words string) (out []string) {
 	return out
 }
 
-// deaf is an activity that does not look at its context.
+// deaf is an activity that ignores its context.
 type deaf struct {
 	started, release, returned signal
 }

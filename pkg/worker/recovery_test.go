@@ -67,7 +67,7 @@ func TestStopCancelsActivitiesAfterDrainAndReleasesTheirLeases(t *testing.T) {
 	}
 	at, err := o.rdb.ZScore(context.Background(), o.part(task).Wakeups(), task.Instance).Result()
 	if err != nil || at > float64(time.Now().UnixMilli()) {
-		t.Fatalf("look at %.0f, %v", at, err)
+		t.Fatalf("wakeup at %.0f, %v", at, err)
 	}
 	if in := o.inbox(task); len(in) > 0 {
 		t.Fatalf("a shutdown became a result: %+v", in)
@@ -76,7 +76,7 @@ func TestStopCancelsActivitiesAfterDrainAndReleasesTheirLeases(t *testing.T) {
 	second := newBlocking()
 	close(second.release)
 	o.start(o.config(), second.do("block"))
-	o.publish(task) // the owner's look
+	o.publish(task) // as the owner reconciles
 	if c := o.completed(task); c.Claims != 1 {
 		t.Fatalf("claims %d", c.Claims)
 	}
@@ -137,7 +137,7 @@ func TestExpiredActivityRunsOnAnotherWorkerAndTheFirstCompletionIsRejected(t *te
 	o.wait("start", first.started)
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "u", "1").Err())
 	o.start(o.config(), second.do("block"))
-	o.publish(task) // the owner's look
+	o.publish(task) // as the owner reconciles
 	if c := o.completed(task); c.Claims != 2 {
 		t.Fatalf("claims %d", c.Claims)
 	}

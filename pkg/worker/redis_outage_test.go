@@ -108,7 +108,7 @@ func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T)
 			}
 		}
 		close(b.release)
-		for _, task := range tasks { // the owner's look finds the claims that are over
+		for _, task := range tasks { // the owner's reconciliation finds the claims that are over
 			o.publish(task)
 		}
 		for _, task := range tasks {

@@ -70,7 +70,7 @@ func TestStopTerminatesProgramsAndOtherWorkersContinueAtOnce(t *testing.T) {
 	}
 	second := newProgram(t)
 	o.start(o.config(), second.do(`echo again`))
-	o.publish(task) // the owner's look
+	o.publish(task) // as the owner reconciles
 	if c := o.completed(task); c.Claims != 1 {
 		t.Fatalf("claims %d", c.Claims)
 	}

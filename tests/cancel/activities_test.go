@@ -249,7 +249,7 @@ func (l ledger) hold(ctx context.Context, how string) (string, error) {
 	return "", errors.Join(context.Cause(ctx), l.say(ctx, "cancelled"))
 }
 
-// deaf does not look at its context, and ends with a result when the file is there.
+// deaf ignores its context, and ends with a result when the file is there.
 func (l ledger) deaf(ctx context.Context, file string) (string, error) {
 	if err := l.say(ctx, "began"); err != nil {
 		return "", err

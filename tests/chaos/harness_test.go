@@ -159,7 +159,7 @@ func (h *harness) member(role string, n int, env ...string) *member {
 	if role != "client" && h.servers.topology == clocks {
 		m.clock = newClock(h.t)
 		m.Setenv("FLEET_CLOCK=" + m.clock.file)
-	} else if h.servers.topology == clocks { // who observes has the machine's
+	} else if h.servers.topology == clocks { // observers have the machine's
 		m.Setenv("FLEET_CLOCK=" + newClock(h.t).file)
 	}
 	if role == "orchestrator" && h.servers.topology == upgrade {

@@ -79,7 +79,7 @@ func (r *gateRig) content(name string) content {
 
 func scored(v any) []redis.Z { z, _ := v.([]redis.Z); return z }
 
-// read gives a gate of Redis as one of the model.
+// read returns a limit of Redis as one of the model.
 func (r *gateRig) read(name string) *memlimit.Gate {
 	all, keys := r.content(name), r.keys(name)
 	g := &memlimit.Gate{}
@@ -196,7 +196,7 @@ func shifted(all content, keys []string, d int64) content {
 	return all
 }
 
-// restore makes Redis have a content of a gate and nothing else. expires: its keys have an hour left.
+// restore gives Redis the content of a limit and nothing else. expires: its keys have an hour left.
 func (r *gateRig) restore(name string, all content, expires bool) {
 	pipe := r.rdb.TxPipeline()
 	for _, key := range r.keys(name) {

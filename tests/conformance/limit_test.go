@@ -64,7 +64,7 @@ func TestLimitModelMistakesAreDetected(t *testing.T) {
 	}
 }
 
-// gateRig is two gates in Redis, one of them of a key, and the same in the model.
+// gateRig is two limits in Redis, one of them of a key, and the same in the model.
 type gateRig struct {
 	rt      *rapid.T
 	ctx     context.Context //nolint:containedctx // lives as long as one check
@@ -93,11 +93,11 @@ func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
 	return r
 }
 
-// gateNames are of two actions: with the first key the own gate of an action becomes known.
+// gateNames are of two actions: with the first key the limit of an action without a key is listed.
 func gateNames() []string { return []string{"charge-card", limit.Name("ship", "acme")} }
 
 func (r *gateRig) close() {
-	r.run.Close() // before the keys go: a gate is put on its list also after its answer
+	r.run.Close() // before the keys go: a limit is put on its list also after its answer
 	keys := []string{r.space.Part(partition).Limits()}
 	for _, name := range gateNames() {
 		keys = append(append(keys, r.keys(name)...), r.space.Limit(limit.Action(name)).State())
@@ -138,7 +138,7 @@ func pick[T any](r *gateRig, what string, from ...T) T {
 
 func (r *gateRig) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
 
-// gate is mostly the first.
+// gate is mostly the first limit.
 func (r *gateRig) gate() string {
 	return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...)
 }
@@ -327,7 +327,7 @@ func (r *gateRig) clear() {
 	}, func(g *memlimit.Gate, now int64) string { return fmt.Sprint(g.Clear(now)) })
 }
 
-// stats compares what is shown of a gate, and of one member.
+// stats compares the statistics of a limit, and of one member.
 func (r *gateRig) stats() {
 	name, m := r.gate(), r.member()
 	r.both(name, "stats of "+name, func() (string, int64) {
@@ -364,7 +364,7 @@ func (r *gateRig) stats() {
 	})
 }
 
-// examine demands that the gates keep the rules that `pawl check` looks at.
+// examine requires that the limits keep the invariants that `pawl check` checks.
 func (r *gateRig) examine() {
 	for _, name := range gateNames() {
 		for _, err := range r.gates.Check(r.ctx, name) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// refused gives the word of a refusal, and fails upon any other error.
+// refused returns the text of a refusal, and fails upon any other error.
 func (m *machine) refused(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -181,7 +181,7 @@ func (m *machine) due() {
 	})
 }
 
-// list does what an entry into a gate does first.
+// list does what an entry into a limit does first.
 func (m *machine) list() {
 	name := draw(m, "gate", "charge-card", "charge-card/acme")
 	m.both("list "+name, func() (string, int64) {
@@ -217,7 +217,7 @@ func (m *machine) relist() {
 	})
 }
 
-// holds are the model's in the store's words.
+// holds are the model's in the terms of the store.
 var holds = map[memstore.Hold]store.InboxHold{"": store.HoldNone, memstore.Stalled: store.HoldAll, memstore.Early: store.HoldEarly}
 
 // hold draws that the owner holds back what is unread.
@@ -259,7 +259,7 @@ func (m *machine) lookHolding(held func() memstore.Hold) {
 		}
 	}
 	m.send(func() {
-		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
+		m.both(fmt.Sprintf("reconciliation by %s: %+v", token, g), func() (string, int64) {
 			l := &store.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: hold}
 			out, err := redistest.Answer(func(done func(store.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
 			if err != nil {

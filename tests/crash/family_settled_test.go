@@ -229,7 +229,7 @@ func takenBack(events []history.Event, scheduled uint64) bool {
 	})
 }
 
-// asChild looks for the place in its parent's history that has started an instance.
+// asChild finds the place in its parent's history that has started an instance.
 func (f *family) asChild(r *relative, all map[string]*relative, complain func(string, ...any)) {
 	p := r.rec.Parent
 	if p == nil {

@@ -24,7 +24,7 @@ type queueing struct {
 	gates  *limiter.Limiter
 	home   int                         // the Redis master of the instances, of several
 	forgot bool                        // a Redis has lost writes: the limit and the order may be exceeded once
-	over   map[string]int              // by gate; as many as were in at a time, if they were too many
+	over   map[string]int              // by limit; as many as were in at a time, if they were too many
 	orders map[string][]limiter.Waiter // by limit; the waiters when it was opened
 }
 
@@ -96,7 +96,7 @@ func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
 	})
 }
 
-// stats reads a gate, where there are never more than its places; the zero value while Redis is away.
+// stats reads a limit, where there are never more than its places; the zero value while Redis is away.
 func (q *queueing) stats(name string) limiter.Stats {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)

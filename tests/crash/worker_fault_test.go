@@ -125,7 +125,7 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 }
 
 // The copy that Redis starts with has the claim, and not its end. The lease would expire after an hour, and the instance be
-// looked at after another.
+// reconciled after another.
 func TestAckLostByRedisIsRepeatedBeforeTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy

@@ -1,4 +1,4 @@
-// Package gates lets whole fleets, orchestrators and workers in processes of their own, queue in front of limited
+// Package gates lets whole fleets, orchestrators and workers in processes of their own, wait at the limits of
 // actions, and reads both sides: the limits in Redis, and the entries that the activities have written themselves
 // of their presence.
 package gates
@@ -173,7 +173,7 @@ func (a *arena) stats(name string) limiter.Stats {
 	return s
 }
 
-// queued waits until so many wait at a gate, and no more.
+// queued waits until so many wait at a limit, and no more.
 func (a *arena) queued(name string, n int) {
 	a.Helper()
 	a.stand(name, "as many wait as should", func(s limiter.Stats) bool { return s.QueueLength == n })
@@ -197,7 +197,7 @@ func (a *arena) stand(name, what string, yes func(limiter.Stats) bool) (s limite
 	return s
 }
 
-// order gives who waits at a gate, in order.
+// order returns the waiters at a limit, in order.
 func (a *arena) order(name string, n int) []limiter.Waiter {
 	a.Helper()
 	all, err := a.gates.Waiters(a.ctx, name, 0, n+1)

@@ -244,12 +244,12 @@ func keyed(a *arena) {
 	}
 	for _, err := range a.client.Waiters(a.ctx, "keyed", "green") {
 		if !errors.Is(err, client.ErrNotFound) {
-			a.Errorf("who waits for green: %v", err)
+			a.Errorf("the waiters of green: %v", err)
 		}
 	}
 }
 
-// scattered has every gate visited by the owner of its partition in the moment in which it comes to be.
+// scattered has every limit swept by the owner of its partition at the moment of its first call.
 func scattered(a *arena) {
 	const each, keys = 3, 100
 	var runs []*client.Instance[[]string]
@@ -277,7 +277,7 @@ func rated(a *arena) { a.windows("rated", 12, 5, 500) }
 func quota(a *arena) { a.windows("quota", 5, 3, 1000) }
 
 // windows lets more come than a window has room for. A grant is before the start of what was granted, and the first grant
-// after this test's own look at the clock.
+// after this test has read the clock.
 func (a *arena) windows(action string, n int, room, window int64) {
 	a.Helper()
 	now, err := a.book.rdb.Time(a.ctx).Result()

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// book is where activities write down who is in which room. It is in the same Redis as everything else, under keys of its
+// book has the entries of activities and their rooms. It is in the same Redis as everything else, under keys of its
 // own, and has nothing of limits: what it counts is counted outside.
 type book struct {
 	rdb redis.UniversalClient

@@ -12,7 +12,7 @@ func refusals() []promise {
 	return []promise{
 		{"a full queue is an error at the call, which is not tried again", full},
 		{"a full queue is tried again if the author asks for it", fullAgain},
-		{"who has waited too long has an error at the call", late},
+		{"a waiter has an error at the call after the maximum wait", late},
 		{"where no caller is to wait the call fails at once", rude},
 		{"whose queue is cleared has an error at the call", cleared},
 		{"a start that finds the queue full has failed, and so has the call of a parent", fullHall},
@@ -127,7 +127,7 @@ func (a *arena) inHall(hall string) *client.Instance[string] {
 func (a *arena) alone(hall string) {
 	a.Helper()
 	if all := a.book.entered(a.T, hall); len(all) != 1 {
-		a.Errorf("who was refused has run: %+v", all)
+		a.Errorf("a rejected instance has run: %+v", all)
 	}
 }
 

@@ -224,7 +224,7 @@ func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
 	a.until("free", 3)
 	if _, err := a.client.QueueStats(a.ctx, "free", ""); !errors.Is(err, client.ErrNotFound) {
-		a.Errorf("a gate where there is no limit: %v", err)
+		a.Errorf("a record of a limit that does not exist: %v", err)
 	}
 	a.must(a.client.SetPolicy(a.ctx, "action:free", client.Policy{Concurrency: 1}))
 	var runs []*client.Instance[[]string]
@@ -236,7 +236,7 @@ func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	a.must(a.client.DeletePolicy(a.ctx, "action:free"))
 	a.inForce("free", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
 	a.until("free", 6)
-	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no gate
+	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no limit
 	a.until("free", 7)
 	a.open("free")
 	a.results(early, "ok", "ok", "ok")
@@ -251,16 +251,16 @@ func unlimited(a *arena) {
 	a.results(a.visit("alone-1", one("alone", Visit{})), "ok")
 	for _, e := range events[*history.ActivityScheduled](a, "alone-1", 1) {
 		if e.Limit != nil {
-			a.Errorf("event %d has a gate: %+v", e.ID, e.Limit)
+			a.Errorf("event %d has a limit: %+v", e.ID, e.Limit)
 		}
 	}
 	if _, err := a.client.QueueStats(a.ctx, "alone", ""); !errors.Is(err, client.ErrNotFound) {
-		a.Errorf("a gate where there is no limit: %v", err)
+		a.Errorf("a record of a limit that does not exist: %v", err)
 	}
 	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".l.alone*").Result()
 	a.must(err)
 	if len(keys) > 0 {
-		a.Errorf("keys of a gate where there is no limit: %v", keys)
+		a.Errorf("keys of a limit that does not exist: %v", keys)
 	}
 }
 

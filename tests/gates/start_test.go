@@ -145,8 +145,8 @@ func (a *arena) knotted(hall string, s Stay) {
 	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
 }
 
-// reported demands that a deadlock was counted and logged, by each owner of the gate once: there may have been several, of which
-// the later ones came to the fleet when the gate was deadlocked already.
+// reported requires that a deadlock was counted and logged, by each owner of the limit once: there may have been several, of which
+// the later ones came to the fleet when the limit was deadlocked already.
 func (a *arena) reported(hall string) {
 	a.Helper()
 	found, logged := a.counts("pawl_limit_deadlocks_total,"+hall), 0

@@ -126,7 +126,7 @@ func TestCommit(t *testing.T) {
 				b.Errorf("%v", l)
 			}
 		},
-		"moves the instance to the index of its end, with no look and no stall left": func(b *bench) {
+		"moves the instance to the index of its end, without a wakeup and a stall": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
 			b.must(err)

@@ -58,7 +58,7 @@ func (b *bench) wantHistory(execution uint64, events string) {
 
 func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"the start is first, then what was carried, then what was unread, and it is looked at now": func(b *bench) {
+		"the start is first, then what was carried, then what was unread, and its wakeup is now": func(b *bench) {
 			b.begun()
 			c := next()
 			c.Wakeup = b.now() + 60_000

@@ -15,7 +15,7 @@ import (
 
 func TestIngest(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"moves the position and the inputs together, and the instances are looked at now": func(b *bench) {
+		"moves the position and the inputs together, and the wakeups of the instances are now": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""), message("c", "e3", ""))
 			b.must(err)
 			want := []store.Ingested{{Unread: 1}, {Unread: 2}, {Unread: 1}}
@@ -300,7 +300,7 @@ func large(instance string, seq uint64, n int) []store.Message {
 	return out
 }
 
-// wantEarly checks who has early inputs, and that the total is their sum.
+// wantEarly checks which instances have early inputs, and that the total is their sum.
 func (b *bench) wantEarly(ids ...string) {
 	b.Helper()
 	m, err := b.rdb.HGetAll(b.ctx(), b.p.Early()).Result()

@@ -70,7 +70,7 @@ func (b *bench) must(err error) {
 // ctx ends with the test.
 func (b *bench) ctx() context.Context { return b.Context() }
 
-// owner writes who owns the partition, for how long from now.
+// owner writes the owner of the partition, for how long from now.
 func (b *bench) owner(token string, left time.Duration) {
 	b.Helper()
 	span := max(left, time.Minute)
@@ -140,7 +140,7 @@ func (b *bench) inbox(instance string) string {
 	return strings.Join(all, " ")
 }
 
-// onAgenda gives in how many milliseconds the instance is looked at; ok is false if it is not.
+// onAgenda returns in how many milliseconds the wakeup of the instance is; ok is false if it has none.
 func (b *bench) onAgenda(instance string) (in int64, ok bool) {
 	b.Helper()
 	v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), instance).Result()
@@ -162,7 +162,7 @@ func (b *bench) wantLook(instance string, in int64) {
 func (b *bench) wantNoLook(instance string) {
 	b.Helper()
 	if got, ok := b.onAgenda(instance); ok {
-		b.Errorf("look at %s in %d ms, want none", instance, got)
+		b.Errorf("wakeup of %s in %d ms, want none", instance, got)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]func(b *bench){
-		"due and looks": func(b *bench) {
+		"due and reconciliations": func(b *bench) {
 			b.started("a", "h1", 1, 2)
 			b.claim("a", 1, 1, -1)
 			b.must(rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Member: "a"}).Err())
@@ -34,7 +34,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			}
 			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
 			if err != nil || got.Leases[0].Status != store.ClaimExpired {
-				b.Errorf("look: %+v, %v", got, err)
+				b.Errorf("reconciliation: %+v, %v", got, err)
 			}
 		},
 		"a turn that begins nothing": func(b *bench) {

@@ -94,7 +94,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
 					if _, err := b.look(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
-						b.Errorf("look: %v", err)
+						b.Errorf("reconciliation: %v", err)
 					}
 					c := store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: store.Running, Create: leases(7), Record: &store.Record{}}
 					if _, err := b.commit(c); !errors.Is(err, store.ErrConflict) {
@@ -114,7 +114,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 				early := store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: store.HoldEarly, Stalled: "it waits for its start"}
 				if _, err := b.look(early); err != nil {
-					b.Errorf("look: %v", err)
+					b.Errorf("reconciliation: %v", err)
 				}
 			})
 		},

@@ -155,7 +155,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 
 func TestInputsBehindPurgeAreKept(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"in order, and looked at now": func(b *bench) {
+		"in order, with a wakeup now": func(b *bench) {
 			b.over(events(1, 3)...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "e1 e2 e3")

@@ -104,7 +104,7 @@ func TestReconcile(t *testing.T) {
 
 func TestDue(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"gives who is due, the longest first, and puts each off by two seconds": func(b *bench) {
+		"returns the due instances, the longest first, and delays each by two seconds": func(b *bench) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "later": -2000, "latest": -3000, "soon": 60_000} {
 				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
@@ -124,7 +124,7 @@ func TestDue(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"gives the gates of the partition in the same way, and mixes neither list into the other": func(b *bench) {
+		"returns the limits of the partition in the same way, and keeps both lists apart": func(b *bench) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now-1000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
@@ -139,7 +139,7 @@ func TestDue(t *testing.T) {
 				b.Errorf("put off by %d ms", off)
 			}
 		},
-		"gives a gate whose visit is from before the clock stepped back": func(b *bench) {
+		"returns a limit whose sweep is from before the clock stepped back": func(b *bench) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+3_600_000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
