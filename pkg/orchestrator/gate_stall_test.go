@@ -155,7 +155,7 @@ func (s limitStand) looked(at *lingering) {
 	s.t.Helper()
 	select {
 	case <-at.looks:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Error("no reconciliation")
 		at.goesOn <- struct{}{}
 	}

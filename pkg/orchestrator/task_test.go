@@ -75,7 +75,7 @@ func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(callSlow))
 	running, stopped := make(chan struct{}), make(chan time.Time, 1)
-	s.work(worker.Config{LeaseTTL: 60 * time.Second}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+	s.work(worker.Config{LeaseTTL: time.Hour}, slow.Do(func(ctx context.Context, _ string) (string, error) {
 		close(running)
 		<-ctx.Done()
 		stopped <- time.Now()
@@ -88,8 +88,8 @@ func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
 	select {
 	case at := <-stopped:
 		t.Logf("%v after the cancel was asked for", at.Sub(asked))
-	case <-time.After(10 * time.Second):
-		t.Error("the activity was not cancelled for 10 s; the next renewal is after 20 s")
+	case <-time.After(time.Minute):
+		t.Error("the activity was not cancelled for a minute; the next renewal is after 20")
 	}
 	s.ended("c-1")
 }

@@ -81,7 +81,7 @@ func TestFewPartitionsRequestAtATime(t *testing.T) {
 			}
 		})
 	}
-	// Whoever has timed out lets another one in before it is counted here.
+	// A request that has timed out lets another one begin before it is counted here.
 	most := 0
 	eventually(t, "some have timed out", func() bool {
 		came := b.requests()

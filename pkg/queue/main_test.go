@@ -101,7 +101,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
@@ -141,7 +141,7 @@ func read(t testing.TB, r *Reader, n int) []Input {
 			all = append(all, b...)
 		case <-r.Done():
 			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("input %d of %d did not come", len(all)+1, n)
 		}
 	}

@@ -389,7 +389,7 @@ func TestStaleTrimDoesNotTruncateANewStream(t *testing.T) {
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	poll.Until(t, 10*time.Second, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may not be removed yet
+	poll.Until(t, time.Minute, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may not be removed yet
 	for _, grown := range []int{5, 15} {
 		publish(t, c, 0, grown)
 		n, err := c.Trim(soon(t), all[9].Pos, 0)
