@@ -129,7 +129,7 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	if e.endless != nil {
 		return zero, e.endless
 	}
-	return result(e.byID[e.setup.id], author.Result(o))
+	return result(e.last(e.setup.id), author.Result(o))
 }
 
 // Advance lets time pass after Run, for the instances that have not ended, and for the

@@ -38,15 +38,30 @@ var (
 )
 
 // tb is the *testing.T of a test.
-var tb testing.TB = exampleTB{}
+var tb = new(exampleTB)
 
-type exampleTB struct{ testing.TB }
+type exampleTB struct {
+	testing.TB
 
-func (exampleTB) Helper()                   {}
-func (exampleTB) Cleanup(func())            {}
-func (exampleTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
-func (exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
-func (exampleTB) Errorf(f string, a ...any) { fmt.Fprintf(os.Stdout, f+"\n", a...) }
+	ends []func()
+}
+
+func (*exampleTB) Helper()                   {}
+func (x *exampleTB) Cleanup(end func())      { x.ends = append(x.ends, end) }
+func (*exampleTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
+func (*exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+func (*exampleTB) Errorf(f string, a ...any) { fmt.Fprintf(os.Stdout, f+"\n", a...) }
+
+// examples runs the tests, and the cleanups of the examples.
+type examples struct{ *testing.M }
+
+func (x examples) Run() int {
+	code := x.M.Run()
+	for _, end := range tb.ends {
+		end()
+	}
+	return code
+}
 
 func ExampleRun() {
 	env := pawltest.New(tb, inviteBinding, mailBinding)

@@ -35,6 +35,16 @@ type execution struct {
 
 func (in *instance) now() *execution { return in.executions[len(in.executions)-1] }
 
+// last returns the latest instance of an id, also if it was purged, or nil.
+func (e *world) last(id string) *instance {
+	for _, in := range slices.Backward(e.instances) {
+		if in.id == id {
+			return in
+		}
+	}
+	return nil
+}
+
 // ended reports whether an instance has ended for good.
 func (e *world) ended(id string) bool {
 	in := e.byID[id]

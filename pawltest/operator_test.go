@@ -202,3 +202,15 @@ func TestOperatorTerminatesRetriesRewindsAndPurges(t *testing.T) {
 		t.Errorf("%v, %q", err, env.Instances())
 	}
 }
+
+func TestRecordOfAPurgedInstanceRemains(t *testing.T) {
+	env := reminders(t)
+	env.At(36 * time.Hour).Purge(true)
+	if _, err := pawltest.Run(env, remind, 30); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	env.WantLines("ActivityCompleted", "Cancelled")
+	if got := env.Of("test").Executions(); got != 1 {
+		t.Errorf("%d executions", got)
+	}
+}

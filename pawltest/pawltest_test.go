@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(examples{m}) }
 
 var (
 	remind   = pawl.NewOrchestration[int, string]("remind")

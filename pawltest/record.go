@@ -29,7 +29,7 @@ func (r Record) recorded() Record { return r }
 
 func (e *world) recorded() Record {
 	e.tb.Helper()
-	in := e.byID[e.setup.id]
+	in := e.last(e.setup.id)
 	if in == nil {
 		e.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
 	}
@@ -40,7 +40,7 @@ func (e *world) recorded() Record {
 // id, the test fails and lists those there are.
 func (e *Env) Of(instance string) Record {
 	e.tb.Helper()
-	in := e.byID[instance]
+	in := e.last(instance)
 	if in == nil {
 		e.tb.Fatalf("there is no instance %s, only %q", instance, e.Instances())
 	}
