@@ -2,6 +2,7 @@ package pawlfx_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -33,4 +35,40 @@ func ExampleRun() {
 		pawlfx.Worker(worker.Config{Concurrency: 8}),
 		pawlfx.HTTP("localhost:8080"), // health and metrics
 	))
+}
+
+// serving is a program that runs orchestrations and serves their namespace with the options.
+func serving(addr string, opts ...pawlfx.HTTPOption) int {
+	return pawlfx.Run(slog.Default(),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return nats.Connect(nats.DefaultURL) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "localhost:6379"}) },
+		),
+		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding { return nil }), // those of the program
+		pawlfx.Orchestrator(orchestrator.Config{}),
+		pawlfx.HTTP(addr, opts...),
+	)
+}
+
+// On an address that is not a loopback address the API requires users: lines such as "<token> operator ann".
+func ExampleHTTPTokens() {
+	os.Exit(serving("0.0.0.0:7295", pawlfx.HTTPTokens("/etc/pawl/tokens")))
+}
+
+// Users are those of an identity provider, and their roles are in the claim "roles".
+func ExampleHTTPOIDC() {
+	os.Exit(serving("0.0.0.0:7295", pawlfx.HTTPOIDC("https://login.example.org", "pawl", "roles")))
+}
+
+func ExampleHTTPSignIn() {
+	os.Exit(serving("0.0.0.0:7295",
+		pawlfx.HTTPOIDC("https://login.example.org", "pawl", ""),
+		pawlfx.HTTPSignIn("pawl-console", "/etc/pawl/oidc-secret"))) // browsers sign in at the issuer
+}
+
+// If the address is in use, the error names the flag that changes it.
+func ExampleHTTPSetting() {
+	addr := flag.String("http", "127.0.0.1:7295", "address of the console and the API")
+	flag.Parse()
+	os.Exit(serving(*addr, pawlfx.HTTPSetting("--http")))
 }
