@@ -40,6 +40,7 @@ func newBusy(t *testing.T) *busy {
 		})
 	})
 	ok(t, err)
+	ok(t, here.Flush()) // the server has the subscription before the first request
 	t.Cleanup(answers.Wait)
 	return b
 }
