@@ -287,7 +287,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
 		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
 		"where=id+in+(nap-03,absent,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
-		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
+		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0, "where=stalled+%3D+true+and+id+starts+nap-": 0,
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
