@@ -68,7 +68,7 @@ check: fmt vet lint vuln chart test ## what CI runs: fmt, vet, lint, vuln, chart
 
 fuzz: ## every fuzz target for FUZZTIME (30s), and more states of the model than make test visits
 	@GO="$(GO)" ./scripts/fuzz.sh $(FUZZTIME)
-	PAWL_MODEL_STATES=4000 $(GO) test -count 1 -run TestTheOwnerKeepsItsPromises ./tests/model
+	PAWL_MODEL_STATES=4000 $(GO) test -count 1 -run TestOwnerKeepsItsPromises ./tests/model
 
 chaos: setup ## a fault campaign of MINUTES (3) with SEED; TOPOLOGY=single, failover, cluster, …
 	@mkdir -p bin; rm -f bin/chaos.json; echo "chaos: SEED=$(SEED) MINUTES=$(MINUTES) TOPOLOGY=$(TOPOLOGY)"

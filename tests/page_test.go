@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// goFiles gives the Go files of the module whose names end so, by path.
+// goFiles returns the files of the module whose names end so, by path.
 func goFiles(t *testing.T, suffix string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -55,6 +55,36 @@ func TestEveryNamedTestExists(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Trap: go test succeeds when its pattern selects nothing, as after a test was renamed.
+func TestEveryPatternOfACommandSelectsATest(t *testing.T) {
+	var tests strings.Builder
+	for _, code := range goFiles(t, "_test.go") {
+		tests.WriteString(code)
+	}
+	commands := goFiles(t, ".md")
+	for _, file := range []string{"../Makefile", "../.ci/run", "../.github/workflows/ci.yml"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands[file] = string(b)
+	}
+	found := 0
+	for file, text := range commands {
+		for _, run := range regexp.MustCompile(`-run[ =]'?((?:Test|Example|Benchmark)[A-Za-z0-9|]*)`).FindAllStringSubmatch(text, -1) {
+			found++
+			for name := range strings.SplitSeq(run[1], "|") {
+				if !strings.Contains(tests.String(), "\nfunc "+name) {
+					t.Errorf("%s: no test begins with %s", file, name)
+				}
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d patterns", found)
 	}
 }
 
