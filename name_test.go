@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-func TestValidateID(t *testing.T) {
+func TestInvalidIDsAreRejected(t *testing.T) {
 	for _, id := range []string{"a", "order-42", "A:b@c=d+e~f%20_-9", "order.42", "a..b", strings.Repeat("x", 200)} {
 		if err := pawl.ValidateID(id); err != nil {
 			t.Errorf("%q: %v", id, err)

@@ -20,7 +20,7 @@ func helloAs(version string) pawl.OrchestrationBinding {
 	return hello.Do(func(*pawl.Context, string) (string, error) { return version, nil }, pawl.Version(version))
 }
 
-func TestVersionOrder(t *testing.T) {
+func TestVersionsAreComparedByComponent(t *testing.T) {
 	for _, ascending := range [][]string{
 		{"", "1", "2", "9", "10", "11", "100"},
 		{"1.9", "1.10", "1.10.1", "2", "2.0"},

@@ -114,7 +114,7 @@ func forgetRefused(ctx context.Context, c *client.Client) (notes []client.Refuse
 	return notes, nil
 }
 
-func TestGuideUpdatesAndOperators(t *testing.T) {
+func TestGuideOutlayIsDecidedExportedAndImported(t *testing.T) {
 	t.Parallel()
 	c, ctx := integration.Start(t, Outlay.Do(outlay)).Client, t.Context()
 	run, err := client.Start(ctx, c, Outlay, "e-1", 2)

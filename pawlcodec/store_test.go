@@ -172,9 +172,9 @@ func runEchoes(ctx *pawl.Context, in string) (string, error) {
 	return v, nil
 }
 
-// TestWhatOpensToMoreThanInlineIsInTheStore: a payload that compresses to a few bytes opens again, and to no more than the reader of a list
+// TestPayloadThatOpensToMoreThanInlineIsInTheStore: a payload that compresses to a few bytes opens again, and to no more than the reader of a list
 // has room for.
-func TestWhatOpensToMoreThanInlineIsInTheStore(t *testing.T) {
+func TestPayloadThatOpensToMoreThanInlineIsInTheStore(t *testing.T) {
 	c := codec(t, pawlcodec.Options{Compress: true, Store: true})
 	p := json(strings.Repeat("0", 4<<20))
 	sealed, o := c.SealStored(pawlcodec.ByClient, p)

@@ -231,7 +231,7 @@ func TestContextOfTheNATSToolIsUsed(t *testing.T) {
 	}
 }
 
-func TestCompletionVersionAndHelp(t *testing.T) {
+func TestCompletionVersionAndHelpAreShown(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if out := must(t, "completion", shell); !strings.Contains(out, "pawl complete -- ") {
 			t.Errorf("%s: %s", shell, out)

@@ -18,7 +18,7 @@ import (
 
 // An issuer's token is accepted for its audience and its time, and its user has the role of a claim. Tokens of a file are
 // accepted beside it, and whatever is wrong is refused without its cause.
-func TestTokensOfAnIssuer(t *testing.T) {
+func TestTokensOfAnIssuerAreVerified(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

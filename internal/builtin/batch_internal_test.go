@@ -159,7 +159,7 @@ func TestBatchKeepsItsRate(t *testing.T) {
 	}
 }
 
-func TestBatchIsChecked(t *testing.T) {
+func TestInvalidBatchIsRejected(t *testing.T) {
 	good := []Batch{
 		{Verb: BatchCancel, Where: "orchestration = a"}, {Verb: BatchPurge, All: true, Force: true}, {Verb: BatchEvent, Event: "e", All: true},
 		{Verb: BatchRewind, To: 3, Where: "code = x"}, {Verb: BatchRetry, FromStart: true, All: true}, {Verb: BatchPause, Stop: true, All: true},

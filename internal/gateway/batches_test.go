@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-func TestBatchOverHTTP(t *testing.T) {
+func TestBatchIsStartedAndListedOverHTTP(t *testing.T) {
 	h := newHarness(t)
 	for _, id := range []string{"n-1", "n-2"} {
 		h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"`+id+`"}`)

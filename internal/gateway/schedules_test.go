@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-func TestJobsAndSchedulesOverHTTP(t *testing.T) {
+func TestJobsRunAndSchedulesAreControlledOverHTTP(t *testing.T) {
 	h := newHarness(t)
 	h.want(h.do(200, "POST", "/jobs", `{"activity":"charge","id":"j-1","input":{"amount":7},"after":"1ms","attempts":2,"wait":"30s"}`), "result", "receipt-7")
 	h.do(400, "POST", "/jobs", `{"activity":"a b"}`)

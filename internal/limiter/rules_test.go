@@ -233,7 +233,7 @@ func turnedAwayCases() map[string]func(b *bench) {
 	}
 }
 
-func TestPolicyChange(t *testing.T) { each(t, changedCases()) }
+func TestChangedPolicyAppliesToMembers(t *testing.T) { each(t, changedCases()) }
 
 func changedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -430,7 +430,7 @@ func deadlockedCases() map[string]func(b *bench) {
 	}
 }
 
-func TestStatsAndPlaces(t *testing.T) { each(t, seenCases()) }
+func TestStatsAndPlacesMatchTheMembers(t *testing.T) { each(t, seenCases()) }
 
 func seenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -553,7 +553,7 @@ func forgottenCases() map[string]func(b *bench) {
 }
 
 // Trap: keys that are not declared, or in two slots, fail only on a cluster.
-func TestLimiterOnCluster(t *testing.T) {
+func TestLimiterKeepsItsRulesOnACluster(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestLayout(t *testing.T) {
+func TestScriptsHaveOneLayout(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ script, want string }{
 		{"local a=1", "local a = 1\n"},

@@ -101,7 +101,7 @@ func TestLaterRunOfAChangeFencesTheEarlierOne(t *testing.T) {
 	})
 }
 
-func TestPositionOfASeizedPartitionBeginsAnewOnce(t *testing.T) {
+func TestPositionOfASeizedPartitionIsResetOnce(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		f := newFleet(t, rdb)
 		c := change(t, f, rdb)

@@ -80,7 +80,7 @@ func TestMalformedScriptHeaderIsRefused(t *testing.T) {
 }
 
 // Lengths of lists travel as bytes, and those above 254 as decimals. One may have no list.
-func TestListsOfAnyLength(t *testing.T) {
+func TestListsOfAnyLengthReachTheScript(t *testing.T) {
 	const keys, args = "first | rare=flag* other*", "a | many* flag# pair(name value)* last*"
 	s := redisx.NewScript("lengths", "", `
 --! keys  first | rare=flag* other*

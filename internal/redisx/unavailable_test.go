@@ -19,7 +19,7 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-func TestUnavailable(t *testing.T) {
+func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	for _, err := range []error{
 		dial, fmt.Errorf("redis: commit: %w", dial), io.EOF, context.DeadlineExceeded, redis.ErrPoolTimeout, &net.DNSError{IsNotFound: true},

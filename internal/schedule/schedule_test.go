@@ -239,7 +239,7 @@ func dailyAt(t time.Time) calendar {
 	return c
 }
 
-func TestTimesOfSchedules(t *testing.T) {
+func TestSchedulesHaveTheTimesOfTheirCalendars(t *testing.T) {
 	for name, c := range map[string]struct {
 		times Times
 		from  string

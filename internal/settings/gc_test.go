@@ -16,7 +16,7 @@ func TestGarbageBeyondTheDefaultIsBounded(t *testing.T) {
 	}
 }
 
-func TestMemoryLimitOfContainer(t *testing.T) {
+func TestMemoryLimitOfTheContainerIsRead(t *testing.T) {
 	for text, want := range map[string]int64{"1000000000\n": 900000000, "max\n": 0, "": 0, "-1": 0} {
 		got, ok := containerLimit(text)
 		if ok != (want > 0) || ok && got != want {

@@ -90,7 +90,7 @@ func TestRefusedCredentialsFailAnOpenThatWaits(t *testing.T) {
 	}
 }
 
-func TestUnavailable(t *testing.T) {
+func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, ErrTimeout, ErrNoStream, fmt.Errorf("x: %w", ErrDisconnected), context.DeadlineExceeded,
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}, &jetstream.APIError{Code: 500, ErrorCode: 10049},

@@ -43,7 +43,7 @@ func TestUpdateRoundTrips(t *testing.T) {
 	}
 }
 
-func TestHeadersOfAnUpdateFromAnyPublisher(t *testing.T) {
+func TestHeadersOfAnUpdateAreReadFromAnyPublisher(t *testing.T) {
 	root := subjectsOf("default").root
 	for _, k := range []struct {
 		kind, key, value string

@@ -34,14 +34,14 @@ func (o *owner) append(t queue.Task, events ...history.Event) {
 	o.must(o.rdb.RPush(context.Background(), o.part(t).History(t.Instance, 1), all...).Err())
 }
 
-func TestReasonOfALeaseOfAPurgedInstance(t *testing.T) {
+func TestLeaseOfAPurgedInstanceEndsWithThatReason(t *testing.T) {
 	got := whyGone(t, func(*owner, queue.Task) {})
 	if got != "cancelled: purged: the instance does not exist" {
 		t.Error(got)
 	}
 }
 
-func TestReasonOfALeaseOfAnEarlierExecution(t *testing.T) {
+func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
 	got := whyGone(t, func(o *owner, task queue.Task) {
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
 	})
