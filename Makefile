@@ -50,12 +50,13 @@ screenshots: setup ## write a picture of every screen of the console to docs/con
 LONGEST = pkg/orchestrator cmd/pawl pkg/history/store internal/console internal/redisx pkg/worker
 
 # Two runs are beside each other: that with the race detector waits for half of its time, and that without computes. With the detector a
-# process sleeps for a second at its end by default, for goroutines that still run; goleak reports those.
+# process sleeps for a second at its end by default, for goroutines that still run; goleak reports those. Tests that are parallel wait more
+# than they compute, so more of them run at a time than there are cores.
 test: setup ## all tests, with the race detector where there are goroutines; vet is a target of its own
 	@$(MAKE) --no-print-directory -j2 raced unraced
 
 raced:
-	@$(GOTEST) -p $$(($(CORES) + 1)) $(RACE) $(LONGEST:%=./%) $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))')
+	@$(GOTEST) -p $$(($(CORES) + 1)) -parallel $$(($(CORES) * 2)) $(RACE) $(LONGEST:%=./%) $$($(GO) list ./... | grep -vxE '[^/]*/[^/]*/[^/]*/($(shell echo $(SEQUENTIAL) $(PROCESSES) | tr ' ' '|'))')
 
 unraced:
 	@$(GOTEST) -p $(CORES) ./tests/crash ./tests/model $(PROCESSES:%=./%) $(SEQUENTIAL:%=./%)
