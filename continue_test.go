@@ -137,7 +137,7 @@ func TestCancelledInstanceDoesNotContinueAsNew(t *testing.T) {
 	}
 }
 
-// goOn asks to go on, and is not done yet.
+// goOn continues as new, and is not done yet.
 func goOn(ctx *pawl.Context, in tally) (*tally, error) {
 	defer func() { _, _ = moved.Receive(pawl.Detach(ctx)) }()
 	return counter.ContinueAsNew(ctx, in)

@@ -285,6 +285,6 @@ func TestImageIsBuiltWithTheGoVersionOfTheModule(t *testing.T) {
 	}
 	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	if want == nil || !strings.Contains(string(docker), "golang:"+string(want[1])+"-") {
-		t.Errorf("go.mod asks for %s", want)
+		t.Errorf("go.mod requires %s", want)
 	}
 }

@@ -35,7 +35,7 @@ func batchesAreOperated(h *harness, b *browser) {
 		b.eval(`document.querySelector("#op").value = "` + op + `"; ""`)
 		b.run(fill("[name=where]", where), chromedp.KeyEvent("\r"), visible("form[action='/bulk/run']"))
 		if got := b.text("h1"); got != title {
-			h.Errorf("%q is asked for, want %q", got, title)
+			h.Errorf("%q is requested, want %q", got, title)
 		}
 		if wrong := b.eval(audit); wrong != "" {
 			h.Error(wrong)
@@ -89,7 +89,7 @@ func batchesAreOperated(h *harness, b *browser) {
 	}
 }
 
-// What is entered wrongly is asked for again, with the rest of the form, and nothing is begun; a batch of purges requires an admin.
+// Invalid fields are requested again, with the rest of the form, and nothing is begun; a batch of purges requires an admin.
 func TestBatchFormsKeepWhatWasEntered(t *testing.T) {
 	h := newHarness(t, access.Policy{Tokens: tokens(t)})
 	_, err := client.Start(t.Context(), h.client, long, "long-1", 1)

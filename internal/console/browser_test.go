@@ -257,7 +257,7 @@ func (b *browser) colors(scheme string) {
 	check(b.h.TB, err)
 }
 
-// A page shows a change without a reload, keeps what the reader has opened, and asks for nothing while nothing changes.
+// A page shows a change without a reload, keeps what the reader has opened, and requests nothing while nothing changes.
 func changesAppear(h *harness, b *browser) {
 	start := func(id string) {
 		_, err := client.Start(h.Context(), h.client, fulfil, id, "lamp")
@@ -343,7 +343,7 @@ func manyAreChanged(h *harness, b *browser) {
 		h.Helper()
 		b.run(visible("button.danger"))
 		if got := b.eval(`document.querySelector("h1").textContent`); got != title {
-			h.Errorf("%q is asked for, want %q", got, title)
+			h.Errorf("%q is requested, want %q", got, title)
 		}
 		if wrong := b.eval(audit); wrong != "" {
 			h.Error(wrong)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The form of a start has the options of a start; what is entered wrongly is asked for again, with the rest of the form.
+// The form of a start has the options of a start; invalid fields are requested again, with the rest of the form.
 func TestStartFormHasTheOptionsOfAStart(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	form := func(more ...string) string {

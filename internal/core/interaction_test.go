@@ -95,7 +95,7 @@ type resident struct {
 	guests map[string]*history.State // of instances whose code is elsewhere
 }
 
-// limits are those that the owner has asked.
+// limits are those that the owner has called.
 type limits struct {
 	members map[string]limit.Member
 	queued  []core.Effect // calls of limits and questions, in order

@@ -69,7 +69,7 @@ func TestUpdateIsAnsweredRejectedAndRepeatedOverHTTP(t *testing.T) {
 	h.want(h.query(200, "total", `0`), "value", 17)
 }
 
-// query queries v-1. On a busy machine, 50 ms may pass before its handler runs; then it asks again.
+// query queries v-1. On a busy machine, 50 ms may pass before its handler runs; then it repeats the request.
 func (h *harness) query(status int, name, input string) (object map[string]any) {
 	h.t.Helper()
 	poll.Until(h.t, time.Minute, "query "+name, func() bool {

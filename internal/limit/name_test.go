@@ -163,7 +163,7 @@ func TestListsAndObjectsAreKeysByValue(t *testing.T) {
 	}
 }
 
-// Traps: nested garbage that nests the stack ends the process, and no recover helps; and a length that is garbage asks for gigabytes.
+// Traps: nested garbage that nests the stack ends the process, and no recover helps; and a length that is garbage allocates gigabytes.
 func TestGarbageHasNoKey(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
 	const deep = 200_000 // frames of any size are more than that

@@ -28,7 +28,7 @@ func server(t *testing.T, args ...string) (*bench, *redistest.Server) {
 	return newBench(t, rdb, run), s
 }
 
-// scripts counts the scripts that the server has been asked for.
+// scripts counts the calls of scripts that the server has received.
 func (b *bench) scripts() int {
 	b.Helper()
 	info, err := b.rdb.Info(context.Background(), "commandstats").Result()
@@ -324,7 +324,7 @@ func TestWaitersSurviveRedisRestart(t *testing.T) {
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c")
 	s.Restart(t)
-	b.want("after the restart, which has forgotten the scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
+	b.want("after the restart, which has lost the scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
 	b.want("woken", shorts(b.leave("a").Granted), "b")
 	b.want("counters", b.counters(), "4 1 0 0 0 0")
 	b.check()

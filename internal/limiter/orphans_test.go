@@ -25,7 +25,7 @@ func TestReleasedOrphanLeavesUnlessActiveSince(t *testing.T) {
 	b.at(10)
 	b.enter("b")
 	b.at(20)
-	b.enter("a") // asks again: it is wanted after all
+	b.enter("a") // requests again: it is active after all
 	b.at(25)
 	if got := b.disown(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
 		t.Fatalf("it was active since, and was removed: %+v", got)

@@ -117,7 +117,7 @@ func runTimeCases() map[string]func(b *bench) {
 				}
 			}
 		},
-		"and the version is raised above one that Redis has forgotten, but not twice": func(b *bench) {
+		"and the version is raised above one that Redis has lost, but not twice": func(b *bench) {
 			forgotten := uint64(b.now()) + 60_000
 			var versions []uint64
 			for range 2 {
@@ -132,7 +132,7 @@ func runTimeCases() map[string]func(b *bench) {
 				b.Errorf("raised above %d: %v", forgotten, versions)
 			}
 		},
-		"and the version goes on ascending when Redis has forgotten the last": func(b *bench) {
+		"and the version goes on ascending when Redis has lost the last": func(b *bench) {
 			v1, err := b.gates.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)
 			b.must(b.rdb.Del(b.Context(), b.space.Policies()).Err())

@@ -41,7 +41,7 @@ func letInCases() map[string]func(b *bench) {
 			b.want("entering", formatVerdicts(b.enter("d")), "2")
 			b.want("woken", shorts(b.leave("a").Granted), "")
 			b.want("queue", b.waiters(), "c d")
-			b.want("a holder asks again", formatVerdicts(b.enter("b")), "admitted")
+			b.want("a holder repeats its request", formatVerdicts(b.enter("b")), "admitted")
 			b.policy(concurrency(2))
 			b.want("woken", shorts(b.leave("b").Granted), "c d")
 		},
@@ -326,7 +326,7 @@ func TestSweepReportsMembersToNotify(t *testing.T) {
 	}
 	b.at(1_999)
 	if s := b.sweep(nil); len(s.Stale) != 0 {
-		t.Errorf("asked about too early: %+v", s.Stale)
+		t.Errorf("checked too early: %+v", s.Stale)
 	}
 	b.at(2_000)
 	b.want("after two seconds", shorts(b.sweep(nil).Stale), "a")

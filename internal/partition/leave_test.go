@@ -137,7 +137,7 @@ func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// A member asks for a partition, which has an owner; the notice of its release comes before the answer. The round of the notice leaves
+// A member requests a partition, which has an owner; the notice of its release comes before the answer. The round of the notice leaves
 // the partition out, and the next round of its own is an hour away.
 func TestPartitionReleasedDuringAnAcquisitionIsAcquired(t *testing.T) {
 	s := redistest.Start(t)

@@ -126,7 +126,7 @@ func TestFleetOfRolesRunsWithoutAPermissionsViolation(t *testing.T) {
 	}
 }
 
-// reads asks everything that a client may ask.
+// reads makes every request that a client may make.
 func (f *roleFleet) reads(c *client.Client) {
 	f.t.Helper()
 	status, err := client.CustomStatus(f.ctx, c, stage, "smith")
@@ -171,7 +171,7 @@ func (f *roleFleet) administers(c, operator *client.Client) {
 	f.must(operator.Purge(f.ctx, "smith"))
 }
 
-// maintains does what an orchestrator does in minutes: it trims INPUTS, asks for the oldest task, makes a lost stream again, and that of
+// maintains does what an orchestrator does in minutes: it trims INPUTS, requests the oldest task, makes a lost stream again, and that of
 // objects, which an operator checks.
 func (f *roleFleet) maintains() {
 	f.t.Helper()

@@ -120,7 +120,7 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 		t.Errorf("a member that has left is found: %v", err)
 	}
 	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, patient); !errors.Is(err, pool.ErrNobody) {
-		t.Errorf("a member that has left is asked: %v", err)
+		t.Errorf("a member that has left gets a request: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ func bound(t *testing.T, rdb redis.UniversalClient) (redis.UniversalClient, *red
 	return b, run
 }
 
-// Trap: a process whose Redis has lost its last writes goes on from what it remembers.
+// Trap: a process whose Redis has lost its last writes continues from its own memory.
 func TestBoundClientRefusesAServerThatWasRestarted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")

@@ -61,7 +61,7 @@ func TestEndOfAChildWithAnotherEffectIsDropped(t *testing.T) {
 	d.Start(text(""))
 	start := d.OnlyChild()
 	for _, in := range []history.Event{
-		&history.ChildCompleted{Scheduled: start.ID, Effect: "of a turn that was forgotten"},
+		&history.ChildCompleted{Scheduled: start.ID, Effect: "of a lost turn"},
 		&history.ChildFailed{Scheduled: start.ID},
 		&history.ActivityCompleted{Scheduled: start.ID},
 		&history.ChildCompleted{Scheduled: 1, Effect: start.Effect},

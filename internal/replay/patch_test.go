@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// loop asks before each of three activities, whose input is the answer.
+// loop calls Patched before each of three activities, whose input is the result.
 func loop(x *replay.Execution) (string, error) {
 	for i := range 3 {
 		if _, err := call(x, "a", fmt.Sprint(x.Patched("p"), i)); err != nil {

@@ -93,7 +93,7 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// about is the summary of an event, with the times of timers as they were asked for.
+// about is the summary of an event, with the times of timers as the code set them.
 func about(ev history.Event) string {
 	set, ok := ev.(*history.TimerScheduled)
 	if !ok {

@@ -72,7 +72,7 @@ func (w *hostWorld) find(name string) (pool.Found, error) {
 	return f.Found, f.err
 }
 
-// turn asks for the first turn of an instance.
+// turn requests the first turn of an instance.
 func (w *hostWorld) turn(id string) <-chan *pool.Answer {
 	start := &history.Started{Name: "large", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, Execution: 1}
 	r := pool.Request{Turn: &pool.Turn{ID: "t" + id, Given: core.Given{

@@ -110,7 +110,7 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the owner was not asked")
+			t.Fatal("the owner got no request")
 		}
 		runtime.Gosched()
 	}
@@ -346,7 +346,7 @@ func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	}
 }
 
-// A page of all partitions is one request to each process, from the second on; each partition is asked by itself only where that was not
+// A page of all partitions is one request to each process, from the second on; each partition gets its own request only where that was not
 // enough, or was not answered.
 func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
@@ -377,7 +377,7 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 			t.Errorf("%v, %v", ids, err)
 		}
 		if got := requests(); asked != nil && !slices.EqualFunc(got, asked, slices.Equal) {
-			t.Errorf("asked %v, not %v", got, asked)
+			t.Errorf("requested %v, not %v", got, asked)
 		}
 	}
 	page(10, []int{0, 1, 2, 3}, []int{1, 3})

@@ -131,7 +131,7 @@ func TestOlderStatusThatIsPushedIsIgnored(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	w.say("a-1", statusOf(t, progress, 4, 40)) // the store has forgotten the fifth
+	w.say("a-1", statusOf(t, progress, 4, 40)) // the store has lost the fifth
 	w.watched("a-1", 1)
 	w.say("a-1", statusOf(t, progress, 6, 60))
 	if at := <-got; at.Version != 6 {

@@ -120,7 +120,7 @@ func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
 	s.event("more", "l-1", `1`)
 	s.ended("l-1")
 	if n := s.redisCalls("zscore") - asked; n > steps/2 {
-		t.Errorf("limits were asked about %d members: every former holder is released again", n)
+		t.Errorf("limits were called for %d members: every former holder is released again", n)
 	}
 	s.quiet("through")
 }

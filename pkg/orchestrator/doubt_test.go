@@ -15,7 +15,7 @@ import (
 func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		ingest bool // an input was forgotten, too
+		ingest bool // an input was lost, too
 	}{{"with an input", true}, {"alone", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
@@ -41,7 +41,7 @@ func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 			}
 			s.rollBack(before)
 			begun := time.Now()
-			s.until("Redis has forgotten the end", func() bool { return s.describe(ids[0]).Status != "" })
+			s.until("Redis has lost the end", func() bool { return s.describe(ids[0]).Status != "" })
 			for i := range 2 {
 				if i == 0 || c.ingest {
 					if d := s.ended(ids[i]); d.Status != "completed" {
@@ -52,7 +52,7 @@ func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 			t.Logf("ended %v after the rollback", time.Since(begun))
 			want := int32(1)
 			if c.ingest {
-				want = 3 // the second instance's activity is of a forgotten turn, or adopted
+				want = 3 // the second instance's activity is of a lost turn, or adopted
 			}
 			if n := runs.Load(); n > want {
 				t.Errorf("%d runs", n)

@@ -35,7 +35,7 @@ func (s *stand) forget(partition int, to snapshot) {
 	}
 }
 
-// The turn that the store has forgotten took the start alone, and started the child. The turn that is decided in its place takes
+// The turn that the store has lost took the start alone, and started the child. The turn that is decided in its place takes
 // start and cancellation together.
 func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
 	s := newStand(t)

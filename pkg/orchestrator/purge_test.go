@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// purge asks for a purge and gives the answer.
+// purge requests a purge and returns the answer.
 func (s *stand) purge(id string, force bool) request.Answer {
 	s.t.Helper()
 	answers := make(chan request.Answer, 1)

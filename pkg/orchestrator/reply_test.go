@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// through makes the orchestrators speak to Redis through a proxy; workers and the checker do not.
+// through connects the orchestrators to Redis through a proxy; workers and the checker do not.
 func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
 	p, rdb := s.server.Proxy(s.t)
 	return p, func(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {

@@ -87,7 +87,7 @@ func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
 	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, By: "ops", Text: "wrong customer"})
 	select {
 	case at := <-stopped:
-		t.Logf("%v after the cancel was asked for", at.Sub(asked))
+		t.Logf("%v after the cancellation was requested", at.Sub(asked))
 	case <-time.After(time.Minute):
 		t.Error("the activity was not cancelled for a minute; the next renewal is after 20")
 	}

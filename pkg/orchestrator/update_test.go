@@ -122,7 +122,7 @@ func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
 	}
 }
 
-// TestUpdatesSurviveTheirOwners: the answers are asked for by clients whose updates one owner accepts, another decides, and a third has
+// TestUpdatesSurviveTheirOwners: the answers are requested by clients whose updates one owner accepts, another decides, and a third has
 // none in memory of; executions follow each other meanwhile.
 func TestUpdatesSurviveTheirOwners(t *testing.T) {
 	s := newStand(t)

@@ -47,7 +47,7 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 	}
 }
 
-// TestAcceptedBehindAPositionIsTheLastOfTheWholeStream asks for what is behind a position and for all: after each of many inputs, and
+// TestAcceptedBehindAPositionIsTheLastOfTheWholeStream requests the inputs behind a position and all inputs: after each of many inputs, and
 // in a stream that was made again and has grown beyond the position.
 func TestAcceptedBehindAPositionIsTheLastOfTheWholeStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 4})

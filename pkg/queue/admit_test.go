@@ -59,7 +59,7 @@ func (b *busy) requests() int {
 	return len(b.asked)
 }
 
-// A server that is slow because many ask becomes no faster by being asked more often: where every partition repeated its requests until
+// A server that is slow because of many requests becomes no faster by repeated ones: where every partition repeated its requests until
 // they timed out, a fleet that started on a busy machine never came to an end of it.
 func TestFewPartitionsRequestAtATime(t *testing.T) {
 	const partitions = 64

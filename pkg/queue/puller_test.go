@@ -325,7 +325,7 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	second, err := requests.NextMsg(5 * time.Second)
 	ok(t, err)
 	if want := `"batch":3`; !strings.Contains(string(second.Data), want) {
-		t.Fatalf("asked for %s, want %s", second.Data, want)
+		t.Fatalf("requested %s, want %s", second.Data, want)
 	}
 	f.message(&nats.Msg{Subject: second.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"99"}}})
 	if f.reason() == nil {

@@ -90,11 +90,11 @@ func TestReaderRequestsFewerLargeInputs(t *testing.T) {
 	r.fetch = &fetch{ended: true}
 	r.refill(200)
 	if r.asked != maxBatch-200 || r.fetch.wanted != 0 {
-		t.Fatalf("asked for %d, wanted %d", r.asked, r.fetch.wanted)
+		t.Fatalf("requested %d, want %d", r.asked, r.fetch.wanted)
 	}
 	r.refill(50)
 	if want := readAhead / MaxPayload; r.asked != want || r.fetch.wanted != want-(maxBatch-250) {
-		t.Fatalf("asked for %d, wanted %d", r.asked, r.fetch.wanted)
+		t.Fatalf("requested %d, want %d", r.asked, r.fetch.wanted)
 	}
 }
 

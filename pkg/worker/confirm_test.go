@@ -23,7 +23,7 @@ func claiming(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue
 	return o, b, w, task, o.claimed(task)
 }
 
-// doubt asks a worker about a claim, as an owner does that doubts it.
+// doubt sends a worker a request about a claim, as an owner does that doubts it.
 func (o *owner) doubt(worker string, t queue.Task, token string) {
 	o.Helper()
 	o.must(o.conn.SendHints(worker, []queue.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
@@ -37,7 +37,7 @@ func (o *owner) claimed(t queue.Task) map[string]string {
 	return l
 }
 
-// forgets makes Redis forget all since the lease was so.
+// forgets makes Redis lose all writes since the lease was so.
 func (o *owner) forgets(t queue.Task, was map[string]string) {
 	o.Helper()
 	ctx := context.Background()
@@ -45,7 +45,7 @@ func (o *owner) forgets(t queue.Task, was map[string]string) {
 	o.must(o.rdb.HSet(ctx, o.leaseKey(t), was).Err())
 }
 
-// Redis has forgotten the ack: the worker has the completion, and nothing runs twice.
+// Redis has lost the ack: the worker has the completion, and nothing runs twice.
 func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
 	o, b, w, task, lease := claiming(t)
 	close(b.release)
@@ -57,7 +57,7 @@ func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
 	if n := b.runs.Load(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	o.doubt(w.Name(), task, lease["t"]) // again, of what was not forgotten
+	o.doubt(w.Name(), task, lease["t"]) // again, of what was not lost
 	o.doubt(w.Name(), task, lease["t"]+"0")
 	later := o.send("block", nothing)
 	o.completed(later)

@@ -72,7 +72,7 @@ func TestMissingLeaseWithoutAReasonIsLost(t *testing.T) {
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {
 		t.Error(got)
 	}
-	got = whyGone(t, func(o *owner, task queue.Task) { // a store that has forgotten the turn, and has not made it again
+	got = whyGone(t, func(o *owner, task queue.Task) { // a store that has lost the turn, and has not made it again
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "1").Err())
 	})
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {

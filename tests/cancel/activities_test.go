@@ -267,7 +267,7 @@ func (l ledger) poison(ctx context.Context, _ string) (string, error) {
 	return "", nil
 }
 
-// stray ends with its context, or when the file is there, if it is the first to be asked; a later one answers at once.
+// stray ends with its context, or when the file is there, if it gets the first request; a later one answers at once.
 func (l ledger) stray(ctx context.Context, file string) (string, error) {
 	if err := l.say(ctx, "began"); err != nil {
 		return "", err

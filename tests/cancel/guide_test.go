@@ -142,7 +142,7 @@ func TestGuideParcelIsTrackedUntilCancelled(t *testing.T) {
 		return Parcel{Place: "sea"}, nil
 	}}
 	if _, err := c.follow(ctx, "x"); !errors.Is(err, errLost) || asked < 3 {
-		t.Errorf("asked %d times, %v", asked, err)
+		t.Errorf("requested %d times, %v", asked, err)
 	}
 	c.locate = func(context.Context, string) (Parcel, error) { return Parcel{"here", true}, nil }
 	if p, err := c.follow(t.Context(), "x"); err != nil || p.Place != "here" {
@@ -183,7 +183,7 @@ func TestGuideUploadIsAbortedWithinGracePeriod(t *testing.T) {
 	}
 }
 
-// fakeFFmpeg goes on for an hour with a child, unless the film has ended already, and takes away what it has written when it is asked to end.
+// fakeFFmpeg goes on for an hour with a child, unless the film has ended already, and takes away what it has written at the signal to end.
 const fakeFFmpeg = `#!/bin/sh
 trap 'rm -f "$3"; exit 255' TERM
 echo frames >"$3"

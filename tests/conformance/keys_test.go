@@ -92,7 +92,7 @@ func (all content) write(ctx context.Context, pipe redis.Pipeliner) {
 	}
 }
 
-// shift moves what Redis remembers of time into the past.
+// shift moves the times in Redis into the past.
 func (r *rig) shift(d int64) {
 	pipe := r.rdb.TxPipeline()
 	pipe.Exists(r.ctx, r.part.Owner())

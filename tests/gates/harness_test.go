@@ -49,7 +49,7 @@ type arena struct {
 
 const namespace = "gates"
 
-// newArena starts servers, the orchestrators asked for, two workers and a client.
+// newArena starts servers, the requested orchestrators, two workers and a client.
 func newArena(t *testing.T, orchestrators int, s settings) *arena {
 	t.Helper()
 	a := &arena{T: t, ctx: t.Context(), nats: natstest.Start(t).ClientURL(), redis: redistest.Start(t)}
@@ -221,7 +221,7 @@ func (a *arena) over(name string, want limiter.Stats) {
 	}
 }
 
-// describe asks for an instance until it is as it should be.
+// describe requests a description of an instance until it is as it should be.
 func (a *arena) describe(id, what string, yes func(client.Description) bool) (d client.Description) {
 	a.Helper()
 	defer func() {
@@ -278,7 +278,7 @@ func (a *arena) counts(what string) (sum float64) {
 	return sum
 }
 
-// count asks an orchestrator what it has counted under a name.
+// count requests from an orchestrator what it has counted under a name.
 func (a *arena) count(p *stack.Process, name, what string) float64 {
 	a.Helper()
 	key := "counts:" + name

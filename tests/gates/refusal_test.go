@@ -11,7 +11,7 @@ import (
 func refusals() []promise {
 	return []promise{
 		{"a full queue is an error at the call, which is not tried again", full},
-		{"a full queue is tried again if the author asks for it", fullAgain},
+		{"a full limit is tried again if the code requires it", fullAgain},
 		{"a waiter has an error at the call after the maximum wait", late},
 		{"where no caller is to wait the call fails at once", rude},
 		{"whose queue is cleared has an error at the call", cleared},

@@ -118,7 +118,7 @@ func TestCommit(t *testing.T) {
 			}
 			b.wantNoLook("a") // its commit had no wakeup
 		},
-		"leaves nothing of the claim on a forgotten turn's lease": func(b *bench) {
+		"leaves nothing of the claim on a lost turn's lease": func(b *bench) {
 			b.claim("a", 2, 4, time.Minute)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "forgotten", "c", "1").Err())
 			b.started("a", "h1", 2)

@@ -250,7 +250,7 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 			try("another owner", store.ErrFenced, func(*store.Commit) {})
 		},
 		"by a store that was rolled back to before the turn that it builds on": func(b *bench) {
-			b.started("a", "h0", 1) // what the store remembers
+			b.started("a", "h0", 1) // what the store still has
 			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
@@ -260,7 +260,7 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 	})
 }
 
-// A store that forgets a continue-as-new forgets all of it: the turn is decided again, and both may be sent.
+// A store that loses a continue-as-new loses all of it: the turn is decided again, and both may be sent.
 func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"otherwise too": func(b *bench) {
@@ -280,7 +280,7 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 			if ids(got.Unread) != "!c2.0 e2 e3" {
 				b.Errorf("answer %s", ids(got.Unread))
 			}
-			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a copy of the forgotten one
+			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a copy of the lost one
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			b.wantInbox("a", "!c2.0 e2 e3")

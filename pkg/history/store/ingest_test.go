@@ -91,7 +91,7 @@ func TestIngest(t *testing.T) {
 			}
 			b.wantInbox("a", "m")
 		},
-		"forgets message ids after an hour": func(b *bench) {
+		"drops message ids after an hour": func(b *bench) {
 			_, err := b.ingest(0, 1, message("a", "m", ""))
 			b.must(err)
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Seen("a"), redisZ(b.now()-3_600_001, "m")).Err())

@@ -132,7 +132,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			}
 			b.wantSound()
 		},
-		"without an input that asks for it, when its retention is over": func(b *bench) {
+		"without an input that requests it, when its retention is over": func(b *bench) {
 			b.over()
 			_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: store.Completed})
 			b.must(err)

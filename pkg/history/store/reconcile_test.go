@@ -44,7 +44,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"makes a lost lease again, unless something is unread": func(b *bench) {
 			b.started("a", "h1", 1)
-			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a forgotten turn", "t", "tok").Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a lost turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
 			l := store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
 			got, err := b.look(l)
