@@ -70,6 +70,18 @@ func approveOutlay(ctx context.Context, c *client.Client, id, requestID string, 
 	return missing, err
 }
 
+// reopenAndApprove replaces an outlay that was failed or cancelled, and approves the one that there is then.
+func reopenAndApprove(ctx context.Context, c *client.Client, id string, approvals int, requestID string, d Decision) (missing int, _ error) {
+	run, err := client.Start(ctx, c, Outlay, id, approvals, client.AfterFailure, client.MessageID(requestID))
+	if err != nil {
+		return 0, err
+	}
+	if err := run.WaitStarted(ctx); err != nil && !errors.Is(err, client.ErrIDTaken) { // taken: it has not failed
+		return 0, err
+	}
+	return client.Update(ctx, c, Approve, id, d, client.UpdateID(requestID))
+}
+
 func missingApprovals(ctx context.Context, c *client.Client, id string) (int, error) {
 	got, err := client.Query(ctx, c, Missing, id, pawl.None{})
 	return got.Value, err
@@ -148,6 +160,20 @@ func TestGuideOutlayIsDecidedExportedAndImported(t *testing.T) {
 	}
 	if status, err := adopt(ctx, c, "e-2", b); status != client.Completed || err != nil {
 		t.Errorf("the import: %s, %v", status, err)
+	}
+	if run, err = client.Start(ctx, c, Outlay, "e-3", 2); err == nil {
+		_, err = c.Terminate(ctx, "e-3")
+	}
+	if err = errors.Join(err, run.WaitStarted(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		id, by  string
+		missing int
+	}{{"1", "ada", 1}, {"1", "ada", 1}, {"2", "bob", 0}} {
+		if missing, err := reopenAndApprove(ctx, c, "e-3", 2, x.id, Decision{By: x.by}); missing != x.missing || err != nil {
+			t.Errorf("request %s: %d, %v", x.id, missing, err)
+		}
 	}
 	if notes, err := forgetRefused(ctx, c); len(notes) != 0 || err != nil {
 		t.Errorf("%v, %v", notes, err)

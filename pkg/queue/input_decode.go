@@ -273,6 +273,9 @@ func (in incoming) start(h nats.Header, data []byte) error {
 		if event != "" {
 			return fmt.Errorf("%w: %s and %s", ErrMalformed, HeaderEvent, HeaderUpdate)
 		}
+		if in.Reuse != history.ReuseIgnore { // the ledger remembers the update longer than ingest the start: see decision 72
+			return fmt.Errorf("%w: %s of a start that replaces or rejects: send the update behind it", ErrMalformed, HeaderUpdate)
+		}
 		if err := in.update(h); err != nil {
 			return err
 		}
