@@ -228,6 +228,7 @@ func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record
 	a.to(in, idle)
 	a.sawClock(done.Now)
 	a.met[CountCommits]++
+	_, stalled := a.removals.stalls[in.id]
 	if c.NewHead != "" {
 		if len(c.Record.Unread) > 0 {
 			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
@@ -251,7 +252,7 @@ func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record
 	us, err := a.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
 	a.commits.sendEffects(in, t, done)
-	a.commits.publishCommit(in, t, c, done.Now)
+	a.commits.publishCommit(in, t, c, stalled, done.Now)
 	if len(c.Prepend) > 0 {
 		a.unloadCode(in)
 		in.current = current{state: &history.State{}}

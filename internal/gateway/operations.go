@@ -11,7 +11,7 @@ import (
 var (
 	whereParam = parameter{
 		name:        "where",
-		description: `A filter such as status = failed and orchestration = "fulfil" and started > -24h; docs/http-api.md describes it. Of a stream, the terms of id, orchestration and status.`,
+		description: `A filter such as status = failed and orchestration = "fulfil" and started > -24h; docs/http-api.md describes it. Of a stream, not the terms of times.`,
 	}
 	limitParam = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
 	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}

@@ -46,11 +46,12 @@ func (h *harness) stream(path, last string) (next func(name string) (id, data st
 // Streams report changes for longer than a request may be read, resume behind an id, and end with the server.
 func TestStreamsReportChangesAndResume(t *testing.T) {
 	h := newHarness(t)
-	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"nap-1"}`)
+	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"nap-1","attributes":{"tenant":"acme"}}`)
 	h.until("it runs", func() bool {
 		return h.do(200, "GET", "/counts?where=status+%3D+running", "")["count"] != 0.0
 	})
 	one, others, every := h.stream("/instances/nap-1/watch", ""), h.stream("/watch?where=id+starts+other", ""), h.stream("/watch?where=status+%3D+cancelled", "")
+	tenant := h.stream("/watch?where=tenant+%3D+acme+and+id+starts+nap", "")
 	id, _ := one("ready")
 	one("resync") // until it has begun, changes may be missed
 	h.want(h.do(202, "GET", "/instances/nap-1/result?wait="+(shortRead*3/2).String(), ""), "status", "running")
@@ -60,6 +61,9 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 		if !strings.Contains(data, part) {
 			t.Errorf("%s is missing in %s", part, data)
 		}
+	}
+	if _, data := tenant("changes"); !strings.Contains(data, `"attributes":{"tenant":"acme"}`) {
+		t.Error(data)
 	}
 	if _, data := every("changes"); !strings.Contains(data, "nap-1") {
 		t.Error(data)

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -44,9 +45,20 @@ type Filter struct {
 	Where    filter.Where
 }
 
-// decidable are the terms that a change can decide: the others may have become true, which a reader sees when it reads again.
-func decidable(w filter.Where) filter.Where {
-	return w.On(filter.ID, filter.Orchestration, filter.Status)
+// decidable are the terms that a change can decide: the others may have become true, or false, which a reader sees when it reads again.
+// They are those of times, and of what instances pass that have no value: whether it had one before is not known.
+func decidable(w filter.Where) (on filter.Where) {
+	for _, t := range w {
+		switch t.Field {
+		case filter.ID, filter.Orchestration, filter.Status:
+		default:
+			if t.Field.Timed() || (filter.Where{t}).Match(&filter.Row{}) {
+				continue
+			}
+		}
+		on = append(on, t)
+	}
+	return on
 }
 
 // bucket is what a change must have for a topic: the id of its instance, its orchestration, or the beginning of its id.
@@ -90,21 +102,36 @@ func newTopic(key string, f Filter) *topic {
 	return t
 }
 
-// matches reports that the instance passes the filter now, or did before the change.
-func (t *topic) matches(c *client.Change) bool {
-	r := filter.Row{ID: c.Instance, Orchestration: c.Orchestration, Status: c.Status}
-	if t.where.Match(&r) {
+// matches reports that the instance passes the filter now, or may have before the change.
+func (t *topic) matches(c *change) bool {
+	where := t.where
+	for _, f := range c.Replaced {
+		where = where.Without(filter.Field(f))
+	}
+	r := *c.row
+	if where.Match(&r) {
 		return true
 	}
 	r.Status = c.Was
-	return c.Was != "" && t.where.Match(&r)
+	return c.Was != "" && where.Match(&r)
 }
 
-// change is a change, and its encoding.
+// change is a change, what filters compare of it, and its encoding.
 type change struct {
 	client.Change
 
+	row  *filter.Row
 	json []byte // nil: not yet
+}
+
+func newChange(c client.Change) *change {
+	rec := record.Record{Status: record.Status(c.Status), Name: c.Orchestration, Version: c.Version, Attributes: string(c.Attributes), Stalled: c.Stalled != ""}
+	row := rec.Row(c.Instance)
+	row.Parent, row.Code = c.Parent, c.Code
+	if c.Unanswered {
+		row.Unanswered = "true"
+	}
+	return &change{Change: c, row: row}
 }
 
 func (c *change) encoded() []byte {
@@ -264,7 +291,7 @@ func (h *Hub) change(tenure int, changed client.Change) {
 		return
 	}
 	h.seq++
-	c := &change{Change: changed}
+	c := newChange(changed)
 	h.ring[h.seq%ringSize] = c
 	h.addTo(bucket{}, c)
 	h.addTo(bucket{filter.Equal, c.Instance}, c)
@@ -278,7 +305,7 @@ func (h *Hub) change(tenure int, changed client.Change) {
 
 func (h *Hub) addTo(b bucket, c *change) {
 	for _, t := range h.buckets[b] {
-		if t.matches(&c.Change) {
+		if t.matches(c) {
 			h.add(t, c)
 		}
 	}
@@ -289,7 +316,7 @@ func (h *Hub) add(t *topic, c *change) {
 		t.lost = true
 	} else {
 		if before != nil && before.Was != "" && before.Was != c.Was {
-			c = &change{Change: c.Change}
+			c = &change{Change: c.Change, row: c.row}
 			c.Was = before.Was
 		}
 		t.pending[c.Instance] = c

@@ -138,12 +138,13 @@ func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 		streams := map[string]*Stream{}
 		for _, text := range []string{
 			"", "id = order-1", "id in (order-1, order-1, x)", "id starts order-", "id starts order-2", "id starts order- and status = failed",
-			"orchestration = fulfil", "orchestration in (fulfil, pay) and id != order-1", "orchestration != fulfil", "started > -1h and code = x", "status != running",
+			"orchestration = fulfil", "orchestration in (fulfil, pay) and id != order-1", "orchestration != fulfil", "started > -1h", "status != running",
+			"tenant = acme", "tenant = zoo and items > 4 and version = 2", "tenant != acme", "code = x", "parent starts cart- and unanswered = true", "stalled = true",
 		} {
 			streams[text], _ = open(t, h, where(t, text), "")
 		}
 		same, _ := open(t, h, where(t, " id = order-1 and updated > -3h"), "")
-		if len(h.topics) != len(streams)-1 { // what a change cannot decide is left out: "" and started are one
+		if len(h.topics) != len(streams)-2 { // what a change cannot decide is left out: "", started and tenant != are one
 			t.Errorf("%d topics", len(h.topics))
 		}
 		received := func(s *Stream) string {
@@ -160,11 +161,17 @@ func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 			want   []string
 		}{
 			{client.Change{Instance: "order-1", Orchestration: "fulfil", Status: "running"}, []string{
-				"", "id = order-1", "id in (order-1, order-1, x)", "id starts order-", "orchestration = fulfil", "started > -1h and code = x",
+				"", "id = order-1", "id in (order-1, order-1, x)", "id starts order-", "orchestration = fulfil", "started > -1h", "tenant != acme",
 			}},
-			{client.Change{Instance: "order-22", Orchestration: "pay", Status: "purged", Was: "failed"}, []string{
+			{client.Change{Instance: "order-22", Orchestration: "pay", Status: "purged", Was: "failed", Code: "x"}, []string{
 				"", "id starts order-", "id starts order-2", "id starts order- and status = failed", "orchestration in (fulfil, pay) and id != order-1",
-				"orchestration != fulfil", "started > -1h and code = x", "status != running",
+				"orchestration != fulfil", "started > -1h", "tenant != acme", "status != running", "code = x",
+			}},
+			{client.Change{Instance: "p-1", Status: "running", Version: "2", Attributes: []byte(`{"items":5,"tenant":"zoo"}`), Replaced: []string{"tenant"}}, []string{
+				"", "orchestration != fulfil", "started > -1h", "tenant = acme", "tenant != acme", "tenant = zoo and items > 4 and version = 2",
+			}},
+			{client.Change{Instance: "p-1", Status: "running", Parent: "cart-7", Unanswered: true, Stalled: "blocked: 5 s", Attributes: []byte(`{"items":5}`)}, []string{
+				"", "orchestration != fulfil", "started > -1h", "tenant != acme", "parent starts cart- and unanswered = true", "stalled = true",
 			}},
 		} {
 			<-time.After(time.Minute)

@@ -92,7 +92,7 @@ func (h *Hub) since(t *topic, f Filter, last string) []byte {
 	missed := make(map[string]*change)
 	for n := from + 1; n <= h.seq; n++ {
 		c := h.ring[n%ringSize]
-		if f.Instance != "" && f.Instance != c.Instance || !t.matches(&c.Change) {
+		if f.Instance != "" && f.Instance != c.Instance || !t.matches(c) {
 			continue
 		}
 		if missed[c.Instance] = c; len(missed) > maxBatch {

@@ -175,6 +175,13 @@ type Change struct {
 	Events        uint64 `json:"events,omitempty"`  // of the execution's history
 	Stalled       string `json:"stalled,omitempty"` // why the instance cannot continue
 	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
+
+	Version    string          `json:"version,omitempty"`
+	Parent     string          `json:"parent,omitempty"`
+	Code       string          `json:"code,omitempty"` // of the failure that has ended it
+	Unanswered bool            `json:"unanswered,omitempty"`
+	Attributes json.RawMessage `json:"attributes,omitempty"`
+	Replaced   []string        `json:"replaced,omitempty"` // fields of filters, and attributes, that had another value before, which they may have no more
 }
 
 // Outcome is how an instance ended, or its current status.
