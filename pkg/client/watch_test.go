@@ -43,12 +43,16 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 		t.Errorf("%+v", ended)
 	}
 	for id, want := range map[string]string{"before": "completed", "nothing": "not-found"} {
-		m, err := fleet.NATS.Request("pawl.default.result."+id, nil, time.Minute)
-		must(t, err)
 		var got queue.Outcome
-		must(t, json.Unmarshal(m.Data, &got))
+		poll.Until(t, time.Minute, "the result of "+id, func() bool {
+			m, err := fleet.NATS.Request("pawl.default.result."+id, nil, time.Minute)
+			must(t, err)
+			got = queue.Outcome{}
+			must(t, json.Unmarshal(m.Data, &got))
+			return got.Status != "unavailable" // its owner has not read all inputs yet
+		})
 		if got.Status != want || want == "completed" && string(got.Result) != `"in"` {
-			t.Errorf("%s: %s", id, m.Data)
+			t.Errorf("%s: %+v", id, got)
 		}
 	}
 
