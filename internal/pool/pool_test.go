@@ -3,7 +3,6 @@ package pool_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -71,7 +70,7 @@ func (n *namespace) send(at string, r pool.Request, within time.Duration) ([]byt
 }
 
 func (n *namespace) join(programs *author.Registry, fn func(m *pool.Member, to string, r pool.Request)) *pool.Member {
-	m := pool.NewMember(n.conn, rand.Text())
+	m := pool.NewMember(n.conn)
 	if err := m.Join(programs, func(to string, r pool.Request) error {
 		fn(m, to, r)
 		return nil

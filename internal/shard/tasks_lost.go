@@ -10,11 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// How often the TASKS stream is reconciled.
-const (
-	tasksEvery = 500 * time.Millisecond
-	tasksCalm  = 2 * time.Second // while no tasks are published
-)
+// tasksEvery is how often the TASKS stream is reconciled.
+const tasksEvery = 500 * time.Millisecond
 
 // tasksLoss records when the TASKS stream has lost its content last. TASKS is kept in memory: a server that is restarted, or
 // an operator who deletes the stream, loses every task that waits for a worker. The detection has all partitions
@@ -55,11 +52,7 @@ func (s *Process) watchTasks(ctx context.Context) {
 			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
 			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.TasksLost, Body: lost}) })
 		}
-		every := tasksEvery
-		if err == nil && watch.Calm() {
-			every = tasksCalm
-		}
-		if !outage.Pause(ctx, timers.Until(every)) {
+		if !outage.Pause(ctx, timers.Until(tasksEvery)) {
 			return
 		}
 	}
