@@ -39,8 +39,8 @@ type fault struct {
 // faults are in the order of the table.
 func faults() []fault {
 	return []fault{
-		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", every: outageInterval, inject: killOrchestrator, heal: healMembers},
-		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", every: outageInterval, inject: killAllOrchestrators, heal: healMembers},
+		{name: "orchestrator-killed", target: 3500 * time.Millisecond, since: "kill -9", every: outageInterval, inject: killOrchestrator, heal: healMembers},
+		{name: "orchestrators-killed", target: 3500 * time.Millisecond, since: "their start", every: outageInterval, inject: killAllOrchestrators, heal: healMembers},
 		{name: "hand-over", target: 100 * time.Millisecond, since: "SIGTERM", inject: stopOneOrchestrator, heal: healMembers},
 		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toNATS().Cut() }), heal: healMembers},
 		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toNATS().BlackHole() }), heal: healMembers},

@@ -147,7 +147,8 @@ func (a *Owner) Step(now time.Time, m *Message) []Effect {
 	case RetryRequested:
 		a.removals.tryAgain(m.ID)
 	case WakeupsDue:
-		a.schedule.pollAt = now.Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
+		a.schedule.polled = now.Truncate(pollEvery) // all partitions together: one pipeline
+		a.schedule.pollAt = a.schedule.polled.Add(pollEvery)
 		a.schedule.poll()
 	case DueRead:
 		a.schedule.dueRead(m.Body.(record.DueSet), m.Err)

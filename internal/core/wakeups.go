@@ -11,6 +11,7 @@ import (
 // How often the schedule is read, and how much of it.
 const (
 	pollEvery = time.Second           // the schedule is read at least so often
+	pollRest  = 2 * time.Second       // likewise, if it has nothing: no worker has a lease then, and only limits are entered from outside
 	pollGap   = 20 * time.Millisecond // and, for what memory does not know, at most so often
 	pollFull  = 10 * time.Millisecond // but sooner if there were more than one poll takes
 	DueBatch  = 256
@@ -22,7 +23,8 @@ const (
 type schedule struct {
 	*Owner
 	polling   bool
-	pollAgain bool // a poll was due while one was under way, which may have read the schedule too early
+	pollAgain bool      // a poll was due while one was under way, which may have read the schedule too early
+	polled    time.Time // the multiple of pollEvery before the last poll
 	pollAt    time.Time
 	todo      []string // to be reconciled when there is room: what a takeover found
 	horizon   horizon
@@ -50,6 +52,9 @@ func (a *schedule) dueRead(d record.DueSet, err error) {
 		return
 	}
 	a.sawClock(d.Now)
+	if d.Next == 0 && d.NextLimit == 0 && a.schedule.pollAt.Equal(a.schedule.polled.Add(pollEvery)) { // and nothing has brought it forward
+		a.schedule.pollAt = a.schedule.polled.Truncate(pollRest).Add(pollRest)
+	}
 	a.schedule.pollFor(d.Now, d.Next, len(d.Instances))
 	for _, id := range d.Instances {
 		a.schedule.wake(id)

@@ -29,3 +29,30 @@ func TestWakeupsAreReadWhenTheNextOneIsDue(t *testing.T) {
 		}
 	}
 }
+
+// A partition that has nothing scheduled is read half as often, unless a commit has scheduled something since.
+func TestWakeupsAreReadLessOftenWhereNothingIsScheduled(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	for name, c := range map[string]struct {
+		found record.DueSet
+		gap   time.Duration
+	}{
+		"nothing is scheduled": {record.DueSet{Now: now.UnixMilli()}, 2 * time.Second},
+		"an instance is":       {record.DueSet{Now: now.UnixMilli(), Next: now.UnixMilli() + 60_000}, time.Second},
+		"a limit is":           {record.DueSet{Now: now.UnixMilli(), NextLimit: now.UnixMilli() + 60_000}, time.Second},
+	} {
+		o := core.New(core.Config{}, core.Beginning{}, now)
+		o.Step(now, &core.Message{Kind: core.WakeupsDue})
+		o.Step(now, &core.Message{Kind: core.DueRead, Body: c.found})
+		if got := o.NextPoll().Sub(now); got != c.gap {
+			t.Errorf("%s: polled in %v, want %v", name, got, c.gap)
+		}
+	}
+	o := core.New(core.Config{}, core.Beginning{}, now)
+	o.Step(now, &core.Message{Kind: core.WakeupsDue})
+	o.Step(now, &core.Message{Kind: core.WakeupsDue}) // while that is read: it is read again at once
+	o.Step(now, &core.Message{Kind: core.DueRead, Body: record.DueSet{Now: now.UnixMilli()}})
+	if got := o.NextPoll().Sub(now); got != 0 {
+		t.Errorf("what was brought forward is polled in %v", got)
+	}
+}

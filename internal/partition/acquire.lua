@@ -1,12 +1,13 @@
--- acquire takes a partition that has no owner, or whose owner has expired.
+-- acquire takes a partition that has no owner, or whose owner has expired or is known to be dead.
 --
 --! keys  partition
---! args  token member_name span# new_secret partitions
+--! args  token member_name span# new_secret partitions dead silent#
 --! reply RESIZED partitions | HELD member remaining | OK sequence time clean epoch commits secret
 --
 -- token: random for this acquisition; span: ms; new_secret: for a partition that has none. remaining: ms until the ownership expires.
 -- clean: '1' if the last owner handed over; '0' if it died, or there was none. partitions: of the namespace, as the caller has them;
--- RESIZED: it has another number, or 0, while it is being changed (seize.lua).
+-- RESIZED: it has another number, or 0, while it is being changed (seize.lua). dead: the member whose ownership is taken if it was not
+-- renewed for `silent` ms; '': none.
 --
 -- The first owner makes the secret, and it stays. It is lost only together with everything that depends on it, which is
 -- in the same slot and was written later.
@@ -16,7 +17,8 @@ local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'se
 if o[10] and o[10] ~= partitions then return {'RESIZED', o[10]} end
 local owner = o[1] or ''
 if owner ~= '' and owner ~= token and not expired(o[2], o[3], t) then
-  return {'HELD', o[4] or '', ms(tonumber(o[2]) - t)}
+  local remaining = tonumber(o[2]) - t
+  if dead == '' or o[4] ~= dead or remaining > num(o[3]) - silent then return {'HELD', o[4] or '', ms(remaining)} end
 end
 allowOOM(partition)
 redis.call('HSET', partition, 'owner', token, 'member', member_name, 'until', ms(t + span), 'span', ms(span), 'clean', '0')

@@ -3,11 +3,10 @@
 --
 --! keys  members
 --! args  member_name own_span# span# own_reach
---! reply OK living(member reach)* remaining
+--! reply OK living(member reach silent)*
 --
 -- members: member -> time of its last heartbeat, ms, and its reach, with the partitions that it declines. own_span: ms after which
--- this member counts as gone if it is silent; 0: it leaves. span: the same of the others. remaining: ms until the member with the
--- oldest heartbeat is gone.
+-- this member counts as gone if it is silent; 0: it leaves. span: the same of the others. silent: ms since the heartbeat of a member.
 local t = now()
 if own_span == 0 then
   redis.call('HDEL', members, member_name)
@@ -15,16 +14,15 @@ else
   allowOOM(members)
   redis.call('HSET', members, member_name, ms(t) .. ' ' .. own_reach)
 end
-local living, oldest = {}, t
+local living = {}
 local all = redis.call('HGETALL', members)
 for i = 1, #all, 2 do
   local at, reach = string.match(all[i + 1], '^(%d+) (%S+)$')
   at = tonumber(at)
   if at and at > t - span and at < t + span then -- a time in the future is from before the clock stepped back
-    living[#living + 1], living[#living + 2] = all[i], reach
-    oldest = math.min(oldest, at)
+    living[#living + 1], living[#living + 2], living[#living + 3] = all[i], reach, ms(math.max(t - at, 0))
   else
     redis.call('HDEL', members, all[i])
   end
 end
-return {'OK', living, ms(oldest + span - t)}
+return {'OK', living}

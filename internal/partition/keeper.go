@@ -34,6 +34,9 @@ type Config struct {
 	// gap of CutOff/2 before that. It must not block. nil: this member is never cut off.
 	Inputs func() (silent, steady time.Duration)
 	CutOff time.Duration // a member that has received nothing for so long is cut off; default 5 s
+	// Gone reports whether NATS states that nothing listens for a member. Anything else is false: an answer, none before ctx ends, an error.
+	// nil: a member is dead when its TTL is over.
+	Gone func(ctx context.Context, member string) bool
 
 	// Run is the partition's actor. It runs on a goroutine of its own, once for each tenure, until ctx ends: with the cause
 	// ErrHandover after finishing outstanding work (nil error: everything it decided has been published), with any other cause at
@@ -63,6 +66,7 @@ type Keeper struct {
 	tenures  map[int]*Tenure
 	busy     map[int]bool      // handing over, or being acquired
 	members  []Member          // that partitions are assigned to
+	deaths   map[string]bool   // members that are suspected; true: they are dead
 	declined map[int]time.Time // by this member, until then
 	resized  error             // the namespace has another number of partitions; nil: it has not
 }
@@ -82,14 +86,14 @@ func NewKeeper(cfg Config) *Keeper {
 	return &Keeper{
 		cfg: cfg, run: run, scripts: newScripts(run, cfg.Space), began: time.Now(),
 		nudge: make(chan struct{}, 1), done: make(chan struct{}),
-		tenures: make(map[int]*Tenure), busy: make(map[int]bool),
+		tenures: make(map[int]*Tenure), busy: make(map[int]bool), deaths: make(map[string]bool),
 	}
 }
 
 // Start joins the members and begins to acquire. It waits, until ctx ends, while Redis is unavailable.
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.cfg.Outage.Await(ctx, outage.Redis, "join members", redisx.Unavailable, func(ctx context.Context) error {
-		_, _, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, false, k.cfg.TTL)
+		_, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, false, k.cfg.TTL)
 		return err
 	})
 	if err != nil {
@@ -170,7 +174,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 	k.stop()
 	<-k.done
-	_, _, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, true, k.cfg.TTL)
+	_, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, true, k.cfg.TTL)
 	k.mu.Lock()
 	for _, t := range k.tenures {
 		t.end(ErrHandover)
@@ -232,23 +236,23 @@ func (k *Keeper) round(ctx context.Context) {
 	own.Declined = k.declining()
 	k.mu.Unlock()
 	resized := k.Resized() != nil
-	living, gone, err := k.scripts.heartbeat(beat, own, resized, k.cfg.TTL)
+	living, err := k.scripts.heartbeat(beat, own, resized, k.cfg.TTL)
 	stop()
 	k.expire()
 	if resized {
 		return
 	}
-	members := Eligible(living)
-	if err != nil {
-		if ctx.Err() == nil {
-			redisx.LogFailure(k.cfg.Logger, "members not read, keeping partitions", err)
-		}
-		// Partitions of this member stay, and are acquired again if they were lost: their master may be another than that of the
-		// members.
-		members = k.members // which only this goroutine writes
-	} else {
-		k.nudgeIn(gone)
+	// If they were not read, partitions of this member stay, and are acquired again if they were lost: their master may be another than that
+	// of the members.
+	members := k.members // which only this goroutine writes
+	switch {
+	case err == nil:
+		living = k.bury(ctx, living)
+		members = Eligible(living)
+		k.nudgeIn(k.nextDeath(living))
 		k.watchReach(living)
+	case ctx.Err() == nil:
+		redisx.LogFailure(k.cfg.Logger, "members not read, keeping partitions", err)
 	}
 	if ctx.Err() != nil {
 		return
@@ -334,7 +338,12 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	// Not cancelled by Stop: an acquisition that takes effect without a reply costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
 	defer stopAsk()
-	t, free, err := k.scripts.tryAcquire(ask, p, k.cfg.Partitions, token, k.cfg.Member, k.cfg.TTL)
+	a := acquisition{part: p, of: k.cfg.Partitions, token: token, member: k.cfg.Member, ttl: k.cfg.TTL, silent: k.suspicious()}
+	t, of, err := k.scripts.tryAcquire(ask, a)
+	if t == nil && err == nil && k.dead(of.member) {
+		a.dead = of.member
+		t, of, err = k.scripts.tryAcquire(ask, a)
+	}
 	if why, ok := errors.AsType[*ResizedError](err); ok {
 		k.leave(why)
 		forget()
@@ -347,7 +356,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	if t == nil || err != nil {
 		forget()
 		if err == nil {
-			k.nudgeIn(free)
+			k.nudgeIn(of.remaining)
 		}
 		if k.nudges.Load() != nudges { // the partition may have been released meanwhile, and the round of the notice has left it out
 			k.hurry()

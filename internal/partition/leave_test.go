@@ -126,7 +126,7 @@ func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			case len(a) == 0 || a[0] != "EVALSHA":
 			case len(a) == 8 && a[4] == "b": // script, number of keys, key; member, its span, that of others, its reach
 				l.beats.Add(1)
-			case len(a) == 9 && a[5] == "b": // likewise; token, member, span, secret, partitions
+			case len(a) == 11 && a[5] == "b": // likewise; token, member, span, secret, partitions, dead, silent
 				acquires = true
 			}
 		}

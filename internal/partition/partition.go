@@ -51,6 +51,21 @@
 // others have CutOff to receive theirs before they would have to hand over. A member that recovers is assigned its share like one
 // that joins, by clean hand-overs.
 //
+// # Members that have died
+//
+// The kernel of a process that ends, however it ends, closes its connection to NATS, and the server forgets what it listened to. So a member
+// that has been silent in Redis for two renewal intervals is looked for in NATS:
+//
+//	       silent                no listener, twice            no heartbeat within the TTL
+//	live ─────────▶ suspected ─────────────────────▶ dead ──────────────────────────────────▶ forgotten
+//	 ▲                  │                              │
+//	 └──────────────────┴──────── a heartbeat ─────────┘
+//
+// A dead member is assigned nothing, and acquire takes its partitions if they were not renewed for as long. Each sign alone is weak: a member
+// that is paused or cut off from Redis is silent, and one that is cut off from NATS has no listener; neither is taken for dead. A member that
+// is and lives, because it has lost both at the same time, is fenced like one whose ownership has expired. Where NATS does not answer, the TTL
+// decides, as it does for a machine that was lost: the server keeps the connection of that.
+//
 // # Members with another number of partitions
 //
 // While the number of partitions is changed, package resize owns all of them (Change). A member that was paused meanwhile, or started before,
@@ -60,7 +75,8 @@
 // Order: the token is released after the tenure has ended and before its actor has returned. Writes of that actor are fenced from
 // then on; its messages and tasks that arrive late are recognized by their effect ids.
 //
-// Crash points: the death of a member costs the TTL (5 s) and no more: the others start a round when it is over. Between release
+// Crash points: the death of a process costs three renewal intervals (3 s), that of a machine the TTL (5 s) and no more: the others start a
+// round when it is over. Between release
 // and the notice: the others start a round every second. Between acquire and the first renewal: the token expires.
 //
 // The API of this package may change.
@@ -183,7 +199,7 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 			"member_name own_span# span# own_reach"),
 		acquire: redisx.NewScript("acquire", "", acquireLua,
 			"partition",
-			"token member_name span# new_secret partitions"),
+			"token member_name span# new_secret partitions dead silent#"),
 		renew: redisx.NewScript("renew", "", renewLua,
 			"partition",
 			"token span# acked_seq acked_time acked_commits#"),
@@ -193,8 +209,8 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 	}
 }
 
-// heartbeat records that this member is live (or leaves) and returns the live ones, and in how long the first of them expires.
-func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, time.Duration, error) {
+// heartbeat records that this member is live (or leaves) and returns the live ones.
+func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, error) {
 	lives := span.Milliseconds()
 	if leave {
 		lives = 0
@@ -203,46 +219,62 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 		Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{own.Name, lives, span.Milliseconds(), own.state()},
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("partition: heartbeat: %w", err)
+		return nil, fmt.Errorf("partition: heartbeat: %w", err)
 	}
 	r := redisx.NewReply(v)
 	var all []Member
-	for pair := range slices.Chunk(r.Strs(1), 2) {
-		if len(pair) == 2 {
-			all = append(all, parseMember(pair[0], pair[1]))
+	for one := range slices.Chunk(r.Strs(1), 3) {
+		if len(one) == 3 {
+			all = append(all, parseMember(one[0], one[1], one[2]))
 		}
 	}
-	return all, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
+	return all, r.Err()
 }
 
-// tryAcquire acquires a partition. Without a tenure and without an error another member holds it, for so long unless it renews. The error is a
-// *ResizedError if the namespace has another number of partitions.
-func (s scripts) tryAcquire(ctx context.Context, part, of int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
+// holder is a member that owns a partition.
+type holder struct {
+	member    string
+	remaining time.Duration // until its ownership expires, unless it renews it
+}
+
+// acquisition is what a member acquires a partition with.
+type acquisition struct {
+	part, of      int // partition, and how many there are
+	token, member string
+	ttl           time.Duration
+	dead          string        // a member whose ownership ends if it was not renewed for silent; "": none
+	silent        time.Duration // of the dead
+}
+
+// tryAcquire acquires a partition. Without a tenure and without an error another member holds it. The error is a *ResizedError if the
+// namespace has another number of partitions.
+func (s scripts) tryAcquire(ctx context.Context, a acquisition) (*Tenure, holder, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text(), strconv.Itoa(of)},
+		Script: s.acquire, Keys: []string{s.space.Part(a.part).Owner()},
+		Args: []any{a.token, a.member, a.ttl.Milliseconds(), rand.Text(), strconv.Itoa(a.of), a.dead, a.silent.Milliseconds()},
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("partition %d: acquire: %w", part, err)
+		return nil, holder{}, fmt.Errorf("partition %d: acquire: %w", a.part, err)
 	}
 	r := redisx.NewReply(v)
 	switch r.Str(0) {
 	case "OK":
 	case "RESIZED":
-		return nil, 0, errors.Join(&ResizedError{Have: int(r.Int(1))}, r.Err())
+		return nil, holder{}, errors.Join(&ResizedError{Have: int(r.Int(1))}, r.Err())
 	default:
-		return nil, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
+		return nil, holder{r.Str(1), time.Duration(r.Int(2)) * time.Millisecond}, r.Err()
 	}
 	t := &Tenure{
-		Part: part, Token: token, drop: make(chan struct{}),
+		Part: a.part, Token: a.token, drop: make(chan struct{}),
 		Applied: history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, //nolint:gosec // a stream's sequence is below 2^63
 		Clean:   r.Str(3) == "1", Epoch: r.Int(4), Secret: r.Str(6),
 	}
 	if t.Secret == "" && r.Err() == nil {
-		return nil, 0, fmt.Errorf("partition %d: acquire: %w: no secret", part, redisx.ErrReply)
+		return nil, holder{}, fmt.Errorf("partition %d: acquire: %w: no secret", a.part, redisx.ErrReply)
 	}
 	t.Acked(t.Applied)
 	t.Committed(r.Int(5))
-	return t, 0, r.Err()
+	return t, holder{}, r.Err()
 }
 
 // renewTenure renews; ErrLost and ErrRolledBack end the tenure, any other error is transient.

@@ -25,7 +25,8 @@ const (
 type Member struct {
 	Name     string
 	Reach    Reach
-	Declined []int // partitions with instances for which it lacks code or keys, ascending
+	Declined []int         // partitions with instances for which it lacks code or keys, ascending
+	Silent   time.Duration // since its last heartbeat
 }
 
 // state encodes the reach and the declined partitions: reading:3,17.
@@ -40,10 +41,13 @@ func (m Member) state() string {
 	return string(b)
 }
 
-// parseMember reads what state returned. What is not a partition is ignored.
-func parseMember(name, state string) Member {
+// parseMember reads what state returned, and for how long the member has been silent. What is not a partition is ignored.
+func parseMember(name, state, silent string) Member {
 	reach, declined, _ := strings.Cut(state, ":")
 	m := Member{Name: name, Reach: Reach(reach)}
+	if ms, err := strconv.ParseInt(silent, 10, 64); err == nil {
+		m.Silent = time.Duration(ms) * time.Millisecond
+	}
 	for text := range strings.SplitSeq(declined, ",") {
 		if p, err := strconv.Atoi(text); err == nil {
 			m.Declined = append(m.Declined, p)

@@ -7,9 +7,9 @@
 -- span: ms; acked_seq, acked_time: the highest applied position that was acknowledged to this owner; acked_commits: the highest number
 -- of commits.
 local t = now()
-if fenced(partition, token, t) then return {'FENCED'} end
-local at = redis.call('HMGET', partition, 'seq', 'time', 'commits')
-local seq, time, commits = at[1] or '0', at[2] or '0', at[3] or '0'
+local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'seq', 'time', 'commits')
+if o[1] ~= token or expired(o[2], o[3], t) then return {'FENCED'} end
+local seq, time, commits = o[4] or '0', o[5] or '0', o[6] or '0'
 if earlier(time, acked_time) or tonumber(commits) < acked_commits then return {'ROLLEDBACK', seq, time, commits} end
 allowOOM(partition)
 redis.call('HSET', partition, 'until', ms(t + span), 'span', ms(span))

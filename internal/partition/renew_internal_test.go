@@ -17,7 +17,7 @@ func TestRenewalsTravelAsArrays(t *testing.T) {
 	s := newScripts(run, redisx.NewSpace(redistest.Namespace()))
 	var tenures []*Tenure
 	for p := range partitions {
-		got, _, err := s.tryAcquire(t.Context(), p, partitions, "token", "member", time.Minute)
+		got, _, err := s.tryAcquire(t.Context(), acquisition{part: p, of: partitions, token: "token", member: "member", ttl: time.Minute})
 		if err != nil || got == nil {
 			t.Fatal(got, err)
 		}

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -21,8 +20,10 @@ type Member struct {
 // own begins the names of the orchestrations that every process has.
 const own = "pawl."
 
-// NewMember returns a member that does not listen yet. It can answer.
-func NewMember(conn *queue.Conn) *Member { return &Member{conn: conn, at: rand.Text()} }
+// NewMember returns a member with a name that no other one has; it does not listen yet. It can answer.
+func NewMember(conn *queue.Conn, name string) *Member {
+	return &Member{conn: conn, at: queue.AddressOf(name)}
+}
 
 // Join listens for what other members ask of this one; fn is called as soon as one asks, and must not block. An error of it is why the
 // request is counted as malformed.

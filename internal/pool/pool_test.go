@@ -3,6 +3,7 @@ package pool_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func (n *namespace) send(at string, r pool.Request, within time.Duration) ([]byt
 }
 
 func (n *namespace) join(programs *author.Registry, fn func(m *pool.Member, to string, r pool.Request)) *pool.Member {
-	m := pool.NewMember(n.conn)
+	m := pool.NewMember(n.conn, rand.Text())
 	if err := m.Join(programs, func(to string, r pool.Request) error {
 		fn(m, to, r)
 		return nil

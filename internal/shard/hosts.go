@@ -60,7 +60,7 @@ type hosted struct {
 
 func newHost(s *Process, watched *turners) *host {
 	h := &host{
-		Process: s, member: pool.NewMember(s.conn), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
+		Process: s, member: pool.NewMember(s.conn, s.cfg.Member), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
 		open: make(map[*hostTurn]bool), code: make(map[string]hosted),
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())

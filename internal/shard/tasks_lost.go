@@ -10,8 +10,11 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// tasksEvery is how often the TASKS stream is reconciled.
-const tasksEvery = 500 * time.Millisecond
+// How often the TASKS stream is reconciled.
+const (
+	tasksEvery = 500 * time.Millisecond
+	tasksCalm  = 2 * time.Second // while no tasks are published
+)
 
 // tasksLoss records when the TASKS stream has lost its content last. TASKS is kept in memory: a server that is restarted, or
 // an operator who deletes the stream, loses every task that waits for a worker. The detection has all partitions
@@ -52,7 +55,11 @@ func (s *Process) watchTasks(ctx context.Context) {
 			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
 			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.TasksLost, Body: lost}) })
 		}
-		if !outage.Pause(ctx, timers.Until(tasksEvery)) {
+		every := tasksEvery
+		if err == nil && watch.Calm() {
+			every = tasksCalm
+		}
+		if !outage.Pause(ctx, timers.Until(every)) {
 			return
 		}
 	}

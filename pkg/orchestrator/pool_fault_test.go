@@ -36,7 +36,7 @@ func TestInstanceIsNotStalledWhileAMemberIsBusy(t *testing.T) {
 	}
 	const busy = 3
 	requests, stalls := 0, 0
-	m := pool.NewMember(s.conn)
+	m := pool.NewMember(s.conn, "crates")
 	t.Cleanup(m.Leave)
 	if err := m.Join(programs, func(to string, r pool.Request) error {
 		g := &r.Turn.Given

@@ -17,8 +17,11 @@ import (
 const (
 	readExpires    = 30 * time.Second
 	pullExpires    = 2 * time.Second // for so long the server delivers tasks to a worker whose death it has not detected
+	calmExpires    = 5 * time.Second // likewise, of a queue that has delivered nothing for calmAfter
+	calmAfter      = 30 * time.Second
 	fetchHeartbeat = time.Second     // at most; the server allows half of the expiry
-	fetchSilence   = 3 * time.Second // without a heartbeat or message the requests are considered lost
+	nearHeartbeat  = 5 * time.Second // likewise, of a consumer in the server that the connection has
+	fetchSilence   = 3 * time.Second // without a heartbeat or message the requests are considered lost, unless heartbeats are rarer
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
 	fetchDrain     = 2 * time.Second // for messages in transit when the fetch is closed
 )
@@ -42,6 +45,7 @@ type fetch struct {
 	subject string // of requests
 	inbox   string // with the dot
 	expires time.Duration
+	calm    time.Duration // instead of expires, if nothing has arrived for calmAfter
 	take    func(m *nats.Msg, asked bool)
 	contact *contact // records messages and heartbeats; may be nil
 	done    chan struct{}
@@ -57,6 +61,8 @@ type fetch struct {
 	last   uint64
 	reqs   map[uint64]request
 	heard  time.Time
+	came   time.Time     // the last message; first: the fetch began
+	beat   time.Duration // between heartbeats, as the last request has it
 }
 
 type request struct {
@@ -64,11 +70,11 @@ type request struct {
 	until time.Time // by when it has been answered, or is lost
 }
 
-// newFetch subscribes. Requests end after expires and are repeated. take is called for every message, in order, on one
+// newFetch subscribes. Requests end after expires, or after calm, and are repeated. take is called for every message, in order, on one
 // goroutine; asked is false for a message that was not requested.
-func newFetch(nc *nats.Conn, subject string, expires time.Duration, take func(m *nats.Msg, asked bool)) (*fetch, error) {
-	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", expires: expires, take: take,
-		done: make(chan struct{}), reqs: make(map[uint64]request)}
+func newFetch(nc *nats.Conn, subject string, expires, calm time.Duration, take func(m *nats.Msg, asked bool)) (*fetch, error) {
+	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", expires: expires, calm: calm, take: take,
+		done: make(chan struct{}), reqs: make(map[uint64]request), came: time.Now()}
 	sub, err := subscribe(nc, f.inbox+"*", f.message)
 	if err != nil {
 		return nil, err
@@ -102,14 +108,18 @@ func (f *fetch) ask() {
 	}
 	f.last++
 	expires := aligned(now, f.expires)
+	if now.Sub(f.came) > calmAfter {
+		expires = aligned(now, f.calm)
+	}
 	f.reqs[f.last] = request{n: n, until: now.Add(expires + fetchGrace)}
 	f.open += n
 	f.wanted -= n
+	f.beat = min(heartbeat(f.nc), expires/2)
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, expires, min(fetchHeartbeat, expires/2)})
+	}{n, expires, f.beat})
 	if err == nil {
 		err = f.nc.PublishRequest(f.subject, f.inbox+strconv.FormatUint(f.last, 36), body)
 	}
@@ -117,6 +127,19 @@ func (f *fetch) ask() {
 		f.fail(fmt.Errorf("request: %w", err))
 	}
 }
+
+// heartbeat returns how often the server is to report that it has a request. In a cluster the server of a consumer is another one than that of
+// the connection, which goes on when the other is lost: only heartbeats show that. A single server is not lost without the connection, which is
+// checked by its own pings, so that heartbeats are only for requests that the server has forgotten.
+func heartbeat(nc *nats.Conn) time.Duration {
+	if streams, _ := nc.ConnectedServerJetStream(); streams && nc.ConnectedClusterName() == "" {
+		return nearHeartbeat
+	}
+	return fetchHeartbeat
+}
+
+// silence returns after how long without a message the requests are lost.
+func (f *fetch) silence() time.Duration { return max(fetchSilence, 5*f.beat/2) }
 
 // aligned returns after how long a request ends that is sent now: at a multiple of expires if that is long, otherwise at a second. So
 // the requests of all fetches of all processes end, and the next ones begin, at the same time, and the server sends their heartbeats
@@ -154,6 +177,7 @@ func (f *fetch) message(m *nats.Msg) {
 	f.heard = time.Now()
 	if !strings.HasPrefix(m.Subject, f.inbox) { // a message has its own subject, a status of the server has that of the inbox
 		f.contact.received(f.heard)
+		f.came = f.heard
 		asked := f.open > 0
 		if asked {
 			f.open--
@@ -218,7 +242,7 @@ func (f *fetch) check(now time.Time) bool {
 		}
 	}
 	switch {
-	case f.open > 0 && now.Sub(f.heard) > fetchSilence:
+	case f.open > 0 && now.Sub(f.heard) > f.silence():
 		f.fail(errSilence)
 	case f.open > alive:
 		f.fail(errLost)

@@ -23,6 +23,7 @@ type stand struct {
 	dir   string
 	port  int
 	plain bool // without JetStream
+	alone bool // of a cluster whose other servers are not there
 
 	password string // of user u; empty: anyone may connect
 	srv      *server.Server
@@ -41,6 +42,9 @@ func (s *stand) start() {
 	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true, JetStreamMaxStore: 1 << 40}
 	if s.password != "" {
 		o.Username, o.Password = "u", s.password
+	}
+	if s.alone {
+		o.ServerName, o.Cluster, o.Routes = "one", server.ClusterOpts{Name: "three", Host: "127.0.0.1", Port: -1}, server.RoutesFromStr("nats://127.0.0.1:1")
 	}
 	srv, err := server.NewServer(o)
 	if err != nil {

@@ -214,7 +214,7 @@ func (p *Puller) setUp(ctx context.Context) error {
 
 func (p *Puller) begin() error {
 	requests := p.c.apiSubject("CONSUMER.MSG.NEXT." + p.c.tasks.Name + "." + queueToken(p.queue))
-	f, err := newFetch(p.c.nc, requests, pullExpires, p.take)
+	f, err := newFetch(p.c.nc, requests, pullExpires, calmExpires, p.take)
 	if err != nil {
 		return err
 	}

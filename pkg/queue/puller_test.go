@@ -289,18 +289,18 @@ func TestLostPullRequestIsDetected(t *testing.T) {
 	nc := s.dial()
 	_, err := nc.SubscribeSync("silent")
 	ok(t, err)
-	f, err := newFetch(nc, "silent", readExpires, nil)
+	f, err := newFetch(nc, "silent", readExpires, readExpires, nil)
 	ok(t, err)
 	f.want(2)
-	f.check(time.Now().Add(fetchSilence - time.Second))
+	f.check(time.Now().Add(f.silence() - time.Second))
 	if f.reason() != nil {
 		t.Fatal(f.reason())
 	}
-	f.check(time.Now().Add(fetchSilence + time.Second))
+	f.check(time.Now().Add(f.silence() + time.Second))
 	if !errors.Is(f.reason(), errSilence) || f.close(false) != 2 {
 		t.Fatal(f.reason())
 	}
-	f, err = newFetch(nc, "silent", readExpires, nil)
+	f, err = newFetch(nc, "silent", readExpires, readExpires, nil)
 	ok(t, err)
 	f.want(2)
 	f.heard = time.Now().Add(time.Hour) // others are served
@@ -314,7 +314,7 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	nc := newStand(t).dial()
 	requests, err := nc.SubscribeSync("next")
 	ok(t, err)
-	f, err := newFetch(nc, "next", readExpires, nil)
+	f, err := newFetch(nc, "next", readExpires, readExpires, nil)
 	ok(t, err)
 	defer f.close(false)
 	f.want(5)
@@ -330,6 +330,67 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	f.message(&nats.Msg{Subject: second.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"99"}}})
 	if f.reason() == nil {
 		t.Fatal("an impossible remainder was accepted")
+	}
+}
+
+// Of a queue without tasks a worker requests less often, until one comes.
+func TestRequestsOfCalmQueueLastLonger(t *testing.T) {
+	s := newStand(t)
+	nc := s.dial()
+	requests, err := nc.SubscribeSync("next")
+	ok(t, err)
+	f, err := newFetch(nc, "next", pullExpires, calmExpires, func(*nats.Msg, bool) {})
+	ok(t, err)
+	defer f.close(false)
+	lasts := func() (string, time.Duration) {
+		m, err := requests.NextMsg(20 * time.Second)
+		ok(t, err)
+		var body struct{ Expires time.Duration }
+		ok(t, json.Unmarshal(m.Data, &body))
+		return m.Reply, body.Expires
+	}
+	// As the server would: the status is in the header that the client decodes.
+	ends := func(reply string) {
+		f.message(&nats.Msg{Subject: reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"1"}}})
+	}
+	f.want(1)
+	reply, took := lasts()
+	if took > pullExpires {
+		t.Errorf("the first request lasts %v", took)
+	}
+	f.mu.Lock()
+	f.came = f.came.Add(-2 * calmAfter)
+	f.mu.Unlock()
+	ends(reply)
+	if _, took = lasts(); took <= pullExpires || took > calmExpires {
+		t.Errorf("after a time without tasks a request lasts %v", took)
+	}
+	f.message(&nats.Msg{Subject: "task"})
+	f.want(1)
+	if _, took = lasts(); took > pullExpires {
+		t.Errorf("after a task a request lasts %v", took)
+	}
+}
+
+// A single server that is lost takes the connection with it; one of a cluster does not.
+func TestHeartbeatsAreRareOnlyWhereTheConnectionShowsALoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   stand
+		want time.Duration
+	}{
+		"a single server has the streams":     {stand{}, nearHeartbeat},
+		"one of a cluster has them":           {stand{alone: true}, fetchHeartbeat},
+		"a server has them on the other side": {stand{plain: true}, fetchHeartbeat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.at
+			s.t, s.dir, s.port = t, t.TempDir(), -1
+			s.start()
+			t.Cleanup(s.stop)
+			if got := heartbeat(s.dial()); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
@@ -350,7 +411,7 @@ func TestRequestsEndTogether(t *testing.T) {
 	s := newStand(t)
 	requests, err := s.dial().SubscribeSync("next")
 	ok(t, err)
-	f, err := newFetch(s.open(Options{}).nc, "next", readExpires, nil)
+	f, err := newFetch(s.open(Options{}).nc, "next", readExpires, readExpires, nil)
 	ok(t, err)
 	defer f.close(false)
 	first := time.Now().Add(-time.Nanosecond)
@@ -378,12 +439,12 @@ func TestConnChecksItsFetches(t *testing.T) {
 	_, err := s.dial().SubscribeSync("silent")
 	ok(t, err)
 	c := s.open(Options{})
-	f, err := newFetch(c.nc, "silent", readExpires, nil)
+	f, err := newFetch(c.nc, "silent", readExpires, readExpires, nil)
 	ok(t, err)
 	defer f.close(false)
 	f.want(1)
 	f.mu.Lock()
-	f.heard = f.heard.Add(-fetchSilence)
+	f.heard = f.heard.Add(-f.silence())
 	f.mu.Unlock()
 	c.fetches.add(f)
 	get(t, f.done, "the end of the fetch")

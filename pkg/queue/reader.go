@@ -58,7 +58,7 @@ func (c *inputStream) newReader(partition int, consumer string, begin startPoint
 	r.handed.Store(begin.seq - 1)
 	r.came = begin.seq - 1
 	r.asked = maxBatch
-	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, r.take)
+	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, readExpires, r.take)
 	if err != nil {
 		c.dropConsumer(consumer)
 		return nil, err

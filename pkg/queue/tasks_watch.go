@@ -29,6 +29,8 @@ const leaderlessFor = 15 * time.Second
 type TasksWatch struct {
 	c          *taskStream
 	recent     time.Duration
+	published  uint64    // the last sequence that this process had at the last check
+	calm       bool      // it was the same at the check before
 	created    time.Time // of the stream as last seen; zero: not seen
 	behind     bool      // at the last check
 	leaderless time.Time // since when the stream has been seen without a leader; zero: it has one
@@ -45,6 +47,7 @@ func (c *taskStream) WatchTasks(recent time.Duration) *TasksWatch {
 // JetStream, or of ctx, and means that the state is unknown.
 func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	published := w.c.taskSeq.Load() // before the request, so the stream cannot be behind it
+	w.calm, w.published = published == w.published, published
 	info, err := w.c.tasksInfo(ctx)
 	w.c.observe("watch tasks", err)
 	if err != nil {
@@ -77,6 +80,10 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 		return time.Time{}, nil
 	}
 }
+
+// Calm reports whether this process has published no task between the last two checks, and nothing looked lost: then there is little to lose,
+// and a loss may be detected later.
+func (w *TasksWatch) Calm() bool { return w.calm && !w.behind && w.leaderless.IsZero() }
 
 // elect deletes a stream that has been without a leader for leaderlessFor: no message in it can be read, and each is
 // repaired from history. The leader of the cluster has described the stream, so a new one can be placed. The next check

@@ -49,6 +49,25 @@ func TestTasksWatchReportsALossOnce(t *testing.T) {
 	check(false)
 }
 
+func TestTasksWatchIsCalmWhileNothingIsPublishedOrLost(t *testing.T) {
+	c := newStand(t).open(Options{})
+	w := c.WatchTasks(0)
+	check := func(calm bool, when string) {
+		t.Helper()
+		if _, err := w.Check(soon(t)); err != nil || w.Calm() != calm {
+			t.Fatalf("%s: calm is %v, %v", when, w.Calm(), err)
+		}
+	}
+	offer(t, c, "q", 0, 5)
+	check(false, "tasks are published")
+	check(true, "none since")
+	offer(t, c, "q", 5, 1)
+	check(false, "one more")
+	check(true, "none since")
+	c.published(100)
+	check(false, "the stream lacks what was acknowledged")
+}
+
 func TestTasksWatchDetectsARecreatedStream(t *testing.T) {
 	c := newStand(t).open(Options{})
 	check := func(lost bool) {

@@ -1,8 +1,13 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -25,10 +30,32 @@ func (c *requests) FindCode(name, version string, newest bool, reply string) err
 	return c.ask(c.subj.code(name, version, newest), reply, nil)
 }
 
-// ServeTurns calls fn for each part of a message to this member, under the name that it has made up, until Stop, in order; Stop lets parts in
-// transit arrive, for nothing would answer them. fn must not block, and returns why a part is counted as malformed, if it is.
+// AddressOf returns the address of a member: a token of subjects.
+func AddressOf(member string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(member))
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// MemberGone reports whether the server has answered that nothing listens at the address of a member. Without an answer within a second,
+// or before ctx ends, it is false.
+func (c *requests) MemberGone(ctx context.Context, member string) bool {
+	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
+	defer cancel()
+	_, err := c.nc.RequestWithContext(ctx, c.subj.turn(AddressOf(member)), nil)
+	return errors.Is(err, nats.ErrNoResponders)
+}
+
+const goneTimeout = time.Second
+
+// ServeTurns calls fn for each part of a message to this member, at its address, until Stop, in order; Stop lets parts in transit arrive, for
+// nothing would answer them. fn must not block, and returns why a part is counted as malformed, if it is. An empty message asks only whether
+// the member listens.
 func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) error) (*Subscription, error) {
 	s, err := subscribe(c.nc, c.subj.turn(at), func(m *nats.Msg) {
+		if len(m.Data) == 0 {
+			return
+		}
 		if err := fn(m.Reply, m.Data); err != nil {
 			c.ignore(m, err)
 		}

@@ -103,7 +103,7 @@ func (m *machine) acquire() {
 	}
 	m.former = append(m.former, token)
 	m.both("acquire "+token, func() (string, int64) {
-		a := m.ownership("acquire", token, "member", ownerTTL, secret, 4)
+		a := m.ownership("acquire", token, "member", ownerTTL, secret, 4, "", 0)
 		if a.Str(0) != "OK" {
 			return a.Str(0), 0
 		}

@@ -81,3 +81,26 @@ func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 }
 
 func since(t time.Time) time.Duration { return time.Since(t).Round(time.Millisecond) }
+
+// The server of NATS reports the death of a process, so its partitions do not wait until its ownership expires: here, until the test is over.
+func TestKilledOrchestratorIsReplacedBeforeItsOwnershipExpires(t *testing.T) {
+	t.Parallel()
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=10m")
+	rdb := a.redis.Client(t)
+	a.worker("worker")
+	first, second := a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")
+	a.spread(rdb, 2)
+	a.begin(4)
+	began := time.Now()
+	first.Kill()
+	a.spread(rdb, 1)
+	t.Logf("one of two was killed: %v", since(began))
+	a.begin(4)
+	began = time.Now()
+	second.Kill()
+	third := a.orchestrator("orchestrator-3")
+	a.begin(4)
+	a.end()
+	t.Logf("all were killed: %v", since(began))
+	third.Stop()
+}

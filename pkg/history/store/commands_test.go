@@ -37,6 +37,10 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 			})
 			b.must(err)
 		}, "hdel 1, hincrby 1, hmget 2, hset 2, llen 1, lrange 1, ltrim 1, rpush 1, time 1, zadd 4"},
+		{"the read of what is due, while nothing is", func() {
+			_, err := b.due(10)
+			b.must(err)
+		}, "hmget 1, time 1, zrange 2"},
 		{"the claim", func() {
 			_, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
 				leased.Claim(lease.ClaimRequest{Claim: claimed, Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, done)

@@ -11,15 +11,20 @@
 -- max: of instances, and of limits; next, next_limit: when the next one is due, ms, or ''.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
-allowOOM(partition)
 local reply = {'OK', ms(t)}
 for _, key in ipairs({wakeups, limits}) do
-  local due = redis.call('ZRANGEBYSCORE', key, '-inf', ms(t), 'LIMIT', 0, max)
-  if key == limits and #due < max then
-    for _, limit in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. ms(t + 2000), '+inf', 'LIMIT', 0, max - #due)) do due[#due + 1] = limit end
+  local due, first = {}, redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first[2] and (key == limits or tonumber(first[2]) <= t) then
+    due = redis.call('ZRANGEBYSCORE', key, '-inf', ms(t), 'LIMIT', 0, max)
+    if key == limits and #due < max then
+      for _, limit in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. ms(t + 2000), '+inf', 'LIMIT', 0, max - #due)) do due[#due + 1] = limit end
+    end
+    if #due > 0 then
+      allowOOM(partition)
+      for _, member in ipairs(due) do redis.call('ZADD', key, ms(t + 2000), member) end
+      first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    end
   end
-  for _, member in ipairs(due) do redis.call('ZADD', key, ms(t + 2000), member) end
-  local first = redis.call('ZRANGEBYSCORE', key, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   reply[#reply + 1] = due
   reply[#reply + 1] = first[2] and ms(tonumber(first[2])) or ''
 end

@@ -1,0 +1,161 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+// forever is longer than any test: what is acquired within it is not acquired because an ownership has expired.
+const forever = 10 * time.Minute
+
+// broken is a way to Redis that can be broken.
+type broken struct{ down atomic.Bool }
+
+var errBroken = errors.New("broken")
+
+func (b *broken) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *broken) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if b.down.Load() {
+			return errBroken
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (b *broken) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if b.down.Load() {
+			return errBroken
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// dying starts a member that is silent, and renews nothing, from when its way is broken.
+func (f *fleet) dying(name string, s *redistest.Server) *broken {
+	f.t.Helper()
+	way := &broken{}
+	behind := s.Client(f.t)
+	behind.AddHook(way)
+	f.start(partition.Config{Redis: behind, Member: name, TTL: forever, Renew: 100 * time.Millisecond})
+	f.t.Cleanup(func() { way.down.Store(false) })
+	return way
+}
+
+// recorded counts the partitions that a member owns by Redis.
+func (f *fleet) recorded(member string) (n int) {
+	f.t.Helper()
+	for p := range parts {
+		if m, err := f.rdb.HGet(f.ctx(), f.ns.Part(p).Owner(), "member").Result(); err == nil && m == member {
+			n++
+		}
+	}
+	return n
+}
+
+func TestDeadMemberIsReplacedBeforeItsOwnershipExpires(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	way := f.dying("a", s)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	gone := func(_ context.Context, member string) bool { return member == "a" }
+	f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: 100 * time.Millisecond, Gone: gone})
+	f.until("both share", f.asRendezvousSays("a", "b"))
+	way.down.Store(true)
+	f.until("b owns all", func() bool { return f.recorded("b") == parts })
+	way.down.Store(false) // it lives after all: it is fenced, and gets its share again
+	f.until("both share again", func() bool { return f.asRendezvousSays("a", "b")() && f.recorded("a") == len(f.shareOf("a", "a", "b")) })
+	for _, p := range f.shareOf("a", "a", "b") {
+		if !f.tenure(p).Clean {
+			t.Errorf("partition %d was not handed back in good order", p)
+		}
+	}
+}
+
+// shareOf lists the partitions of a member.
+func (f *fleet) shareOf(member string, members ...string) (all []int) {
+	for p := range parts {
+		if partition.Rendezvous(members, p) == member {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// A member that is paused, or cut off from Redis, is silent; one that connects to NATS again is missing for a moment.
+func TestSilentMemberThatListensKeepsItsPartitions(t *testing.T) {
+	for name, answer := range map[string]func(n int32) bool{
+		"it listens":               func(int32) bool { return false },
+		"it is missing for a time": func(n int32) bool { return n%2 == 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			f := newFleet(t, s.Client(t))
+			way := f.dying("a", s)
+			f.until("a owns all", f.asRendezvousSays("a"))
+			var asked atomic.Int32
+			f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: 100 * time.Millisecond, Gone: func(context.Context, string) bool { return answer(asked.Add(1)) }})
+			f.until("both share", f.asRendezvousSays("a", "b"))
+			way.down.Store(true)
+			before := asked.Load()
+			f.until("a was looked for several times", func() bool { return asked.Load() > before+6 })
+			if got, want := f.recorded("a"), len(f.shareOf("a", "a", "b")); got != want {
+				t.Errorf("a owns %d partitions, want %d", got, want)
+			}
+		})
+	}
+}
+
+// A member that the server of NATS has lost, and that sends heartbeats, is not even looked for.
+func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	var asked atomic.Int32
+	gone := func(context.Context, string) bool { asked.Add(1); return true }
+	f.start(partition.Config{Redis: f.rdb, Member: "a", TTL: forever, Renew: time.Minute, Gone: gone})
+	b := f.start(partition.Config{Redis: f.rdb, Member: "b", TTL: forever, Renew: time.Minute, Gone: gone})
+	f.until("both share", f.asRendezvousSays("a", "b"))
+	before := f.tenures()
+	for range 5 {
+		b.Nudge()
+		wait(t, 50*time.Millisecond) // rounds follow one another after 10 ms
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("%d questions", n)
+	}
+	for p, was := range before {
+		if f.tenure(p) != was.tenure {
+			t.Errorf("partition %d has moved", p)
+		}
+	}
+}
+
+// A program that is started again under its name need not wait for itself.
+func TestMemberOfTheSameNameTakesWhatItHad(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	way := f.dying("a", s)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	earlier := f.tenures()
+	way.down.Store(true)
+	f.start(partition.Config{Redis: f.rdb, Member: "a", TTL: forever, Renew: 100 * time.Millisecond})
+	f.until("the second a owns all", func() bool {
+		for p, was := range earlier {
+			token, err := f.rdb.HGet(f.ctx(), f.ns.Part(p).Owner(), "owner").Result()
+			if err != nil || token == was.tenure.Token {
+				return false
+			}
+		}
+		return true
+	})
+}
