@@ -337,7 +337,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		}
 		return inst, err
 	}
-	h.settled(ctx, e)
+	h.settled(ctx, c, e)
 	v, err := verdict.Of(e)
 	if err == nil {
 		err = h.counted(ctx, c, e)
@@ -368,19 +368,33 @@ func (h *harness) linear() (checked, undecided int) {
 	return checked, undecided
 }
 
-// settled waits for the instances that no client waits for.
-func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
+// settled waits for the instances that no client waits for. After a rollback these include flocks: a client that has the result starts no
+// batch any more, and birds that were started again, as others, have none.
+func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evidence) {
 	h.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	late := time.NewTimer(settleIdle)
 	defer late.Stop()
 	for _, call := range e.Calls {
-		rest, ok := strings.CutPrefix(call.ID, "pair-")
-		if !ok || call.Call != work.Result || call.Outcome != "sent" {
+		id, flock := call.ID, strings.HasPrefix(call.ID, "flock-") && e.Rollback
+		if rest, ok := strings.CutPrefix(id, "pair-"); ok && call.Outcome == "sent" {
+			id = "listener-" + rest
+		} else if !flock {
 			continue
 		}
-		for i, err := e.Find("listener-" + rest); err != nil || !i.Ended; i, err = e.Find("listener-" + rest) {
+		if call.Call != work.Result {
+			continue
+		}
+		for n := lateBatches; ; n++ {
+			if i, err := e.Find(id); err == nil && i.Ended {
+				break
+			}
+			if flock {
+				if err := work.Release(ctx, c, id, n); err != nil {
+					h.t.Logf("release %s: %v", id, err)
+				}
+			}
 			select {
 			case <-tick.C:
 			case <-late.C: // the verdict reports it
@@ -391,6 +405,9 @@ func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 		}
 	}
 }
+
+// lateBatches is the number of the first batch that is not a client's.
+const lateBatches = 1 << 20
 
 // patiently repeats a reading: on a starved machine, owners lose their partitions for a while also without a fault.
 func patiently[T any](ctx context.Context, read func() (T, error)) (T, error) {

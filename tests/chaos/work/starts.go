@@ -168,13 +168,7 @@ func startFlock(ctx context.Context, c *client.Client, id string, in Input) (res
 		return nil, err
 	}
 	for n := 1; ; n++ {
-		batch, err := c.StartBatch(ctx, fmt.Sprintf("batch-%s-%d", id, n), client.Batch{
-			Verb: client.BatchEvent, Where: fmt.Sprintf("parent = '%s' and orchestration = bird", id), Event: release.Name(), Data: []byte(strconv.Itoa(n)),
-		}, client.MessageID("start"))
-		if err != nil {
-			return nil, err
-		}
-		if _, err := batch.Result(ctx); err != nil {
+		if err := Release(ctx, c, id, n); err != nil {
 			return nil, err
 		}
 		soon, stop := context.WithTimeout(ctx, 500*time.Millisecond)
@@ -187,4 +181,15 @@ func startFlock(ctx context.Context, c *client.Client, id string, in Input) (res
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// Release carries out a batch that releases the birds of a flock; n is its number.
+func Release(ctx context.Context, c *client.Client, id string, n int) error {
+	batch, err := c.StartBatch(ctx, fmt.Sprintf("batch-%s-%d", id, n), client.Batch{
+		Verb: client.BatchEvent, Where: fmt.Sprintf("parent = '%s' and orchestration = bird", id), Event: release.Name(), Data: []byte(strconv.Itoa(n)),
+	}, client.MessageID("start"))
+	if err == nil {
+		_, err = batch.Result(ctx)
+	}
+	return err
 }
