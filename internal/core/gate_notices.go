@@ -238,10 +238,7 @@ func (in *instance) unused(inbox []Unread) map[string]GateNotice {
 
 // ends returns a function that reports whether an input is the end of the activity.
 func (in *instance) ends(activity uint64) func(Unread) bool {
-	return func(u Unread) bool {
-		id, ok := u.Completes()
-		return ok && id == activity && u.Fits(in.state.Activity(id))
-	}
+	return func(u Unread) bool { return u.ends(in.state.Activity(activity)) }
 }
 
 // notify sends the notices of a gate to instances.

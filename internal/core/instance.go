@@ -245,6 +245,12 @@ func (u Unread) Fits(e *history.ActivityScheduled) bool {
 	return e != nil && strings.HasPrefix(u.ID, "a"+e.Effect+".")
 }
 
+// ends reports the completion of an activity.
+func (u Unread) ends(e *history.ActivityScheduled) bool {
+	id, ok := u.Completes()
+	return ok && e != nil && id == e.ID && u.Fits(e)
+}
+
 // parseUnread reads what the store answered. An element of a newer build stalls the
 // instance; one that is nonsense is kept by its id, to be taken out of the inbox.
 func (a *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {

@@ -216,6 +216,8 @@ func (x *interaction) rewind(s *stored, w *record.Rewind) (record.Committed, err
 		return record.Committed{}, fmt.Errorf("head is %q: %w", s.head(), record.ErrConflict)
 	case slices.ContainsFunc(s.inbox[min(w.Read, len(s.inbox)):], func(el []byte) bool { return el[0] == 'a' }):
 		return record.Committed{}, fmt.Errorf("inbox: %w", record.ErrConflict)
+	case slices.ContainsFunc(w.Results, func(e record.Placed) bool { return !bytes.HasPrefix(s.inbox[e.Place], []byte(e.ID+"\n")) }):
+		return record.Committed{}, fmt.Errorf("result: %w", record.ErrConflict)
 	default:
 		rec := *s.rec
 		rec.Execution, rec.Status, rec.Head, rec.Events, rec.Control = w.Execution+1, w.To, w.NewHead, w.Keep, w.Control

@@ -42,7 +42,8 @@ import (
 //	outbox empty ──▶ history and inbox read, planned ──▶ undone children: cancel, or purge of an explicit id, in INPUTS ──▶ one script
 //
 // The script copies the kept events to execution n+1, deletes the leases of execution n, and puts into the front of the inbox: Rewound,
-// and what was put back (see history.RewindPlan). A completion that has arrived since the inbox was read is a conflict. Rewound is the
+// and what was put back (see history.RewindPlan). A completion that has arrived since the inbox was read is a conflict, and so is one
+// that Redis has lost since: its activity would neither run nor end. Rewound is the
 // first input of its turn, and neither a timer nor a notice comes before it: all that the code decides from there on has effect ids
 // of execution n+1.
 //
@@ -321,11 +322,12 @@ func (a *commits) answerOperator(in *instance) {
 
 // rewind is a rewind that is under way.
 type rewind struct {
-	plan   *history.RewindPlan
-	began  *history.Started
-	inbox  int // elements that were read
-	undone int // messages to undone children that are not acknowledged
-	failed bool
+	plan    *history.RewindPlan
+	began   *history.Started
+	inbox   int             // elements that were read
+	results []record.Placed // those of them that are results of kept activities
+	undone  int             // messages to undone children that are not acknowledged
+	failed  bool
 }
 
 // historyRead plans the rewind, and undoes the children whose starts it does not keep.
@@ -361,7 +363,7 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 		return
 	}
 	began, _ := events[0].(*history.Started)
-	rw := &rewind{plan: plan, began: began, inbox: len(inbox)}
+	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: resultsIn(inbox, plan)}
 	in.op = &operation{place: op.place, rewind: rw}
 	a.to(in, undoing)
 	for _, c := range plan.Undone {
@@ -380,8 +382,18 @@ func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Un
 		return history.PlanRetry(events, r.Start)
 	}
 	return history.PlanRewind(events, r.To, func(e *history.ActivityScheduled) bool {
-		return slices.ContainsFunc(inbox, func(u Unread) bool { _, ok := u.Completes(); return ok && u.Fits(e) })
+		return slices.ContainsFunc(inbox, func(u Unread) bool { return u.ends(e) })
 	})
+}
+
+// resultsIn are the places of the unread results of kept activities.
+func resultsIn(inbox []Unread, plan *history.RewindPlan) (out []record.Placed) {
+	for _, id := range plan.Answered {
+		if i := slices.IndexFunc(inbox, func(u Unread) bool { return u.ends(plan.State.Activity(id)) }); i >= 0 {
+			out = append(out, record.Placed{Place: i, ID: inbox[i].ID})
+		}
+	}
+	return out
 }
 
 // undo is the message to a child whose start is not kept: one with an id of its own is removed, so that the code may start it again.
@@ -421,7 +433,7 @@ func (a *operators) commitRewind(in *instance) {
 	r, plan, next := u.operator(), rw.plan, in.execution()+1
 	w := &record.Rewind{
 		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.commits.heads + strconv.FormatUint(a.nextNumber(), 36),
-		From: in.status(), To: record.Running, Read: rw.inbox, Control: u.position(), Release: in.rec.Retained,
+		From: in.status(), To: record.Running, Read: rw.inbox, Results: rw.results, Control: u.position(), Release: in.rec.Retained,
 	}
 	if plan.State.Waiting(1) {
 		w.To = record.Pending

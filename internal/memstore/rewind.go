@@ -18,6 +18,7 @@ type Rewind struct {
 	NewHead   string
 	Status    string
 	Read      int // inputs that the owner has seen
+	Results   []record.Placed
 	Delete    []uint64
 	Front     []Element
 
@@ -37,7 +38,8 @@ func (s *Store) Rewind(now int64, token string, r Rewind) Committed {
 		}
 		return Committed{Answer: OK, Number: s.Owner.Commits}
 	case in.Head != r.Head && s.Rules.Wrong != RewindBlind, len(in.Histories[r.Execution]) != in.Events && s.Rules.Wrong != RewindBlind,
-		slices.ContainsFunc(in.Inbox[min(r.Read, len(in.Inbox)):], Element.completion) && s.Rules.Wrong != RewindUnread:
+		slices.ContainsFunc(in.Inbox[min(r.Read, len(in.Inbox)):], Element.completion) && s.Rules.Wrong != RewindUnread,
+		slices.ContainsFunc(r.Results, in.lost) && s.Rules.Wrong != RewindForgetful:
 		return Committed{Answer: Conflict}
 	}
 	in = s.make(r.Instance)
@@ -71,13 +73,18 @@ func (s *Store) Rewind(now int64, token string, r Rewind) Committed {
 	return Committed{Answer: OK, Holders: holders, Number: s.Owner.Commits}
 }
 
+// lost reports an element that is not in its place.
+func (in *Instance) lost(e record.Placed) bool {
+	return e.Place >= len(in.Inbox) || in.Inbox[e.Place].ID != e.ID
+}
+
 // completion reports an input that a worker has pushed.
 func (e Element) completion() bool { return e.ID[0] == 'a' }
 
 // WriteRewind writes a rewind.
 func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.Committed, error) {
 	r := Rewind{
-		Instance: w.Instance, Execution: w.Execution, Keep: int(w.Keep), Head: w.Head, NewHead: w.NewHead, Status: string(w.To), Read: w.Read, //nolint:gosec // a length
+		Instance: w.Instance, Execution: w.Execution, Keep: int(w.Keep), Head: w.Head, NewHead: w.NewHead, Status: string(w.To), Read: w.Read, Results: w.Results, //nolint:gosec // a length
 	}
 	for _, l := range w.Delete {
 		r.Delete = append(r.Delete, l.Activity)

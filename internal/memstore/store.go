@@ -68,6 +68,7 @@ const (
 	HoldUnseen         Mistake = "a reconciliation holds back what the owner has not seen"
 	RewindBlind        Mistake = "a rewind does not compare the head"
 	RewindUnread       Mistake = "a rewind does not see a completion that the owner has not"
+	RewindForgetful    Mistake = "a rewind does not see that a completion which the owner has read is lost"
 	RewindTwice        Mistake = "a rewind that is sent again pushes its front again"
 	RewindNoPrune      Mistake = "a rewind leaves the execution before"
 	RewindKeepsLeases  Mistake = "a rewind leaves the leases"
@@ -83,7 +84,7 @@ func Mistakes() []Mistake {
 		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
 		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, LookBlind,
 		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
-		HoldUnseen, RewindBlind, RewindUnread, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
+		HoldUnseen, RewindBlind, RewindUnread, RewindForgetful, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
 	}
 }
 

@@ -17,7 +17,8 @@ type Rewind struct {
 	From, To  Status
 	Leave     []Entry // of the indexes: see Commit
 	Enter     []Entry
-	Read      int // inbox elements that the owner has read: a completion behind them is a conflict
+	Read      int      // inbox elements that the owner has read: a completion behind them is a conflict
+	Results   []Placed // completions among them that are the results of kept activities: one that the store has lost since is a conflict
 	Delete    []Lease
 	Prepend   [][]byte
 	Control   history.Position // of the request
@@ -25,6 +26,12 @@ type Rewind struct {
 	Release   []string         // those of before
 
 	Unanswered string // "true" or "false": whether the events that are kept have open updates
+}
+
+// Placed is an element of an inbox by its place, from 0, and its id.
+type Placed struct {
+	Place int
+	ID    string
 }
 
 // RewindSource is the history of an instance, for a rewind.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -26,6 +27,14 @@ func (m *machine) rewind() {
 	r := memstore.Rewind{
 		Instance: id, Execution: in.Execution, Keep: draw(m, "keep", 0, in.Events/2, in.Events), Head: in.Head, NewHead: m.fresh("h"), Status: "running",
 		Read: draw(m, "read", len(in.Inbox), len(in.Inbox), 0),
+	}
+	for i, e := range in.Inbox[:r.Read] {
+		if strings.HasPrefix(e.ID, "a") {
+			r.Results = append(r.Results, record.Placed{Place: i, ID: e.ID})
+		}
+	}
+	if strings.HasSuffix(r.NewHead, "7") { // without a draw, which would give the seeds of TestModelMistakesAreDetected other meanings
+		r.Results = append(r.Results, record.Placed{Place: len(in.Inbox) / 2, ID: "a.acked.but.forgotten"})
 	}
 	if oneIn(m, 6) {
 		r.Head = draw(m, "head", "h1", "h2")
@@ -56,7 +65,7 @@ func (m *machine) rewind() {
 func (m *machine) doRewind(token string, was *memstore.Record, r *memstore.Rewind) (string, int64) {
 	w := &store.Rewind{
 		Instance: r.Instance, Execution: r.Execution, Keep: uint64(r.Keep), Head: r.Head, NewHead: r.NewHead, From: store.Status(was.Status), To: store.Status(r.Status),
-		Read: r.Read,
+		Read: r.Read, Results: r.Results,
 	}
 	c := store.Commit{Record: &store.Record{Status: w.To}}
 	c.Reindex(indexed(was))

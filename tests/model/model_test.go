@@ -187,6 +187,7 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 		memstore.HoldUnseen:         setup("both", Faults{}, "start", "hold", "resume"),
 		memstore.RewindBlind:        setup("stop", Faults{Echoes: 1}, "start", "rewind3", "e1"),
 		memstore.RewindUnread:       setup("both", Faults{}, "start", "rewind3"),
+		memstore.RewindForgetful:    setup("both", Faults{Rollbacks: 1}, "start", "rewind3"),
 		memstore.RewindTwice:        setup("stop", Faults{Echoes: 1}, "start", "rewind3"),
 		memstore.RewindNoPrune:      setup("count", Faults{}, "start", "e1", "rewind1"),
 		memstore.RewindKeepsLeases:  setup("both", Faults{}, "start", "rewind3"),
@@ -216,8 +217,10 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 		memstore.RewindBlind:        slices.Concat(planned, []string{"arrives, and once more later: rewind x", "load x", "the answer: load x", "run turn x", "commit x"}),
 		memstore.RewindTwice:        slices.Concat(planned, []string{"arrives, and once more later: rewind x", "load x", "the answer: load x", "run turn x", "rewind x", "commit x", "run turn x", "reconcile x (suspending)", passes, "the schedule is read", "load x", "the answer: load x", "run turn x"}),
 		memstore.RewindUnread:       planned,
-		memstore.RewindKeepsLeases:  planned,
-		memstore.RewindBehind:       planned,
+		memstore.RewindForgetful: slices.Concat(begun, second, []string{
+			"a worker claims event 2", "(what a restart", "event 2 is done", "read history x", "ROLLBACK"}),
+		memstore.RewindKeepsLeases: planned,
+		memstore.RewindBehind:      planned,
 	}
 	for _, wrong := range memstore.Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {

@@ -114,8 +114,13 @@ func mutants() []mutant {
 		},
 		{
 			"a rewind has an activity run again whose result is unread", "internal/core/operator.go",
-			"return ok && u.Fits(e) })", "return ok && u.Fits(e) && !MUTANT })", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)},
+			"func(u Unread) bool { return u.ends(e) })", "func(u Unread) bool { return u.ends(e) && !MUTANT })", []Setup{setup("both", Faults{}, "start", "rewind3").with(ends)},
 			slices.Concat(begun, []string{"a worker claims event 2"}, second, []string{"event 2 is done"}),
+		},
+		{
+			"a rewind does not name the results that it has read", "internal/core/operator.go",
+			"}); i >= 0 {", "}); i >= 0 && !MUTANT {", []Setup{setup("both", Faults{Rollbacks: 1}, "start", "rewind3").with(ends)},
+			slices.Concat(begun, second, []string{"a worker claims event 2", "(what a restart", "event 2 is done", "read history x", "ROLLBACK"}),
 		},
 	}
 }

@@ -48,13 +48,16 @@ func (w promises) resumed(inbox []memstore.Element, past *history.State, events 
 	}
 }
 
-// answered checks that those activities are named of which a result is unread.
+// answered checks that exactly those activities are named of which a result is unread.
 func (w promises) answered(inbox []memstore.Element, past *history.State, named []uint64) {
 	for _, id := range past.Outstanding() {
 		effect := past.Activity(id).Effect
 		has := slices.ContainsFunc(inbox, func(e memstore.Element) bool { return e.Kind == "done" && e.Tag == effect })
-		if has && !slices.Contains(named, id) {
+		switch {
+		case has && !slices.Contains(named, id):
 			w.Broken = fmt.Sprintf("activity %d has a result that is unread, and is to run again", id)
+		case !has && slices.Contains(named, id):
+			w.Broken = fmt.Sprintf("activity %d is not to run again, and its result is lost", id)
 		}
 	}
 }
@@ -93,7 +96,7 @@ func (w promises) rewound(before *memstore.Instance, wanted *record.Rewind) {
 	if re, ok := inputOf(in.Inbox[0]).(*history.Rewound); ok {
 		answered = re.Answered
 	}
-	w.answered(before.Inbox, past, answered)
+	w.answered(in.Inbox, past, answered)
 	_, events, _ := fold(before.History())
 	for _, ev := range events[min(wanted.Keep, uint64(len(events))):] {
 		if c, ok := ev.(*history.CancelRequested); ok {

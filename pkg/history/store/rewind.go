@@ -53,12 +53,15 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	for _, ticket := range r.Retain {
 		fields = append(fields, retainedField+ticket, "1")
 	}
-	args := []any{t.Token, r.Instance, r.Head, r.NewHead, num(r.Keep), r.Read, len(r.Leave) + len(r.Enter), len(r.Prepend), len(r.Release)}
+	args := []any{t.Token, r.Instance, r.Head, r.NewHead, num(r.Keep), r.Read, len(r.Leave) + len(r.Enter), len(r.Results), len(r.Prepend), len(r.Release)}
 	for range r.Leave {
 		args = append(args, "-")
 	}
 	for i := range r.Enter {
 		args = append(args, entryScore(&r.Enter[i]))
+	}
+	for _, e := range r.Results {
+		args = append(args, e.Place, e.ID)
 	}
 	for _, e := range r.Prepend {
 		args = append(args, e)

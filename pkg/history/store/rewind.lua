@@ -2,13 +2,14 @@
 -- of its history.
 --
 --! keys  partition wakeups record inbox history next_history next_reports stalled stalled_set from_index to_index pruned pruned_reports | index=move* deleted*
---! args  token instance head new_head keep# read# | move* prepend* release* field*
+--! args  token instance head new_head keep# read# | move* result(place id)* prepend* release* field*
 --! reply FENCED | CONFLICT what | OK now workers(deleted worker)* number
 --
 -- keep: number of events that are copied; read: number of inbox elements that the owner has read.
 -- index, move: see commit.
 -- deleted: the leases of the execution that ends; prepend: elements put in front of the inbox; release, field: of the record.
--- CONFLICT inbox: a completion has arrived since.
+-- result: the completions among those elements that kept activities wait for, by their places from 0.
+-- CONFLICT inbox: a completion has arrived since, or Redis has lost one that was read: the activity would wait for it.
 -- workers: who held the deleted leases, by their place among the deleted from 1. number: see commit.
 --
 -- The copy and everything that follows from it are one write. A head that is already the new one means that an earlier attempt
@@ -28,6 +29,10 @@ while true do
   end
   at = at + step
   if #batch < step then break end
+end
+for i = 1, #result do
+  local id = result[i].id .. '\n'
+  if string.sub(redis.call('LINDEX', inbox, result[i].place) or '', 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
 
 if redis.call('EXISTS', next_history, next_reports) > 0 then redis.call('DEL', next_history, next_reports) end -- a first DEL would be let through out of memory

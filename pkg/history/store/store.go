@@ -117,7 +117,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 			"token instance head applied | field* pop*"),
 		rewind: redisx.NewScript("rewind", "", rewindLua,
 			"partition wakeups record inbox history next_history next_reports stalled stalled_set from_index to_index pruned pruned_reports | index=move* deleted*",
-			"token instance head new_head keep# read# | move* prepend* release* field*"),
+			"token instance head new_head keep# read# | move* result(place id)* prepend* release* field*"),
 		wipe: redisx.NewScript("wipe", "", wipeLua,
 			"partition wakeups inbox ids stalled early orchestrations | index=set* data*",
 			"token instance place# purge | set*"),
