@@ -15,7 +15,7 @@ import (
 
 type countCmd struct {
 	Where  string `placeholder:"FILTER" help:"Only instances that pass a filter, as in pawl list."`
-	By     string `placeholder:"FIELD" help:"Count by status, orchestration, version, parent, code, or the name of an attribute."`
+	By     string `placeholder:"FIELD" help:"Count by status, orchestration, version, parent, code, or the name of an attribute; without it only the number."`
 	JSON   bool   `name:"json" help:"Write a JSON object."`
 	reader `group:"Connection"`
 }
@@ -49,9 +49,10 @@ func (c *countCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	n, failed := cl.Count(ctx, client.CountOptions{Where: c.Where, By: c.By})
+	o := client.CountOptions{Where: c.Where, By: c.By}
+	n, failed := cl.Count(ctx, o)
 	if c.JSON {
-		return cmp.Or(writeJSON(s.out, api.CountsOf(n, c.By)), failed)
+		return cmp.Or(writeJSON(s.out, api.CountsOf(n, o)), failed)
 	}
 	t := &term.Table{Right: []int{1}, Header: []string{"VALUE", "INSTANCES"}}
 	for _, g := range n.Groups {

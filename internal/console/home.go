@@ -157,7 +157,7 @@ func (q *request) waiting() (all []api.Instance, _ error) {
 // rates counts the instances, and groups the failures of the last hour if there are any.
 func (q *request) rates(d *homeData) error {
 	hour := q.now.Add(-time.Hour)
-	n, err := q.client.Count(q.Context(), client.CountOptions{EndedSince: []time.Time{q.now.Add(-time.Minute), hour}})
+	n, err := q.client.Count(q.Context(), client.CountOptions{By: "status", EndedSince: []time.Time{q.now.Add(-time.Minute), hour}})
 	for _, s := range []client.Status{client.Running, client.Pending, client.Paused, client.Completed, client.Failed, client.Cancelled} {
 		if s == client.Paused && n.Status[s] == 0 {
 			continue // it is rare

@@ -44,12 +44,12 @@ func (f Field) Timed() bool { return f == Started || f == Updated || f == Ended 
 // Flag reports that the field is true, or nothing.
 func (f Field) Flag() bool { return f == Unanswered || f == Stalled }
 
-// Grouping reads the name of a field or an attribute by whose values instances can be counted; "" is the status. The error is an *Error.
+// Grouping reads the name of a field or an attribute by whose values instances can be counted; "" is none. The error is an *Error.
 func Grouping(name string) (Field, error) {
 	f := Field(name)
 	switch {
 	case name == "":
-		return Status, nil
+		return "", nil
 	case f == ID || f.Flag() || f.Timed(), f.Attribute() && !AttributeName(name):
 		return "", &Error{Column: 1, Message: fmt.Sprintf("instances are counted by status, orchestration, version, parent, code or an attribute, not by %.40q", name)}
 	}

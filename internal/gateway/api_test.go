@@ -295,8 +295,8 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	}
 	h.want(h.do(200, "GET", "/counts", ""), "count", n+1)
 	for query, want := range map[string]string{
-		"": fmt.Sprintf("[map[count:%d value:running]]", n+1), "by=orchestration": fmt.Sprintf("[map[count:%d value:nap] map[count:1 value:pay]]", n),
-		"where=orchestration+%3D+pay": "[map[count:1 value:running]]", "where=id+starts+nap-1&by=orchestration": "[map[count:10 value:nap]]",
+		"": "<nil>", "by=status": fmt.Sprintf("[map[count:%d value:running]]", n+1), "by=orchestration": fmt.Sprintf("[map[count:%d value:nap] map[count:1 value:pay]]", n),
+		"where=orchestration+%3D+pay": "<nil>", "where=orchestration+%3D+pay&by=status": "[map[count:1 value:running]]", "where=id+starts+nap-1&by=orchestration": "[map[count:10 value:nap]]",
 		"where=started+>+-1h+and+orchestration+!%3D+nap&by=version": "[map[count:1 value:]]", "where=status+%3D+failed&by=code": "[]",
 	} {
 		if got := h.do(200, "GET", "/counts?"+query, ""); fmt.Sprint(got["groups"]) != want {

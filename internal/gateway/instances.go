@@ -77,7 +77,7 @@ func countInstances(c *call) (answer, error) {
 		return answer{}, badRequest("by: %v", err)
 	}
 	n, err := c.client.Count(c.Context(), o)
-	out := api.CountsOf(n, o.By)
+	out := api.CountsOf(n, o)
 	if err != nil && out.Count == 0 {
 		return answer{}, err
 	}

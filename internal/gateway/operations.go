@@ -48,8 +48,8 @@ func instanceOperations() []operation {
 		},
 		{
 			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,
-			summary: "Count the instances that pass a filter, by status or another field.", query: []parameter{
-				whereParam, {name: "by", description: "status (default), orchestration, version, parent, code, or the name of an attribute."},
+			summary: "Count the instances that pass a filter, also by status or another field.", query: []parameter{
+				whereParam, {name: "by", description: "status, orchestration, version, parent, code, or the name of an attribute; absent: only the number."},
 			}, replies: map[int]any{200: api.Counts{}},
 		},
 	}

@@ -234,8 +234,8 @@ const MaxSince = 4
 // Count requests the number of instances of partitions that pass a filter, by a field. Reply: Counts.
 type Count struct {
 	Where      string  // a filter, see package filter; empty: all
-	By         string  // a field or an attribute; empty: the status
-	Since      []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only without Where and By
+	By         string  // a field or an attribute; empty: none, all are in Other
+	Since      []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only by status without Where
 	Within     uint64  // milliseconds after which nothing more is read; 0: as much as a request may read
 	Partitions []int   // the sum over all of these that the process owns; empty: the partition of the request
 }

@@ -42,10 +42,13 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 	g, counting := errgroup.WithContext(ctx)
 	for i, s := range own {
 		g.Go(func() (err error) {
-			if len(where) == 0 && by == filter.Status {
-				counts[i], err = s.countAll(counting, q.Since)
-			} else {
+			switch {
+			case len(where) > 0 || by != "" && by != filter.Status:
 				counts[i], err = s.countSome(counting, where, by, until)
+			case by == "":
+				counts[i].Other, err = s.store.Instances(counting, s.st.Part)
+			default:
+				counts[i], err = s.countAll(counting, q.Since)
 			}
 			return err
 		})
@@ -85,7 +88,11 @@ func summed(all []request.Counts, left []int) *request.Counts {
 // countSome counts the instances of the partition that pass a filter.
 func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.Field, until time.Time) (r request.Counts, _ error) {
 	tally := store.TallyQuery{ListQuery: listQuery(where), Until: until}
-	if by != filter.Status {
+	switch by {
+	case filter.Status:
+	case "":
+		tally.Ungrouped = true
+	default:
 		tally.Field, tally.Known = string(by), likely(qs.cfg.Programs, by)
 		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
 	}

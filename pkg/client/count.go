@@ -12,16 +12,16 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// CountOptions select the instances that are counted. The zero value counts all, by status.
+// CountOptions select the instances that are counted. The zero value counts all.
 type CountOptions struct {
 	Where string // a filter, as in ListOptions; "": all
-	By    string // status, orchestration, version, parent, code, or the name of an attribute; "": status
+	By    string // status, orchestration, version, parent, code, or the name of an attribute; "": only Counts.Count
 
 	// Within bounds how long the owners read instances: what they have counted by then is reported as AtLeast. 0: as long as they may,
 	// which is seconds among a million instances. What sets count is exact also then.
 	Within time.Duration
 
-	// EndedSince are at most 4 times, of which Counts.Ended reports how many instances have ended since. Only without Where and By.
+	// EndedSince are at most 4 times, of which Counts.Ended reports how many instances have ended since. Only by status, without Where.
 	EndedSince []time.Time
 }
 
@@ -32,7 +32,7 @@ type Counts struct {
 	Groups  []Group           // by the field, the largest first; values that no instance has are left out
 	Other   uint64            // of Count, those that are in no group: their values were not read
 	Status  map[Status]uint64 // every status, if the field is the status
-	Stalled uint64            // of all instances; only without a filter
+	Stalled uint64            // of all instances; only by status without a filter
 
 	Ended []map[Status]uint64 // for each of CountOptions.EndedSince, by how they have ended
 }
@@ -45,7 +45,8 @@ type Group struct {
 
 // Count counts instances. Without a filter, and with one that is a single term of = or in, of status, orchestration, version,
 // parent, code or an attribute, it counts sets and reads no instance; so does a count by one of these
-// fields if it has few values. With other filters each partition reads at most 20,000 instances, or, if sets do not decide, 4,000 and
+// fields if it has few values. A count by no field costs least: one command in each partition for one term, two for several of which one
+// has few instances there. With other filters each partition reads at most 20,000 instances, or, if sets do not decide, 4,000 and
 // the records of 1,000, and Count reports AtLeast if these were not all.
 //
 // A purged instance is not counted. All partitions are requested at the same time. If some do not answer (ErrNoOwner), the error
@@ -73,7 +74,7 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 	for _, s := range sources {
 		all = append(all, s.rows...)
 	}
-	return mergedCounts(all, by == filter.Status, len(o.EndedSince)), missing(sources, c.partitions())
+	return mergedCounts(all, by, len(o.EndedSince)), missing(sources, c.partitions())
 }
 
 // milliseconds are those of a bound, at least one.
@@ -85,7 +86,7 @@ func milliseconds(d time.Duration) uint64 {
 }
 
 // mergedCounts adds the counts of the partitions.
-func mergedCounts(all []request.Counts, byStatus bool, times int) Counts {
+func mergedCounts(all []request.Counts, by filter.Field, times int) Counts {
 	var sum Counts
 	groups := make(map[string]uint64)
 	for range times {
@@ -104,11 +105,14 @@ func mergedCounts(all []request.Counts, byStatus bool, times int) Counts {
 		sum.Stalled += r.Stalled
 		sum.AtLeast = sum.AtLeast || r.More
 	}
-	if byStatus {
+	if by == filter.Status {
 		sum.Status = map[Status]uint64{Pending: 0, Running: 0, Paused: 0, Completed: 0, Failed: 0, Cancelled: 0}
 	}
+	if by == "" { // all are in no group
+		sum.Other = 0
+	}
 	for v, n := range groups {
-		if byStatus {
+		if by == filter.Status {
 			sum.Status[Status(v)] = n
 		}
 		if n > 0 {

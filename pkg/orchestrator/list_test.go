@@ -77,9 +77,11 @@ func TestPageOfTwoOrchestratorsHasTheRowsOfAllPartitions(t *testing.T) {
 				t.Errorf("%s: the first %d are %v, of %v", text, limit, got, all)
 			}
 		}
-		got, err := c.Count(s.ctx(), client.CountOptions{Where: text})
-		if err != nil || got.Count != uint64(len(all)) || got.AtLeast {
-			t.Errorf("%s: %+v, %v, of %d", text, got, err, len(all))
+		for _, by := range []string{"", "status", "orchestration"} {
+			got, err := c.Count(s.ctx(), client.CountOptions{Where: text, By: by})
+			if err != nil || got.Count != uint64(len(all)) || got.AtLeast || by == "" && (got.Groups != nil || got.Other != 0) {
+				t.Errorf("%s, by %q: %+v, %v, of %d", text, by, got, err, len(all))
+			}
 		}
 		if want := map[string]int{"": n, "tenant = 2": 20, "items = 3": 9, "items > 4": 16, "due = 2026-11-22T10:00:00Z": 12}[text]; want > 0 && len(all) != want {
 			t.Errorf("%s: %d, want %d", text, len(all), want)

@@ -53,7 +53,8 @@ type ListQuery struct {
 	Pick   func(instance string) bool            // nil: all; decides before the record is read
 	Keep   func(instance string, _ *Record) bool // nil: all; not called for what cannot be read
 
-	brief bool // few instances are looked up, because time is short
+	brief     bool // few instances are looked up, because time is short
+	anyStatus bool // the statuses of rows do not matter, if the query has all of them
 }
 
 // Range is a range of the numbers of a field, both ends included. An end beyond MaxExact is not exact.
@@ -84,10 +85,14 @@ const (
 // List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
 // number of records, so a filter may leave it short or empty although there are more. With Oldest the order is the opposite.
 func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
-	return s.list(ctx, part, q, true)
+	page, err := s.list(ctx, part, q, true)
+	if err != nil {
+		return Page{}, err
+	}
+	return page, s.fillStalled(ctx, page.Rows, func(int) int { return part })
 }
 
-// list is List; with records false those that the filter does not need are not read.
+// list is List without the reasons of what is stalled; with records false those that the filter does not need are not read.
 func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) (Page, error) {
 	q.Limit = q.limit()
 	records = records || q.Keep != nil
@@ -250,7 +255,7 @@ func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i 
 		}
 		rows[a.row].Record = rec
 	}
-	return s.fillStalled(ctx, rows, part)
+	return nil
 }
 
 // fillStalled reads why the stalled ones of the rows are.

@@ -57,7 +57,11 @@ func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, e
 
 // complete reads the records of the page, unless the filter has read them.
 func (s *Reader) complete(ctx context.Context, q *ListQuery, page *Page, of []int) error {
-	if err := s.fill(ctx, page.Rows, q.Keep == nil, func(i int) int { return of[i] }); err != nil {
+	part := func(i int) int { return of[i] }
+	if err := s.fill(ctx, page.Rows, q.Keep == nil, part); err != nil {
+		return err
+	}
+	if err := s.fillStalled(ctx, page.Rows, part); err != nil {
 		return err
 	}
 	page.Rows = slices.DeleteFunc(page.Rows, func(row Row) bool { return !q.listable(&row) })

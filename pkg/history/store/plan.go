@@ -14,7 +14,7 @@ import (
 // plan finds the rows of a list, either from the statuses or from the smallest of its terms:
 //
 //	statuses, in their order ──pages──▶ members of the sets of every term ──▶ records
-//	the smallest term        ──ids────▶ their statuses ──in order──▶ members of the sets of the other terms ──▶ records
+//	the smallest term        ──ids────▶ their statuses and members of the sets of the other terms ──in order──▶ records
 //
 // The sets of values have no order of lists, and no status, so that an end need not write them. Looking up all members of a small
 // term costs less than a walk through the statuses that few of their members pass; plan compares the two.
@@ -32,8 +32,9 @@ type plan struct {
 	expect int
 	// selected is the size of the smallest term, if the statuses are walked through; decides: the query selects by nothing else that
 	// sets know.
-	selected int64
-	decides  bool
+	selected   int64
+	decides    bool
+	statusless bool // rows need no status
 }
 
 // statusSet is a set of instances of a status, by the time of the status.
@@ -69,6 +70,16 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	if len(terms) == 0 {
 		return p, nil
 	}
+	if p.statusless = q.anyStatus && p.everything(); p.statusless && p.counted(terms) {
+		var round readRound
+		terms[0].size(&round)
+		if err := round.do(ctx, p.run); err != nil {
+			return nil, fmt.Errorf("partition %d: count a term: %w", part, err)
+		}
+		p.test(terms, nil)
+		p.selected, p.decides = terms[0].n, true
+		return p, nil
+	}
 	few, ids, err := p.few(ctx, terms)
 	if err != nil {
 		return nil, err
@@ -88,7 +99,7 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	}
 	if best.n > most || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
 		p.test(terms, nil)
-		p.selected, p.decides = best.n, len(terms) == 1 && p.everything()
+		p.selected, p.decides = best.n, p.counted(terms)
 		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))
 		return p, nil
 	}
@@ -99,6 +110,11 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 		return nil, fmt.Errorf("partition %d: list ids: %w", part, err)
 	}
 	return p, p.lookUp(ctx, ids)
+}
+
+// counted reports that the number of rows is that of the members of a term.
+func (p *plan) counted(terms []*term) bool {
+	return len(terms) == 1 && (p.q.Prefix == "" || !terms[0].numbers) && p.q.Pick == nil && p.q.Keep == nil && p.everything()
 }
 
 // test has rows tested for the terms but one, whose members they are.
@@ -115,8 +131,10 @@ func (p *plan) test(terms []*term, but *term) {
 func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string, _ error) {
 	found := make([][]string, len(terms))
 	var round readRound
+	narrow := slices.ContainsFunc(terms, func(t *term) bool { return !t.broad })
+	probed := func(t *term) bool { return len(t.sets) <= fewIDs && (!narrow || !t.broad) }
 	for i, t := range terms {
-		if len(t.sets) <= fewIDs {
+		if probed(t) {
 			t.read(&round, fewIDs+1, &found[i])
 		}
 	}
@@ -124,7 +142,7 @@ func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string
 		return nil, nil, fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
 	for i, t := range terms {
-		if n := len(found[i]); len(t.sets) <= fewIDs && n <= fewIDs && (best == nil || n < len(ids)) {
+		if n := len(found[i]); probed(t) && n <= fewIDs && (best == nil || n < len(ids)) {
 			best, ids = t, found[i]
 		}
 	}
@@ -145,17 +163,26 @@ func (p *plan) batch() int {
 
 // lookUpCost and walkCost are of a page, and without a limit of all, in members that are read or looked up; a term has n of
 // `members` instances.
-func (p *plan) lookUpCost(n int64) int64 { return n * int64(1+len(p.sets)) }
+func (p *plan) lookUpCost(n int64) int64 {
+	if p.statusless {
+		return n
+	}
+	return n * int64(1+len(p.sets))
+}
 
 func (p *plan) walkCost(n, members int64, terms []*term) int64 {
 	if p.q.Limit > 0 {
 		members = min(members, int64(p.q.Limit)*members/max(n, 1))
 	}
-	sets := 1
+	return members * int64(1+setsOf(terms))
+}
+
+// setsOf is the number of sets in which a row is looked up.
+func setsOf(terms []*term) (n int) {
 	for _, t := range terms {
-		sets += len(t.tests)
+		n += len(t.tests)
 	}
-	return members * int64(sets)
+	return n
 }
 
 // term is what a list selects by: values of a field, the ids with a prefix, or the numbers in a range.
@@ -163,6 +190,9 @@ type term struct {
 	tests []memberTest // a row passes one; none: ids are compared
 	sets  []idSet      // that have the members together, and no member twice
 	n     int64
+
+	numbers bool // a set is one of numbers, of which no prefix selects a part
+	broad   bool // its field has few values: its sets are large
 }
 
 // memberTest is a set that has a row that passes, with a score between two, both included.
@@ -173,6 +203,13 @@ type memberTest struct {
 
 // idSet is a set that has another order than lists, or a part of it.
 type idSet struct{ count, read redisx.Call }
+
+// size adds requests for the number of members.
+func (t *term) size(round *readRound) {
+	for _, set := range t.sets {
+		round.sum(set.count, &t.n)
+	}
+}
 
 // read adds requests for the members of each set, at most limit of each (0: all).
 func (t *term) read(round *readRound, limit int, ids *[]string) {
@@ -194,6 +231,7 @@ func (t *term) read(round *readRound, limit int, ids *[]string) {
 
 // ranged adds the members of a set whose scores are in a range.
 func (t *term) ranged(key string, from, until int64) {
+	t.numbers = true
 	t.sets = append(t.sets, idSet{redisx.Command("ZCOUNT", key, from, until), redisx.Command("ZRANGEBYSCORE", key, from, until)})
 	t.tests = append(t.tests, memberTest{key, float64(from), float64(until)})
 }
@@ -209,12 +247,17 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	of := func(t *term, field string, each []string) {
 		for _, v := range each {
 			key := keys.Values(field, v)
-			t.sets = append(t.sets, idSet{redisx.Command("ZLEXCOUNT", key, from, until), redisx.Command("ZRANGEBYLEX", key, from, until)})
+			count := redisx.Command("ZCARD", key)
+			if p.q.Prefix != "" {
+				count = redisx.Command("ZLEXCOUNT", key, from, until)
+			}
+			t.sets = append(t.sets, idSet{count, redisx.Command("ZRANGEBYLEX", key, from, until)})
 		}
 		all = append(all, t)
 	}
 	for i := range p.q.Values {
-		v, t := &p.q.Values[i], new(term)
+		v := &p.q.Values[i]
+		t := &term{broad: v.Field == record.FieldOrchestration || v.Field == record.FieldVersion}
 		for _, n := range v.Numbers {
 			t.ranged(keys.Numbers(v.Field), n, n)
 		}
@@ -246,9 +289,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error) {
 	var round readRound
 	for _, t := range terms {
-		for _, set := range t.sets {
-			round.sum(set.count, &t.n)
-		}
+		t.size(&round)
 	}
 	for _, set := range p.sets {
 		round.sum(p.countCall(set), &members)
@@ -262,6 +303,9 @@ func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error
 // countCall counts the members of the set of a status in its span of time.
 func (p *plan) countCall(set statusSet) redisx.Call {
 	from, until := p.span(set.status)
+	if from == 0 && until == maxTime {
+		return redisx.Command("ZCARD", set.key)
+	}
 	return redisx.Command("ZCOUNT", set.key, from, until)
 }
 
@@ -283,23 +327,59 @@ func (p *plan) span(st Status) (from, until int64) {
 	return p.q.Span(st)
 }
 
-// lookUp makes rows of ids, which have a status each.
+// lookUp makes rows of ids that pass the tests, in one round trip, unless these are many. Those that have none of the statuses are left out; if statuses do not
+// matter, a set of a value has no ids of others.
 func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	p.byIDs = true
+	rows := make([]Row, len(ids))
 	var round readRound
 	for _, set := range p.sets {
+		if p.statusless {
+			break
+		}
 		from, until := p.span(set.status)
 		p.members(&round, set.key, ids, func(i int, at float64) {
 			if row := (Row{Instance: ids[i], Status: set.status, Updated: int64(at)}); row.Updated >= from && row.Updated <= until {
-				p.rows = append(p.rows, row)
+				rows[i] = row
 			}
 		})
 	}
+	later := p.tests // of a page's rows only, if they are many
+	if sets := setsOf(later); len(ids)*sets <= maxIDs {
+		later = nil
+	} else {
+		p.tests = nil
+	}
+	passed := p.pass(&round, ids)
 	if err := round.do(ctx, p.run); err != nil {
 		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
+	for i := range rows {
+		if p.statusless {
+			rows[i].Instance = ids[i]
+		}
+		if rows[i].Instance != "" && passed[i] == len(p.tests) {
+			p.rows = append(p.rows, rows[i])
+		}
+	}
+	p.tests = later
 	p.q.sort(p.rows)
 	return nil
+}
+
+// pass counts the tests that each of the ids passes.
+func (p *plan) pass(round *readRound, ids []string) (passed []int) {
+	passed = make([]int, len(ids))
+	for _, t := range p.tests {
+		for _, set := range t.tests {
+			p.members(round, set.key, ids, func(i int, score float64) {
+				if set.from <= score && score <= set.until {
+					passed[i]++ // an instance has one value of a field, in one set
+				}
+			})
+		}
+	}
+	return passed
 }
 
 // members calls found for those of the ids that are in a set.
@@ -422,23 +502,14 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	for i := range picked {
 		ids[i] = picked[i].Instance
 	}
-	passed := make([]int, len(picked)) // tests
 	var round readRound
-	for _, t := range p.tests {
-		for _, set := range t.tests {
-			p.members(&round, set.key, ids, func(i int, score float64) {
-				if set.from <= score && score <= set.until {
-					passed[i]++
-				}
-			})
-		}
-	}
+	passed := p.pass(&round, ids)
 	if err := round.do(ctx, p.run); err != nil {
 		return nil, fmt.Errorf("partition %d: look up the members of a list: %w", p.part, err)
 	}
 	var all []Row
 	for i, row := range picked {
-		if passed[i] == len(p.tests) { // an instance has one value of a field, in one set
+		if passed[i] == len(p.tests) {
 			all = append(all, row)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 type TallyQuery struct {
 	ListQuery // without a place and a limit
 
+	Ungrouped bool // they are not counted by anything: all are in Tally.Other
+
 	Value func(instance string, _ *Record) string // by which they are counted; nil: by status
 	Field string                                  // of Value
 	Known []string                                // values that are likely: their sets are counted before a record is read
@@ -33,6 +35,8 @@ type Tally struct {
 //	sets decide who passes ──count──▶ Count ──sets of the known values──▶ their sum is Count: done
 //	otherwise                                                       ╰─▶ page, read records, count the sets of the values found
 //	one term, any status   ──its size──▶ Count ──▶ page: its groups, as far as it is read
+//	the same, ungrouped    ──its size──▶ Count: done
+//	few of a term, any status, ungrouped ──▶ members of the sets of the other terms, no statuses
 //
 // So a field with few values costs a page at most, and no record is read for a count by status unless a list would read it. What
 // is read is bounded as a page of a list is.
@@ -49,7 +53,7 @@ type tally struct {
 
 // Tally counts the instances of a query.
 func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, error) {
-	q.brief = !q.Until.IsZero()
+	q.brief, q.anyStatus = !q.Until.IsZero(), q.Ungrouped
 	plan, err := s.plan(ctx, part, &q.ListQuery)
 	if err != nil {
 		return Tally{}, err
@@ -61,15 +65,26 @@ func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, err
 	case unselected:
 		done, err := t.countSets(ctx)
 		if done || err != nil {
-			return t.out, err
+			return t.ungrouped(), err
 		}
 	default:
-		t.out.Count = uint64(plan.selected) //nolint:gosec // a size
+		if t.out.Count = uint64(plan.selected); q.Ungrouped { //nolint:gosec // a size
+			return t.ungrouped(), nil
+		}
 	}
 	if err := t.readPages(ctx); err != nil {
 		return Tally{}, err
 	}
-	return t.result(), nil
+	t.result()
+	return t.ungrouped(), nil
+}
+
+// ungrouped removes the groups, unless they are asked for.
+func (t *tally) ungrouped() Tally {
+	if t.q.Ungrouped {
+		t.out.Groups, t.out.Other = nil, t.out.Count
+	}
+	return t.out
 }
 
 // countSets counts the sets of the plan, and those of the known values; done: nothing has to be read.
@@ -215,7 +230,7 @@ func (t *tally) add(rows []Row) (values []string) {
 }
 
 // result joins what sets have counted with what was read.
-func (t *tally) result() Tally {
+func (t *tally) result() {
 	groups, sum := t.read, uint64(0)
 	for v, n := range t.sets {
 		if groups[v] = n; n == 0 {
@@ -230,5 +245,4 @@ func (t *tally) result() Tally {
 	} else {
 		t.out.Count = sum
 	}
-	return t.out
 }

@@ -25,7 +25,7 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 			}
 			_, err := b.commit(store.Commit{
 				Instance: fmt.Sprintf("i-%04d", i), NewHead: "head", Events: [][]byte{[]byte("first")},
-				Record: &store.Record{Name: fmt.Sprintf("o-%d", i%4), Version: version, Origin: at(1), Execution: 1, Status: status, Created: int64(i)},
+				Record: &store.Record{Name: fmt.Sprintf("o-%d", i%4), Version: version, Origin: at(1), Execution: 1, Status: status, Created: int64(i), Attributes: fmt.Sprintf(`{"items":%d}`, i%10)},
 			})
 			b.must(err)
 		}
@@ -46,6 +46,22 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 			"of ids":               {store.TallyQuery{ListQuery: store.ListQuery{IDs: []string{"i-0000", "i-0001", "i-9999"}}}, store.Tally{Count: 2, Groups: map[string]uint64{"running": 1, "completed": 1}}},
 			"of a prefix":          {store.TallyQuery{ListQuery: store.ListQuery{Prefix: "i-000"}, Field: "orchestration", Value: orchestration}, store.Tally{Count: 10, Groups: map[string]uint64{"o-0": 3, "o-1": 3, "o-2": 2, "o-3": 2}}},
 			"of a frequent prefix": {store.TallyQuery{ListQuery: store.ListQuery{Prefix: "i-0"}}, store.Tally{Count: 1000, Groups: map[string]uint64{"running": 666, "completed": 334}}},
+			"of two values and a prefix": {
+				store.TallyQuery{ListQuery: store.ListQuery{Values: append(one[:1:1], store.Values{Field: "version", Of: []string{"2"}}), Prefix: "i-00"}},
+				store.Tally{},
+			},
+			"of two values": {
+				store.TallyQuery{ListQuery: store.ListQuery{Values: append(frequent[:1:1], store.Values{Field: "version", Of: []string{"2"}})}},
+				store.Tally{Count: n / 2},
+			},
+			"of a range and a prefix": { // the set of numbers has no order of ids
+				store.TallyQuery{ListQuery: store.ListQuery{Ranges: []store.Range{{Field: "items", From: 0, Until: 8}}, Values: frequent, Prefix: "i-0"}},
+				store.Tally{Count: 900},
+			},
+			"of numbers and a prefix": {
+				store.TallyQuery{ListQuery: store.ListQuery{Values: []store.Values{{Field: "items", Numbers: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8}}}, Prefix: "i-0"}},
+				store.Tally{Count: 900},
+			},
 			"of frequent values by another": {
 				store.TallyQuery{ListQuery: store.ListQuery{Values: frequent}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }},
 				store.Tally{Count: n, Other: 200},
@@ -67,6 +83,12 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 			b.must(err)
 			if got.Count != c.want.Count || got.More != c.want.More || got.Other != c.want.Other || c.want.Groups != nil && !maps.Equal(got.Groups, c.want.Groups) {
 				b.Errorf("%s: %+v\nwant %+v", name, got, c.want)
+			}
+			q := store.TallyQuery{ListQuery: c.q.ListQuery, Ungrouped: true}
+			got, err = b.st.Tally(b.ctx(), part, &q)
+			b.must(err)
+			if got.Count < c.want.Count || !c.want.More && got.Count != c.want.Count || got.Other != got.Count || got.Groups != nil || got.More != c.want.More && q.Until.Equal(c.q.Until) {
+				b.Errorf("%s, ungrouped: %+v\nwant %+v", name, got, c.want)
 			}
 		}
 		q := store.TallyQuery{ListQuery: store.ListQuery{Statuses: record.Statuses()}, Field: "version", Value: func(_ string, rec *store.Record) string { return rec.Version }}
