@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestInteractions plays testdata/interactions: the actor without servers. A file is a sequence of commands, each with the effects that
+// TestInteractionsPlayAsRecorded plays testdata/interactions: the actor without servers. A file is a sequence of commands, each with the effects that
 // it leads to. The commands:
 //
 //	start ID ORCHESTRATION     a start is ingested; at=DURATION: a delayed one; within=DURATION: with a timeout of the run;
@@ -59,7 +59,7 @@ import (
 //	missing ID                 the outstanding request of the instance for that code, or for a turn of it, is not answered
 //	joined                     a process with further code has joined
 //	show ID                    phase, inputs in memory, and what is pending
-func TestInteractions(t *testing.T) {
+func TestInteractionsPlayAsRecorded(t *testing.T) {
 	scenario.Run(t, "testdata/interactions/*.txt", 1, func(t *testing.T, text string) string { return newInteraction(t).play(text) })
 }
 

@@ -36,7 +36,7 @@ import (
 // so far is replayed with it, and it goes on. Every scenario is replayed from each of its
 // prefixes.
 // go test -run Scenario -update writes the decisions anew; read the difference.
-func TestScenarios(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
+func TestScenariosPlayAsRecorded(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
 
 // play returns the text with the decisions that were made.
 func play(t *testing.T, text string) string {

@@ -35,7 +35,7 @@ func reportOf(activity uint64, how lease.Ending, after int64) lease.Reported {
 	return lease.Reported{Activity: activity, Report: lease.Report{Ending: how, AfterMS: after, Worker: "w-1", At: 1_790_000_000_123}}
 }
 
-func TestReports(t *testing.T) {
+func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 	cases := map[string]func(*bench){
 		"nothing that was purged comes back": func(b *bench) {
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))

@@ -180,7 +180,7 @@ func (b *bench) untouched(r lease.Ref) {
 	}
 }
 
-func TestLeaseScripts(t *testing.T) {
+func TestLeaseHasOneHolder(t *testing.T) {
 	cases := map[string]func(*bench){
 		"a free lease is claimed, and records by whom and until when":                  freeIsClaimed,
 		"the same token again is the same claim, uncounted":                            sameTokenAgain,

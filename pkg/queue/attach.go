@@ -35,8 +35,8 @@ type startPoint struct {
 //     later than the position's time.
 //
 // A stream that does not exist is created again. Any later error, a missed heartbeat or a disconnect ends the reader; its
-// caller attaches again. ctx bounds the attaching, not the reading; it takes at most 15 s, from when it is the partition's turn: a process attaches
-// to 16 at a time.
+// caller attaches again. ctx bounds the attaching, not the reading. It takes at most 15 s from when it is the partition's turn: a
+// process attaches to 16 at a time.
 func (c *inputStream) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
 	disconnected := c.disconnects.next() // first, so that no later disconnect is missed
 	if !c.Connected() {                  // all partitions retry, twice a second

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestLimitsOfFleet(t *testing.T) {
+func TestLimitsHoldInTheWholeFleet(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 3, settings{})
 	a.all(slices.Concat(orderly(), startsInOrder(), refusals(), slots()))

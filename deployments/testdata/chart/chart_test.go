@@ -97,7 +97,7 @@ func render(v values) (map[string]any, error) {
 	return out, nil
 }
 
-func TestChartWithDefaults(t *testing.T) {
+func TestChartRendersWithDefaults(t *testing.T) {
 	all, err := render(values{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func redisZ(score int64, member string) redis.Z {
 	return redis.Z{Score: float64(score), Member: member}
 }
 
-func TestCommit(t *testing.T) {
+func TestCommitWritesAllOrNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"writes all of the first turn": func(b *bench) {
 			_, err := b.ingest(0, 2, message("a", "s1", store.StartMessage), message("a", "e2", ""))

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func TestIngest(t *testing.T) {
+func TestIngestPushesEachInputOnce(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"moves the position and the inputs together, and the wakeups of the instances are now": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""), message("c", "e3", ""))

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func TestReconcile(t *testing.T) {
+func TestReconcileRepairsLeases(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"finds leases as they are, and takes away the claims that are over": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3, 4, 5)
@@ -102,7 +102,7 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-func TestDue(t *testing.T) {
+func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"returns the due instances, the longest first, and delays each by two seconds": func(b *bench) {
 			now := b.now()

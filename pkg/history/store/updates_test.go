@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// TestLedger: an update is recognized from its ingest on, whatever its age; its answer is kept for as many answers and bytes as are bound,
+// TestLedgerAnswersRepeatsOfUpdates: an update is recognized from its ingest on, whatever its age; its answer is kept for as many answers and bytes as are bound,
 // and goes with the instance.
-func TestLedger(t *testing.T) {
+func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 	answer := func(b *bench, text string) []byte {
 		bytes, err := history.UpdateAnswer{At: 1, Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}.Encode()
 		b.must(err)
