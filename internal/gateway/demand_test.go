@@ -101,7 +101,7 @@ func (h *harness) storesAreHealthy() {
 func (h *harness) stalledIsRequeued() {
 	h.t.Helper()
 	h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-1"}`)
-	h.until("it is stalled", func() bool { return h.do(200, "GET", "/counts", "")["stalled"] == 1.0 })
+	h.until("it is stalled", func() bool { return h.do(200, "GET", "/counts?by=status", "")["stalled"] == 1.0 })
 	h.do(204, "POST", "/instances/n-1/requeue", "")
 	h.do(409, "POST", "/instances/a-1/requeue", "")
 	if got := h.do(200, "GET", "/refused", ""); len(got["refused"].([]any)) != 0 {

@@ -41,6 +41,11 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c.parts = c.opts.Partitions
 	c.inputs, c.tasks = inputsConfig(c.opts, c.subj), tasksConfig(c.opts, c.subj)
 	err = c.await(ctx, "open namespace", func(ctx context.Context) error {
+		if have, err := c.existing(ctx, c.inputs.Name); err == nil { // one of another kind may have the subjects of TASKS, too
+			if err := verify(have, c.inputs); err != nil {
+				return err
+			}
+		}
 		for _, stream := range []jetstream.StreamConfig{c.tasks, c.inputs} { // a client takes INPUTS as a sign that the namespace exists
 			if err := c.ensure(ctx, stream); err != nil {
 				return err

@@ -48,7 +48,7 @@ const (
 	MaxSets  = 64
 	maxIDs   = 2_000 // that are looked up
 	briefIDs = 200   // of them, for a count whose time is bounded
-	fewIDs   = 32    // that are looked up before anything is counted
+	fewIDs   = 64    // that are looked up before anything is counted
 	maxNames = 1_000 // orchestrations whose sets are read for the beginning of an id
 	minWalk  = 16    // members that are read of each status, if not all pass
 )
