@@ -31,6 +31,7 @@ type Command struct {
 	Kill      bool     `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
 	Elsewhere bool     `help:"hello: two orchestrators, of which one lacks the code, so that another process decides the turns of its instances; beside those of the other. update --kill: every second orchestrator lacks the code."`
 	Rollback  bool     `help:"update --kill: also take up to a second of writes from Redis, again and again."`
+	Fsync     string   `default:"everysec" enum:"everysec,always" help:"When Redis writes its append-only file to the disk: everysec or always. Not in a Redis Cluster."`
 	Rate      int      `default:"2000" help:"rolling: instances started in a second."`
 	Workers   int      `default:"20" help:"demand: maximum number of workers."`
 	JSON      bool     `name:"json" help:"Write one JSON object per scenario."`
@@ -70,7 +71,7 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && (c.Elsewhere || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand", "tracing"}, c.Scenario)) {
+	if c.given && (c.Elsewhere || c.Fsync == fsyncAlways || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand", "tracing"}, c.Scenario)) {
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
 	}
 	switch c.Scenario {
@@ -148,6 +149,11 @@ func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop fu
 	}
 	if f, err = startFleet(ctx, r.log, r.childLog, l); err != nil {
 		return nil, nil, nil, err
+	}
+	if r.Fsync == fsyncAlways {
+		if err := f.fsync(ctx); err != nil {
+			return nil, nil, nil, errors.Join(err, f.stop())
+		}
 	}
 	r.NATSURL = settings.URL(f.nats.url())
 	if d, err = r.connect(ctx); err != nil {

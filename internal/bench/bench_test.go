@@ -127,7 +127,7 @@ func TestBenchMeasuresWhatGrows(t *testing.T) {
 	if r := idle[0]; r.Instances != 200 || r.RedisBytes < 100 || r.RedisBytes > 5000 || r.ChainPerS <= 0 || r.ChainRatio <= 0 {
 		t.Errorf("%+v", r)
 	}
-	payload, _ := measure[loadResult](t, "payload", "--instances", "5")
+	payload, _ := measure[loadResult](t, "payload", "--instances", "5", "--fsync", "always")
 	for i, want := range []string{"payload-1KiB", "payload-64KiB", "payload-500KiB"} {
 		if r := payload[i]; r.Scenario != want || r.Instances != 5 || r.InstancesPerS <= 0 {
 			t.Errorf("%+v", r)

@@ -195,6 +195,18 @@ func (f *fleet) redisClient() (redis.UniversalClient, error) {
 	return settings.Redis{RedisURL: settings.URL(f.redis.url())}.DialRedis(slog.New(slog.DiscardHandler))
 }
 
+const fsyncAlways = "always"
+
+// fsync has Redis write its append-only file to the disk before each answer.
+func (f *fleet) fsync(ctx context.Context) error {
+	rdb, err := f.redisClient()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	return rdb.ConfigSet(ctx, "appendfsync", fsyncAlways).Err()
+}
+
 // cpu returns the processor time of each process of a fleet with one of each.
 // It is empty without a fleet, and where the operating system does not report it.
 func (f *fleet) cpu() map[string]time.Duration {

@@ -331,14 +331,14 @@ func (p *plan) span(st Status) (from, until int64) {
 // matter, a set of a value has no ids of others.
 func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	p.byIDs = true
-	rows := make([]Row, len(ids))
+	rows, args := make([]Row, len(ids)), arguments(ids)
 	var round readRound
 	for _, set := range p.sets {
 		if p.statusless {
 			break
 		}
 		from, until := p.span(set.status)
-		p.members(&round, set.key, ids, func(i int, at float64) {
+		p.members(&round, set.key, args, func(i int, at float64) {
 			if row := (Row{Instance: ids[i], Status: set.status, Updated: int64(at)}); row.Updated >= from && row.Updated <= until {
 				rows[i] = row
 			}
@@ -350,7 +350,7 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	} else {
 		p.tests = nil
 	}
-	passed := p.pass(&round, ids)
+	passed := p.pass(&round, args)
 	if err := round.do(ctx, p.run); err != nil {
 		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
@@ -368,7 +368,7 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 }
 
 // pass counts the tests that each of the ids passes.
-func (p *plan) pass(round *readRound, ids []string) (passed []int) {
+func (p *plan) pass(round *readRound, ids []any) (passed []int) {
 	passed = make([]int, len(ids))
 	for _, t := range p.tests {
 		for _, set := range t.tests {
@@ -382,15 +382,22 @@ func (p *plan) pass(round *readRound, ids []string) (passed []int) {
 	return passed
 }
 
+// arguments are ids as commands have them: each is made one once, however many sets are asked.
+func arguments(ids []string) []any {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	return args
+}
+
 // members calls found for those of the ids that are in a set.
-func (p *plan) members(round *readRound, key string, ids []string, found func(i int, score float64)) {
+func (p *plan) members(round *readRound, key string, ids []any, found func(i int, score float64)) {
 	for from := 0; from < len(ids); from += maxBatch {
 		batch := ids[from:min(from+maxBatch, len(ids))]
-		call := redisx.Command("ZMSCORE", key)
-		for _, id := range batch {
-			call.Args = append(call.Args, id)
-		}
-		round.add(call, func(v any, err error) error {
+		args := make([]any, 0, 2+len(batch))
+		args = append(append(args, "ZMSCORE", key), batch...)
+		round.add(redisx.Command(args...), func(v any, err error) error {
 			if err != nil {
 				return err
 			}
@@ -498,7 +505,7 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	if len(p.tests) == 0 || len(picked) == 0 {
 		return picked, nil
 	}
-	ids := make([]string, len(picked))
+	ids := make([]any, len(picked))
 	for i := range picked {
 		ids[i] = picked[i].Instance
 	}
