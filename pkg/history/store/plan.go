@@ -395,9 +395,9 @@ func arguments(ids []string) []any {
 func (p *plan) members(round *readRound, key string, ids []any, found func(i int, score float64)) {
 	for from := 0; from < len(ids); from += maxBatch {
 		batch := ids[from:min(from+maxBatch, len(ids))]
-		args := make([]any, 0, 2+len(batch))
-		args = append(append(args, "ZMSCORE", key), batch...)
-		round.add(redisx.Command(args...), func(v any, err error) error {
+		call := redisx.Command("ZMSCORE", key)
+		call.Args = append(slices.Grow(call.Args, len(batch)), batch...)
+		round.add(call, func(v any, err error) error {
 			if err != nil {
 				return err
 			}
