@@ -357,13 +357,13 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 		a.schedule.wake(in.id)
 		return
 	}
-	plan, err := planRewind(events, r, inbox)
+	plan, results, err := planRewind(events, r, inbox)
 	if err != nil {
 		a.operators.refuse(in, op.place, fmt.Sprintf("instance %s: %v", in.id, err))
 		return
 	}
 	began, _ := events[0].(*history.Started)
-	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: resultsIn(inbox, plan)}
+	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: results}
 	in.op = &operation{place: op.place, rewind: rw}
 	a.to(in, undoing)
 	for _, c := range plan.Undone {
@@ -377,23 +377,20 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 	}
 }
 
-func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Unread) (*history.RewindPlan, error) {
+// planRewind returns the plan, and the places of the unread results that it counts on.
+func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Unread) (plan *history.RewindPlan, results []record.Placed, err error) {
 	if r.Verb == history.VerbRetry {
-		return history.PlanRetry(events, r.Start)
+		plan, err = history.PlanRetry(events, r.Start)
+		return plan, nil, err
 	}
-	return history.PlanRewind(events, r.To, func(e *history.ActivityScheduled) bool {
-		return slices.ContainsFunc(inbox, func(u Unread) bool { return u.ends(e) })
-	})
-}
-
-// resultsIn are the places of the unread results of kept activities.
-func resultsIn(inbox []Unread, plan *history.RewindPlan) (out []record.Placed) {
-	for _, id := range plan.Answered {
-		if i := slices.IndexFunc(inbox, func(u Unread) bool { return u.ends(plan.State.Activity(id)) }); i >= 0 {
-			out = append(out, record.Placed{Place: i, ID: inbox[i].ID})
+	plan, err = history.PlanRewind(events, r.To, func(e *history.ActivityScheduled) bool {
+		i := slices.IndexFunc(inbox, func(u Unread) bool { return u.ends(e) })
+		if i >= 0 {
+			results = append(results, record.Placed{Place: i, ID: inbox[i].ID})
 		}
-	}
-	return out
+		return i >= 0
+	})
+	return plan, results, err
 }
 
 // undo is the message to a child whose start is not kept: one with an id of its own is removed, so that the code may start it again.

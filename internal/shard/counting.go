@@ -42,13 +42,10 @@ func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, 
 	g, counting := errgroup.WithContext(ctx)
 	for i, s := range own {
 		g.Go(func() (err error) {
-			switch {
-			case len(where) > 0 || by != "" && by != filter.Status:
-				counts[i], err = s.countSome(counting, where, by, until)
-			case by == "":
-				counts[i].Other, err = s.store.Instances(counting, s.st.Part)
-			default:
+			if len(where) == 0 && by == filter.Status {
 				counts[i], err = s.countAll(counting, q.Since)
+			} else {
+				counts[i], err = s.countSome(counting, where, by, until)
 			}
 			return err
 		})

@@ -377,13 +377,13 @@ func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evide
 	late := time.NewTimer(settleIdle)
 	defer late.Stop()
 	for _, call := range e.Calls {
+		if call.Call != work.Result {
+			continue
+		}
 		id, flock := call.ID, strings.HasPrefix(call.ID, "flock-") && e.Rollback
 		if rest, ok := strings.CutPrefix(id, "pair-"); ok && call.Outcome == "sent" {
 			id = "listener-" + rest
 		} else if !flock {
-			continue
-		}
-		if call.Call != work.Result {
 			continue
 		}
 		for n := lateBatches; ; n++ {

@@ -119,7 +119,7 @@ func mutants() []mutant {
 		},
 		{
 			"a rewind does not name the results that it has read", "internal/core/operator.go",
-			"}); i >= 0 {", "}); i >= 0 && !MUTANT {", []Setup{setup("both", Faults{Rollbacks: 1}, "start", "rewind3").with(ends)},
+			"		if i >= 0 {", "		if i >= 0 && !MUTANT {", []Setup{setup("both", Faults{Rollbacks: 1}, "start", "rewind3").with(ends)},
 			slices.Concat(begun, second, []string{"a worker claims event 2", "(what a restart", "event 2 is done", "read history x", "ROLLBACK"}),
 		},
 	}

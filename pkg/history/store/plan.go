@@ -70,14 +70,15 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	if len(terms) == 0 {
 		return p, nil
 	}
-	if p.statusless = q.anyStatus && p.everything(); p.statusless && p.counted(terms) {
+	p.decides, p.statusless = p.counted(terms), q.anyStatus && p.everything()
+	if p.decides && p.statusless {
 		var round readRound
 		terms[0].size(&round)
 		if err := round.do(ctx, p.run); err != nil {
 			return nil, fmt.Errorf("partition %d: count a term: %w", part, err)
 		}
 		p.test(terms, nil)
-		p.selected, p.decides = terms[0].n, true
+		p.selected = terms[0].n
 		return p, nil
 	}
 	few, ids, err := p.few(ctx, terms)
@@ -99,7 +100,7 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	}
 	if best.n > most || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
 		p.test(terms, nil)
-		p.selected, p.decides = best.n, p.counted(terms)
+		p.selected = best.n
 		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))
 		return p, nil
 	}
@@ -302,19 +303,21 @@ func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error
 
 // countCall counts the members of the set of a status in its span of time.
 func (p *plan) countCall(set statusSet) redisx.Call {
-	from, until := p.span(set.status)
-	if from == 0 && until == maxTime {
+	if p.anyTime(set) {
 		return redisx.Command("ZCARD", set.key)
 	}
+	from, until := p.span(set.status)
 	return redisx.Command("ZCOUNT", set.key, from, until)
 }
 
 // everything reports whether the query has all statuses, at any time.
 func (p *plan) everything() bool {
-	return len(p.sets) == len(record.Statuses()) && !slices.ContainsFunc(p.sets, func(set statusSet) bool {
-		from, until := p.span(set.status)
-		return from > 0 || until < maxTime
-	})
+	return len(p.sets) == len(record.Statuses()) && !slices.ContainsFunc(p.sets, func(set statusSet) bool { return !p.anyTime(set) })
+}
+
+func (p *plan) anyTime(set statusSet) bool {
+	from, until := p.span(set.status)
+	return from <= 0 && until >= maxTime
 }
 
 // maxTime is the last time of RFC 3339, Unix ms.
@@ -327,39 +330,30 @@ func (p *plan) span(st Status) (from, until int64) {
 	return p.q.Span(st)
 }
 
-// lookUp makes rows of ids that pass the tests, in one round trip, unless these are many. Those that have none of the statuses are left out; if statuses do not
-// matter, a set of a value has no ids of others.
+// lookUp makes rows of ids that pass the tests, in one round trip; if they are many, only the rows of a page are tested, later. Those that
+// have none of the statuses are left out; if statuses do not matter, a set of a value has no ids of others.
 func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	p.byIDs = true
 	rows, args := make([]Row, len(ids)), arguments(ids)
 	var round readRound
-	for _, set := range p.sets {
-		if p.statusless {
-			break
+	if p.statusless {
+		for i, id := range ids {
+			rows[i].Instance = id
 		}
-		from, until := p.span(set.status)
-		p.members(&round, set.key, args, func(i int, at float64) {
-			if row := (Row{Instance: ids[i], Status: set.status, Updated: int64(at)}); row.Updated >= from && row.Updated <= until {
-				rows[i] = row
-			}
-		})
-	}
-	later := p.tests // of a page's rows only, if they are many
-	if sets := setsOf(later); len(ids)*sets <= maxIDs {
-		later = nil
 	} else {
-		p.tests = nil
+		p.statuses(&round, ids, args, rows)
 	}
-	passed := p.pass(&round, args)
+	now, later := p.tests, []*term(nil)
+	if len(ids)*setsOf(p.tests) > maxIDs {
+		now, later = nil, p.tests
+	}
+	passed := p.pass(&round, now, args)
 	if err := round.do(ctx, p.run); err != nil {
 		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
-	for i := range rows {
-		if p.statusless {
-			rows[i].Instance = ids[i]
-		}
-		if rows[i].Instance != "" && passed[i] == len(p.tests) {
-			p.rows = append(p.rows, rows[i])
+	for i, row := range rows {
+		if row.Instance != "" && passed[i] == len(now) {
+			p.rows = append(p.rows, row)
 		}
 	}
 	p.tests = later
@@ -367,10 +361,22 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	return nil
 }
 
+// statuses makes rows of those ids that have one of the statuses, in its span of time.
+func (p *plan) statuses(round *readRound, ids []string, args []any, rows []Row) {
+	for _, set := range p.sets {
+		from, until := p.span(set.status)
+		p.members(round, set.key, args, func(i int, at float64) {
+			if row := (Row{Instance: ids[i], Status: set.status, Updated: int64(at)}); row.Updated >= from && row.Updated <= until {
+				rows[i] = row
+			}
+		})
+	}
+}
+
 // pass counts the tests that each of the ids passes.
-func (p *plan) pass(round *readRound, ids []any) (passed []int) {
+func (p *plan) pass(round *readRound, tests []*term, ids []any) (passed []int) {
 	passed = make([]int, len(ids))
-	for _, t := range p.tests {
+	for _, t := range tests {
 		for _, set := range t.tests {
 			p.members(round, set.key, ids, func(i int, score float64) {
 				if set.from <= score && score <= set.until {
@@ -510,7 +516,7 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 		ids[i] = picked[i].Instance
 	}
 	var round readRound
-	passed := p.pass(&round, ids)
+	passed := p.pass(&round, p.tests, ids)
 	if err := round.do(ctx, p.run); err != nil {
 		return nil, fmt.Errorf("partition %d: look up the members of a list: %w", p.part, err)
 	}

@@ -35,19 +35,6 @@ func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, er
 	return s.size(ctx, part, redisx.Command("ZCARD", s.space.Part(part).Index(string(status))))
 }
 
-// Instances counts the instances of a partition, in one round trip.
-func (s *Reader) Instances(ctx context.Context, part int) (uint64, error) {
-	var round readRound
-	var n int64
-	for _, st := range record.Statuses() {
-		round.sum(redisx.Command("ZCARD", s.space.Part(part).Index(string(st))), &n)
-	}
-	if err := round.do(ctx, s.run); err != nil {
-		return 0, fmt.Errorf("partition %d: count instances: %w", part, err)
-	}
-	return uint64(n), nil //nolint:gosec // a size
-}
-
 // Sizes are numbers of instances of a partition.
 type Sizes struct {
 	Status  map[Status]uint64
