@@ -224,12 +224,7 @@ type batchListCmd struct {
 }
 
 // Run lists the batches.
-func (c *batchListCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *batchListCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	t := &term.Table{Header: []string{"BATCH", "STATUS", "REQUEST", "WHERE", "TOTAL", "SENT"}, Right: []int{4, 5}}
 	for row, err := range cl.Batches(ctx, c.Limit) {
 		if err != nil {
@@ -262,13 +257,11 @@ type batchDescribeCmd struct {
 	connection `group:"Connection"`
 }
 
+// Validate checks the id.
+func (c *batchDescribeCmd) Validate() error { return pawl.ValidateID(c.ID) }
+
 // Run describes the batch.
-func (c *batchDescribeCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *batchDescribeCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	st, status, err := cl.DescribeBatch(ctx, c.ID)
 	if err != nil {
 		return err

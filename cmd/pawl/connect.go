@@ -54,13 +54,31 @@ func (r connection) client(ctx context.Context, s streams) (c *client.Client, cl
 	return c, func() { c.Close(); nc.Close() }, nil
 }
 
-// toInstance connects for a command on one instance. An invalid id is a usage error.
-func (r connection) toInstance(ctx context.Context, s streams, id string) (c *client.Client, closeAll func(), err error) {
-	if err := pawl.ValidateID(id); err != nil {
-		return nil, nil, settings.Usage(err)
+// closers end what a command has opened, when it has run.
+type closers []func()
+
+func (c closers) close() {
+	for _, end := range c {
+		end()
 	}
-	return r.client(ctx, s)
 }
+
+// ProvideClient connects for a Run that has a client as its parameter.
+func (r connection) ProvideClient(ctx context.Context, s streams, opened *closers) (*client.Client, error) {
+	c, end, err := r.client(ctx, s)
+	if err == nil {
+		*opened = append(*opened, end)
+	}
+	return c, err
+}
+
+// instanceArg is the instance that a command is about.
+type instanceArg struct {
+	ID string `arg:"" help:"Id of the instance."`
+}
+
+// Validate checks the id.
+func (a instanceArg) Validate() error { return pawl.ValidateID(a.ID) }
 
 // userName is the default requester.
 func userName() string {

@@ -30,6 +30,11 @@ type reader struct {
 // AfterApply checks the settings.
 func (r reader) AfterApply() error { return r.connection().AfterApply() }
 
+// ProvideClient connects.
+func (r reader) ProvideClient(ctx context.Context, s streams, opened *closers) (*client.Client, error) {
+	return r.connection().ProvideClient(ctx, s, opened)
+}
+
 func (r reader) connection() connection {
 	return connection{Namespace: r.Namespace, NATS: r.NATS, Log: r.Log}
 }
@@ -43,12 +48,7 @@ func (c *countCmd) Validate() error {
 }
 
 // Run counts instances, also if some partitions did not answer.
-func (c *countCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.connection().client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *countCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	o := client.CountOptions{Where: c.Where, By: c.By}
 	n, failed := cl.Count(ctx, o)
 	if c.JSON {
@@ -66,6 +66,7 @@ func (c *countCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
+	var err error
 	total := strconv.FormatUint(n.Count, 10)
 	if n.AtLeast {
 		total = "at least " + total

@@ -4,20 +4,16 @@ import (
 	"context"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 type exportCmd struct {
-	ID         string `arg:"" help:"Id of the instance."`
+	instanceArg
 	connection `group:"Connection"`
 }
 
 // Run writes the export of an instance.
-func (c *exportCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *exportCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	out, err := api.ExportInstance(ctx, cl, c.ID)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 type getCmd struct {
-	ID string `arg:"" help:"Id of the instance."`
+	instanceArg
 	waiting
 	connection `group:"Connection"`
 }
@@ -23,12 +23,7 @@ func (c *getCmd) AfterApply() error {
 }
 
 // Run describes an instance.
-func (c *getCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *getCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if c.Wait {
 		return c.await(ctx, s, cl, cl.AttachRaw(c.ID))
 	}
@@ -81,19 +76,14 @@ func (c *sendCmd) Run(ctx context.Context, s streams) error {
 }
 
 type cancelCmd struct {
-	ID         string `arg:"" help:"Id of the instance."`
+	instanceArg
 	Reason     string `placeholder:"TEXT" help:"Reason, shown in histories and to workers."`
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
 // Run requests the cancellation of an instance.
-func (c *cancelCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *cancelCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	note, err := receives(ctx, cl, c.ID, "the request takes effect only if its start is in transit")
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
@@ -25,12 +26,7 @@ func (c *healthCmd) Help() string {
 }
 
 // Run describes Redis and NATS.
-func (c *healthCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *healthCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	h, err := cl.Health(ctx)
 	if err != nil {
 		return err
@@ -82,13 +78,9 @@ func (c *drainCmd) Help() string {
 }
 
 // Run drains a worker.
-func (c *drainCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
+func (c *drainCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	err := cl.DrainWorker(ctx, c.Worker)
 	if err != nil {
-		return err
-	}
-	defer done()
-	if err := cl.DrainWorker(ctx, c.Worker); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -104,13 +96,11 @@ type requeueCmd struct {
 	connection `group:"Connection"`
 }
 
+// Validate checks the id.
+func (c *requeueCmd) Validate() error { return pawl.ValidateID(c.ID) }
+
 // Run has a stalled instance tried again.
-func (c *requeueCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *requeueCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if err := cl.Requeue(ctx, c.ID); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 type historyCmd struct {
-	ID         string `arg:"" help:"Id of the instance."`
+	instanceArg
 	Execution  uint64 `placeholder:"N" help:"Execution to show; the latest two are kept. Default: the latest."`
 	Event      uint64 `placeholder:"N" help:"Write one event as JSON, with its payloads of the object store."`
 	JSON       bool   `name:"json" help:"Write one JSON object per event."`
@@ -25,12 +25,7 @@ type historyCmd struct {
 const tablePage = 1000
 
 // Run shows a history.
-func (c *historyCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *historyCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	var entries []client.Entry
 	execution, events := c.Execution, cl.History(ctx, c.ID, c.Execution)
 	switch {

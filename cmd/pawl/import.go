@@ -14,12 +14,12 @@ type importCmd struct {
 }
 
 // Run imports an instance.
-func (c *importCmd) Run(ctx context.Context, s streams) error {
+func (c *importCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	export, err := os.ReadFile(c.File)
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, s, "imported", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+	return c.about(ctx, s, cl, c.ID, "imported", func(ctx context.Context) (client.Operated, error) {
 		opts := []client.ImportOption{client.Reason(c.Reason)}
 		if c.Continue {
 			opts = append(opts, client.Continue())

@@ -46,12 +46,7 @@ func checkWhere(text string) error {
 }
 
 // Run lists instances, also if some partitions did not answer.
-func (c *listCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *listCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	var rows []client.Summary
 	n, more := 0, false
 	var failed error

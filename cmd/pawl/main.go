@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/internal/bench"
 	"github.com/pawlrun/pawl/internal/build"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
 )
 
 // commands is the grammar of the command line.
@@ -131,7 +132,7 @@ func grammar(name string) any {
 
 func run(ctx context.Context, args []string, s streams) int {
 	if len(args) == 0 { // show the help
-		_, _, _ = settings.Commands(&commands{}, "pawl", description, []string{"--help"}, s.err, s.err, defaults())
+		_, _, _ = settings.Commands(&commands{}, "pawl", description, []string{"--help"}, s.err, s.err, defaults(), help(term.Width(s.err)))
 		return settings.ExitUsage
 	}
 	if len(args) == 1 && args[0] == "--version" { // not in the grammar, where start has a flag of that name
@@ -142,15 +143,17 @@ func run(ctx context.Context, args []string, s streams) int {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	resolver, failed := contextFlags()
-	k, code, ok := settings.Commands(grammar(args[0]), "pawl", description, args, s.out, s.err, defaults(), kong.Resolvers(resolver))
+	k, code, ok := settings.Commands(grammar(args[0]), "pawl", description, args, s.out, s.err, defaults(), kong.Resolvers(resolver), help(term.Width(s.out)))
 	if !ok {
 		return code
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
+	var opened closers
 	err := failed()
 	if err == nil {
-		err = k.Run(s)
+		err = k.Run(s, &opened)
 	}
+	opened.close()
 	var e settings.ExitCode
 	switch {
 	case err == nil:

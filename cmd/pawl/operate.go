@@ -8,20 +8,19 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
-	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
 // operateFlags are the flags of requests of operators about an instance.
 type operateFlags struct {
-	ID string `arg:"" help:"Id of the instance."`
+	instanceArg
 	requestFlags
 }
 
-// do makes a request, and writes its outcome.
-func (c *operateFlags) do(ctx context.Context, s streams, what string, request func(context.Context, *client.Client) (client.Operated, error)) error {
-	return c.about(ctx, s, c.ID, what, request)
+// Validate checks the id and the flags.
+func (c *operateFlags) Validate() error {
+	return errors.Join(c.instanceArg.Validate(), c.requestFlags.Validate())
 }
 
 // requestFlags are the flags of all requests of operators.
@@ -32,25 +31,23 @@ type requestFlags struct {
 	connection `group:"Connection"`
 }
 
+// Validate rejects a timeout that nothing can meet.
+func (c *requestFlags) Validate() error {
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout must be positive (got %s)", c.Timeout)
+	}
+	return nil
+}
+
 func (c *requestFlags) options() []client.OperateOption {
 	return []client.OperateOption{client.Reason(c.Reason)}
 }
 
 // about makes a request about an instance, and writes its outcome.
-func (c *requestFlags) about(
-	ctx context.Context, s streams, id, what string, request func(context.Context, *client.Client) (client.Operated, error),
-) error {
-	if c.Timeout <= 0 {
-		return settings.Usage(fmt.Errorf("--timeout must be positive (got %s)", c.Timeout))
-	}
-	cl, done, err := c.toInstance(ctx, s, id)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *requestFlags) about(ctx context.Context, s streams, cl *client.Client, id, what string, request func(context.Context) (client.Operated, error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	got, err := request(limited, cl)
+	got, err := request(limited)
 	if errors.Is(err, client.ErrPending) && ctx.Err() == nil {
 		return fmt.Errorf("%s has not been %s within %s, and will be later%s", id, what, c.Timeout, because(ctx, cl, id))
 	}
@@ -77,23 +74,19 @@ type pausable struct {
 
 // Validate rejects invalid combinations.
 func (c *pausable) Validate() error {
-	if (c.ID == "") == (c.Action == "") {
+	switch {
+	case (c.ID == "") == (c.Action == ""):
 		return errors.New("give the id of an instance, or --action")
+	case c.Action != "":
+		return errors.Join(pawl.ValidateName(c.Action), c.requestFlags.Validate())
+	default:
+		return errors.Join(pawl.ValidateID(c.ID), c.requestFlags.Validate())
 	}
-	if c.Action != "" {
-		return pawl.ValidateName(c.Action)
-	}
-	return nil
 }
 
-// changePolicy pauses or resumes the action.
-func (c *pausable) changePolicy(ctx context.Context, s streams, what string, change func(*client.Client) error) error {
-	cl, done, err := c.client(ctx, s)
+// changed reports that the action was paused or resumed.
+func (c *pausable) changed(ctx context.Context, s streams, cl *client.Client, what string, err error) error {
 	if err != nil {
-		return err
-	}
-	defer done()
-	if err := change(cl); err != nil {
 		return err
 	}
 	if what == "paused" {
@@ -111,19 +104,24 @@ type pauseCmd struct {
 	Stop bool `help:"Also cancel the activities that run; they run again when the instance is resumed."`
 }
 
-// Run pauses an instance, or an action.
-func (c *pauseCmd) Run(ctx context.Context, s streams) error {
+// Validate rejects invalid combinations.
+func (c *pauseCmd) Validate() error {
 	if c.Action != "" && c.Stop {
-		return settings.Usage(errors.New("--stop is for an instance: what was admitted of an action goes on"))
+		return errors.New("--stop is for an instance: what was admitted of an action goes on")
 	}
+	return c.pausable.Validate()
+}
+
+// Run pauses an instance, or an action.
+func (c *pauseCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if c.Action != "" {
-		return c.changePolicy(ctx, s, "paused", func(cl *client.Client) error { return cl.PauseAction(ctx, c.Action, client.Reason(c.Reason)) })
+		return c.changed(ctx, s, cl, "paused", cl.PauseAction(ctx, c.Action, client.Reason(c.Reason)))
 	}
 	opts := c.options()
 	if c.Stop {
 		opts = append(opts, client.Stop())
 	}
-	return c.about(ctx, s, c.ID, "paused", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+	return c.about(ctx, s, cl, c.ID, "paused", func(ctx context.Context) (client.Operated, error) {
 		return cl.Pause(ctx, c.ID, opts...)
 	})
 }
@@ -131,11 +129,11 @@ func (c *pauseCmd) Run(ctx context.Context, s streams) error {
 type resumeCmd struct{ pausable }
 
 // Run resumes an instance, or an action.
-func (c *resumeCmd) Run(ctx context.Context, s streams) error {
+func (c *resumeCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if c.Action != "" {
-		return c.changePolicy(ctx, s, "resumed", func(cl *client.Client) error { return cl.ResumeAction(ctx, c.Action, client.Reason(c.Reason)) })
+		return c.changed(ctx, s, cl, "resumed", cl.ResumeAction(ctx, c.Action, client.Reason(c.Reason)))
 	}
-	return c.about(ctx, s, c.ID, "resumed", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+	return c.about(ctx, s, cl, c.ID, "resumed", func(ctx context.Context) (client.Operated, error) {
 		return cl.Resume(ctx, c.ID, c.options()...)
 	})
 }
@@ -143,8 +141,8 @@ func (c *resumeCmd) Run(ctx context.Context, s streams) error {
 type terminateCmd struct{ operateFlags }
 
 // Run terminates an instance.
-func (c *terminateCmd) Run(ctx context.Context, s streams) error {
-	return c.do(ctx, s, "terminated", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+func (c *terminateCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	return c.about(ctx, s, cl, c.ID, "terminated", func(ctx context.Context) (client.Operated, error) {
 		return cl.Terminate(ctx, c.ID, c.options()...)
 	})
 }
@@ -155,15 +153,20 @@ type rewindCmd struct {
 	DryRun bool   `help:"Show what would run again, and do nothing."`
 }
 
-// Run rewinds an instance.
-func (c *rewindCmd) Run(ctx context.Context, s streams) error {
+// Validate rejects an event that no history has.
+func (c *rewindCmd) Validate() error {
 	if c.To == 0 {
-		return settings.Usage(errors.New("--to must be an event id of the history, from 1"))
+		return errors.New("--to must be an event id of the history, from 1")
 	}
+	return c.operateFlags.Validate()
+}
+
+// Run rewinds an instance.
+func (c *rewindCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if c.DryRun {
-		return c.plan(ctx, s, c.To, nil)
+		return c.plan(ctx, s, cl, c.To, nil)
 	}
-	return c.do(ctx, s, "rewound", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+	return c.about(ctx, s, cl, c.ID, "rewound", func(ctx context.Context) (client.Operated, error) {
 		return cl.Rewind(ctx, c.ID, c.To, c.options()...)
 	})
 }
@@ -175,26 +178,21 @@ type retryCmd struct {
 }
 
 // Run retries a failed instance.
-func (c *retryCmd) Run(ctx context.Context, s streams) error {
+func (c *retryCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	opts := c.options()
 	if c.FromStart {
 		opts = append(opts, client.FromStart())
 	}
 	if c.DryRun {
-		return c.plan(ctx, s, 0, opts)
+		return c.plan(ctx, s, cl, 0, opts)
 	}
-	return c.do(ctx, s, "retried", func(ctx context.Context, cl *client.Client) (client.Operated, error) {
+	return c.about(ctx, s, cl, c.ID, "retried", func(ctx context.Context) (client.Operated, error) {
 		return cl.Retry(ctx, c.ID, opts...)
 	})
 }
 
 // plan writes what a rewind, or a retry, would do.
-func (c *operateFlags) plan(ctx context.Context, s streams, to uint64, opts []client.OperateOption) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *operateFlags) plan(ctx context.Context, s streams, cl *client.Client, to uint64, opts []client.OperateOption) error {
 	p, err := cl.PlanRewind(ctx, c.ID, to, opts...)
 	if err != nil {
 		return err

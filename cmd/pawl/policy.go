@@ -177,14 +177,10 @@ func (c *policySetCmd) Validate() error {
 }
 
 // Run sets the policy.
-func (c *policySetCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *policySetCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	p := c.policy()
-	if err := cl.SetPolicy(ctx, string(c.Level), p, client.Reason(c.Reason)); err != nil {
+	err := cl.SetPolicy(ctx, string(c.Level), p, client.Reason(c.Reason))
+	if err != nil {
 		return err
 	}
 	if name, isAction := strings.CutPrefix(string(c.Level), "action:"); isAction {
@@ -210,16 +206,6 @@ func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string)
 	_, _ = fmt.Fprintf(s.err, "pawl: warning: no orchestrator or connected worker registers %s\n", name)
 }
 
-// policies returns those that are set.
-func (r connection) policies(ctx context.Context, s streams) ([]client.LevelPolicy, error) {
-	cl, done, err := r.client(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return cl.Policies(ctx)
-}
-
 type policyGetCmd struct {
 	Level      level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
 	JSON       bool  `name:"json" help:"Write JSON."`
@@ -232,8 +218,8 @@ func (c *policyGetCmd) Help() string {
 }
 
 // Run shows a policy.
-func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
-	all, err := c.policies(ctx, s)
+func (c *policyGetCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	all, err := cl.Policies(ctx)
 	if err != nil {
 		return err
 	}
@@ -258,8 +244,8 @@ func (c *policyListCmd) Help() string {
 }
 
 // Run lists policies.
-func (c *policyListCmd) Run(ctx context.Context, s streams) error {
-	all, err := c.policies(ctx, s)
+func (c *policyListCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	all, err := cl.Policies(ctx)
 	if err != nil {
 		return err
 	}
@@ -290,13 +276,9 @@ type policyDeleteCmd struct {
 }
 
 // Run deletes a policy.
-func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
+func (c *policyDeleteCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	err := cl.DeletePolicy(ctx, string(c.Level), client.Reason(c.Reason))
 	if err != nil {
-		return err
-	}
-	defer done()
-	if err := cl.DeletePolicy(ctx, string(c.Level), client.Reason(c.Reason)); err != nil {
 		return err
 	}
 	if c.JSON {

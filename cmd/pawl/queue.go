@@ -14,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/request"
-	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -23,14 +22,6 @@ type queueCmd struct {
 	Stats queueStatsCmd `cmd:"" help:"Show the limits in use: waiters, holders and counts."`
 	List  queueListCmd  `cmd:"" help:"List the waiters of an action, or its holders."`
 	Clear queueClearCmd `cmd:"" help:"Reject all waiters of an action."`
-}
-
-// toAction connects for a command on an action. An invalid name is a usage error.
-func (r connection) toAction(ctx context.Context, s streams, action string) (c *client.Client, closeAll func(), err error) {
-	if err := pawl.ValidateName(action); err != nil {
-		return nil, nil, settings.Usage(err)
-	}
-	return r.client(ctx, s)
 }
 
 type queueStatsCmd struct {
@@ -53,22 +44,14 @@ func (c *queueStatsCmd) Validate() error {
 		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
 	case c.Key != "" && c.Action == "":
 		return errors.New("--key needs the name of the action")
+	case c.Action != "":
+		return pawl.ValidateName(c.Action)
 	}
 	return nil
 }
 
 // Run shows limits, also if some partitions did not answer.
-func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
-	if c.Action != "" {
-		if err := pawl.ValidateName(c.Action); err != nil {
-			return settings.Usage(err)
-		}
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *queueStatsCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	all, failed := c.find(ctx, cl)
 	slices.SortFunc(all, busyFirst)
 	more := c.Limit > 0 && len(all) > c.Limit
@@ -183,21 +166,16 @@ type queueListCmd struct {
 	connection `group:"Connection"`
 }
 
-// Validate rejects invalid numbers.
+// Validate rejects invalid numbers and names.
 func (c *queueListCmd) Validate() error {
 	if c.Limit < 0 {
 		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
 	}
-	return nil
+	return pawl.ValidateName(c.Action)
 }
 
 // Run lists waiters or holders.
-func (c *queueListCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toAction(ctx, s, c.Action)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *queueListCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	rows, more, err := c.rows(ctx, cl)
 	if len(rows) == 0 {
 		err = whichKey(ctx, cl, c.Action, c.Key, err)
@@ -318,13 +296,11 @@ func (c *queueClearCmd) Help() string {
 	return "A waiting activity fails with pawl.ErrQueueCleared; an instance that waits for its start is cancelled. Holders and later calls are not affected."
 }
 
+// Validate checks the name.
+func (c *queueClearCmd) Validate() error { return pawl.ValidateName(c.Action) }
+
 // Run rejects the waiters.
-func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toAction(ctx, s, c.Action)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *queueClearCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if !c.Yes && interactive(s) {
 		g, err := c.queue(ctx, cl)
 		if err != nil {

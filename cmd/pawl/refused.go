@@ -35,12 +35,7 @@ func (c *refusedCmd) Validate() error {
 }
 
 // Run lists the notes of refused inputs, or removes them.
-func (c *refusedCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *refusedCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	var rows []client.Refused
 	var failed error // those of the partitions that have answered are shown nevertheless
 	for r, err := range cl.Refused(ctx) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/external"
@@ -65,12 +66,20 @@ type scheduleCreateCmd struct {
 func (c *scheduleCreateCmd) Run(ctx context.Context, s streams) error {
 	config, err := c.config()
 	if err == nil {
-		err = config.Check()
+		err = errors.Join(config.Check(), pawl.ValidateID(c.ID))
 	}
 	if err != nil {
 		return settings.Usage(err)
 	}
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "created", func(cl *client.Client) error { return cl.CreateSchedule(ctx, c.ID, config) })
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := cl.CreateSchedule(ctx, c.ID, config); err != nil {
+		return err
+	}
+	return accepted(s, c.JSON, c.ID, "created", "")
 }
 
 func (c *scheduleCreateCmd) config() (config client.Schedule, err error) {
@@ -99,34 +108,22 @@ func (c *scheduleCreateCmd) config() (config client.Schedule, err error) {
 	return config, nil
 }
 
-// onSchedule connects, does what do does, and reports it.
-func onSchedule(ctx context.Context, s streams, r connection, id string, asJSON bool, done string, do func(*client.Client) error) error {
-	cl, closeAll, err := r.toInstance(ctx, s, id)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	if err := do(cl); err != nil {
-		return err
-	}
-	return accepted(s, asJSON, id, done, "")
-}
-
-// describeSchedule connects and reads a schedule.
-func describeSchedule(ctx context.Context, s streams, r connection, id string) (client.ScheduleState, error) {
-	cl, closeAll, err := r.toInstance(ctx, s, id)
-	if err != nil {
-		return client.ScheduleState{}, err
-	}
-	defer closeAll()
-	return cl.DescribeSchedule(ctx, id)
-}
-
 // oneSchedule has the arguments of a command on one schedule.
 type oneSchedule struct {
 	ID         string `arg:"" help:"Id of the schedule."`
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
+}
+
+// Validate checks the id.
+func (c *oneSchedule) Validate() error { return pawl.ValidateID(c.ID) }
+
+// accepted reports that a change was accepted, if it was.
+func (c *oneSchedule) accepted(s streams, what string, err error) error {
+	if err != nil {
+		return err
+	}
+	return accepted(s, c.JSON, c.ID, what, "")
 }
 
 type schedulePauseCmd struct {
@@ -135,8 +132,8 @@ type schedulePauseCmd struct {
 }
 
 // Run pauses the schedule.
-func (c *schedulePauseCmd) Run(ctx context.Context, s streams) error {
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "paused", func(cl *client.Client) error { return cl.PauseSchedule(ctx, c.ID, c.Note) })
+func (c *schedulePauseCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	return c.accepted(s, "paused", cl.PauseSchedule(ctx, c.ID, c.Note))
 }
 
 type scheduleResumeCmd struct {
@@ -145,15 +142,15 @@ type scheduleResumeCmd struct {
 }
 
 // Run resumes the schedule.
-func (c *scheduleResumeCmd) Run(ctx context.Context, s streams) error {
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "resumed", func(cl *client.Client) error { return cl.ResumeSchedule(ctx, c.ID, c.Note) })
+func (c *scheduleResumeCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	return c.accepted(s, "resumed", cl.ResumeSchedule(ctx, c.ID, c.Note))
 }
 
 type scheduleTriggerCmd struct{ oneSchedule }
 
 // Run triggers the schedule.
-func (c *scheduleTriggerCmd) Run(ctx context.Context, s streams) error {
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "triggered", func(cl *client.Client) error { return cl.TriggerSchedule(ctx, c.ID) })
+func (c *scheduleTriggerCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	return c.accepted(s, "triggered", cl.TriggerSchedule(ctx, c.ID))
 }
 
 type scheduleBackfillCmd struct {
@@ -163,27 +160,25 @@ type scheduleBackfillCmd struct {
 }
 
 // Run fills in.
-func (c *scheduleBackfillCmd) Run(ctx context.Context, s streams) error {
+func (c *scheduleBackfillCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if !c.From.Before(c.To) {
 		return settings.Usage(errors.New("--from must be before --to"))
 	}
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "backfill accepted", func(cl *client.Client) error {
-		return cl.BackfillSchedule(ctx, c.ID, c.From, c.To)
-	})
+	return c.accepted(s, "backfill accepted", cl.BackfillSchedule(ctx, c.ID, c.From, c.To))
 }
 
 type scheduleDeleteCmd struct{ oneSchedule }
 
 // Run deletes the schedule.
-func (c *scheduleDeleteCmd) Run(ctx context.Context, s streams) error {
-	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "deleted", func(cl *client.Client) error { return cl.DeleteSchedule(ctx, c.ID) })
+func (c *scheduleDeleteCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	return c.accepted(s, "deleted", cl.DeleteSchedule(ctx, c.ID))
 }
 
 type scheduleDescribeCmd struct{ oneSchedule }
 
 // Run describes the schedule.
-func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
-	st, err := describeSchedule(ctx, s, c.connection, c.ID)
+func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	st, err := cl.DescribeSchedule(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -227,12 +222,7 @@ type scheduleListCmd struct {
 }
 
 // Run lists the schedules.
-func (c *scheduleListCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *scheduleListCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	t := &term.Table{Header: []string{"SCHEDULE", "TIMES", "ACTION", "STATE", "DONE", "MISSED", "FAILED"}, Right: []int{4, 5, 6}}
 	for row, err := range cl.Schedules(ctx) {
 		if err != nil {
@@ -271,7 +261,12 @@ type scheduleNextCmd struct {
 func (c *scheduleNextCmd) Run(ctx context.Context, s streams) error {
 	config := client.Schedule{Times: c.times()}
 	if c.ID != "" {
-		st, err := describeSchedule(ctx, s, c.connection, c.ID)
+		cl, done, err := c.client(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer done()
+		st, err := cl.DescribeSchedule(ctx, c.ID)
 		if err != nil {
 			return err
 		}

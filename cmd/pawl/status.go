@@ -15,7 +15,7 @@ import (
 )
 
 type statusCmd struct {
-	ID         string `arg:"" help:"Id of the instance."`
+	instanceArg
 	Name       string `help:"Name of the status; without it, the one without a name."`
 	Follow     bool   `help:"Show every change, one per line, until the instance ends."`
 	JSON       bool   `name:"json" help:"Write one JSON object per status."`
@@ -33,12 +33,7 @@ type statusLine struct {
 }
 
 // Run shows the custom status.
-func (c *statusCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *statusCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if c.Follow {
 		return c.follow(ctx, s, cl)
 	}

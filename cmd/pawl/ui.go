@@ -22,12 +22,7 @@ type uiCmd struct {
 }
 
 // Run serves the console and the API of a namespace until a signal. It needs NATS only.
-func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
-	cl, closeAll, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
+func (c *uiCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	srv, err := gateway.Open(ctx, gateway.Options{
 		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP, Setting: fleet.HTTPFlag,
 		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: c.OIDC(), NeedsAPI: c.Triggers == "",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 type versionsCmd struct {
@@ -20,12 +21,7 @@ func (c *versionsCmd) Help() string {
 }
 
 // Run counts the versions.
-func (c *versionsCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *versionsCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	v, err := cl.Versions(ctx)
 	if err != nil {
 		return err

@@ -30,12 +30,7 @@ func (c *workersCmd) Help() string {
 }
 
 // Run lists the workers.
-func (c *workersCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *workersCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	all, err := cl.Workers(ctx)
 	if err != nil {
 		return err

@@ -46,6 +46,7 @@ func Commands(settings any, name, description string, args []string, out, errw i
 			command = wrong.Context.Selected().FullPath()
 		}
 		reason := strings.TrimPrefix(err.Error(), strings.TrimPrefix(command, name+" ")+": ")
+		reason = strings.TrimPrefix(reason, "pawl: ") // of the package
 		problem := fmt.Sprintf("%s; see %s --help", reason, command)
 		if slices.Contains(args, "--json") {
 			if err := json.NewEncoder(errw).Encode(map[string]string{"error": problem}); err == nil {

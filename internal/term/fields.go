@@ -28,7 +28,7 @@ func (f *Fields) write(w io.Writer, width int) error {
 	for _, row := range f.rows {
 		lines := []string{row[1]}
 		if width > 0 {
-			lines = wrap(row[1], max(width-names, minFold))
+			lines = Wrap(row[1], max(width-names, minFold))
 		}
 		for i, line := range lines {
 			name := row[0]

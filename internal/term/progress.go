@@ -77,7 +77,7 @@ func (p *Progress) Printf(format string, args ...any) {
 		_, _ = fmt.Fprintln(p.w, text)
 		return
 	}
-	_, _ = fmt.Fprint(p.w, clearLine, strings.Join(wrap(text, max(p.width(), minFold)), "\n"), "\n")
+	_, _ = fmt.Fprint(p.w, clearLine, strings.Join(Wrap(text, max(p.width(), minFold)), "\n"), "\n")
 	p.draw(time.Now())
 }
 

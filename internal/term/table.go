@@ -76,7 +76,7 @@ func (t *Table) write(w io.Writer, width int) error {
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
 		cells, height := make([][]string, len(row)), 0
 		for i, text := range row {
-			cells[i] = wrap(text, widths[i])
+			cells[i] = Wrap(text, widths[i])
 			height = max(height, len(cells[i]))
 		}
 		for line := range height {
@@ -154,7 +154,7 @@ func (t *Table) records(w io.Writer, width int) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintln(w, strings.Join(wrap(strings.Join(t.Header, "  "), width), "\n"))
+		_, err := fmt.Fprintln(w, strings.Join(Wrap(strings.Join(t.Header, "  "), width), "\n"))
 		return err
 	}
 	return nil
@@ -167,8 +167,8 @@ func sum(all []int) (n int) {
 	return n
 }
 
-// wrap breaks a text into lines of at most width columns: at spaces if possible, otherwise within a word.
-func wrap(text string, width int) []string {
+// Wrap breaks a text into lines of at most width columns: at spaces if possible, otherwise within a word.
+func Wrap(text string, width int) []string {
 	if uniseg.StringWidth(text) <= width {
 		return []string{text}
 	}
