@@ -15,6 +15,11 @@ import (
 // again: a call that has its result is not scheduled once more, neither behind a pause nor behind a rewind.
 func again(events []history.Event) string {
 	call, done := map[uint64]string{}, map[string]bool{}
+	mark := func(calls []uint64) {
+		for _, id := range calls {
+			done[call[id]] = true
+		}
+	}
 	for _, ev := range events {
 		switch e := ev.(type) {
 		case *history.ActivityScheduled:
@@ -23,33 +28,27 @@ func again(events []history.Event) string {
 			}
 			call[e.ID] = e.CallKey()
 		case *history.ActivityCompleted:
-			done[call[e.Scheduled]] = true
+			mark([]uint64{e.Scheduled})
 		case *history.Resumed:
-			for _, id := range e.Answered {
-				done[call[id]] = true
-			}
+			mark(e.Answered)
 		case *history.Rewound:
-			for _, id := range e.Answered {
-				done[call[id]] = true
-			}
+			mark(e.Answered)
 		}
 	}
 	return ""
 }
 
 // resumed checks that a resumption keeps every result.
-func (w promises) resumed(inbox []memstore.Element, past *history.State, events []history.Event) {
+func resumed(w *World, inbox []memstore.Element, past *history.State, events []history.Event) {
 	for _, ev := range events {
-		re, ok := ev.(*history.Resumed)
-		if !ok || !re.Stopped {
-			continue
+		if re, ok := ev.(*history.Resumed); ok && re.Stopped {
+			answered(w, inbox, past, re.Answered)
 		}
-		w.answered(inbox, past, re.Answered)
 	}
 }
 
 // answered checks that exactly those activities are named of which a result is unread.
-func (w promises) answered(inbox []memstore.Element, past *history.State, named []uint64) {
+func answered(w *World, inbox []memstore.Element, past *history.State, named []uint64) {
 	for _, id := range past.Outstanding() {
 		effect := past.Activity(id).Effect
 		has := slices.ContainsFunc(inbox, func(e memstore.Element) bool { return e.Kind == "done" && e.Tag == effect })
@@ -86,17 +85,17 @@ func requested(in *memstore.Instance) bool {
 }
 
 // rewound checks that a rewind keeps every result, and remembers the cancellations that are undone.
-func (w promises) rewound(before *memstore.Instance, wanted *record.Rewind) {
+func rewound(w *World, before *memstore.Instance, wanted *record.Rewind) {
 	in := w.Store.Get(wanted.Instance)
 	if in.Head == before.Head {
 		return
 	}
 	past, _, _ := fold(in.History())
-	var answered []uint64
+	var kept []uint64
 	if re, ok := inputOf(in.Inbox[0]).(*history.Rewound); ok {
-		answered = re.Answered
+		kept = re.Answered
 	}
-	w.answered(in.Inbox, past, answered)
+	answered(w, in.Inbox, past, kept)
 	_, events, _ := fold(before.History())
 	for _, ev := range events[min(wanted.Keep, uint64(len(events))):] {
 		if c, ok := ev.(*history.CancelRequested); ok {

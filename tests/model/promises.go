@@ -10,37 +10,33 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-var loadedNothing = record.Loaded{}
-
-// promises of the world: about a state, and about what a request changes.
-type promises struct{ *World }
-
 // Check returns the promise that the state breaks, or nothing.
 func (w *World) Check() string {
 	if w.Broken != "" {
 		return w.Broken
 	}
 	for _, id := range w.IDs() {
-		if b := (promises{w}).check(id, w.Store.Get(id)); b != "" {
+		if b := checkInstance(w, id, w.Store.Get(id)); b != "" {
 			return id + ": " + b
 		}
 	}
 	return ""
 }
 
-func (w promises) check(id string, in *memstore.Instance) string {
+func checkInstance(w *World, id string, in *memstore.Instance) string {
+	_, listed := w.Store.Agenda[id]
 	past, events, err := fold(in.History())
 	if err != nil {
 		return err.Error()
 	}
 	for _, promise := range []string{
-		w.missing(id, in), theRecord(in), w.messages(in), w.inputs(id, in, events), leases(in, past), results(events), w.time(id, in, events), w.asleep(id, in), again(events),
+		missing(listed, in), theRecord(in), messages(w, in), inputs(w, id, in, events), leases(in, past), results(events), timers(w, id, in, events), asleep(w, id, in), again(events),
 	} {
 		if promise != "" {
 			return promise
 		}
 	}
-	return w.wakeup(id, in, past)
+	return wakeup(w, id, in, past)
 }
 
 // folded is a history as it was read before: most states have that of another.
@@ -70,7 +66,7 @@ func fold(encoded []string) (*history.State, []history.Event, error) {
 }
 
 // wakeup: what could be forgotten has a wakeup in time.
-func (w promises) wakeup(id string, in *memstore.Instance, past *history.State) string {
+func wakeup(w *World, id string, in *memstore.Instance, past *history.State) string {
 	at, listed := w.Store.Agenda[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+soon) }
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
@@ -98,8 +94,7 @@ func (w promises) wakeup(id string, in *memstore.Instance, past *history.State) 
 }
 
 // `missing`: where there is no instance, nothing of one is left, and the start that has come is first.
-func (w promises) missing(id string, in *memstore.Instance) string {
-	_, listed := w.Store.Agenda[id]
+func missing(listed bool, in *memstore.Instance) string {
 	switch {
 	case in.Head != "":
 		return ""
@@ -159,7 +154,7 @@ func sent(encoded []string) map[uint64]string {
 }
 
 // messages: what is pending can be sent, and what is marked as sent has been.
-func (w promises) messages(in *memstore.Instance) string {
+func messages(w *World, in *memstore.Instance) string {
 	if in.HasPending() && uint64(len(in.Histories[in.Out.Execution])) < in.Out.Event {
 		return fmt.Sprintf("messages up to event %d of execution %d are pending, and its history is gone", in.Out.Event, in.Out.Execution)
 	}
@@ -204,7 +199,7 @@ func inputOf(e memstore.Element) history.Event {
 }
 
 // inputs: what is at or before the applied position is once in history or inbox, in order; what is behind it nowhere.
-func (w promises) inputs(id string, in *memstore.Instance, events []history.Event) string {
+func inputs(w *World, id string, in *memstore.Instance, events []history.Event) string {
 	var taken []string
 	ended, overflown := record.Status(in.Status).Ended(), false
 	for _, ev := range events {
@@ -241,7 +236,7 @@ func (w promises) inputs(id string, in *memstore.Instance, events []history.Even
 			continue
 		}
 		have := slices.Contains(taken, m.ID)
-		if i < applied && !have && !w.incarnated(in, i) && (!overflown || strings.HasPrefix(m.ID, "start")) {
+		if i < applied && !have && !incarnated(w, in, i) && (!overflown || strings.HasPrefix(m.ID, "start")) {
 			return "accepted input " + m.ID + " is lost"
 		}
 		first := slices.IndexFunc(w.Stream, func(n planned) bool { return n.ID == m.ID })
@@ -253,12 +248,12 @@ func (w promises) inputs(id string, in *memstore.Instance, events []history.Even
 }
 
 // incarnated reports an input of an incarnation before this one.
-func (w promises) incarnated(in *memstore.Instance, i int) bool {
+func incarnated(w *World, in *memstore.Instance, i int) bool {
 	return in.Data != nil && w.Stream[i].Pos.Seq < in.Data.Origin.Seq && in.Data.Parent != nil
 }
 
-// time: when a timer has fired, nothing that was accepted before it was due is still to be read.
-func (w promises) time(id string, in *memstore.Instance, events []history.Event) string {
+// timers: when a timer has fired, nothing that was accepted before it was due is still to be read.
+func timers(w *World, id string, in *memstore.Instance, events []history.Event) string {
 	fired := int64(0)
 	for _, ev := range events {
 		if ev.Kind() == history.KindTimerFired {
@@ -323,7 +318,7 @@ func leases(in *memstore.Instance, past *history.State) string {
 }
 
 // asleep: as long as nothing was lost, unread inputs do not wait for a wakeup of the store.
-func (w promises) asleep(id string, in *memstore.Instance) string {
+func asleep(w *World, id string, in *memstore.Instance) string {
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
 	if !w.setup.Prompt || w.Unheard || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.timers) > 0 {
 		return ""
@@ -332,7 +327,7 @@ func (w promises) asleep(id string, in *memstore.Instance) string {
 }
 
 // purged checks what a purge has left, and remembers which inputs are gone with it.
-func (w promises) purged(before *memstore.Instance, p *record.Purge) {
+func purged(w *World, before *memstore.Instance, p *record.Purge) {
 	in := w.Store.Get(p.Instance)
 	if before.Head != "" && !record.Status(before.Status).Ended() {
 		w.Broken = "an instance that runs was purged"
@@ -357,28 +352,25 @@ func (w promises) purged(before *memstore.Instance, p *record.Purge) {
 }
 
 // spend remembers inputs that were taken out unread.
-func (w promises) spend(es []memstore.Element) {
+func spend(w *World, es []memstore.Element) {
 	for _, e := range es {
 		if name := named(inputOf(e)); name != "" {
 			w.Spent[name] = true
 		}
-		if e.Kind == "full" {
-			w.spendAll(e)
+		if e.Kind != "full" {
+			continue
 		}
-	}
-}
-
-func (w promises) spendAll(memstore.Element) {
-	for _, m := range w.Stream[:w.Store.Owner.Applied.Seq] {
-		w.Spent[m.ID] = true
+		for _, m := range w.Stream[:w.Store.Owner.Applied.Seq] {
+			w.Spent[m.ID] = true
+		}
 	}
 }
 
 // popped remembers inputs that were taken out and are in no history: what was there without an instance, a purge that is refused,
 // another start.
-func (w promises) popped(id string, es []memstore.Element, unread bool) {
+func popped(w *World, id string, es []memstore.Element, unread bool) {
 	if unread {
-		w.spend(es)
+		spend(w, es)
 		return
 	}
 	in := w.Store.Get(id)

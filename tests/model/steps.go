@@ -13,44 +13,50 @@ import (
 
 const passes = "time passes"
 
+// steps are those that can happen.
+type steps []Step
+
 // Steps lists what can happen now, the fair before the faulty.
 func (w *World) Steps() []Step {
-	var all []Step
-	add := func(name string, do func(*World)) { all = append(all, Step{Name: name, do: do}) }
-	may := func(left int, name string, do func(*World)) {
-		if left > 0 {
-			all = append(all, Step{Name: name, Optional: true, do: do})
-		}
-	}
-	w.netSteps(add)
-	w.ownerSteps(add)
-	w.workerSteps(add, may)
+	var s steps
+	s.net(w)
+	s.owner(w)
+	s.workers(w)
 	if w.Plan < len(w.setup.Plan) {
 		in := w.setup.Plan[w.Plan]
-		add("publish "+in.ID, func(w *World) { w.Plan++; w.Accept(in) })
+		s.add("publish "+in.ID, func(w *World) { w.Plan++; w.Accept(in) })
 	}
 	if _, ok := w.next(); ok {
-		add(passes, func(w *World) { w.Now, _ = w.next() })
+		s.add(passes, func(w *World) { w.Now, _ = w.next() })
 	}
-	w.netFaults(may)
-	w.faults(may)
-	return all
+	s.netFaults(w)
+	s.faults(w)
+	return s
 }
 
-func (w *World) netSteps(add func(string, func(*World))) {
+func (s *steps) add(name string, do func(*World)) { *s = append(*s, Step{Name: name, do: do}) }
+
+// may adds a fault of which some are left.
+func (s *steps) may(left int, name string, do func(*World)) {
+	if left > 0 {
+		*s = append(*s, Step{Name: name, Optional: true, do: do})
+	}
+}
+
+func (s *steps) net(w *World) {
 	for i := range w.Net {
 		r := &w.Net[i]
 		switch {
 		case r.reply != nil:
-			add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.hear(&r, r.reply) })
+			s.add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.hear(&r, r.reply) })
 		case r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox: // its answer may be later than any other
-			add(r.String(), func(w *World) { w.Net[i].reply = w.arrive(&w.Net[i]) })
+			s.add(r.String(), func(w *World) { w.Net[i].reply = w.arrive(&w.Net[i]) })
 		default:
-			add(r.String(), func(w *World) { r := w.take(i); w.hear(&r, w.arrive(&r)) })
+			s.add(r.String(), func(w *World) { r := w.take(i); w.hear(&r, w.arrive(&r)) })
 		}
 	}
 	for i, b := range w.Bells {
-		add("a doorbell of "+b.Instance, func(w *World) {
+		s.add("a doorbell of "+b.Instance, func(w *World) {
 			w.Bells = slices.Delete(slices.Clone(w.Bells), i, i+1)
 			w.tell(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
 		})
@@ -63,14 +69,14 @@ func (w *World) take(i int) request {
 	return r
 }
 
-func (w *World) ownerSteps(add func(string, func(*World))) {
+func (s *steps) owner(w *World) {
 	t := w.Owner
 	if o := &w.Store.Owner; o.Token != t.token {
-		add("the owner finds itself fenced and acquires", func(w *World) { w.acquire() })
+		s.add("the owner finds itself fenced and acquires", func(w *World) { w.acquire() })
 		return
 	}
 	if o := &w.Store.Owner; o.Applied.Time < t.acked.Time || o.Commits < t.number {
-		add("renewal of the ownership", func(w *World) {
+		s.add("renewal of the ownership", func(w *World) {
 			if w.Store.Renew(w.Now, w.Owner.token, memstore.Position(w.Owner.acked), w.Owner.number) == memstore.RolledBack {
 				w.acquire()
 			}
@@ -78,7 +84,7 @@ func (w *World) ownerSteps(add func(string, func(*World))) {
 	}
 	for i, x := range t.timers {
 		if x.at <= w.Now {
-			add("a timer of the owner", func(w *World) {
+			s.add("a timer of the owner", func(w *World) {
 				x := w.Owner.timers[i]
 				w.Owner.timers = slices.Delete(w.Owner.timers, i, i+1)
 				if x.msg.Kind == 0 {
@@ -96,13 +102,13 @@ func (w *World) ownerSteps(add func(string, func(*World))) {
 				w.Owner.sent = to
 			}
 		}
-		add(fmt.Sprintf("read input %d", t.sent+1), send(t.sent+1))
+		s.add(fmt.Sprintf("read input %d", t.sent+1), send(t.sent+1))
 		if n-t.sent > 1 {
-			add(fmt.Sprintf("read inputs %d to %d", t.sent+1, n), send(n))
+			s.add(fmt.Sprintf("read inputs %d to %d", t.sent+1, n), send(n))
 		}
 	}
 	if len(w.Within(0)) > 0 {
-		add("the schedule is read", func(w *World) { w.tell(core.Message{Kind: core.WakeupsDue}) })
+		s.add("the schedule is read", func(w *World) { w.tell(core.Message{Kind: core.WakeupsDue}) })
 	}
 }
 
@@ -110,24 +116,24 @@ func (w *World) ingesting() bool {
 	return slices.ContainsFunc(w.Net, func(r request) bool { return r.effect.Kind == 0 && r.token == w.Owner.token && !r.echo })
 }
 
-func (w *World) workerSteps(add func(string, func(*World)), may func(int, string, func(*World))) {
+func (s *steps) workers(w *World) {
 	for i, g := range w.Tasks {
-		add(fmt.Sprintf("a worker claims event %d of %s", g.Activity, g.Instance), func(w *World) {
+		s.add(fmt.Sprintf("a worker claims event %d of %s", g.Activity, g.Instance), func(w *World) {
 			w.Tasks = slices.Delete(slices.Clone(w.Tasks), i, i+1)
 			w.claim(g)
 		})
 	}
 	for i, r := range w.Runs {
-		add(fmt.Sprintf("event %d is done", r.grip.Activity), func(w *World) { w.ack(i) })
+		s.add(fmt.Sprintf("event %d is done", r.grip.Activity), func(w *World) { w.ack(i) })
 		if r.trust <= w.Now {
 			continue
 		}
 		if at, ok := w.next(); ok && at >= r.trust {
-			add(fmt.Sprintf("the lease of event %d is renewed", r.grip.Activity), func(w *World) { w.renew(i) })
+			s.add(fmt.Sprintf("the lease of event %d is renewed", r.grip.Activity), func(w *World) { w.renew(i) })
 		}
 	}
 	for _, g := range w.doubtful() {
-		may(1, fmt.Sprintf("the claim of event %d is doubted", g.Activity), func(w *World) { w.doubted(g) })
+		s.may(1, fmt.Sprintf("the claim of event %d is doubted", g.Activity), func(w *World) { w.doubted(g) })
 	}
 }
 
@@ -150,28 +156,29 @@ func (w *World) next() (at int64, ok bool) {
 	return at, ok
 }
 
-func (w *World) netFaults(may func(int, string, func(*World))) {
+func (s *steps) netFaults(w *World) {
 	for i := range w.Net {
 		r := &w.Net[i]
 		if r.token != w.Owner.token || r.echo || r.reply != nil || r.effect.Kind == core.RunTurn {
 			continue
 		}
-		may(w.Left.Resends, "the reply is lost: "+r.String(), func(w *World) {
+		s.may(w.Left.Resends, "the reply is lost: "+r.String(), func(w *World) {
 			w.Left.Resends--
 			w.Unheard = w.Unheard || w.Net[i].effect.Kind != 0
 			r := w.take(i)
-			w.lost(&r, w.arrive(&r))
+			w.arrive(&r)
+			w.lost(&r)
 		})
-		may(w.Left.Fails, "lost: "+r.String(), func(w *World) {
+		s.may(w.Left.Fails, "lost: "+r.String(), func(w *World) {
 			w.Left.Fails--
 			w.Unheard = true
 			r := w.take(i)
-			w.lost(&r, &core.Message{})
+			w.lost(&r)
 		})
 		if r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox || r.effect.Kind == core.PublishMessage || r.effect.Kind == core.ReadHistory {
 			continue
 		}
-		may(w.Left.Echoes, "arrives, and once more later: "+r.String(), func(w *World) {
+		s.may(w.Left.Echoes, "arrives, and once more later: "+r.String(), func(w *World) {
 			w.Left.Echoes--
 			r := w.take(i)
 			again := r
@@ -183,7 +190,7 @@ func (w *World) netFaults(may func(int, string, func(*World))) {
 }
 
 // lost reports to the owner that a request has no answer; an ingest is sent again.
-func (w *World) lost(r *request, m *core.Message) {
+func (w *World) lost(r *request) {
 	if r.effect.Kind == 0 {
 		if r.token == w.Owner.token {
 			w.Net = append(w.Net, *r)
@@ -195,57 +202,55 @@ func (w *World) lost(r *request, m *core.Message) {
 		core.ReadInbox: core.InboxRead, core.SearchInbox: core.InboxRead, core.FetchHead: core.HeadRead, core.PublishMessage: core.MessagePublished,
 		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered,
 	}
-	out := core.Message{Kind: kinds[r.effect.Kind], ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded}
-	out.Body = emptyBody(out.Kind)
-	w.hear(r, &out)
-	_ = m
+	k := kinds[r.effect.Kind]
+	w.hear(r, &core.Message{Kind: k, ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded, Body: emptyBody(k)})
 }
 
-func (w *World) faults(may func(int, string, func(*World))) {
+func (s *steps) faults(w *World) {
 	if w.Saved == nil {
-		may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedIDs = w.Store.Clone(), maps.Clone(w.Spent) })
+		s.may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedIDs = w.Store.Clone(), maps.Clone(w.Spent) })
 	} else {
-		may(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
+		s.may(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
 			w.Store, w.Spent, w.Saved, w.Forgot, w.Unheard = w.Saved, w.SavedIDs, nil, true, true
 			w.Left.Rollbacks--
 		})
 	}
-	may(w.Left.Crashes, "the owner dies, its time passes, another acquires", func(w *World) {
+	s.may(w.Left.Crashes, "the owner dies, its time passes, another acquires", func(w *World) {
 		w.Left.Crashes--
 		w.Unheard = true
 		w.acquire()
 	})
 	for i, r := range w.Runs {
-		may(w.Left.Deaths, fmt.Sprintf("the worker of event %d dies", r.grip.Activity), func(w *World) {
+		s.may(w.Left.Deaths, fmt.Sprintf("the worker of event %d dies", r.grip.Activity), func(w *World) {
 			w.Left.Deaths--
 			w.Runs = slices.Delete(w.Runs, i, i+1)
 		})
 	}
 	for _, g := range w.Tasks {
-		may(w.Left.Doubles, fmt.Sprintf("a worker claims event %d, and the task will be delivered again", g.Activity), func(w *World) {
+		s.may(w.Left.Doubles, fmt.Sprintf("a worker claims event %d, and the task will be delivered again", g.Activity), func(w *World) {
 			w.Left.Doubles--
 			w.claim(g)
 		})
 	}
 	if len(w.Tasks) > 0 {
-		may(w.Left.Losses, "the tasks stream is lost", func(w *World) { w.Left.Losses--; w.Tasks = nil })
+		s.may(w.Left.Losses, "the tasks stream is lost", func(w *World) { w.Left.Losses--; w.Tasks = nil })
 	}
 	if n := len(w.Stream); n > 0 {
-		may(w.Left.Repeats, "published again: "+w.Stream[n-1].ID, func(w *World) { w.Left.Repeats--; w.Accept(w.Stream[n-1]) })
+		s.may(w.Left.Repeats, "published again: "+w.Stream[n-1].ID, func(w *World) { w.Left.Repeats--; w.Accept(w.Stream[n-1]) })
 	}
 	for i := range w.Bells {
-		may(w.Left.Silent, "a doorbell is lost", func(w *World) {
+		s.may(w.Left.Silent, "a doorbell is lost", func(w *World) {
 			w.Left.Silent--
 			w.Unheard = true
 			w.Bells = slices.Delete(w.Bells, i, i+1)
 		})
 	}
 	for _, id := range w.IDs() {
-		may(w.Left.Dues, "the schedule names "+id, func(w *World) {
+		s.may(w.Left.Dues, "the schedule names "+id, func(w *World) {
 			w.Left.Dues--
 			w.Store.Agenda[id] = w.Now
 			w.tell(core.Message{Kind: core.WakeupsDue})
 		})
 	}
-	may(w.Left.Ticks, "time passes nevertheless", func(w *World) { w.Left.Ticks--; w.Now += soon })
+	s.may(w.Left.Ticks, "time passes nevertheless", func(w *World) { w.Left.Ticks--; w.Now += soon })
 }

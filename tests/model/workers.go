@@ -112,7 +112,7 @@ func byPlace(p, q memstore.Place) int {
 func emptyBody(k core.MessageKind) any {
 	switch k {
 	case core.InstanceLoaded:
-		return loadedNothing
+		return record.Loaded{}
 	case core.HistoryRead:
 		return record.RewindSource{}
 	case core.InboxRead:

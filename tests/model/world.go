@@ -250,18 +250,18 @@ func (w *World) arrive(r *request) *core.Message {
 		head, unread, before := s.Get(e.ID).Head, slices.Clone(s.Get(e.ID).Inbox), slices.Clone(s.Get(e.ID).History())
 		if m = w.Answer(e, r.token); m.Err == nil && (head == "" || head != e.Commit.NewHead) {
 			past, _, _ := fold(before)
-			promises{w}.resumed(unread, past, e.Decided.Events)
-			promises{w}.popped(e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
+			resumed(w, unread, past, e.Decided.Events)
+			popped(w, e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
 		}
 	case core.RemoveInstance:
 		before := s.Clone().Get(e.ID)
 		if m = w.Answer(e, r.token); m.Err == nil {
-			promises{w}.purged(before, e.Body.(*record.Purge))
+			purged(w, before, e.Body.(*record.Purge))
 		}
 	case core.RewindInstance:
 		before := s.Clone().Get(e.ID)
 		if m = w.Answer(e, r.token); m.Err == nil {
-			promises{w}.rewound(before, e.Body.(*record.Rewind))
+			rewound(w, before, e.Body.(*record.Rewind))
 		}
 	case core.RunTurn:
 		m = &core.Message{Kind: core.TurnDone, ID: e.ID, Decided: w.turn(e)}

@@ -129,7 +129,7 @@ func (o *Owner) answered(w *World, c Call, verdicts []memlimit.Verdict, now int6
 			if v.Kind == memlimit.LetIn {
 				word.Kind = Granted
 			}
-			if (steps{w}).hearable(word) {
+			if hearable(w, word) {
 				o.hears(w, word)
 			} else {
 				w.say(word)

@@ -67,8 +67,9 @@ func (w *World) Fair() (Step, bool) {
 	if w.Paused != nil {
 		return Step{"the former owner finds itself fenced", func(w *World) { w.Paused = nil }}, true
 	}
-	if all := (steps{w}).fair(); len(all) > 0 {
-		return all[0], true
+	var s steps
+	if s.fair(w); len(s) > 0 {
+		return s[0], true
 	}
 	if w.Round == rounds {
 		return Step{}, false

@@ -11,93 +11,96 @@ func split(in string) (kind, ticket string) {
 	return kind, ticket
 }
 
-// steps are those that can happen in the world.
-type steps struct{ *World }
+// steps are those that can happen.
+type steps []Step
 
 // Steps lists what can happen now, the fair before the faulty.
 func (w *World) Steps() []Step {
-	all := steps{w}.fair()
-	may := func(left int, name string, do func(*World)) {
-		if left > 0 {
-			all = append(all, Step{name, do})
-		}
+	var s steps
+	s.fair(w)
+	s.optional(w)
+	s.faults(w)
+	return s
+}
+
+func (s *steps) add(name string, do func(*World)) { *s = append(*s, Step{name, do}) }
+
+// may adds a fault of which some are left.
+func (s *steps) may(left int, name string, do func(*World)) {
+	if left > 0 {
+		s.add(name, do)
 	}
-	steps{w}.optional(may)
-	steps{w}.faults(may)
-	return all
 }
 
 // fair lists what must happen sooner or later.
-func (w steps) fair() (all []Step) {
-	add := func(name string, do func(*World)) { all = append(all, Step{name, do}) }
+func (s *steps) fair(w *World) {
 	for i, c := range w.Calls {
-		if w.behind(i) {
+		if blocked(w, i) {
 			continue
 		}
-		add(c.name()+" arrives", func(w *World) { w.admit(w.takeCall(i), true) })
+		s.add(c.name()+" arrives", func(w *World) { w.admit(take(&w.Calls, i), true) })
 	}
 	for i, c := range w.Commits {
-		add(fmt.Sprintf("the commit of i%d arrives", c.Of), func(w *World) { w.committed(w.takeCommit(i), true) })
+		s.add(fmt.Sprintf("the commit of i%d arrives", c.Of), func(w *World) { w.committed(take(&w.Commits, i), true) })
 	}
 	for i, word := range w.Words {
-		if w.hearable(word) {
-			add(word.name()+" is received", func(w *World) { w.hear(w.takeWord(i)) })
+		if hearable(w, word) {
+			s.add(word.name()+" is received", func(w *World) { w.hear(take(&w.Words, i)) })
 		}
 	}
 	for i, in := range w.Instances {
 		if in.Applied == 0 {
-			add(fmt.Sprintf("i%d is started", i), func(w *World) { w.push(i, "start", 1) })
+			s.add(fmt.Sprintf("i%d is started", i), func(w *World) { w.push(i, "start", 1) })
 		}
-		w.turns(add, w.Owners[i])
+		s.turns(w, w.Owners[i])
 		for _, t := range in.Leases {
-			add(t+" is done", func(w *World) { w.ends(i, t, "done") })
+			s.add(t+" is done", func(w *World) { w.ends(i, t, "done") })
 		}
 		if in.Applied == 1 && slices.Contains(w.setup.Cancels, i) {
-			add(fmt.Sprintf("i%d is cancelled", i), func(w *World) { w.push(i, "cancel", 1) })
+			s.add(fmt.Sprintf("i%d is cancelled", i), func(w *World) { w.push(i, "cancel", 1) })
 		}
 	}
-	return all
 }
 
 // free reports whether a call arrives in no order with those of the same process: a copy, and one that disowns.
 func (c *Call) free() bool { return c.Echo || len(c.Leave) > 0 && c.Leave[0].Disowned }
 
-// behind reports whether the same process has sent another call to the same gate before: they arrive in order.
-func (w steps) behind(i int) bool {
+// blocked reports whether the same process has sent another call to the same gate before: they arrive in order.
+func blocked(w *World, i int) bool {
 	c := w.Calls[i]
 	return !c.free() && slices.ContainsFunc(w.Calls[:i], func(b Call) bool { return !b.free() && b.Gate == c.Gate && b.From == c.From && b.Era == c.Era })
 }
 
-func (w steps) turns(add func(string, func(*World)), o *Owner) {
+func (s *steps) turns(w *World, o *Owner) {
 	unread := w.Instances[o.Of].Inbox
 	who := fmt.Sprintf("i%d", o.Of)
 	if o.Turn != 0 {
 		return
 	}
 	if len(unread)+len(o.Inputs) > 0 {
-		add(fmt.Sprintf("turn of %s: %v %v", who, o.Inputs, unread), func(w *World) { w.Owners[o.Of].turn(w, len(unread), false, "") })
+		s.add(fmt.Sprintf("turn of %s: %v %v", who, o.Inputs, unread), func(w *World) { w.Owners[o.Of].turn(w, len(unread), false, "") })
 	}
 	if m := o.Mem; len(unread) == 0 && m != nil && slices.ContainsFunc(m.Activities, func(a Activity) bool { return a.State == Resting }) {
-		add("the pause of "+who+" is over", func(w *World) { w.Owners[o.Of].turn(w, 0, true, "") })
+		s.add("the pause of "+who+" is over", func(w *World) { w.Owners[o.Of].turn(w, 0, true, "") })
 	}
 }
 
 // optional lists what may happen and need not.
-func (w steps) optional(may func(int, string, func(*World))) {
+func (s *steps) optional(w *World) {
 	for g := range w.Gates {
 		if w.Listed[g] {
-			may(w.Left.Sweeps, fmt.Sprintf("visit of gate %d", g), func(w *World) {
+			s.may(w.Left.Sweeps, fmt.Sprintf("visit of gate %d", g), func(w *World) {
 				w.Left.Sweeps--
 				w.sweep(g)
 			})
 		}
-		may(w.Left.Clears, fmt.Sprintf("gate %d is cleared", g), func(w *World) {
+		s.may(w.Left.Clears, fmt.Sprintf("gate %d is cleared", g), func(w *World) {
 			w.Left.Clears--
 			w.ran = true
 			w.Gates[g].Clear(w.Now)
 		})
 		if w.Idle[g] {
-			may(w.Left.Unlists, fmt.Sprintf("gate %d is taken off its list", g), func(w *World) {
+			s.may(w.Left.Unlists, fmt.Sprintf("gate %d is taken off its list", g), func(w *World) {
 				w.Left.Unlists--
 				w.Listed[g], w.Idle[g] = false, false
 			})
@@ -105,93 +108,93 @@ func (w steps) optional(may func(int, string, func(*World))) {
 	}
 	for i, o := range w.Owners {
 		if o.Mem != nil && len(w.slots(i, o.Mem)) > 0 {
-			may(w.Left.Asks, fmt.Sprintf("i%d asks again", i), func(w *World) {
+			s.may(w.Left.Asks, fmt.Sprintf("i%d asks again", i), func(w *World) {
 				w.Left.Asks--
 				w.Owners[i].asks(w)
 			})
 		}
 		if n := len(w.Instances[i].Inbox); o.Turn == 0 && n > 1 {
-			may(1, fmt.Sprintf("turn of the first input of i%d", i), func(w *World) { w.Owners[i].turn(w, 1, false, "") })
+			s.may(1, fmt.Sprintf("turn of the first input of i%d", i), func(w *World) { w.Owners[i].turn(w, 1, false, "") })
 		}
 	}
-	may(w.Left.Ticks, "time passes", func(w *World) {
+	s.may(w.Left.Ticks, "time passes", func(w *World) {
 		w.Left.Ticks--
 		w.Now += tick * 1000
 	})
 	if p := w.Paused; p != nil {
 		if p.Mem != nil && len(w.slots(p.Of, p.Mem)) > 0 {
-			may(w.Left.Asks, fmt.Sprintf("the former owner of i%d asks again", p.Of), func(w *World) {
+			s.may(w.Left.Asks, fmt.Sprintf("the former owner of i%d asks again", p.Of), func(w *World) {
 				w.Left.Asks--
 				w.Paused.asks(w)
 			})
 		}
 		if n := len(w.Instances[p.Of].Inbox); p.Turn == 0 && n+len(p.Inputs) > 0 {
-			may(1, fmt.Sprintf("turn by the former owner of i%d", p.Of), func(w *World) { w.Paused.turn(w, n, false, "") })
+			s.may(1, fmt.Sprintf("turn by the former owner of i%d", p.Of), func(w *World) { w.Paused.turn(w, n, false, "") })
 		}
 	}
 }
 
-func (w steps) faults(may func(int, string, func(*World))) {
+func (s *steps) faults(w *World) {
 	for i, c := range w.Calls {
-		if c.Echo || w.behind(i) {
+		if c.Echo || blocked(w, i) {
 			continue
 		}
-		may(w.Left.Echoes, c.name()+" arrives, and a copy of it will later", func(w *World) {
+		s.may(w.Left.Echoes, c.name()+" arrives, and a copy of it will later", func(w *World) {
 			w.Left.Echoes--
-			c := w.takeCall(i)
+			c := take(&w.Calls, i)
 			w.admit(c, true)
 			c.Echo = true
 			w.Calls = append(w.Calls, c)
 		})
-		may(w.Left.Slow, c.name()+" arrives, and its answer does not", func(w *World) {
+		s.may(w.Left.Slow, c.name()+" arrives, and its answer does not", func(w *World) {
 			w.Left.Slow--
-			w.admit(w.takeCall(i), false)
+			w.admit(take(&w.Calls, i), false)
 		})
 	}
 	for i, c := range w.Commits {
-		may(w.Left.Unheard, fmt.Sprintf("the commit of i%d arrives, and its answer does not", c.Of), func(w *World) {
+		s.may(w.Left.Unheard, fmt.Sprintf("the commit of i%d arrives, and its answer does not", c.Of), func(w *World) {
 			w.Left.Unheard--
-			w.committed(w.takeCommit(i), false)
+			w.committed(take(&w.Commits, i), false)
 		})
 	}
 	for i, word := range w.Words {
-		may(w.Left.Losses, word.name()+" is lost", func(w *World) {
+		s.may(w.Left.Losses, word.name()+" is lost", func(w *World) {
 			w.Left.Losses--
-			w.takeWord(i)
+			take(&w.Words, i)
 		})
-		if w.hearable(word) {
-			may(w.Left.Lates, word.name()+" is received, and will be again", func(w *World) {
+		if hearable(w, word) {
+			s.may(w.Left.Lates, word.name()+" is received, and will be again", func(w *World) {
 				w.Left.Lates--
 				w.hear(w.Words[i])
 			})
 		}
 	}
-	w.ownerFaults(may)
-	w.storeFaults(may)
+	s.ownerFaults(w)
+	s.storeFaults(w)
 }
 
-func (w steps) ownerFaults(may func(int, string, func(*World))) {
+func (s *steps) ownerFaults(w *World) {
 	for i, o := range w.Owners {
 		acquire := func(w *World) {
 			in := w.Instances[i].clone()
 			in.Era++
 			w.Instances[i] = in
 			w.Owners[i] = &Owner{Of: i, Era: in.Era}
-			steps{w}.deaf(i)
+			deaf(w, i)
 		}
-		may(w.Left.Crashes, fmt.Sprintf("the owner of i%d dies, another acquires", i), func(w *World) {
+		s.may(w.Left.Crashes, fmt.Sprintf("the owner of i%d dies, another acquires", i), func(w *World) {
 			w.Left.Crashes--
 			acquire(w)
 		})
 		if w.Paused == nil {
-			may(w.Left.Pauses, fmt.Sprintf("the owner of i%d is replaced, and does not know it", i), func(w *World) {
+			s.may(w.Left.Pauses, fmt.Sprintf("the owner of i%d is replaced, and does not know it", i), func(w *World) {
 				w.Left.Pauses--
 				w.Paused = w.Owners[i]
 				acquire(w)
 			})
 		}
 		if n := len(w.Instances[i].Inbox); o.Turn == 0 && n > 0 {
-			may(w.Left.Otherwise, fmt.Sprintf("turn of i%d, decided otherwise", i), func(w *World) {
+			s.may(w.Left.Otherwise, fmt.Sprintf("turn of i%d, decided otherwise", i), func(w *World) {
 				w.Left.Otherwise--
 				w.Owners[i].turn(w, n, false, "'")
 			})
@@ -199,7 +202,7 @@ func (w steps) ownerFaults(may func(int, string, func(*World))) {
 	}
 	for i, in := range w.Instances {
 		for _, t := range in.Leases {
-			may(w.Left.Fails, t+" fails", func(w *World) {
+			s.may(w.Left.Fails, t+" fails", func(w *World) {
 				w.Left.Fails--
 				w.ends(i, t, "fail")
 			})
@@ -207,25 +210,25 @@ func (w steps) ownerFaults(may func(int, string, func(*World))) {
 	}
 }
 
-func (w steps) storeFaults(may func(int, string, func(*World))) {
+func (s *steps) storeFaults(w *World) {
 	for i, in := range w.Instances {
 		if w.Saved[i] == nil {
-			may(w.Left.Rollbacks, fmt.Sprintf("(what the store of i%d will remember)", i), func(w *World) { w.Saved[i] = in.clone() })
+			s.may(w.Left.Rollbacks, fmt.Sprintf("(what the store of i%d will remember)", i), func(w *World) { w.Saved[i] = in.clone() })
 			continue
 		}
-		may(w.Left.Rollbacks, fmt.Sprintf("ROLLBACK of i%d", i), func(w *World) { steps{w}.rollback(i) })
+		s.may(w.Left.Rollbacks, fmt.Sprintf("ROLLBACK of i%d", i), func(w *World) { rollback(w, i) })
 	}
 	for g := range w.Gates {
 		if w.Kept[g] == nil {
-			may(w.Left.Forgets, fmt.Sprintf("(what the store of gate %d will remember)", g), func(w *World) { w.Kept[g] = w.Gates[g].Clone() })
+			s.may(w.Left.Forgets, fmt.Sprintf("(what the store of gate %d will remember)", g), func(w *World) { w.Kept[g] = w.Gates[g].Clone() })
 			continue
 		}
-		may(w.Left.Forgets, fmt.Sprintf("ROLLBACK of gate %d", g), func(w *World) { steps{w}.forgets(g) })
+		s.may(w.Left.Forgets, fmt.Sprintf("ROLLBACK of gate %d", g), func(w *World) { forgets(w, g) })
 	}
 }
 
 // deaf: what an owner was answered is for itself.
-func (w steps) deaf(i int) {
+func deaf(w *World, i int) {
 	paused := w.Paused != nil && w.Paused.Of == i && w.Paused.Era == w.Owners[i].Era-1
 	for k := range w.Words {
 		if word := &w.Words[k]; word.Own && !word.Paused && instance(word.Member) == i {
@@ -239,12 +242,12 @@ func (w steps) deaf(i int) {
 
 // rollback: an instance that had ended wants its slot again, and others have been admitted in its place. It may have it at once, if a
 // late notice of its first life has put it there.
-func (w steps) rollback(i int) {
+func rollback(w *World, i int) {
 	w.Left.Rollbacks--
 	w.forgot = true
 	now, then := w.Instances[i], w.Saved[i].clone()
-	for _, s := range w.ended(i, now) {
-		if !slices.ContainsFunc(w.ended(i, then), func(t Slot) bool { return t.Member == s.Member }) {
+	for _, s := range ended(w, i, now) {
+		if !slices.ContainsFunc(ended(w, i, then), func(t Slot) bool { return t.Member == s.Member }) {
 			w.Forgotten[s.Gate]++
 		}
 	}
@@ -253,7 +256,7 @@ func (w steps) rollback(i int) {
 }
 
 // ended are the slots that an instance has had: a worker has acked, or the history records it.
-func (w steps) ended(i int, in *Instance) (all []Slot) {
+func ended(w *World, i int, in *Instance) (all []Slot) {
 	if g := w.setup.Programs[i].Start; g != Open && in.Status == Ended {
 		all = append(all, Slot{g, w.starter(i), true})
 	}
@@ -266,7 +269,7 @@ func (w steps) ended(i int, in *Instance) (all []Slot) {
 	return all
 }
 
-func (w steps) forgets(g int) {
+func forgets(w *World, g int) {
 	w.Left.Forgets--
 	w.forgot = true
 	for _, h := range w.Gates[g].Holders {
@@ -277,27 +280,16 @@ func (w steps) forgets(g int) {
 	w.Gates[g], w.Kept[g], w.Times[g] = w.Kept[g].Clone(), nil, nil
 }
 
-func (w *World) takeCall(i int) Call {
-	c := w.Calls[i]
-	w.Calls = slices.Delete(w.Calls, i, i+1)
-	return c
-}
-
-func (w *World) takeCommit(i int) Commit {
-	c := w.Commits[i]
-	w.Commits = slices.Delete(w.Commits, i, i+1)
-	return c
-}
-
-func (w *World) takeWord(i int) Word {
-	word := w.Words[i]
-	w.Words = slices.Delete(w.Words, i, i+1)
-	return word
+// take removes an element, and returns it.
+func take[T any](from *[]T, i int) T {
+	x := (*from)[i]
+	*from = slices.Delete(*from, i, i+1)
+	return x
 }
 
 // hearable reports whether the receiver can take the notice now: not in the middle of a turn, and if it does not want the
 // ticket, what is unread is turned first.
-func (w steps) hearable(word Word) bool {
+func hearable(w *World, word Word) bool {
 	if word.Kind == Asked {
 		return true
 	}
@@ -315,7 +307,7 @@ func (w steps) hearable(word Word) bool {
 	if o.Mem == nil {
 		o = &Owner{Of: i, Mem: in}
 	}
-	return o.wants(w.World, word.Member) || len(in.Inbox)+len(o.Inputs) == 0
+	return o.wants(w, word.Member) || len(in.Inbox)+len(o.Inputs) == 0
 }
 
 func (w *World) hear(word Word) {
