@@ -86,7 +86,7 @@ type batchBench struct {
 // batch measures batches.
 func (r *run) batch(ctx context.Context) (err error) {
 	l := layout{orchestrators: 1}
-	if r.Kill {
+	if r.opts.Kill {
 		l.orchestrators = 2
 	}
 	f, d, stop, err := r.start(ctx, l)
@@ -97,15 +97,15 @@ func (r *run) batch(ctx context.Context) (err error) {
 	if err := f.awaitComplete(ctx, d); err != nil {
 		return err
 	}
-	b := &batchBench{driver: d, f: f, n: r.Instances, errw: r.errw}
+	b := &batchBench{driver: d, f: f, n: r.opts.Instances, errw: r.errw}
 	if b.n == 0 {
 		b.n = batchInstances
 	}
-	if err := b.fill(ctx, r.InFlight); err != nil {
+	if err := b.fill(ctx, r.opts.InFlight); err != nil {
 		return err
 	}
-	m := batchResult{Scenario: "batch", Instances: b.n, Killed: r.Kill}
-	took, gap, err := b.send(ctx, "go", r.Kill)
+	m := batchResult{Scenario: "batch", Instances: b.n, Killed: r.opts.Kill}
+	took, gap, err := b.send(ctx, "go", r.opts.Kill)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (r *run) batch(ctx context.Context) (err error) {
 		return err
 	}
 	m.EndedPerS = float64(ended) / time.Since(began).Seconds()
-	if !r.Kill { // the time of a process that has ended is not known
+	if !r.opts.Kill { // the time of a process that has ended is not known
 		m.CPU = perThousand(before, f.cpu(), b.n)
 	}
 	if m.Doubled, err = b.failed(ctx, errBatchDoubled); err != nil {
@@ -131,7 +131,7 @@ func (r *run) batch(ctx context.Context) (err error) {
 		return err
 	}
 	m.Missed = b.n - ended + missed
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // fill starts the instances, and returns when all wait.

@@ -67,67 +67,34 @@ func (c *Command) AfterApply(k *kong.Context) error {
 
 // Measure runs the scenario and writes its results to out; progress goes to errw.
 func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) {
-	r := &run{Command: c, report: report{w: out, json: c.JSON, benchstat: c.Benchstat}, errw: errw, log: slog.New(slog.DiscardHandler), childLog: io.Discard}
+	r := &run{opts: c, report: report{w: out, json: c.JSON, benchstat: c.Benchstat}, errw: errw, log: slog.New(slog.DiscardHandler), childLog: io.Discard}
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && (c.Elsewhere || c.Fsync == fsyncAlways || slices.Contains([]string{floorQueue, "cancel", "gate", "recover", "long", "idle", "scale", "mass", "payload", "job", "schedule", "batch", "update", "list", "rolling", "demand", "tracing"}, c.Scenario)) {
-		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
+	alone := map[string]func(context.Context) error{ // on a fleet that it starts
+		"cancel": r.cancel, "gate": r.limit, "recover": r.recover, "long": r.long, "idle": r.idle, "scale": r.scale, "mass": r.mass,
+		"payload": r.payload, "job": r.job, "schedule": r.schedule, "batch": r.batch, "update": r.update, "list": r.list, "rolling": r.rolling,
+		"demand": r.demand, "tracing": r.tracing, floorQueue: func(ctx context.Context) error { _, err := r.floor(ctx); return err },
 	}
-	switch c.Scenario {
-	case "turn":
+	switch measure := alone[c.Scenario]; {
+	case c.given && (measure != nil || c.Elsewhere || c.Fsync == fsyncAlways):
+		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
+	case measure != nil:
+		err = measure(ctx)
+	case c.Scenario == "turn":
 		err = r.turn()
-	case floorQueue:
-		var m loadResult
-		if m, err = r.floor(ctx); err == nil {
-			err = r.add(m)
-		}
-	case "cancel":
-		err = r.cancel(ctx)
-	case "gate":
-		err = r.limit(ctx)
-	case "recover":
-		err = r.recover(ctx)
-	case "long":
-		err = r.long(ctx)
-	case "idle":
-		err = r.idle(ctx)
-	case "scale":
-		err = r.scale(ctx)
-	case "mass":
-		err = r.mass(ctx)
-	case "payload":
-		err = r.payload(ctx)
-	case "job":
-		err = r.job(ctx)
-	case "schedule":
-		err = r.schedule(ctx)
-	case "batch":
-		err = r.batch(ctx)
-	case "update":
-		err = r.update(ctx)
-	case "list":
-		err = r.list(ctx)
-	case "rolling":
-		err = r.rolling(ctx)
-	case "demand":
-		err = r.demand(ctx)
-	case "tracing":
-		err = r.tracing(ctx)
+	case c.Elsewhere:
+		err = r.elsewhere(ctx)
 	default:
-		if r.Elsewhere {
-			err = r.elsewhere(ctx)
-			break
-		}
 		err = r.load(ctx)
 	}
-	return errors.Join(err, r.end())
+	return errors.Join(err, r.report.end())
 }
 
 // run is one run of the command.
 type run struct {
-	*Command
-	report
+	opts   *Command
+	report report
 
 	errw     io.Writer
 	log      *slog.Logger
@@ -137,7 +104,7 @@ type run struct {
 // start starts a fleet and connects to it, unless --nats names one: then there is none, and stop removes the instances of
 // this run. The caller must call stop.
 func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop func() error, err error) {
-	if r.given {
+	if r.opts.given {
 		if d, err = r.connect(ctx); err != nil {
 			return nil, nil, nil, err
 		}
@@ -150,12 +117,12 @@ func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop fu
 	if f, err = startFleet(ctx, r.log, r.childLog, l); err != nil {
 		return nil, nil, nil, err
 	}
-	if r.Fsync == fsyncAlways {
+	if r.opts.Fsync == fsyncAlways {
 		if err := f.fsync(ctx); err != nil {
 			return nil, nil, nil, errors.Join(err, f.stop())
 		}
 	}
-	r.NATSURL = settings.URL(f.nats.url())
+	r.opts.NATSURL = settings.URL(f.nats.url())
 	if d, err = r.connect(ctx); err != nil {
 		return nil, nil, nil, errors.Join(err, f.stop())
 	}

@@ -96,7 +96,7 @@ func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Command: own, errw: t.Output(), childLog: t.Output()}
+	r := &run{opts: own, errw: t.Output(), childLog: t.Output()}
 	_, d, stop, err := r.start(t.Context(), layout{orchestrators: 1, workers: 1, concurrency: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	results, _ := measure[loadResult](t, "all", "--instances", "10", "--n", "5", "--nats", string(r.NATSURL))
+	results, _ := measure[loadResult](t, "all", "--instances", "10", "--n", "5", "--nats", string(r.opts.NATSURL))
 	for i, want := range []string{"hello", "chain", "fanout", "event"} {
 		if m := results[i]; m.Scenario != want || m.Instances != 10 || m.InstancesPerS <= 0 || m.P99MS < m.P50MS || m.P50MS <= 0 {
 			t.Errorf("%+v", m)

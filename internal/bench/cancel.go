@@ -53,14 +53,14 @@ func (c *Command) validateCancel() error {
 
 // cancel measures cancellation, on one machine because it compares clocks.
 func (r *run) cancel(ctx context.Context) (err error) {
-	n, concurrent := r.Instances, r.Fanout
+	n, concurrent := r.opts.Instances, r.opts.Fanout
 	if n == 0 {
-		n = max(cancelActivities/r.Fanout, 3)
+		n = max(cancelActivities/r.opts.Fanout, 3)
 	}
-	if r.NoHints {
-		concurrent = n * r.Fanout
+	if r.opts.NoHints {
+		concurrent = n * r.opts.Fanout
 	}
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: max(burstInstances*burstActivities, concurrent), noHints: r.NoHints})
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: max(burstInstances*burstActivities, concurrent), noHints: r.opts.NoHints})
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func (r *run) cancel(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	return r.add(result)
+	return r.report.add(result)
 }
 
 func (r *run) measureCancel(ctx context.Context, d *driver, rdb redis.UniversalClient, n int) (result cancelResult, err error) {
-	result = cancelResult{Scenario: "cancel", Hints: !r.NoHints, Fanout: r.Fanout}
+	result = cancelResult{Scenario: "cancel", Hints: !r.opts.NoHints, Fanout: r.opts.Fanout}
 	c, err := newCanceller(d)
 	if err != nil {
 		return result, err
@@ -89,13 +89,13 @@ func (r *run) measureCancel(ctx context.Context, d *driver, rdb redis.UniversalC
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := func() error { return nil }
-	if r.Load {
+	if r.opts.Load {
 		if result.LoadPerS, stop, err = c.background(ctx, r.errw); err != nil {
 			return result, err
 		}
 	}
 	one := c.cancelOne
-	if r.Fanout > 1 && !r.NoHints { // without hints, several are under way at a time
+	if r.opts.Fanout > 1 && !r.opts.NoHints { // without hints, several are under way at a time
 		one = func(ctx context.Context, h *held) (took []time.Duration, err error) {
 			ms, err := commitTime(ctx, rdb, h.id, func() (err error) { took, err = c.cancelOne(ctx, h); return err })
 			if result.CommitMS == 0 || ms < result.CommitMS {
@@ -105,15 +105,15 @@ func (r *run) measureCancel(ctx context.Context, d *driver, rdb redis.UniversalC
 		}
 	}
 	repeat := c.inSequence
-	if r.NoHints {
+	if r.opts.NoHints {
 		repeat = c.spread
 	}
-	took, err := repeat(ctx, n, r.Fanout, r.errw, one)
+	took, err := repeat(ctx, n, r.opts.Fanout, r.errw, one)
 	if err := errors.Join(err, stop()); err != nil {
 		return result, err
 	}
-	result.count(took, n*r.Fanout)
-	if !r.Load && !r.NoHints && r.Fanout == 1 {
+	result.count(took, n*r.opts.Fanout)
+	if !r.opts.Load && !r.opts.NoHints && r.opts.Fanout == 1 {
 		result.Burst, err = c.burst(ctx, rdb)
 	}
 	return result, err

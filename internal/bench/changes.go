@@ -122,10 +122,10 @@ func (r *run) rolling(ctx context.Context) (err error) {
 	}
 	file := filepath.Join(f.dir, "runs")
 	began := time.Now()
-	cs := startCanaries(ctx, d, plain(d, "recorded", 1, 1, recorded, recordedInput{File: file}), time.Second/time.Duration(r.Rate))
+	cs := startCanaries(ctx, d, plain(d, "recorded", 1, 1, recorded, recordedInput{File: file}), time.Second/time.Duration(r.opts.Rate))
 	m := rollingResult{Scenario: "rolling"}
 	err = waitUntil(ctx, time.Now().Add(beforeRolling))
-	for range r.Rounds {
+	for range r.opts.Rounds {
 		for _, one := range f.members() {
 			if err == nil {
 				err = errors.Join(one.Stop(), one.start())
@@ -155,7 +155,7 @@ func (r *run) rolling(ctx context.Context) (err error) {
 	if m.runs, err = readRuns(file); err != nil {
 		return err
 	}
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // demandResult is what becomes of activities while workers follow the demand.
@@ -177,7 +177,7 @@ func (r *run) demand(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	m := demandResult{Scenario: "demand", Instances: r.Instances}
+	m := demandResult{Scenario: "demand", Instances: r.opts.Instances}
 	if m.Instances == 0 {
 		m.Instances = demandFor
 	}
@@ -208,7 +208,7 @@ func (r *run) demand(ctx context.Context) (err error) {
 	if m.runs, err = readRuns(file); err != nil {
 		return err
 	}
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // follow has as many workers as the demand requires, until the instances have ended and no worker is left.
@@ -229,7 +229,7 @@ func (r *run) follow(ctx context.Context, f *fleet, d *driver, m *demandResult, 
 		if err != nil {
 			continue // as an autoscaler, which keeps what there is
 		}
-		want := min(r.Workers, int((now.Total()+demandSlots-1)/demandSlots)) //nolint:gosec // far from the bound
+		want := min(r.opts.Workers, int((now.Total()+demandSlots-1)/demandSlots)) //nolint:gosec // far from the bound
 		for len(f.workers) < want {
 			w, err := f.member("worker", m.Started, "--concurrency", strconv.Itoa(demandSlots), "--name", "worker-"+strconv.Itoa(m.Started+1))
 			if err != nil {

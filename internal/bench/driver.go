@@ -70,16 +70,16 @@ func (r *run) connect(ctx context.Context) (*driver, error) {
 }
 
 func (r *run) dial(ctx context.Context) (*driver, error) {
-	nc, err := r.OpenNATS(r.log)
+	nc, err := r.opts.OpenNATS(r.log)
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, Logger: r.log})
+	cl, err := client.New(ctx, nc, client.Options{Namespace: r.opts.Namespace.Namespace, Logger: r.log})
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
-	return &driver{nc: nc, c: cl, ns: r.Namespace.Namespace, run: nuid.Next()}, nil
+	return &driver{nc: nc, c: cl, ns: r.opts.Namespace.Namespace, run: nuid.Next()}, nil
 }
 
 func (d *driver) close() {

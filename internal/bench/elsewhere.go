@@ -29,7 +29,7 @@ func (r *run) elsewhere(ctx context.Context) (err error) {
 	}); timeout != nil {
 		return err
 	}
-	return r.beside(ctx, d.helloWhere("elsewhere", lacks, true), d.helloWhere("hello", lacks, false), r.Instances, d, f)
+	return r.beside(ctx, d.helloWhere("elsewhere", lacks, true), d.helloWhere("hello", lacks, false), r.opts.Instances, d, f)
 }
 
 // owned returns the partitions of an orchestrator.

@@ -29,36 +29,37 @@ const floorQueue = "floor"
 
 // floor measures the bare loop of a chain: commit, task, claim, ack, doorbell, with the scripts and messages of the runtime and
 // nothing between them. Orchestrations are neither replayed nor run, handlers not called, leases not renewed, inputs not read.
-// This process is the owner of the partitions; the worker is a process of its own.
-func (r *run) floor(ctx context.Context) (m loadResult, err error) {
+// This process is the owner of the partitions; the worker is a process of its own. The result is in activities per second.
+func (r *run) floor(ctx context.Context) (rate float64, err error) {
 	f, err := startFleet(ctx, r.log, r.childLog, layout{})
 	if err != nil {
-		return m, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
-	r.NATSURL = settings.URL(f.nats.url())
+	r.opts.NATSURL = settings.URL(f.nats.url())
 	o, err := r.floorOwner(ctx, f)
 	if err != nil {
-		return m, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, o.stop(context.WithoutCancel(ctx))) }()
 	worker, err := f.member("floor", 0)
 	if err != nil {
-		return m, err
+		return 0, err
 	}
 	f.workers = append(f.workers, worker)
-	n := r.Instances
+	n := r.opts.Instances
 	if n <= 0 {
 		n = floorInstances
 	}
 	sc := scenario{name: floorQueue, activities: examples.ChainLength, begin: o.begin}
 	d := &driver{run: strconv.Itoa(os.Getpid())}
-	if m, err = r.measureAs(ctx, sc, n, d, f); err != nil {
-		return m, err
+	m, err := r.measureAs(ctx, sc, n, d, f)
+	if err != nil {
+		return 0, err
 	}
 	m.CPU["orchestrator"] = m.CPU["client"]
 	delete(m.CPU, "client")
-	return m, nil
+	return m.ActivitiesPerS, r.report.add(m)
 }
 
 // floorOwner owns all partitions, and commits.
@@ -82,7 +83,7 @@ type floorChain struct {
 }
 
 func (r *run) floorOwner(ctx context.Context, f *fleet) (*floorOwner, error) {
-	nc, err := r.OpenNATS(r.log)
+	nc, err := r.opts.OpenNATS(r.log)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (r *run) floorOwner(ctx context.Context, f *fleet) (*floorOwner, error) {
 		nc.Close()
 		return nil, err
 	}
-	ns := r.Namespace.Namespace
+	ns := r.opts.Namespace.Namespace
 	space, run := redisx.NewSpace(ns), redisx.NewRunner(rdb)
 	o := &floorOwner{run: run, store: store.New(run, space), tenures: make(map[int]*partition.Tenure), chains: make(map[string]*floorChain)}
 	o.close = func() { nc.Close(); _ = rdb.Close() }

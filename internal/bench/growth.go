@@ -82,7 +82,7 @@ type longResult struct {
 
 // long runs one instance of many activities, one after the other.
 func (r *run) long(ctx context.Context) (err error) {
-	_, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single})
+	_, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (r *run) long(ctx context.Context) (err error) {
 	if _, err := d.load(ctx, d.scenario("chain", 1), 200, 20, io.Discard); err != nil {
 		return err
 	}
-	n := max(r.Instances, 2*longPart)
-	if r.Instances == 0 {
+	n := max(r.opts.Instances, 2*longPart)
+	if r.opts.Instances == 0 {
 		n = longActivities
 	}
 	id, began := d.id("long"), time.Now()
@@ -124,7 +124,7 @@ func (r *run) long(ctx context.Context) (err error) {
 	each := func(from int) float64 { return millis(at[from+longPart-1].Sub(at[from])) / (longPart - 1) }
 	m.FirstMS, m.LastMS = each(0), each(len(at)-longPart)
 	m.Ratio = m.LastMS / m.FirstMS
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // watchEvents shows how many activities an instance has completed.
@@ -168,7 +168,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	m := idleResult{Scenario: "idle", Instances: r.Instances}
+	m := idleResult{Scenario: "idle", Instances: r.opts.Instances}
 	if m.Instances == 0 {
 		m.Instances = idleInstances
 	}
@@ -212,7 +212,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 		return err
 	}
 	m.ChainRatio = m.BesidePerS / m.ChainPerS
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // waiting starts n instances that wait for an event, and waits until their first turns are over.
@@ -287,12 +287,12 @@ type massResult struct {
 
 // mass starts many instances at once, and waits for their ends afterwards.
 func (r *run) mass(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single})
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	m := massResult{Scenario: "mass", Instances: r.Instances}
+	m := massResult{Scenario: "mass", Instances: r.opts.Instances}
 	if m.Instances == 0 {
 		m.Instances = massInstances
 	}
@@ -322,12 +322,12 @@ func (r *run) mass(ctx context.Context) (err error) {
 	m.Seconds = time.Since(began).Seconds()
 	m.InstancesPerS = float64(m.Instances) / m.Seconds
 	m.CPU = perThousand(before, f.cpu(), m.Instances)
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // payload runs instances whose input, and that of their activity, and its result have several sizes.
 func (r *run) payload(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single})
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
 	if err != nil {
 		return err
 	}
@@ -338,16 +338,16 @@ func (r *run) payload(ctx context.Context) (err error) {
 	}{{"1KiB", 1, 5000, 1000}, {"64KiB", 64, 400, 64}, {"500KiB", 500, 60, 8}} {
 		sc := plain(d, "payload-"+size.name, 1, size.n, echoText, strings.Repeat("x", size.kib<<10))
 		n := size.n
-		if r.Instances > 0 {
-			n = min(n, r.Instances)
+		if r.opts.Instances > 0 {
+			n = min(n, r.opts.Instances)
 		}
 		one := *r
-		one.Command = &Command{InFlight: min(size.concurrency, r.InFlight)}
+		one.opts = &Command{InFlight: min(size.concurrency, r.opts.InFlight)}
 		m, err := one.measureAs(ctx, sc, n, d, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", sc.name, err)
 		}
-		if err := r.add(m); err != nil {
+		if err := r.report.add(m); err != nil {
 			return err
 		}
 	}
@@ -365,7 +365,7 @@ type scaleResult struct {
 
 // scale measures fleets of several sizes, on one machine: what they gain depends on its cores.
 func (r *run) scale(ctx context.Context) error {
-	n := r.Instances
+	n := r.opts.Instances
 	if n == 0 {
 		n = scaleInstances
 	}
@@ -388,7 +388,7 @@ func (r *run) scale(ctx context.Context) error {
 		if size.cluster {
 			masters = clusterMasters
 		}
-		if err := r.add(scaleResult{
+		if err := r.report.add(scaleResult{
 			Scenario: "scale-" + strconv.Itoa(size.members) + "x" + strconv.Itoa(masters), Members: size.members, RedisMasters: masters, ActivitiesPerS: rate, Ratio: rate / first,
 		}); err != nil {
 			return err

@@ -23,16 +23,16 @@ type besideResult struct {
 
 // job measures hello and jobs on one fleet, half of each in alternation, so that what else the machine does disturbs both alike.
 func (r *run) job(ctx context.Context) (err error) {
-	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single}
+	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single}
 	if l.single {
-		l.concurrency = 2 * r.InFlight
+		l.concurrency = 2 * r.opts.InFlight
 	}
 	f, d, stop, err := r.start(ctx, l)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return r.beside(ctx, d.jobs(), d.scenario("hello", 1), r.Instances, d, f)
+	return r.beside(ctx, d.jobs(), d.scenario("hello", 1), r.opts.Instances, d, f)
 }
 
 // beside measures n instances (0: as many as by default) of a scenario and of another, half of each in alternation.
@@ -59,7 +59,7 @@ func (r *run) beside(ctx context.Context, one, hello scenario, n int, d *driver,
 			m.CPURatio[name] = s / other.CPU[name]
 		}
 	}
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // jobs is the activity of hello, as a job.

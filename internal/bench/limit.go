@@ -72,12 +72,12 @@ func (r *run) limit(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rdb.Close()) }()
-	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: rdb, inFlight: r.InFlight, progress: r.errw}
-	cost, err := g.measure(ctx, f, cmp.Or(r.Instances, limitInstances))
+	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: rdb, inFlight: r.opts.InFlight, progress: r.errw}
+	cost, err := g.measure(ctx, f, cmp.Or(r.opts.Instances, limitInstances))
 	if err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
-	return r.add(cost)
+	return r.report.add(cost)
 }
 
 // measure runs the parts one after the other, so that they do not disturb each other.

@@ -66,7 +66,7 @@ func (r *run) list(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	n := r.Instances
+	n := r.opts.Instances
 	if n == 0 {
 		n = listInstances
 	}
@@ -85,7 +85,7 @@ func (r *run) list(ctx context.Context) (err error) {
 		if err := d.measureList(ctx, q.where, &m); err != nil {
 			return fmt.Errorf("list %s: %w", q.name, err)
 		}
-		if err := r.add(m); err != nil {
+		if err := r.report.add(m); err != nil {
 			return err
 		}
 	}

@@ -29,53 +29,43 @@ type loadResult struct {
 
 // load measures one or all scenarios of instances.
 func (r *run) load(ctx context.Context) (err error) {
-	floor, err := r.floorOfAll(ctx)
-	if err != nil {
-		return err
+	floor := 0.0
+	if r.opts.Scenario == "all" && !r.opts.given {
+		if floor, err = r.floor(ctx); err != nil {
+			return fmt.Errorf("floor: %w", err)
+		}
 	}
-	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.Single}
+	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single}
 	if l.single { // a slot is reserved while its activity is committed
-		l.concurrency = 2 * r.InFlight
+		l.concurrency = 2 * r.opts.InFlight
 	}
 	f, d, stop, err := r.start(ctx, l)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	scenarios := []string{r.Scenario}
-	if r.Scenario == "all" {
+	scenarios := []string{r.opts.Scenario}
+	if r.opts.Scenario == "all" {
 		scenarios = []string{"hello", "chain", "fanout", "event"}
 	}
 	for _, name := range scenarios {
-		m, err := r.measure(ctx, d.scenario(name, r.N), d, f)
+		m, err := r.measure(ctx, d.scenario(name, r.opts.N), d, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if floor > 0 {
 			m.FloorRatio = max(m.ActivitiesPerS, m.InstancesPerS) / floor
 		}
-		if err := r.add(m); err != nil {
+		if err := r.report.add(m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// floorOfAll measures the floor for all scenarios, unless they run on a given fleet, and returns its activities per second.
-func (r *run) floorOfAll(ctx context.Context) (float64, error) {
-	if r.Scenario != "all" || r.given {
-		return 0, nil
-	}
-	m, err := r.floor(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("floor: %w", err)
-	}
-	return m.ActivitiesPerS, r.add(m)
-}
-
 // measure runs a scenario: a tenth to warm up, then concurrently, then one at a time.
 func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (loadResult, error) {
-	n := r.Instances
+	n := r.opts.Instances
 	if n <= 0 {
 		n = sc.instances
 	}
@@ -85,11 +75,11 @@ func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (lo
 // measureAs measures n instances.
 func (r *run) measureAs(ctx context.Context, sc scenario, n int, d *driver, f *fleet) (loadResult, error) {
 	m := loadResult{Scenario: sc.name, Instances: n, Activities: n * sc.activities}
-	if _, err := d.load(ctx, sc, max(n/10, 1), r.InFlight, io.Discard); err != nil {
+	if _, err := d.load(ctx, sc, max(n/10, 1), r.opts.InFlight, io.Discard); err != nil {
 		return m, err
 	}
 	before := f.cpu()
-	took, err := d.load(ctx, sc, n, r.InFlight, r.errw)
+	took, err := d.load(ctx, sc, n, r.opts.InFlight, r.errw)
 	if err != nil {
 		return m, err
 	}

@@ -47,7 +47,7 @@ type recoverResult struct {
 
 // recover starts fleets for each kind of servers that the faults need, and measures.
 func (r *run) recover(ctx context.Context) error {
-	left, err := selectFaults(r.Fault)
+	left, err := selectFaults(r.opts.Fault)
 	if err != nil {
 		return settings.Usage(err)
 	}
@@ -72,7 +72,7 @@ func (r *run) recover(ctx context.Context) error {
 // Rounds with a short target run alone, until what was started after the fault has recovered: exclusive is locked for them,
 // and read-locked for all others.
 type recovery struct {
-	*run
+	run *run
 
 	progress  *term.Progress
 	exclusive sync.RWMutex
@@ -104,7 +104,7 @@ type moments struct {
 }
 
 func newRecovery(r *run, selected []fault) *recovery {
-	rec := &recovery{run: r, progress: term.NewProgress(r.errw, r.Rounds*len(selected), "rounds")}
+	rec := &recovery{run: r, progress: term.NewProgress(r.errw, r.opts.Rounds*len(selected), "rounds")}
 	for _, f := range selected {
 		rec.all = append(rec.all, &samples{fault: f, recoverResult: recoverResult{
 			Scenario: "recover", Fault: f.name, Since: f.since,
@@ -116,9 +116,9 @@ func newRecovery(r *run, selected []fault) *recovery {
 
 // on measures faults that need the same servers. The first error ends it.
 func (r *recovery) on(ctx context.Context, selected []fault) error {
-	rounds := make(chan oneRound, len(selected)*r.Rounds)
+	rounds := make(chan oneRound, len(selected)*r.run.opts.Rounds)
 	for _, m := range r.all {
-		for round := range r.Rounds {
+		for round := range r.run.opts.Rounds {
 			if slices.ContainsFunc(selected, func(f fault) bool { return f.name == m.name }) {
 				rounds <- oneRound{m, round}
 			}
@@ -126,7 +126,7 @@ func (r *recovery) on(ctx context.Context, selected []fault) error {
 	}
 	close(rounds)
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(r.Fleets, len(rounds)) {
+	for range min(r.run.opts.Fleets, len(rounds)) {
 		g.Go(func() error { return r.fleet(ctx, selected[0], rounds) })
 	}
 	return g.Wait()
@@ -135,8 +135,8 @@ func (r *recovery) on(ctx context.Context, selected []fault) error {
 // fleet starts a fleet and runs rounds on it until there are none left.
 func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound) (err error) {
 	own := *r.run // its address of NATS
-	command := *r.Command
-	own.Command = &command
+	command := *r.run.opts
+	own.opts = &command
 	f, d, stop, err := own.start(ctx, layout{
 		natsServers: kind.nats, redisCluster: kind.redis, orchestrators: recoverOrchestrators, workers: recoverWorkers, concurrency: recoverConcurrency, proxies: true,
 	})
@@ -144,9 +144,9 @@ func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if r.Instances > 0 {
-		p := term.NewProgress(r.errw, r.Instances, "waiting instances")
-		err = d.waiting(ctx, r.Instances, new(atomic.Int64), p)
+	if r.run.opts.Instances > 0 {
+		p := term.NewProgress(r.run.errw, r.run.opts.Instances, "waiting instances")
+		err = d.waiting(ctx, r.run.opts.Instances, new(atomic.Int64), p)
 		if p.End(); err != nil {
 			return err
 		}
@@ -241,11 +241,11 @@ func (r *recovery) record(m *samples, cs []*canary, at moments) error {
 		done += other.Rounds
 	}
 	r.progress.Set(done)
-	if m.Rounds < r.Rounds {
+	if m.Rounds < r.run.opts.Rounds {
 		return nil
 	}
 	m.sum()
-	return r.add(m.recoverResult)
+	return r.run.report.add(m.recoverResult)
 }
 
 // sum computes the result of all rounds.

@@ -72,7 +72,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 		return err
 	}
 	b := &scheduleBench{driver: d}
-	window, err := b.plan(r.Schedules, r.Kill)
+	window, err := b.plan(r.opts.Schedules, r.opts.Kill)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 		return err
 	}
 	before := f.cpu()
-	if r.Kill {
+	if r.opts.Kill {
 		if err := waitUntil(ctx, b.from.Add(window/3)); err != nil {
 			return err
 		}
@@ -96,14 +96,14 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	if err := b.awaitEnds(ctx, p); err != nil {
 		return err
 	}
-	m := scheduleResult{Scenario: "schedule", Schedules: r.Schedules, Firings: len(b.at), Seconds: window.Seconds(), Killed: r.Kill}
-	if !r.Kill { // the time of a process that has ended is not known
+	m := scheduleResult{Scenario: "schedule", Schedules: r.opts.Schedules, Firings: len(b.at), Seconds: window.Seconds(), Killed: r.opts.Kill}
+	if !r.opts.Kill { // the time of a process that has ended is not known
 		m.CPU = perThousand(before, f.cpu(), m.Firings)
 	}
 	if err := b.read(ctx, &m); err != nil {
 		return err
 	}
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // plan makes n schedules and their times.

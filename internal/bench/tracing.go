@@ -65,7 +65,7 @@ func (r *run) tracing(ctx context.Context) error {
 	}
 	defer c.close()
 	var rates, cpu []float64
-	for i := range r.Rounds {
+	for i := range r.opts.Rounds {
 		var of [2]loadResult // without, and with traces
 		for k := range of {
 			traced := (i + k) % 2
@@ -77,13 +77,13 @@ func (r *run) tracing(ctx context.Context) error {
 		if used := membersCPU(of[0]); used > 0 {
 			cpu = append(cpu, membersCPU(of[1])/used)
 		}
-		_, _ = fmt.Fprintf(r.errw, "pair %d of %d: rate ratio %.3f\n", i+1, r.Rounds, rates[i])
+		_, _ = fmt.Fprintf(r.errw, "pair %d of %d: rate ratio %.3f\n", i+1, r.opts.Rounds, rates[i])
 	}
 	if c.requests.Load() == 0 {
 		return errors.New("tracing: the collector has received nothing")
 	}
-	return r.add(tracingResult{
-		Scenario: r.Scenario, Pairs: r.Rounds, RateRatio: median(rates), Lowest: slices.Min(rates), CPURatio: median(cpu),
+	return r.report.add(tracingResult{
+		Scenario: r.opts.Scenario, Pairs: r.opts.Rounds, RateRatio: median(rates), Lowest: slices.Min(rates), CPURatio: median(cpu),
 		Requests: c.requests.Load(), KiB: float64(c.bytes.Load()) / 1024,
 	})
 }
@@ -99,7 +99,7 @@ func (r *run) chainTraced(ctx context.Context, c *collector, traced bool) (m loa
 		return m, err
 	}
 	defer func() { err = errors.Join(err, stop()) }() // which exports what is left
-	return r.measure(ctx, d.scenario("chain", r.N), d, f)
+	return r.measure(ctx, d.scenario("chain", r.opts.N), d, f)
 }
 
 func membersCPU(m loadResult) float64 { return m.CPU["orchestrator"] + m.CPU["worker"] }

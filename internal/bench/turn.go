@@ -61,7 +61,7 @@ func (r *run) turn() error {
 		}
 		result.JoinNS[fmt.Sprint(n)] = took.Nanoseconds()
 	}
-	return r.add(result)
+	return r.report.add(result)
 }
 
 func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {

@@ -85,7 +85,7 @@ func (c *Command) validateUpdate() error {
 
 // update measures updates.
 func (r *run) update(ctx context.Context) (err error) {
-	if r.Kill {
+	if r.opts.Kill {
 		return r.updateKill(ctx)
 	}
 	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
@@ -114,7 +114,7 @@ func (r *run) update(ctx context.Context) (err error) {
 	}
 	m.HalfCPU = perThousand(before, f.cpu(), n)
 	m.HalfP50MS, m.HalfP99MS = percentile(took, 0.5), percentile(took, 0.99)
-	return r.add(m)
+	return r.report.add(m)
 }
 
 // updates starts instances, and returns the scenario of an update of one of them.

@@ -54,7 +54,7 @@ type updateKillResult struct {
 // The oracle is the number that an instance gives each update that it executes, carried over continue-as-new: the answers of an instance
 // to n ids are 1 to n, each once, and so is the number at its end.
 type updateKill struct {
-	*run
+	run *run
 
 	f       *fleet
 	clients []*driver
@@ -69,7 +69,7 @@ type updateKill struct {
 // updateKill measures updates under faults.
 func (r *run) updateKill(ctx context.Context) (err error) {
 	l := layout{orchestrators: killOrchestrators}
-	if r.Elsewhere {
+	if r.opts.Elsewhere {
 		l.orchestrators++
 		l.lacking = l.orchestrators / 2
 	}
@@ -79,8 +79,8 @@ func (r *run) updateKill(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	k := &updateKill{run: r, f: f, clients: []*driver{d}, killed: make(chan struct{})}
-	k.result = updateKillResult{Scenario: "update-kill", Updates: r.Instances}
-	if r.Instances == 0 {
+	k.result = updateKillResult{Scenario: "update-kill", Updates: r.opts.Instances}
+	if r.opts.Instances == 0 {
 		k.result.Updates = killUpdates
 	}
 	for len(k.clients) < killClients {
@@ -109,12 +109,12 @@ func (r *run) updateKill(ctx context.Context) (err error) {
 		return err
 	}
 	k.result.Repeats, k.result.Changed = int(k.repeats.Load()), int(k.changed.Load())
-	return r.add(k.result)
+	return r.report.add(k.result)
 }
 
 // send sends the updates while there are faults, and returns when all have an answer and the fleet is healed.
 func (k *updateKill) send(ctx context.Context) error {
-	p := term.NewProgress(k.errw, k.result.Updates, "updates")
+	p := term.NewProgress(k.run.errw, k.result.Updates, "updates")
 	defer p.End()
 	var faults error
 	var wg sync.WaitGroup
@@ -123,7 +123,7 @@ func (k *updateKill) send(ctx context.Context) error {
 	wg.Go(func() { faults = k.inject(faulty); close(over) })
 	took, began := make([]time.Duration, k.result.Updates), time.Now()
 	var done atomic.Int64
-	err := each(ctx, k.result.Updates, k.InFlight, func(ctx context.Context, i int) error {
+	err := each(ctx, k.result.Updates, k.run.opts.InFlight, func(ctx context.Context, i int) error {
 		var twin sync.WaitGroup
 		var second int
 		if i%repeatOfUpdates == 0 {
@@ -173,7 +173,7 @@ func (k *updateKill) inject(ctx context.Context) error {
 			return healMembers(ctx, k.f, nil)
 		}
 		next = time.Now().Add(killInterval)
-		if k.Rollback && round%rollbackEvery == rollbackEvery-1 {
+		if k.run.opts.Rollback && round%rollbackEvery == rollbackEvery-1 {
 			if err := rollBack(context.WithoutCancel(ctx), k.f); err != nil {
 				return fmt.Errorf("roll back Redis: %w", err)
 			}
@@ -235,7 +235,7 @@ func newestAOF(dir string) (file string, size int64, err error) {
 // compare repeats every update, closes the instances, and counts.
 func (k *updateKill) compare(ctx context.Context) error {
 	last := make([]int, len(k.answers))
-	if err := each(ctx, len(last), k.InFlight, func(ctx context.Context, i int) error {
+	if err := each(ctx, len(last), k.run.opts.InFlight, func(ctx context.Context, i int) error {
 		last[i] = k.ask(ctx, i, i+2)
 		return ctx.Err()
 	}); err != nil {
@@ -248,7 +248,7 @@ func (k *updateKill) compare(ctx context.Context) error {
 		}
 	}
 	executed := make([]int, len(k.ids))
-	if err := each(ctx, len(k.ids), k.InFlight, func(ctx context.Context, i int) (err error) {
+	if err := each(ctx, len(k.ids), k.run.opts.InFlight, func(ctx context.Context, i int) (err error) {
 		executed[i], _, err = k.clients[0].ask(ctx, k.ids[i], "close", closeUpdates)
 		return err
 	}); err != nil {
