@@ -90,10 +90,10 @@ func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.
 	case "":
 		tally.Ungrouped = true
 	default:
-		tally.Field, tally.Known = string(by), likely(qs.cfg.Programs, by)
+		tally.Field, tally.Known = string(by), likely(qs.process.cfg.Programs, by)
 		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
 	}
-	t, err := qs.store.Tally(ctx, qs.st.Part, &tally)
+	t, err := qs.process.store.Tally(ctx, qs.part, &tally)
 	if err != nil {
 		return r, err
 	}
@@ -123,15 +123,15 @@ func likely(programs *author.Registry, by filter.Field) (values []string) {
 // countAll counts the instances of each status in the partition, those of them that have ended since some times, and those that are
 // stalled, without reading them.
 func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Counts, _ error) {
-	n, err := qs.store.Sizes(ctx, qs.st.Part, since)
+	n, err := qs.process.store.Sizes(ctx, qs.part, since)
 	if err != nil {
 		return r, err
 	}
 	for _, status := range record.Statuses() {
 		r.Groups = append(r.Groups, request.Group{Value: string(status), Count: n.Status[status], Since: n.Since[status]})
 	}
-	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
-	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
+	lacking := slices.Collect(maps.Keys(qs.shell.unserved.list()))
+	both, err := qs.process.store.StalledReasons(ctx, qs.part, lacking)
 	r.Stalled = n.Stalled + uint64(len(lacking)-len(both)) //nolint:gosec // those of lacking that the store lists, too
 	return r, err
 }

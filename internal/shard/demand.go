@@ -13,11 +13,11 @@ const demandWait = 500 * time.Millisecond
 // demand answers how much work a task queue has. The stream is read first: a task that is claimed meanwhile is counted twice rather
 // than not at all, so that an autoscaler stops no worker that has work.
 func (qs *queries) demand(ctx context.Context, queue string) (request.Reply, error) {
-	backlog, err := qs.conn.Backlog(ctx)
+	backlog, err := qs.process.conn.Backlog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := request.Workers(ctx, qs.conn, demandWait)
+	workers, err := request.Workers(ctx, qs.process.conn, demandWait)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const (
 
 // limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last one of the page before.
 func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
-	names, err := qs.gates.Scheduled(ctx, qs.st.Part)
+	names, err := qs.process.gates.Scheduled(ctx, qs.part)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 
 // statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
 func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
-	return qs.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
-		return qs.policies.now().Newer(name, has.Version, has.Declared)
+	return qs.process.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
+		return qs.process.policies.now().Newer(name, has.Version, has.Declared)
 	})
 }
 
@@ -134,7 +134,7 @@ func (qs *queries) limitHolders(ctx context.Context, q *request.Holders) (reques
 	if q.Limit > 0 {
 		n = min(q.Limit, n)
 	}
-	holders, err := qs.gates.Holders(ctx, name, n)
+	holders, err := qs.process.gates.Holders(ctx, name, n)
 	r := new(request.WaiterPage)
 	for _, m := range holders {
 		r.Waiters = append(r.Waiters, asWaiter(m))
@@ -154,7 +154,7 @@ func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (reques
 		}
 	}
 	n := pageOf(q.Limit)
-	all, err := qs.gates.Waiters(ctx, name, from, n)
+	all, err := qs.process.gates.Waiters(ctx, name, from, n)
 	r := new(request.WaiterPage)
 	for _, w := range all {
 		x := asWaiter(w.Member)
@@ -184,10 +184,10 @@ func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Re
 	if err != nil {
 		return nil, err
 	}
-	n, err := qs.gates.Clear(ctx, name)
+	n, err := qs.process.gates.Clear(ctx, name)
 	if n > 0 {
-		qs.log.Info("a queue was cleared", "gate", name, "waiters", n)
-		qs.wakeGate(name)
+		qs.shell.log.Info("a queue was cleared", "gate", name, "waiters", n)
+		qs.shell.wakeGate(name)
 	}
 	return &request.Cleared{Count: n}, err
 }
@@ -197,12 +197,12 @@ const maxExample = 8 << 10
 
 // policiesSet reads the policies: those of the cache may be a second old.
 func (qs *queries) policiesSet(ctx context.Context, q *request.Policies) (request.Reply, error) {
-	o, err := qs.gates.Overrides(ctx)
+	o, err := qs.process.gates.Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &request.PolicyList{Orchestrations: qs.cfg.Programs.Orchestrations()}
-	if example := qs.cfg.Programs.Example(q.Example); len(example) <= maxExample {
+	r := &request.PolicyList{Orchestrations: qs.process.cfg.Programs.Orchestrations()}
+	if example := qs.process.cfg.Programs.Example(q.Example); len(example) <= maxExample {
 		r.Example = string(example)
 	}
 	for level, p := range o.Policies {
@@ -220,14 +220,14 @@ func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request
 	if p.Paused {
 		p.PausedBy, p.PausedFor, p.PausedAt = text.Cut(q.By, history.MaxPausedFor), text.Cut(q.Text, history.MaxPausedFor), time.Now().UnixMilli()
 	}
-	version, err := qs.gates.SetPolicy(ctx, q.Level, p)
+	version, err := qs.process.gates.SetPolicy(ctx, q.Level, p)
 	if _, bad := errors.AsType[*history.PolicyError](err); bad {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	qs.log.Info("policy set", "level", q.Level, "by", q.By, "reason", q.Text, "version", version, "policy", p)
+	qs.shell.log.Info("policy set", "level", q.Level, "by", q.By, "reason", q.Text, "version", version, "policy", p)
 	qs.policyChanged(ctx)
 	return new(request.Done), nil
 }
@@ -236,7 +236,7 @@ func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (r
 	if err := queue.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
-	existed, version, err := qs.gates.DeletePolicy(ctx, q.Level)
+	existed, version, err := qs.process.gates.DeletePolicy(ctx, q.Level)
 	if err == nil && !existed {
 		why := "no policy was set for " + q.Level
 		if action, is := strings.CutPrefix(q.Level, limit.PauseLevel); is {
@@ -247,15 +247,15 @@ func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (r
 	if err != nil {
 		return nil, err
 	}
-	qs.log.Info("policy deleted", "level", q.Level, "by", q.By, "reason", q.Text, "version", version)
+	qs.shell.log.Info("policy deleted", "level", q.Level, "by", q.By, "reason", q.Text, "version", version)
 	qs.policyChanged(ctx)
 	return new(request.Done), nil
 }
 
 // policyChanged brings a change into force. It is stored: what fails here is made good within a second.
 func (qs *queries) policyChanged(ctx context.Context) {
-	if err := qs.policies.changed(ctx); err != nil {
-		logFailure(qs.log, "changed policy not read, retrying", err)
+	if err := qs.process.policies.changed(ctx); err != nil {
+		logFailure(qs.shell.log, "changed policy not read, retrying", err)
 	}
 }
 
@@ -272,7 +272,7 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
 		*w = request.LimitWait{Event: k.Event, Action: limit.Action(name), Key: limit.Key(name)}
-		p, ok, err := qs.gates.Place(ctx, name, core.Member(id, k.Event, s, k.Limit))
+		p, ok, err := qs.process.gates.Place(ctx, name, core.Member(id, k.Event, s, k.Limit))
 		if err != nil || !ok {
 			return err
 		}
@@ -282,7 +282,7 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 		return nil
 	})
 	if err != nil {
-		logFailure(qs.log, "gate not read, describing without its place", err, "instance", id)
+		logFailure(qs.shell.log, "gate not read, describing without its place", err, "instance", id)
 	}
 	return out
 }

@@ -48,7 +48,7 @@ type guestTurn struct {
 
 // askMember has another member decide a turn.
 func (s *shell) askMember(id string, g *core.Given) {
-	t := &guestTurn{shell: s, instance: id, given: g, id: s.caller.ID()}
+	t := &guestTurn{shell: s, instance: id, given: g, id: s.process.caller.ID()}
 	if g.Resident {
 		t.guest = s.guests[id]
 	}
@@ -115,7 +115,7 @@ func findMember(s *Process, name, version string, newest bool, done func(pool.Fo
 func (t *guestTurn) find() {
 	t.searches++
 	g := t.given
-	findMember(t.shell.Process, g.Name, g.Place.Version, g.Place.Length == 0 && g.Place.Version == "", func(f pool.Found, err error) {
+	findMember(t.shell.process, g.Name, g.Place.Version, g.Place.Length == 0 && g.Place.Version == "", func(f pool.Found, err error) {
 		if err != nil {
 			t.missing(missing(g.Name, g.Place.Version, err))
 			return
@@ -131,7 +131,7 @@ func (t *guestTurn) find() {
 func (t *guestTurn) send() {
 	s := t.shell
 	r := pool.Request{Turn: &pool.Turn{Partition: s.st.Part, ID: t.id, After: t.after, Given: *t.given}}
-	s.caller.Send(t.at, r.Encode(t.given.Seal), s.cfg.TurnLimit+memberGrace, func(b []byte, err error) {
+	s.process.caller.Send(t.at, r.Encode(t.given.Seal), s.process.cfg.TurnLimit+memberGrace, func(b []byte, err error) {
 		switch {
 		case err == nil:
 			s.turns.do(&guestStep{turn: t, step: func() { t.take(b) }})
@@ -168,7 +168,7 @@ func (t *guestTurn) take(b []byte) {
 		pause := min(firstBusyPause<<t.pauses, maxBusyPause)
 		t.pauses++
 		t.searches = 0
-		t.shell.caller.After(pause, t.find)
+		t.shell.process.caller.After(pause, t.find)
 	case a.Missing != "":
 		t.again(a.Missing)
 	default:
@@ -218,7 +218,7 @@ func (g *guestStep) late()    {}
 
 // findCode looks for the orchestration of a start.
 func findCode(s *shell, id string, n core.CodeName) {
-	findMember(s.Process, n.Name, n.Version, n.Version == "", func(f pool.Found, err error) {
+	findMember(s.process, n.Name, n.Version, n.Version == "", func(f pool.Found, err error) {
 		c := &core.FoundCode{Version: f.Version, Declared: f.Declared}
 		if err != nil {
 			c = &core.FoundCode{Missing: missing(n.Name, n.Version, err)}

@@ -27,7 +27,7 @@ type storeHealth struct {
 
 // health is the state of Redis and NATS of the last second.
 func (qs *queries) health(ctx context.Context) request.Reply {
-	return qs.stores.get(ctx, qs.askStores)
+	return qs.process.stores.get(ctx, qs.askStores)
 }
 
 // get is the latest state, or a new one. The stores are asked for all who wait: neither the time nor the end of the first counts.
@@ -47,7 +47,7 @@ func (qs *queries) askStores(ctx context.Context) *request.StoreHealth {
 	r := new(request.StoreHealth)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		nodes, err := redisx.Health(ctx, qs.cfg.Redis)
+		nodes, err := redisx.Health(ctx, qs.process.cfg.Redis)
 		if err != nil {
 			r.RedisError = err.Error()
 		}
@@ -55,11 +55,11 @@ func (qs *queries) askStores(ctx context.Context) *request.StoreHealth {
 			r.Redis = append(r.Redis, redisNode(n))
 		}
 	})
-	h, err := qs.conn.Health(ctx)
+	h, err := qs.process.conn.Health(ctx)
 	r.NATS = request.NATSHealth{Server: h.Server, Version: h.Version, Latency: h.Latency.Microseconds(), Streams: h.Streams}
 	if err == nil {
 		var backlog map[string]uint64
-		backlog, err = qs.conn.Backlog(ctx)
+		backlog, err = qs.process.conn.Backlog(ctx)
 		for _, queue := range slices.Sorted(maps.Keys(backlog)) {
 			r.NATS.Backlog = append(r.NATS.Backlog, request.QueueBacklog{Queue: queue, Tasks: backlog[queue]})
 		}

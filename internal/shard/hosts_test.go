@@ -224,20 +224,20 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 // declines it if it has decided that itself.
 func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	t.Parallel()
-	s := &shell{Process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, asked: map[string]*guestTurn{}, failed: map[string]bool{}}}
+	s := &shell{process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, asked: map[string]*guestTurn{}, failed: map[string]bool{}}}
 	stalled := &store.Reconciliation{Instance: "i", Stalled: `{"kind":"non-determinism"}`}
 	turn := &guestTurn{instance: "i", decided: &core.Decided{Err: errors.New("the history differs"), Diverged: true}}
 	s.asked["i"] = turn
 	if !s.answered(turn) || s.answered(turn) {
 		t.Error("a turn is not taken back once")
 	}
-	if s.declineFor(stalled); len(s.declines.all) != 0 {
-		t.Errorf("declined: %v", s.declines.all)
+	if s.declineFor(stalled); len(s.process.declines.all) != 0 {
+		t.Errorf("declined: %v", s.process.declines.all)
 	}
 	again := &guestTurn{instance: "i", decided: &core.Decided{Missing: "none has it"}}
 	s.asked["i"] = again
 	s.answered(again)
-	if s.declineFor(stalled); len(s.declines.all) != 1 {
+	if s.declineFor(stalled); len(s.process.declines.all) != 1 {
 		t.Error("not declined for a turn of its own")
 	}
 }

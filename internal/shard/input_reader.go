@@ -27,34 +27,37 @@ const (
 
 // inputReader puts the inputs of a partition into the inboxes of their instances, from where the store left them, for as long as the
 // tenure lasts. It runs on a goroutine of its own: a batch is read when the one before it is in the store.
-type inputReader struct{ *shell }
+type inputReader struct {
+	process *Process
+	shell   *shell
+}
 
 // run reads until ctx ends.
 func (ir *inputReader) run(ctx context.Context) {
-	at := ir.tenure.Applied
+	at := ir.shell.tenure.Applied
 	pause, cutOff := firstRetry, false
 	for ctx.Err() == nil {
-		r, err := ir.conn.Attach(ctx, ir.st.Part, at)
+		r, err := ir.process.conn.Attach(ctx, ir.shell.st.Part, at)
 		if err != nil {
 			if ctx.Err() == nil {
-				logFailure(ir.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
+				logFailure(ir.shell.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
 			}
 			pause = min(wait(ctx, pause), lastAttach)
 			continue
 		}
 		if gap := r.Gap(); gap != nil {
-			ir.met.gaps.Inc()
-			ir.log.Error("inputs removed from stream before being read", "error", gap)
+			ir.process.met.gaps.Inc()
+			ir.shell.log.Error("inputs removed from stream before being read", "error", gap)
 		}
 		pause = firstRetry
 		if cutOff {
-			ir.announce() // what was pushed meanwhile is lost
+			ir.shell.announce() // what was pushed meanwhile is lost
 		}
 		at = ir.drain(ctx, r, at)
 		r.Stop()
 		cutOff = true
 		if err := r.Err(); err != nil && ctx.Err() == nil {
-			ir.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
+			ir.shell.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
 			pause = wait(ctx, pause)
 		}
 	}
@@ -95,7 +98,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 			}
 			next = tail
 		}
-		ir.lag.begin(batch)
+		ir.shell.lag.begin(batch)
 		for first := true; first || len(batch) > 0; first = false {
 			n := chunk(batch)
 			to := next
@@ -106,7 +109,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 				return at
 			}
 			at, batch = to, batch[n:]
-			ir.lag.begin(batch)
+			ir.shell.lag.begin(batch)
 		}
 	}
 }
@@ -136,7 +139,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 	}
 	answers := make(chan answer, 1)
 	for pause := firstRetry; ; pause = wait(ctx, pause) {
-		ir.store.Ingest(ir.st, prev, next, msgs, func(now int64, results []store.Ingested, err error) {
+		ir.process.store.Ingest(ir.shell.st, prev, next, msgs, func(now int64, results []store.Ingested, err error) {
 			answers <- answer{now, results, err} // has room: one call at a time
 		})
 		var got answer
@@ -148,24 +151,24 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 		switch {
 		case got.err == nil:
 			failpoint.Here("orchestrator.ingested")
-			ir.tenure.Acked(next)
-			ir.lag.end(ir.met, got.now)
-			ir.met.ingested.Add(float64(len(arrivals)))
-			return ir.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.results}})
+			ir.shell.tenure.Acked(next)
+			ir.shell.lag.end(ir.process.met, got.now)
+			ir.process.met.ingested.Add(float64(len(arrivals)))
+			return ir.shell.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.results}})
 		case errors.Is(got.err, store.ErrFenced):
-			ir.post(core.Message{Kind: core.TenureFailed, Err: got.err})
+			ir.shell.post(core.Message{Kind: core.TenureFailed, Err: got.err})
 			return false
 		case errors.Is(got.err, store.ErrConflict):
-			ir.met.owners[core.CountConflicts].Add(1)
-			ir.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", store.ErrRolledBack, got.err)})
+			ir.process.met.owners[core.CountConflicts].Add(1)
+			ir.shell.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", store.ErrRolledBack, got.err)})
 			return false
 		case ctx.Err() != nil:
 			return false
 		case redisx.Refused(got.err) && len(batch) > 0:
 			return ir.ingestApart(ctx, batch, prev, next, got.err)
 		}
-		ir.met.owners[core.CountStoreErrors].Add(1)
-		logFailure(ir.log, "inputs not ingested, retrying", got.err, "pause", pause)
+		ir.process.met.owners[core.CountStoreErrors].Add(1)
+		logFailure(ir.shell.log, "inputs not ingested, retrying", got.err, "pause", pause)
 	}
 }
 
@@ -180,9 +183,9 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 	if ir.unblock(ctx, in) {
 		return ir.ingest(ctx, batch, prev, next)
 	}
-	ir.met.refused.Inc()
-	ir.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
-	ir.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
+	ir.process.met.refused.Inc()
+	ir.shell.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
+	ir.shell.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
 	return ir.ingest(ctx, nil, prev, next)
 }
 
@@ -191,15 +194,15 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core.Arrival {
 	out := make([]core.Arrival, 0, len(batch))
 	var refused []store.Refusal
-	defer func() { ir.listRefusals(ctx, refused) }()
+	defer func() { ir.shell.listRefusals(ctx, refused) }()
 	for _, in := range batch {
 		var err error
-		ir.spans.received(&in)
-		if out, err = core.Arrivals(out, in, ir.seal); err != nil {
-			ir.met.refused.Inc()
-			ir.log.Warn("invalid input skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+		ir.process.spans.received(&in)
+		if out, err = core.Arrivals(out, in, ir.shell.seal); err != nil {
+			ir.process.met.refused.Inc()
+			ir.shell.log.Warn("invalid input skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
 			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
-			ir.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
+			ir.shell.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
 		}
 	}
 	return out
@@ -212,12 +215,12 @@ func (ir *inputReader) unblock(ctx context.Context, in queue.Input) bool {
 	}
 	ctx, stop := context.WithTimeout(ctx, lastRetry)
 	defer stop()
-	was, err := ir.store.Unblock(ctx, ir.st, in.Instance)
+	was, err := ir.process.store.Unblock(ctx, ir.shell.st, in.Instance)
 	switch {
 	case err != nil:
-		logFailure(ir.log, "keys of another type not removed", err, "instance", in.Instance)
+		logFailure(ir.shell.log, "keys of another type not removed", err, "instance", in.Instance)
 	case was:
-		ir.log.Warn("keys of another type removed by forced purge", "instance", in.Instance)
+		ir.shell.log.Warn("keys of another type removed by forced purge", "instance", in.Instance)
 	}
 	return was
 }

@@ -30,9 +30,9 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	}
 	parts := make([]int, len(own))
 	for i, s := range own {
-		parts[i] = s.st.Part
+		parts[i] = s.shell.st.Part
 	}
-	page, err := qs.store.ListAll(ctx, parts, query)
+	page, err := qs.process.store.ListAll(ctx, parts, query)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +59,14 @@ func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) 
 		return nil, nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d partitions", len(partitions))}
 	}
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(partitions))) {
-		if s := qs.shards.at(p); s != nil && s.ctx.Err() == nil {
+		if s := qs.process.shards.at(p); s != nil && s.shell.ctx.Err() == nil {
 			own = append(own, &s.queries)
 		} else {
 			left = append(left, p)
 		}
 	}
 	if len(own) == 0 {
-		return nil, nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.st.Part)}
+		return nil, nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.part)}
 	}
 	return own, left, nil
 }

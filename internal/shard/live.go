@@ -22,7 +22,7 @@ func (w *watched) time() time.Time { return time.UnixMilli(w.until.Load()) }
 func (s *Process) watchExtended() {
 	until := time.Now().Add(queue.WatchTTL)
 	s.watched.until.Store(until.UnixMilli())
-	s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.WatchExtended, Body: until}) })
+	s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.WatchExtended, Body: until}) })
 }
 
 // serveLive listens to watchers and answers requests for outcomes. What is to be undone is added to opened.

@@ -325,10 +325,10 @@ func (l *lags) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	all.each(func(s *shard) {
 		age := 0.0
-		if at := s.lag.oldest.Load(); at != 0 {
+		if at := s.shell.lag.oldest.Load(); at != 0 {
 			age = max(0, now.Sub(time.Unix(0, at)).Seconds())
 		}
-		ch <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, age, strconv.Itoa(s.st.Part))
+		ch <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, age, strconv.Itoa(s.shell.st.Part))
 	})
 }
 

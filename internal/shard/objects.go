@@ -47,7 +47,7 @@ func (l *lastTime) within(d time.Duration) bool {
 
 // storeObjects writes the objects of a turn.
 func (s *shell) storeObjects(instance string, objects []pawlcodec.Object) error {
-	return s.putObjects(s.life, s.turns, instance, objects)
+	return s.process.putObjects(s.life, s.turns, instance, objects)
 }
 
 // putObjects writes the objects of a turn that the turner has.
@@ -83,7 +83,7 @@ func (s *Process) answered(transfer func() error) error {
 
 // loadObject reads an object for the code of a turn.
 func (s *shell) loadObject(name string, size, opens int) ([]byte, error) {
-	return s.Process.loadForTurn(s.life, s.turns, name, size, opens)
+	return s.process.loadForTurn(s.life, s.turns, name, size, opens)
 }
 
 // loadForTurn reads an object for the code of the turn that the turner has.

@@ -207,7 +207,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	w := newObjectWorld(t)
 	w.ok(w.put("a", "i"))
 	life, end := context.WithCancel(t.Context())
-	s := &shell{Process: w.Process, life: life, turns: &turner{}}
+	s := &shell{process: w.Process, life: life, turns: &turner{}}
 	read := func() error {
 		_, err := s.loadObject(objectName("a"), 600<<10, 600<<10)
 		return err

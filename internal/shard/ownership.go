@@ -11,9 +11,9 @@ import (
 func (qs *queries) ownership() *request.Ownership {
 	host, _ := os.Hostname()
 	r := &request.Ownership{
-		Member: qs.cfg.Member, Host: host, PID: os.Getpid(), Since: qs.began.UnixMilli(), Epoch: qs.tenure.Epoch,
+		Member: qs.process.cfg.Member, Host: host, PID: os.Getpid(), Since: qs.shell.began.UnixMilli(), Epoch: qs.shell.tenure.Epoch,
 	}
-	if at := qs.lag.oldest.Load(); at != 0 {
+	if at := qs.shell.lag.oldest.Load(); at != 0 {
 		r.Lag = max(0, time.Now().UnixMilli()-at/int64(time.Millisecond))
 	}
 	return r

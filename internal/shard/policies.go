@@ -61,7 +61,7 @@ func (p *policyCache) read(ctx context.Context) error {
 		return nil
 	}
 	p.latest.Store(o)
-	p.shards.each(func(s *shard) { s.post(core.Message{Kind: core.PoliciesChanged, Body: o}) })
+	p.shards.each(func(s *shard) { s.shell.post(core.Message{Kind: core.PoliciesChanged, Body: o}) })
 	return nil
 }
 

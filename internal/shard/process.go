@@ -132,7 +132,7 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()
 	notices, err := s.conn.OnNotices(func(n queue.Notice) {
 		switch n.Kind {
 		case queue.MemberJoined:
-			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.CodeJoined}) })
+			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.CodeJoined}) })
 			keeper.Nudge()
 		case queue.PolicyChanged:
 			s.policies.notice()
@@ -187,7 +187,7 @@ func (s *Process) watchConnection(ctx context.Context) {
 			if !ok { // it is closed
 				return
 			}
-			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.CodeJoined}) })
+			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.CodeJoined}) })
 		}
 	}
 }

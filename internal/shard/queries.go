@@ -17,7 +17,11 @@ import (
 
 // queries answers the requests of clients for a partition. All but the changes of policies and the clearing of a gate only read.
 // They read the store and the gates, not the memory of the actor, and run on goroutines of the subscription.
-type queries struct{ *shell }
+type queries struct {
+	process *Process
+	shell   *shell
+	part    int
+}
 
 // serve answers one request.
 func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply, error) {
@@ -30,17 +34,17 @@ func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply,
 	if _, ok := errors.AsType[*request.Problem](err); ok {
 		return nil, err
 	}
-	if qs.ctx.Err() != nil {
-		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.st.Part)}
+	if qs.shell.ctx.Err() != nil {
+		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.part)}
 	}
-	logFailure(qs.log, "request not answered", err, "request", fmt.Sprintf("%T", q))
+	logFailure(qs.shell.log, "request not answered", err, "request", fmt.Sprintf("%T", q))
 	return nil, err
 }
 
 func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply, error) {
-	if id := request.InstanceOf(q); id != "" && qs.conn.PartitionOf(id) != qs.st.Part { // its record would be missing here
+	if id := request.InstanceOf(q); id != "" && qs.process.conn.PartitionOf(id) != qs.part { // its record would be missing here
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf(
-			"instance %s is not in partition %d of %d: the partitions were resized, restart this program", id, qs.st.Part, qs.conn.Partitions())}
+			"instance %s is not in partition %d of %d: the partitions were resized, restart this program", id, qs.part, qs.process.conn.Partitions())}
 	}
 	switch q := q.(type) {
 	case *request.Await:
@@ -62,7 +66,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.Requeue:
 		return qs.requeue(ctx, q.Instance)
 	case *request.DropRefused:
-		return qs.dropRefused(ctx, q.Instance)
+		return qs.shell.dropRefused(ctx, q.Instance)
 	case *request.Describe:
 		return qs.describe(ctx, q)
 	case *request.History:
@@ -98,7 +102,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 
 // pending distinguishes an instance that has not begun from one that does not exist.
 func (qs *queries) pending(ctx context.Context, id string, is error) error {
-	n, err := qs.store.InboxLen(ctx, qs.st.Part, id)
+	n, err := qs.process.store.InboxLen(ctx, qs.part, id)
 	if err != nil {
 		return err
 	}
@@ -113,15 +117,15 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 // decided between two reads: what is applied is in the inbox, which is read first, or has led to a record.
 func notFound(ctx context.Context, s *shell, id string) error {
 	known := s.lag.known.Load() // before Redis is read, which has more if it has lost nothing
-	at, err := s.store.Applied(ctx, s.st.Part)
+	at, err := s.process.store.Applied(ctx, s.st.Part)
 	if err != nil {
 		return err
 	}
-	unread, err := s.store.InboxLen(ctx, s.st.Part, id)
+	unread, err := s.process.store.InboxLen(ctx, s.st.Part, id)
 	if err != nil {
 		return err
 	}
-	rec, err := s.store.Record(ctx, s.st.Part, id)
+	rec, err := s.process.store.Record(ctx, s.st.Part, id)
 	switch {
 	case err != nil:
 		return err
@@ -138,9 +142,9 @@ func notFound(ctx context.Context, s *shell, id string) error {
 // instance that has not begun.
 func (qs *queries) register(ctx context.Context, id, replyTo string, as core.MessageKind) (*store.Record, error) {
 	if replyTo != "" {
-		qs.post(core.Message{Kind: as, ID: id, Body: replyTo})
+		qs.shell.post(core.Message{Kind: as, ID: id, Body: replyTo})
 	}
-	rec, err := qs.store.Record(ctx, qs.st.Part, id)
+	rec, err := qs.process.store.Record(ctx, qs.part, id)
 	if err == nil && rec == nil {
 		err = qs.pending(ctx, id, nil)
 	}
@@ -162,7 +166,7 @@ func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, 
 func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.Reply, error) {
 	id := q.Instance
 	if q.Accepted > 0 {
-		at, err := qs.store.Applied(ctx, qs.st.Part)
+		at, err := qs.process.store.Applied(ctx, qs.part)
 		if err == nil && at.Seq < q.Accepted {
 			err = &request.Problem{Code: request.ProblemInternal, Message: fmt.Sprintf("input %d is not applied yet", q.Accepted)}
 		}
@@ -170,15 +174,15 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 			return nil, err
 		}
 	}
-	unread, err := qs.store.InboxLen(ctx, qs.st.Part, id)
+	unread, err := qs.process.store.InboxLen(ctx, qs.part, id)
 	if err != nil {
 		return nil, err
 	}
-	stalled, err := qs.store.StalledReason(ctx, qs.st.Part, id)
+	stalled, err := qs.process.store.StalledReason(ctx, qs.part, id)
 	if err != nil {
 		return nil, err
 	}
-	l, err := qs.store.Load(ctx, qs.st.Part, id)
+	l, err := qs.process.store.Load(ctx, qs.part, id)
 	if err != nil && stalled == "" {
 		return nil, err
 	}
@@ -224,14 +228,14 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 // awaited returns what an instance waits for: from its code, if that is in memory and between two turns, otherwise from a replica.
 func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a replay.Awaited) {
 	of := make(chan replay.Awaited, 1)
-	qs.box.post(mail{Message: core.Message{ID: id}, awaited: of})
+	qs.shell.box.post(mail{Message: core.Message{ID: id}, awaited: of})
 	select {
 	case a, known := <-of:
 		if !known {
-			a = qs.awaitedByReplica(id, l.Record.Execution, l.Events)
+			a = qs.process.awaitedByReplica(id, l.Record.Execution, l.Events)
 		}
 		return a
-	case <-qs.ctx.Done():
+	case <-qs.shell.ctx.Done():
 	case <-ctx.Done():
 	}
 	return a
@@ -243,7 +247,7 @@ const maxOutstanding = 100
 func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
-	held, err := qs.store.Holders(ctx, qs.st.Part, id, rec.Execution, ids)
+	held, err := qs.process.store.Holders(ctx, qs.part, id, rec.Execution, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +306,7 @@ func described(id string, rec *store.Record, stalled string) *request.Descriptio
 }
 
 func (qs *queries) historyPage(ctx context.Context, q *request.History) (request.Reply, error) {
-	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
+	rec, err := qs.process.store.Record(ctx, qs.part, q.Instance)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +326,7 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
 		execution-- // the latest has not had its first turn
 	}
-	raw, err := qs.store.RawHistory(ctx, qs.st.Part, q.Instance, execution, q.After, limit+1)
+	raw, err := qs.process.store.RawHistory(ctx, qs.part, q.Instance, execution, q.After, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -341,14 +345,14 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 
 // requeue has a stalled instance tried again without the rest of its pause.
 func (qs *queries) requeue(ctx context.Context, id string) (request.Reply, error) {
-	why, err := qs.store.StalledReason(ctx, qs.st.Part, id)
+	why, err := qs.process.store.StalledReason(ctx, qs.part, id)
 	if err != nil {
 		return nil, err
 	}
 	if why == "" {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "instance " + id + " is not stalled"}
 	}
-	qs.post(core.Message{Kind: core.RetryRequested, ID: id})
+	qs.shell.post(core.Message{Kind: core.RetryRequested, ID: id})
 	return new(request.Done), nil
 }
 
@@ -358,11 +362,11 @@ const maxStalled = 500
 // stalled lists the stalled instances, by id; the cursor is the last one of the page before. Of a list that a flood of early inputs
 // has made long only the ids are read for each page.
 func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Reply, error) {
-	ids, err := qs.store.StalledIDs(ctx, qs.st.Part)
+	ids, err := qs.process.store.StalledIDs(ctx, qs.part)
 	if err != nil {
 		return nil, err
 	}
-	lacking := qs.unserved.list()
+	lacking := qs.shell.unserved.list()
 	ids = append(ids, slices.Collect(maps.Keys(lacking))...)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -375,7 +379,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 		limit = maxStalled
 	}
 	page := ids[from:min(len(ids), from+limit)]
-	whys, err := qs.store.StalledReasons(ctx, qs.st.Part, page)
+	whys, err := qs.process.store.StalledReasons(ctx, qs.part, page)
 	if err != nil {
 		return nil, err
 	}
@@ -394,12 +398,12 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 			r.Cursor = r.Instances[len(r.Instances)-1].Instance
 			return r, nil
 		}
-		rec, err := qs.store.Record(ctx, qs.st.Part, id)
+		rec, err := qs.process.store.Record(ctx, qs.part, id)
 		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
 		if lacks && (rec == nil || rec.Status.Ended()) { // since
-			qs.unserved.drop(id)
+			qs.shell.unserved.drop(id)
 			continue
 		}
 		r.Instances = append(r.Instances, summary(id, rec, why))
@@ -413,7 +417,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 
 // refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
 func (qs *queries) refusals(ctx context.Context, r *request.InstancePage) (request.Reply, error) {
-	refused, err := qs.store.Refusals(ctx, qs.st.Part)
+	refused, err := qs.process.store.Refusals(ctx, qs.part)
 	if err != nil {
 		return r, err
 	}

@@ -53,12 +53,12 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 		return nil, err
 	}
 	if start, ok := events[0].(*history.Started); ok {
-		if _, here := qs.cfg.Programs.Recorded(start.Name, start.Version); !here {
+		if _, here := qs.process.cfg.Programs.Recorded(start.Name, start.Version); !here {
 			id := history.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
-			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
+			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
-	return qs.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.loader(qs.life))
+	return qs.process.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.process.loader(qs.shell.life))
 }
 
 // askReplica answers a query from a replica.
@@ -84,13 +84,13 @@ func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error
 		err  error
 	}
 	got := make(chan result, 1)
-	findMember(s.Process, q.Name, q.Version, false, func(f pool.Found, err error) {
+	findMember(s.process, q.Name, q.Version, false, func(f pool.Found, err error) {
 		if err != nil {
 			got <- result{err: err}
 			return
 		}
 		r := pool.Request{Query: q}
-		s.caller.Send(f.At, r.Encode(""), replayTime+memberGrace, func(b []byte, err error) { got <- result{b, err} })
+		s.process.caller.Send(f.At, r.Encode(""), replayTime+memberGrace, func(b []byte, err error) { got <- result{b, err} })
 	})
 	select {
 	case <-ctx.Done():
@@ -174,7 +174,7 @@ func (s *Process) onReplica(what, id string, execution uint64, events []history.
 
 // committed reads the history of the latest execution that has one.
 func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, uint64, error) {
-	rec, err := qs.store.Record(ctx, qs.st.Part, id)
+	rec, err := qs.process.store.Record(ctx, qs.part, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, u
 		return nil, 0, qs.pending(ctx, id, cannotAnswer("instance %s has not begun", id))
 	}
 	for execution := rec.Execution; execution > 0 && execution+1 >= rec.Execution; execution-- {
-		events, err := qs.store.History(ctx, qs.st.Part, id, execution)
+		events, err := qs.process.store.History(ctx, qs.part, id, execution)
 		if err != nil || len(events) > 0 {
 			return events, execution, err
 		}

@@ -26,7 +26,8 @@ const headBytes = 12
 
 // shard is one tenure of one partition: the actor, which decides, and around it what carries messages to it and carries out its effects.
 type shard struct {
-	*shell
+	process *Process
+	shell   *shell
 	actor   *core.Owner
 	reader  inputReader
 	queries queries
@@ -35,7 +36,7 @@ type shard struct {
 func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
 	sh := &shell{
-		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(s.turners.ticks), ctx: ctx, began: time.Now(),
+		process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(s.turners.ticks), ctx: ctx, began: time.Now(),
 		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), asked: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
 	}
 	cfg := core.Config{
@@ -45,29 +46,29 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	begin := core.Beginning{Seal: sh.seal, Heads: rand.Text()[:headBytes] + ".", Applied: t.Applied, Commits: t.Commits()}
 	now := sh.now()
 	s.trace.begin(t.Part, now, &cfg, &begin)
-	return &shard{shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{sh}, queries: queries{sh}}
+	return &shard{process: s, shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{s, sh}, queries: queries{s, sh, t.Part}}
 }
 
 // run is the tenure. See partition.Config.Run for what it returns.
 func (s *shard) run() error {
-	life, die := context.WithCancel(context.WithoutCancel(s.ctx))
-	s.life = life
-	s.turners.add(s.turns)
-	defer s.turners.remove(s.turns)
-	reading, stopReading := context.WithCancel(s.ctx)
+	life, die := context.WithCancel(context.WithoutCancel(s.shell.ctx))
+	s.shell.life = life
+	s.process.turners.add(s.shell.turns)
+	defer s.process.turners.remove(s.shell.turns)
+	reading, stopReading := context.WithCancel(s.shell.ctx)
 	subs, err := s.subscribe()
-	s.shards.add(s)
+	s.process.shards.add(s)
 	if err == nil {
 		err = s.takeOver()
 	}
-	if err == nil && s.spans != nil && !s.tenure.Clean {
-		s.waits.Go(func() { s.emitAgain(s.life) })
+	if err == nil && s.process.spans != nil && !s.shell.tenure.Clean {
+		s.shell.waits.Go(func() { s.shell.emitAgain(s.shell.life) })
 	}
 	read := make(chan struct{})
 	go func(began bool) {
 		defer close(read)
 		if began {
-			s.announce()
+			s.shell.announce()
 			s.reader.run(reading)
 		}
 	}(err == nil)
@@ -77,20 +78,20 @@ func (s *shard) run() error {
 	stopReading()
 	if err == nil {
 		if err = s.leave(); err == nil {
-			s.spans.flush(s.life, s.log)
+			s.process.spans.flush(s.shell.life, s.shell.log)
 		}
 	}
 	for _, sub := range subs {
 		sub.Stop()
 	}
-	s.shards.remove(s)
+	s.process.shards.remove(s)
 	die()
 	<-read
-	s.box.close()
-	s.waits.Wait()
+	s.shell.box.close()
+	s.shell.waits.Wait()
 	s.step(&core.Message{Kind: core.TenureEnded})
-	s.direct.close()
-	s.turns.close()
+	s.shell.direct.close()
+	s.shell.turns.close()
 	return asTenureError(err)
 }
 
@@ -112,13 +113,13 @@ func (s *shard) loop() error {
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.ctx.Done():
-			if cause := context.Cause(s.ctx); !errors.Is(cause, partition.ErrHandover) {
+		case <-s.shell.ctx.Done():
+			if cause := context.Cause(s.shell.ctx); !errors.Is(cause, partition.ErrHandover) {
 				return cause
 			}
 			return s.actor.Err()
-		case <-s.box.wake:
-			s.box.each(s.open)
+		case <-s.shell.box.wake:
+			s.shell.box.each(s.open)
 		case <-timer.C:
 			s.step(&core.Message{Kind: core.WakeupsDue})
 		}
@@ -132,16 +133,16 @@ func (s *shard) loop() error {
 // open handles what is in the mailbox.
 func (s *shard) open(m *mail) {
 	if m.awaited != nil {
-		if a, known := s.awaited(m.ID); known {
+		if a, known := s.shell.awaited(m.ID); known {
 			m.awaited <- a
 		}
 		close(m.awaited)
 		return
 	}
 	if m.turned != nil {
-		s.turned(m.turned)
+		s.shell.turned(m.turned)
 	}
-	if m.guest != nil && !s.answered(m.guest) {
+	if m.guest != nil && !s.shell.answered(m.guest) {
 		return
 	}
 	s.step(&m.Message)
@@ -149,20 +150,20 @@ func (s *shard) open(m *mail) {
 
 // step handles one message, and carries out the effects behind it.
 func (s *shard) step(m *core.Message) {
-	now := s.now()
-	s.trace.message(s.st.Part, now, m, s.actor)
+	now := s.shell.now()
+	s.process.trace.message(s.shell.st.Part, now, m, s.actor)
 	effects := s.actor.Step(now, m)
 	for i := range effects {
-		s.trace.effect(s.st.Part, &effects[i])
-		s.do(&effects[i])
+		s.process.trace.effect(s.shell.st.Part, &effects[i])
+		s.shell.do(&effects[i])
 	}
 	if seq, caughtUp := s.actor.Known(); caughtUp {
-		s.lag.known.Store(seq + 1)
+		s.shell.lag.known.Store(seq + 1)
 	}
 	if m.Kind == core.CommitAnswered {
-		s.direct.answered(m.ID, m.Err)
+		s.shell.direct.answered(m.ID, m.Err)
 	}
-	s.met.drain(s.actor.Counts())
+	s.process.met.drain(s.actor.Counts())
 	if err := s.actor.Err(); errors.Is(err, core.ErrIllegal) {
 		failpoint.Illegal(err)
 	}
@@ -171,16 +172,16 @@ func (s *shard) step(m *core.Message) {
 // takeOver reads what must be reconciled at once: what is stalled, for this process may have what it lacks, and, if the last owner has
 // died, everything that it may have left unsent.
 func (s *shard) takeOver() error {
-	ctx, stop := context.WithTimeout(s.ctx, s.cfg.ReconcileInterval)
+	ctx, stop := context.WithTimeout(s.shell.ctx, s.process.cfg.ReconcileInterval)
 	defer stop()
-	s.declines.forget(time.Now())
-	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.tenure.Clean, Lost: s.lost.time(), Watched: s.watched.time(), Policies: s.policies.latest.Load()}
-	ids, err := s.store.StalledIDs(ctx, s.st.Part)
+	s.process.declines.forget(time.Now())
+	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.shell.tenure.Clean, Lost: s.process.lost.time(), Watched: s.process.watched.time(), Policies: s.process.policies.latest.Load()}
+	ids, err := s.process.store.StalledIDs(ctx, s.shell.st.Part)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
 	for some := range slices.Chunk(ids, maxStalled) {
-		stuck, err := s.store.StalledReasons(ctx, s.st.Part, some)
+		stuck, err := s.process.store.StalledReasons(ctx, s.shell.st.Part, some)
 		if err != nil {
 			return fmt.Errorf("take over: %w", err)
 		}
@@ -189,10 +190,10 @@ func (s *shard) takeOver() error {
 	// The doorbell of what a worker pushed during the hand-over had no receiver: its wake-up is
 	// at most two seconds ahead, and is brought forward here.
 	span := core.FirstPause
-	if !s.tenure.Clean || s.lost.within(s.cfg.ReconcileInterval) {
-		span += s.cfg.ReconcileInterval
+	if !s.shell.tenure.Clean || s.process.lost.within(s.process.cfg.ReconcileInterval) {
+		span += s.process.cfg.ReconcileInterval
 	}
-	if found.Now, found.Due, err = s.store.Wakeups(ctx, s.st.Part, span); err != nil {
+	if found.Now, found.Due, err = s.process.store.Wakeups(ctx, s.shell.st.Part, span); err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
 	s.step(&core.Message{Kind: core.TenureBegan, Body: found})
@@ -211,11 +212,11 @@ func (s *shard) leave() error {
 			return s.actor.Unfinished()
 		}
 		select {
-		case <-s.box.wake:
-			s.box.each(s.open)
+		case <-s.shell.box.wake:
+			s.shell.box.each(s.open)
 		case <-timeout.C:
 			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", instances, publishes)
-		case <-s.tenure.Dropped():
+		case <-s.shell.tenure.Dropped():
 			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes under way", instances, publishes)
 		}
 		if err := s.actor.Err(); err != nil {
@@ -226,19 +227,19 @@ func (s *shard) leave() error {
 
 // subscribe listens to what hurries the partition and to the requests of clients.
 func (s *shard) subscribe() ([]*queue.Subscription, error) {
-	bells, err := s.conn.OnDoorbells(s.st.Part, func(bs []queue.Doorbell) {
-		if bs = s.proven(bs); len(bs) > 0 {
-			s.post(core.Message{Kind: core.DoorbellsReceived, Bells: bs})
+	bells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(bs []queue.Doorbell) {
+		if bs = s.shell.proven(bs); len(bs) > 0 {
+			s.shell.post(core.Message{Kind: core.DoorbellsReceived, Bells: bs})
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen for doorbells: %w", err)
 	}
-	asks, err := request.Serve(s.conn, s.st.Part, s.queries.serve)
+	asks, err := request.Serve(s.process.conn, s.shell.st.Part, s.queries.serve)
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}
-	notices, err := s.conn.OnLimitNotices(s.st.Part, func(ws []queue.LimitNotice) { s.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
+	notices, err := s.process.conn.OnLimitNotices(s.shell.st.Part, func(ws []queue.LimitNotice) { s.shell.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
 	if err != nil {
 		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for notices of limits: %w", err)
 	}
@@ -253,7 +254,7 @@ func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
 		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
 			return false
 		}
-		s.met.forgedBells.Inc()
+		s.process.met.forgedBells.Inc()
 		s.log.Warn("doorbell without proof dropped", "instance", b.Instance)
 		return true
 	})

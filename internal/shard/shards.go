@@ -15,15 +15,15 @@ func newShards() *shards { return &shards{of: make(map[int]*shard)} }
 func (s *shards) add(p *shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of[p.st.Part] = p
+	s.of[p.shell.st.Part] = p
 }
 
 // remove forgets the shard, unless the partition has another one already.
 func (s *shards) remove(p *shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of[p.st.Part] == p {
-		delete(s.of, p.st.Part)
+	if s.of[p.shell.st.Part] == p {
+		delete(s.of, p.shell.st.Part)
 	}
 }
 

@@ -26,18 +26,18 @@ const loadTimeout = 30 * time.Second // of a history near its limit, from a busy
 
 // shell carries out the effects of one partition, and posts their answers as messages. It decides nothing.
 type shell struct {
-	*Process
-	tenure *partition.Tenure
-	st     store.Tenure
-	seal   string // of the elements that the owner makes
-	log    *slog.Logger
-	box    *mailbox
-	turns  *turner
-	ctx    context.Context //nolint:containedctx // ends with the tenure
-	life   context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
-	waits  sync.WaitGroup  // of what has been sent off
-	lag    lag
-	began  time.Time
+	process *Process
+	tenure  *partition.Tenure
+	st      store.Tenure
+	seal    string // of the elements that the owner makes
+	log     *slog.Logger
+	box     *mailbox
+	turns   *turner
+	ctx     context.Context //nolint:containedctx // ends with the tenure
+	life    context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
+	waits   sync.WaitGroup  // of what has been sent off
+	lag     lag
+	began   time.Time
 
 	unserved unserved
 	resident
@@ -81,7 +81,7 @@ func (s *shell) do(e *core.Effect) {
 	case core.WriteLog:
 		s.writeLog(e.Body.(*core.LogLine))
 	case core.CountLimit:
-		s.met.countLimit(e.ID, e.Body.(core.LimitCount))
+		s.process.met.countLimit(e.ID, e.Body.(core.LimitCount))
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *shell) postLater(e *core.Effect) {
 	s.waits.Go(func() {
 		outage.Pause(s.life, after)
 		if m == nil {
-			m = &core.Message{Kind: core.ResendDue, Body: s.conn.Connected()}
+			m = &core.Message{Kind: core.ResendDue, Body: s.process.conn.Connected()}
 		}
 		s.post(*m)
 	})
@@ -112,25 +112,25 @@ func (s *shell) read(e *core.Effect) {
 		switch part := s.st.Part; kind {
 		case core.LoadInstance:
 			m.Kind = core.InstanceLoaded
-			m.Body, m.Err = s.store.Load(ctx, part, id)
+			m.Body, m.Err = s.process.store.Load(ctx, part, id)
 		case core.ReadInbox:
 			m.Kind = core.InboxRead
-			m.Body, m.Err = s.store.Unread(ctx, part, id)
+			m.Body, m.Err = s.process.store.Unread(ctx, part, id)
 		case core.SearchInbox:
 			m.Kind = core.InboxRead
-			m.Body, m.Err = s.store.Inbox(ctx, part, id)
+			m.Body, m.Err = s.process.store.Inbox(ctx, part, id)
 		case core.FetchHead:
 			m.Kind = core.HeadRead
-			m.Body, m.Err = s.store.Head(ctx, part, id)
+			m.Body, m.Err = s.process.store.Head(ctx, part, id)
 		case core.ReadHistory:
 			m.Kind = core.HistoryRead
-			m.Body, m.Err = s.store.RewindSource(ctx, part, id, execution)
+			m.Body, m.Err = s.process.store.RewindSource(ctx, part, id, execution)
 		case core.FindWipe:
 			m.Kind = core.WipeFound
 			m.Body, m.Err = s.findWipe(ctx, id)
 		default: // core.ReadSchedule
 			m.Kind = core.ScheduleRead
-			_, m.Body, m.Err = s.store.Wakeups(ctx, part, span)
+			_, m.Body, m.Err = s.process.store.Wakeups(ctx, part, span)
 		}
 		m.Err = refused(m.Err)
 		s.post(m)
@@ -152,29 +152,29 @@ func (s *shell) write(e *core.Effect) {
 	case core.CommitTurn:
 		begin, t, c := time.Now(), e.Decided, s.direct.claim(e)
 		noteLimits(s, id, t)
-		s.store.Commit(s.st, c, func(done store.Committed, err error) {
+		s.process.store.Commit(s.st, c, func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
 			with := exemplar(t)
-			promx.Observe(s.met.commitSeconds, time.Since(begin).Seconds(), with)
+			promx.Observe(s.process.met.commitSeconds, time.Since(begin).Seconds(), with)
 			if err == nil {
 				s.tenure.Committed(done.Number)
-				s.met.committed(t, c, done.Now, with)
-				s.spans.committed(id, t)
+				s.process.met.committed(t, c, done.Now, with)
+				s.process.spans.committed(id, t)
 			}
 			s.post(core.Message{Kind: core.CommitAnswered, ID: id, Committed: done, Err: refused(err)})
 		})
 	case core.ReconcileWith:
 		s.declineFor(e.Recon)
-		s.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
+		s.process.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
 			s.post(core.Message{Kind: core.Reconciled, ID: id, Looked: got, Err: err})
 		})
 	case core.RemoveInstance:
-		s.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
+		s.process.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
 			failpoint.Here("orchestrator.purged")
 			s.post(core.Message{Kind: core.PurgeAnswered, ID: id, Body: now, Err: err})
 		})
 	case core.RewindInstance:
-		s.store.Rewind(s.st, e.Body.(*store.Rewind), func(done store.Committed, err error) {
+		s.process.store.Rewind(s.st, e.Body.(*store.Rewind), func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.rewound")
 			if err == nil {
 				s.tenure.Committed(done.Number)
@@ -182,12 +182,12 @@ func (s *shell) write(e *core.Effect) {
 			s.post(core.Message{Kind: core.RewindAnswered, ID: id, Committed: done, Err: err})
 		})
 	case core.WipeInstance:
-		s.store.Wipe(s.st, &e.Body.(*core.Wipe).Request, func(now int64, err error) {
+		s.process.store.Wipe(s.st, &e.Body.(*core.Wipe).Request, func(now int64, err error) {
 			failpoint.Here("orchestrator.purged")
 			s.post(core.Message{Kind: core.Wiped, ID: id, Body: now, Err: err})
 		})
 	case core.ReadDue:
-		s.store.Due(s.st, core.DueBatch, func(d store.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
+		s.process.store.Due(s.st, core.DueBatch, func(d store.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
 	case core.ListRefusals:
 		refused := e.Body.([]store.Refusal)
 		s.waits.Go(func() { s.listRefusals(s.life, refused) })
@@ -201,7 +201,7 @@ func (s *shell) write(e *core.Effect) {
 	case core.UnlistUnserved:
 		s.unserved.drop(id)
 	default: // noteCancelled
-		s.descendants.add(e.Body.([]string))
+		s.process.descendants.add(e.Body.([]string))
 	}
 }
 
@@ -212,7 +212,7 @@ func (s *shell) declineFor(r *store.Reconciliation) {
 		return
 	}
 	stall := core.ParseStall(r.Stalled)
-	if stall.Lacks() && !s.failed[r.Instance] && s.declines.allow(reason{r.Instance, string(stall.Kind)}, s.st.Token, time.Now()) {
+	if stall.Lacks() && !s.failed[r.Instance] && s.process.declines.allow(reason{r.Instance, string(stall.Kind)}, s.st.Token, time.Now()) {
 		s.tenure.Decline()
 	}
 }
@@ -221,7 +221,7 @@ func (s *shell) declineFor(r *store.Reconciliation) {
 func (s *shell) report(id string, r *core.LateReports) {
 	late := r.Reports[:min(len(r.Reports), lease.MaxReports)]
 	ref := lease.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
-	s.leases.Report(ref, late, func(err error) {
+	s.process.leases.Report(ref, late, func(err error) {
 		if err != nil {
 			s.log.Debug("how cancelled activities ended could not be noted", "instance", id, "activities", len(late), "error", err)
 		}
@@ -235,7 +235,7 @@ func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 	}
 	ctx, stop := context.WithTimeout(ctx, lastRetry)
 	defer stop()
-	if err := s.store.Refuse(ctx, s.st, refused); err != nil && ctx.Err() == nil {
+	if err := s.process.store.Refuse(ctx, s.st, refused); err != nil && ctx.Err() == nil {
 		logFailure(s.log, "refused inputs not listed", err, "inputs", len(refused))
 	}
 }
@@ -244,7 +244,7 @@ func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
 	ctx, stop := context.WithTimeout(ctx, lastRetry)
 	defer stop()
-	found, err := s.store.ForgetRefusals(ctx, s.st, id)
+	found, err := s.process.store.ForgetRefusals(ctx, s.st, id)
 	if err != nil && ctx.Err() == nil {
 		logFailure(s.log, "refused inputs not removed", err, "instance", id)
 	}
@@ -257,7 +257,7 @@ func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
 
 // dropRefused removes the notes of the refused inputs of an id; its instance is not affected.
 func (s *shell) dropRefused(ctx context.Context, id string) (request.Reply, error) {
-	some, err := s.store.ForgetRefusals(ctx, s.st, id)
+	some, err := s.process.store.ForgetRefusals(ctx, s.st, id)
 	if err == nil && !some {
 		err = &request.Problem{Code: request.ProblemNotFound, Message: "no input of " + id + " is listed as refused"}
 	}
@@ -270,7 +270,7 @@ func (s *shell) doGate(e *core.Effect) {
 	switch e.Kind {
 	case core.CallGate:
 		why, number := e.Why, e.Number
-		s.gates.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
+		s.process.gates.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
 			switch why {
 			case core.EnterTurn, core.EnterStart:
 				failpoint.Here("orchestrator.entered")
@@ -281,31 +281,31 @@ func (s *shell) doGate(e *core.Effect) {
 			s.post(core.Message{Kind: core.GateAnswered, Number: number, Admitted: got, Err: err})
 		})
 	case core.ReleaseTickets:
-		s.gates.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
+		s.process.gates.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
 			s.post(core.Message{Kind: core.TicketsReleased, ID: name, Admitted: got, Err: err})
 		})
 	case core.SweepGate:
-		s.gates.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
+		s.process.gates.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
 			failpoint.Here("orchestrator.swept")
 			if got.Version > 0 {
-				s.policies.saw(got.Version - 1) // see policies.resolve
+				s.process.policies.saw(got.Version - 1) // see policies.resolve
 			}
 			s.post(core.Message{Kind: core.GateSwept, ID: name, Body: got, Err: err})
 		})
 	case core.RelistGate:
 		after := e.After
-		s.gates.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.GateRelisted, ID: name, Body: after, Err: err}) })
+		s.process.gates.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.GateRelisted, ID: name, Body: after, Err: err}) })
 	case core.UnlistGate:
-		s.gates.Unschedule(name, func(error) {})
+		s.process.gates.Unschedule(name, func(error) {})
 	case core.FindUnwanted:
 		swept := e.Body.(limiter.SweepReply)
-		s.gates.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
+		s.process.gates.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
 			s.post(core.Message{Kind: core.UnwantedFound, ID: name, Body: &core.UnwantedMembers{Members: unwanted, At: swept.Now}, Err: err})
 		})
 	case core.PassNotices:
 		to := make(map[int][]core.GateNotice)
 		for _, w := range e.Body.([]core.GateNotice) {
-			p := s.conn.PartitionOf(w.Member.Instance)
+			p := s.process.conn.PartitionOf(w.Member.Instance)
 			to[p] = append(to[p], w)
 		}
 		for p, ws := range to {
@@ -319,8 +319,8 @@ func (s *shell) doGate(e *core.Effect) {
 // passNotices sends what a gate has for the instances of a partition. For those of this shard, too, it is a message of its own: an
 // instance may be in the middle of something.
 func (s *shell) passNotices(p int, ws []core.GateNotice) {
-	if here := s.shards.at(p); here != nil {
-		here.post(core.Message{Kind: core.NoticesPassed, Body: ws})
+	if here := s.process.shards.at(p); here != nil {
+		here.shell.post(core.Message{Kind: core.NoticesPassed, Body: ws})
 		return
 	}
 	out := make([]queue.LimitNotice, len(ws))
@@ -332,16 +332,16 @@ func (s *shell) passNotices(p int, ws []core.GateNotice) {
 
 // wakeGate has the owner of a gate visit it.
 func (s *shell) wakeGate(name string) {
-	p := s.conn.PartitionOf(name)
-	if here := s.shards.at(p); here != nil {
-		here.post(core.Message{Kind: core.GateDue, ID: name})
+	p := s.process.conn.PartitionOf(name)
+	if here := s.process.shards.at(p); here != nil {
+		here.shell.post(core.Message{Kind: core.GateDue, ID: name})
 		return
 	}
 	s.sendWords(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
 }
 
 func (s *shell) sendWords(p int, ws []queue.LimitNotice) {
-	if err := s.conn.SendLimitNotices(p, ws); err != nil {
+	if err := s.process.conn.SendLimitNotices(p, ws); err != nil {
 		s.log.Debug("limit notices not sent, repeated by sweep", "partition", p, "error", err)
 	}
 }

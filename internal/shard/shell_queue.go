@@ -20,25 +20,25 @@ func (s *shell) doQueue(e *core.Effect) {
 		s.publishTask(e)
 	case core.PublishMessage:
 		number := e.Number
-		s.conn.PublishInputAsync(*e.Input, func(_ uint64, err error) {
+		s.process.conn.PublishInputAsync(*e.Input, func(_ uint64, err error) {
 			failpoint.Here("orchestrator.messaged")
 			s.post(core.Message{Kind: core.MessagePublished, Number: number, Err: err})
 		})
 	case core.SendHints:
-		if err := s.conn.SendHints(e.ID, e.Body.([]queue.Hint)); err != nil {
+		if err := s.process.conn.SendHints(e.ID, e.Body.([]queue.Hint)); err != nil {
 			s.log.Debug("cancel hint not sent", "worker", e.ID, "error", err)
 		}
 	case core.AnswerClients:
 		s.answerClients(e.Body.(*core.ClientAnswer))
 	case core.PublishOutcome:
-		_ = s.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits requests it
+		_ = s.process.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits requests it
 	case core.PublishChange:
-		_ = s.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers receive a notice of the gaps that can be detected
+		_ = s.process.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers receive a notice of the gaps that can be detected
 	case core.ReadHorizon:
 		s.readHorizon(e.After, e.Body.(history.Position))
 	case core.ReadQueueAge:
 		number := e.Number
-		s.queueAges.ask(s.life, e.ID, func(at time.Time, some bool, err error) {
+		s.process.queueAges.ask(s.life, e.ID, func(at time.Time, some bool, err error) {
 			s.post(core.Message{Kind: core.QueueAgeRead, Number: number, Body: core.QueueAge{At: at, Some: some}, Err: err})
 		})
 	case core.AnswerUpdate:
@@ -51,7 +51,7 @@ func (s *shell) doQueue(e *core.Effect) {
 		s.repeatAnswer(e.ID, e.Body.(core.UpdateQuestion))
 	default: // readFleet
 		number := e.Number
-		s.fleet.ask(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
+		s.process.fleet.ask(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *shell) publishTask(e *core.Effect) {
 	task := queue.Task{
 		Instance: instance, Origin: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
 		Name: act.Name, Queue: act.Queue, Attempt: act.Attempt, Payload: act.Payload, ScheduledAt: act.At,
-		MaxClaims: uint32(s.cfg.MaxClaims), //nolint:gosec // validated by New
+		MaxClaims: uint32(s.process.cfg.MaxClaims), //nolint:gosec // validated by New
 		CallKey:   act.First, Headers: e.Headers,
 	}
 	published := func(err error) {
@@ -72,7 +72,7 @@ func (s *shell) publishTask(e *core.Effect) {
 		published(nil)
 		return
 	}
-	s.conn.PublishTask(task, published)
+	s.process.conn.PublishTask(task, published)
 }
 
 func (s *shell) answerClients(a *core.ClientAnswer) {
@@ -89,7 +89,7 @@ func (s *shell) answer(reply string, ans request.Answer) {
 	if reply == "" {
 		return
 	}
-	if err := request.Publish(s.conn, reply, ans); err != nil {
+	if err := request.Publish(s.process.conn, reply, ans); err != nil {
 		s.log.Debug("answer not sent", "instance", ans.Instance, "error", err)
 	}
 }
@@ -97,7 +97,7 @@ func (s *shell) answer(reply string, ans request.Answer) {
 // announce has the clients that wait for something in the partition request it again: they are known to the owner
 // before this one, or to this one from before it was cut off.
 func (s *shell) announce() {
-	if err := s.conn.AnnounceOwner(s.st.Part); err != nil {
+	if err := s.process.conn.AnnounceOwner(s.st.Part); err != nil {
 		s.log.Debug("owner not announced", "error", err)
 	}
 }
@@ -112,10 +112,10 @@ func (s *shell) readHorizon(after time.Duration, known history.Position) {
 		}
 		var got queue.Accepted
 		err := errNotConnected
-		if s.conn.Connected() {
+		if s.process.conn.Connected() {
 			ctx, stop := context.WithTimeout(s.life, horizonTimeout)
 			defer stop()
-			got, err = s.conn.Accepted(ctx, s.st.Part, known)
+			got, err = s.process.conn.Accepted(ctx, s.st.Part, known)
 		}
 		s.post(core.Message{Kind: core.HorizonAnswered, Body: got, Err: err})
 	})

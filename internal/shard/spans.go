@@ -122,10 +122,10 @@ func (s *spans) received(in *queue.Input) {
 // again emits the spans of what has begun or ended shortly before an unclean takeover again: the last owner may have died with them.
 // It is best effort: an instance that cannot be read is passed.
 func (s *shell) emitAgain(ctx context.Context) {
-	since := time.Now().Add(-lostSpans - s.cfg.OwnerTTL).UnixMilli()
+	since := time.Now().Add(-lostSpans - s.process.cfg.OwnerTTL).UnixMilli()
 	q := store.ListQuery{Statuses: record.Statuses(), Limit: respanInstance / 4, Span: func(record.Status) (from, until int64) { return since, 1 << 53 }}
 	for n := 0; n < respanInstance; {
-		page, err := s.store.List(ctx, s.st.Part, q)
+		page, err := s.process.store.List(ctx, s.st.Part, q)
 		if err != nil {
 			logFailure(s.log, "spans of last owner not emitted", err)
 			return
@@ -143,7 +143,7 @@ func (s *shell) emitAgain(ctx context.Context) {
 }
 
 func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record, since int64) {
-	first, err := s.store.RawHistory(ctx, s.st.Part, id, rec.Execution, 0, 1)
+	first, err := s.process.store.RawHistory(ctx, s.st.Part, id, rec.Execution, 0, 1)
 	if err != nil || len(first) == 0 {
 		return
 	}
@@ -155,7 +155,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 	}
 	all := []history.Event{started}
 	for rest := true; rest; {
-		raw, err := s.store.RawHistory(ctx, s.st.Part, id, rec.Execution, uint64(len(all)), spanBatches)
+		raw, err := s.process.store.RawHistory(ctx, s.st.Part, id, rec.Execution, uint64(len(all)), spanBatches)
 		if err != nil {
 			return
 		}
@@ -168,7 +168,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 		}
 		rest = len(raw) == spanBatches
 	}
-	in.Recent(all, since, s.spans.tracer.Emit)
+	in.Recent(all, since, s.process.spans.tracer.Emit)
 }
 
 // traceLogger adds the trace of an instance to its log lines.

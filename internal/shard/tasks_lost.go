@@ -53,7 +53,7 @@ func (s *Process) watchTasks(ctx context.Context) {
 		case !lost.IsZero():
 			s.lost.at.Store(&lost)
 			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
-			s.shards.each(func(p *shard) { p.post(core.Message{Kind: core.TasksLost, Body: lost}) })
+			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.TasksLost, Body: lost}) })
 		}
 		every := tasksEvery
 		if err == nil && watch.Calm() {

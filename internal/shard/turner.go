@@ -235,7 +235,7 @@ func (r *turnRun) blocked() {
 
 // turnBlocked hands a turn to the owner whose code does not come back.
 func (s *shell) turnBlocked(r *turnRun) {
-	leftBehind(s.log, s.met, r.instance, "in a turn")
+	leftBehind(s.log, s.process.met, r.instance, "in a turn")
 	s.box.post(mail{Message: core.Message{Kind: core.TurnBlocked, ID: r.instance}, turned: r})
 }
 
@@ -277,7 +277,7 @@ func (e *eviction) blocked() {
 
 // runTurn has the turner run a turn, unless an ancestor of the instance was cancelled before it began.
 func (s *shell) runTurn(id string, g *core.Given) {
-	if g.Parent != nil && s.descendants.cancelled(g.Parent) {
+	if g.Parent != nil && s.process.descendants.cancelled(g.Parent) {
 		s.post(core.Message{Kind: core.TurnDone, ID: id, Decided: &core.Decided{Forbidden: true}})
 		return
 	}
@@ -285,7 +285,7 @@ func (s *shell) runTurn(id string, g *core.Given) {
 		s.askMember(id, g)
 		return
 	}
-	r := &turnRun{process: s.Process, end: s, instance: id, given: g}
+	r := &turnRun{process: s.process, end: s, instance: id, given: g}
 	if g.Resident {
 		r.code = s.residents[id]
 		delete(s.residents, id)
@@ -305,7 +305,7 @@ func (s *shell) turned(r *turnRun) {
 // evict takes the code of an instance out of memory.
 func (s *shell) evict(id string) {
 	forgetGuest(s, id)
-	e := &eviction{process: s.Process, log: s.log, instance: id, exec: s.residents[id].Exec, behind: s.running[id]}
+	e := &eviction{process: s.process, log: s.log, instance: id, exec: s.residents[id].Exec, behind: s.running[id]}
 	delete(s.residents, id)
 	if e.behind != nil || e.exec != nil && !e.exec.Ended() {
 		s.turns.do(e)

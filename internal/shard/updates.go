@@ -15,7 +15,7 @@ import (
 
 // answerUpdate sends the answer to an update. What is lost the client requests again.
 func (s *shell) answerUpdate(to string, a message.UpdateAnswer) {
-	if err := request.PublishUpdate(s.conn, to, a); err != nil {
+	if err := request.PublishUpdate(s.process.conn, to, a); err != nil {
 		s.log.Debug("answer not sent", "instance", a.Instance, "update", a.Update, "error", err)
 	}
 }
@@ -37,12 +37,12 @@ func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
 
 // readAnswer reads the answer to an update: from the ledger, or from the end of the instance. It returns nil if there is none yet.
 func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*message.UpdateAnswer, error) {
-	answer, open, err := s.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID))
+	answer, open, err := s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID))
 	if err != nil {
 		return nil, err
 	}
 	if answer == nil {
-		rec, err := s.store.Record(ctx, s.st.Part, id)
+		rec, err := s.process.store.Record(ctx, s.st.Part, id)
 		ended := err == nil && rec != nil && rec.Status.Ended()
 		if err == nil && rec != nil && !ended {
 			ended, err = s.leftByFormer(ctx, id, history.UpdateKey(name, updateID), open, rec)
@@ -51,7 +51,7 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 			return nil, err
 		}
 		// The end may have come between the two reads, with the answer.
-		if answer, _, err = s.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID)); err != nil {
+		if answer, _, err = s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID)); err != nil {
 			return nil, err
 		}
 		if answer == nil {
@@ -68,7 +68,7 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 	if before := open.Before(rec.Origin); !rec.Replaced || open.Seq == 0 || before || rec.Origin.Before(open) {
 		return rec.Replaced && before, nil
 	}
-	l, err := s.store.Load(ctx, s.st.Part, id)
+	l, err := s.process.store.Load(ctx, s.st.Part, id)
 	if err != nil || l.Record == nil || record.Truncated(l.Unread) {
 		return false, err
 	}
@@ -76,21 +76,21 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return u.Key() == key }) {
 		return false, err
 	}
-	again, err := s.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved it
+	again, err := s.process.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved it
 	return again != nil && again.Head == rec.Head && l.Record.Head == rec.Head, err
 }
 
 // updateAnswer answers with the answer to an update, or registers the reply subject for it.
 func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request.Reply, error) {
 	if q.ReplyTo != "" {
-		qs.post(core.Message{Kind: core.UpdateAwaited, ID: core.UpdateWait(q.Instance, history.UpdateKey(q.Name, q.ID)), Body: q.ReplyTo})
+		qs.shell.post(core.Message{Kind: core.UpdateAwaited, ID: core.UpdateWait(q.Instance, history.UpdateKey(q.Name, q.ID)), Body: q.ReplyTo})
 	}
-	a, err := qs.readAnswer(ctx, q.Instance, q.Name, q.ID)
+	a, err := qs.shell.readAnswer(ctx, q.Instance, q.Name, q.ID)
 	if err != nil {
 		return nil, err
 	}
 	if a == nil {
-		rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
+		rec, err := qs.process.store.Record(ctx, qs.part, q.Instance)
 		if err == nil && rec == nil {
 			err = qs.pending(ctx, q.Instance, nil)
 		}

@@ -13,14 +13,14 @@ const maxCounted = 20_000
 
 // versions answers with the code of this process, and the versions of what runs in the partition.
 func (qs *queries) versions(ctx context.Context) (request.Reply, error) {
-	out := &request.OwnerVersions{Member: qs.cfg.Member, Build: build.Read().Version}
-	for _, name := range qs.cfg.Programs.Orchestrations() {
-		out.Code = append(out.Code, request.Code{Orchestration: name, Versions: qs.cfg.Programs.Versions(name)})
+	out := &request.OwnerVersions{Member: qs.process.cfg.Member, Build: build.Read().Version}
+	for _, name := range qs.process.cfg.Programs.Orchestrations() {
+		out.Code = append(out.Code, request.Code{Orchestration: name, Versions: qs.process.cfg.Programs.Versions(name)})
 	}
 	at := make(map[[2]string]int)
 	q := store.ListQuery{Statuses: []store.Status{store.Pending, store.Running}, Limit: maxStalled}
 	for n := 0; ; {
-		page, err := qs.store.List(ctx, qs.st.Part, q)
+		page, err := qs.process.store.List(ctx, qs.part, q)
 		if err != nil {
 			return nil, err
 		}

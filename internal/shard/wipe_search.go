@@ -15,14 +15,14 @@ const wipeTimeout = 5 * time.Minute
 
 // findWipe searches the raw inbox for a forced purge, and finds what belongs to the instance; nil if there is none.
 func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
-	raw, err := s.store.Inbox(ctx, s.st.Part, id)
+	raw, err := s.process.store.Inbox(ctx, s.st.Part, id)
 	if store.Unreadable(err) {
 		return nil, nil //nolint:nilnil // of another type: a purge makes room for itself, see unblock
 	}
 	if err != nil {
 		return nil, err
 	}
-	rec, err := s.store.Record(ctx, s.st.Part, id)
+	rec, err := s.process.store.Record(ctx, s.st.Part, id)
 	if err != nil && !store.Unreadable(err) {
 		return nil, err
 	}
@@ -45,6 +45,6 @@ func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
 	if w.Purge == nil {
 		return nil, nil //nolint:nilnil // none
 	}
-	w.Request.Keys, err = s.store.OwnedKeys(ctx, s.st.Part, id)
+	w.Request.Keys, err = s.process.store.OwnedKeys(ctx, s.st.Part, id)
 	return w, err
 }
