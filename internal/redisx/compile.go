@@ -14,9 +14,7 @@ var (
 	fixedName = regexp.MustCompile(`^[a-z][a-z0-9_]*#?$`)
 	listName  = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:=([a-z][a-z0-9_]*))?(?:\(([a-z0-9_ ]+)\))?([*#])$`)
 	listWord  = regexp.MustCompile(`[^\s(]+(?:\([^)]*\))?[*#]?`)
-	word      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
-	comment   = regexp.MustCompile(`(?m)--.*$`)
-	header    = regexp.MustCompile(`(?m)^--! +(keys|args|reply) *(.*)$`)
+	header    = regexp.MustCompile(`^--! +(keys|args|reply) *(.*)$`)
 )
 
 // compiler has the declarations of one script.
@@ -24,9 +22,21 @@ type compiler struct {
 	keys, args section
 }
 
+// headers returns the declarations of a source: each line, its kind, and what it declares.
+func headers(src string) (all [][]string) {
+	for line := range strings.Lines(src) {
+		if strings.HasPrefix(line, "--!") {
+			if m := header.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
 // declare reads the header of a source: the arguments first, for the lists of keys name theirs.
 func (c *compiler) declare(src string) error {
-	lines := header.FindAllStringSubmatch(src, -1)
+	lines := headers(src)
 	slices.SortStableFunc(lines, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
 	for _, m := range lines {
 		var d *section
@@ -129,25 +139,63 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 	return strings.TrimSuffix(out.String(), " ")
 }
 
-// compile replaces the header of src by locals, and the uses of lists by places. all is the text in which a name counts as used.
-func (c *compiler) compile(src, all string) (string, error) {
-	all = comment.ReplaceAllString(all, "")
+// names returns the words of a script that may be uses of a declared name, with and without the # in front of them: what is behind a
+// point is a field, and what is behind a quote is text. It is called when processes start, where a search for each name would
+// take most of the time.
+func names(src string) map[string]bool {
+	all := make(map[string]bool)
+	for line := range strings.Lines(src) {
+		line, _, _ = strings.Cut(line, "--")
+		for i := 0; i < len(line); {
+			end := i
+			for end < len(line) && inWord(line[end]) {
+				end++
+			}
+			if end == i {
+				i++
+				continue
+			}
+			if front := line[:i]; !strings.HasSuffix(front, ".") && !strings.HasSuffix(front, "'") {
+				all[line[i:end]] = true
+				if strings.HasSuffix(front, "#") {
+					all["#"+line[i:end]] = true
+				}
+			}
+			i = end
+		}
+	}
+	return all
+}
+
+// word returns the name that a text begins with, or "".
+func word(text string) string {
+	end := 0
+	for end < len(text) && inWord(text[end]) && (end > 0 || text[0] < '0' || text[0] > '9') {
+		end++
+	}
+	return text[:end]
+}
+
+func inWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+}
+
+// compile replaces the header of src by locals, and the uses of lists by places. named has the names that are used.
+func (c *compiler) compile(src string, named map[string]bool) (string, error) {
 	lengths := make(map[string]bool) // lists of arguments whose lengths are those of lists of keys
 	for _, l := range c.keys.lists {
 		if l.as >= 0 {
 			lengths[c.args.lists[l.as].name], lengths["#"+c.args.lists[l.as].name] = true, true
 		}
 	}
-	uses := func(name string) bool {
-		return lengths[name] || regexp.MustCompile(`(^|[^\w.'])`+name+`\b`).MatchString(all)
-	}
+	uses := func(name string) bool { return lengths[name] || named[name] }
 	body, err := c.expand(src)
 	if err != nil {
 		return "", err
 	}
 	locals := ""
 	last := ""
-	for _, m := range header.FindAllStringSubmatch(src, -1) {
+	for _, m := range headers(src) {
 		switch m[1] {
 		case "args": // in front of the keys, whose lists may be as long as those of arguments
 			locals, last = strings.TrimSpace(c.args.locals(nil, uses)+" "+locals), m[0]
@@ -195,7 +243,7 @@ func (c *compiler) expand(src string) (string, error) {
 			out.WriteString(src[i:min(end+1, len(src))])
 			i = end + 1
 		default:
-			name := word.FindString(src[i:])
+			name := word(src[i:])
 			text, next, err := c.use(src, i, name, out.String())
 			if err != nil {
 				return "", err
@@ -249,7 +297,7 @@ func (c *compiler) use(src string, at int, name, before string) (text string, ne
 	if l.width() == 1 {
 		return fmt.Sprintf("%s[%s_at + %s]", d.array, name, index), end + 1, nil
 	}
-	field := word.FindString(strings.TrimPrefix(src[end+1:], "."))
+	field := word(strings.TrimPrefix(src[end+1:], "."))
 	i := slices.Index(l.fields, field)
 	if i < 0 {
 		return "", at, fmt.Errorf("%w: list %s has no field %q", errHeader, name, field)

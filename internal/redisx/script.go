@@ -76,8 +76,9 @@ func Compile(name, library, body string) (*Script, error) {
 	}
 	var src strings.Builder
 	src.WriteString(prelude)
+	named := names(library + body)
 	for _, part := range []string{library, body} {
-		text, err := c.compile(part, library+body)
+		text, err := c.compile(part, named)
 		if err != nil {
 			return nil, fmt.Errorf("script %s: %w", name, err)
 		}
@@ -87,7 +88,7 @@ func Compile(name, library, body string) (*Script, error) {
 	if library == "" {
 		c.keys.from, c.keys.last = "key + ", "last_key"
 		c.args.from, c.args.last = "arg + ", "last_arg"
-		text, err := c.compile(body, body)
+		text, err := c.compile(body, named)
 		if err != nil {
 			return nil, fmt.Errorf("script %s: %w", name, err)
 		}

@@ -62,6 +62,31 @@ func TestScriptHeaderNamesKeysAndArguments(t *testing.T) {
 	})
 }
 
+// A name is read if the script uses it: not as a field of something else, in front of a text, in a comment, or as part of another name.
+func TestOnlyUsedNamesOfAHeaderAreRead(t *testing.T) {
+	for body, used := range map[string]bool{
+		"return name": true, "return -name": true, "return (name)": true, "return x.name": false, "return 'name'": false, "-- name\nreturn 1": false,
+		"return name_2": false, "return 2name": false, "return rename": false, "return x[name]": true,
+	} {
+		s, err := redisx.Compile("names", "", "--! args name | a* b*\n"+body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(s.Source(), "local name = "); got != used {
+			t.Errorf("%q: the name is read: %t", body, got)
+		}
+	}
+	for body, used := range map[string]bool{"return #a": true, "return a[1]": false, "return 'a', x.a": false} {
+		s, err := redisx.Compile("lengths", "", "--! args | a*\n"+body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(s.Source(), "local a_n = "); got != used {
+			t.Errorf("%q: the length is read: %t", body, got)
+		}
+	}
+}
+
 func TestMalformedScriptHeaderIsRefused(t *testing.T) {
 	for _, body := range []string{
 		"--! keys Key\n", "--! keys a | b* c*\n", "--! keys a | b=x*\n", "--! args a | b\n", "--! args a\n--! args b\n",
