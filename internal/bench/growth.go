@@ -181,7 +181,10 @@ func (r *run) idle(ctx context.Context) (err error) {
 	defer p.End()
 	var started atomic.Int64
 	wait := func(n int) (redisBytes, memory float64, err error) {
-		if err = d.waiting(ctx, n, &started, p); err == nil {
+		if err = d.waiting(ctx, n, &started, p); err == nil && n > 0 {
+			err = waitUntil(ctx, time.Now().Add(clientKept))
+		}
+		if err == nil {
 			redisBytes, err = usedMemory(ctx, rdb)
 		}
 		if err == nil {
@@ -214,6 +217,9 @@ func (r *run) idle(ctx context.Context) (err error) {
 	m.ChainRatio = m.BesidePerS / m.ChainPerS
 	return r.report.add(m)
 }
+
+// clientKept is how long an orchestrator remembers the client that has started an instance, for its end, and a bit more.
+const clientKept = 30 * time.Second
 
 // waiting starts n instances that wait for an event, and waits until their first turns are over.
 func (d *driver) waiting(ctx context.Context, n int, started *atomic.Int64, p *term.Progress) error {

@@ -76,7 +76,21 @@ func (w *waiters) sweep(now int64) {
 		return
 	}
 	w.last = now
+	if len(w.byID) == 0 {
+		return
+	}
 	for id := range w.byID {
 		w.keep(id, func(x waiter) bool { return now-x.heard <= waiterKept })
 	}
+	if len(w.byID) == 0 {
+		w.byID = make(map[string][]waiter) // a map keeps the room of what was in it
+	}
+}
+
+// sweepWaiters drops the clients that ask no more, also where no other one comes.
+func (a *commits) sweepWaiters() {
+	now := a.clock.now()
+	a.waiters.sweep(now)
+	a.watchers.sweep(now)
+	a.updaters.sweep(now)
 }

@@ -52,6 +52,7 @@ func (a *schedule) dueRead(d record.DueSet, err error) {
 		return
 	}
 	a.sawClock(d.Now)
+	a.commits.sweepWaiters()
 	if d.Next == 0 && d.NextLimit == 0 && a.schedule.pollAt.Equal(a.schedule.polled.Add(pollEvery)) { // and nothing has brought it forward
 		a.schedule.pollAt = a.schedule.polled.Truncate(pollRest).Add(pollRest)
 	}

@@ -62,7 +62,7 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 func (x *Execution) admit(in history.Event) (Outcome, error) {
 	_, start := in.(*history.Started)
 	switch {
-	case x.ended:
+	case x.left != nil:
 		return DroppedEnded, nil
 	case start && x.last > 0:
 		return DroppedRepeated, nil
@@ -171,7 +171,7 @@ func (x *Execution) step(in history.Event) {
 	if x.unwinding && x.givenUp.Load() && x.err == nil {
 		x.err = fmt.Errorf("%w (%s)", ErrGivenUp, x.id.Instance)
 	}
-	if x.ended || x.unwinding {
+	if x.left != nil || x.unwinding {
 		x.unwindAndLog()
 	}
 }

@@ -53,7 +53,7 @@ func (x *Execution) Replay(events []history.Event) error {
 	for x.past.at < len(events) && x.err == nil {
 		in := events[x.past.at]
 		_, start := in.(*history.Started)
-		if start != (x.past.at == 0) || x.ended {
+		if start != (x.past.at == 0) || x.left != nil {
 			x.diverge(in.Meta().ID, describe(in), "no place for it: Started is first, only first, and nothing follows the end")
 			break
 		}

@@ -38,25 +38,31 @@ func (x *Code) Continues() bool { return x.next != nil }
 // the turn that ended it. They belong to the next execution, and must not be modified. Inputs that were dropped because the
 // execution had ended are not among them. Of any other execution it returns nil.
 func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
-	if x.continued == nil {
+	if x.left == nil || x.left.continued == nil {
 		return nil, nil
 	}
-	return x.continued, x.unread
+	return x.left.continued, x.left.unread
 }
 
 // Unread returns, of an execution that has ended in any way, the events that it has received and not read, as Continued
 // does. They must not be modified.
-func (x *Execution) Unread() []*history.EventReceived { return x.unread }
+func (x *Execution) Unread() []*history.EventReceived {
+	if x.left == nil {
+		return nil
+	}
+	return x.left.unread
+}
 
 // Successor returns the start of the execution that follows one which has continued as new; nil after any other. It has the
 // time at which that one ended, and belongs to the caller.
 func (x *Execution) Successor() *history.Started {
-	if x.continued == nil {
+	end, _ := x.Continued()
+	if end == nil {
 		return nil
 	}
 	s := *x.started
 	s.Head, s.Cancel, s.StartAt, s.Reuse, s.Recorded = history.Head{At: x.now}, nil, 0, 0, nil
-	s.Version, s.Payload = x.continued.Version, x.continued.Payload
+	s.Version, s.Payload = end.Version, end.Payload
 	s.Execution, s.StatusVersion = x.id.Execution+1, x.started.StatusVersion+x.sets
 	s.CustomStatus, s.Attributes = x.sealedStatus(x.currentStatus()), x.currentAttributes()
 	if s.Limit != nil { // the slot is handed on
@@ -85,14 +91,13 @@ func (x *Execution) finish(e Ending) {
 	} else {
 		x.append(end)
 	}
-	x.continued, _ = end.(*history.ContinuedAsNew)
-	x.unread = x.unreadEvents()
-	if x.continued != nil {
-		x.carried = x.carry()
+	l := &left{unread: x.unreadEvents()}
+	if l.continued, _ = end.(*history.ContinuedAsNew); l.continued != nil {
+		l.carried = x.carry()
 	}
 	clear(x.open)
 	x.wanted, x.timers, x.boxes = 0, nil, boxes{}
-	x.ended = true
+	x.left = l
 }
 
 // endOf returns the end of an execution whose program returned e, and the cause with which its outstanding work is

@@ -93,14 +93,17 @@ type Execution struct {
 
 	program Program
 	main    *strand // runs the program
-	ending  Ending  // of the program, once it has returned
+	ending  *Ending // of the program; nil: it has not returned
 	pending bool    // it waits at its limit, and the program has not begun
-	ended   bool
 
-	// Of an execution that has ended.
-	continued *history.ContinuedAsNew // it has continued as new
+	left *left // nil: it has not ended
+}
+
+// left is what an execution that has ended leaves behind.
+type left struct {
 	unread    []*history.EventReceived
-	carried   []history.Event // of one that has continued as new
+	continued *history.ContinuedAsNew // nil: it has not continued as new
+	carried   []history.Event         // of one that has
 }
 
 // Code is the part of an execution that its program uses. Only the program may call these methods, on the strand that it runs on;
@@ -211,7 +214,7 @@ func (x *record) Take() []history.Event {
 }
 
 // Ended reports whether the execution has its end event.
-func (x *Execution) Ended() bool { return x.ended }
+func (x *Execution) Ended() bool { return x.left != nil }
 
 // Len is the number of events so far, including those not yet taken.
 func (x *record) Len() uint64 { return x.last }
@@ -256,7 +259,7 @@ func (x *Execution) Evict() error {
 	if x.current.Load() != nil {
 		return fmt.Errorf("evict %s: %w", x.id.Instance, ErrBusy)
 	}
-	if x.ended || x.err != nil {
+	if x.left != nil || x.err != nil {
 		return nil //nolint:nilerr // a broken execution has been unwound already
 	}
 	x.err = fmt.Errorf("%w (%s)", ErrEvicted, x.id.Instance)

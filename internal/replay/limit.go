@@ -66,7 +66,10 @@ func (x *Execution) grant(in *history.Granted) {
 
 // begin runs the program.
 func (x *Execution) begin() {
-	x.main = newStrand(&x.Code, func() { x.ending = x.program(x) })
+	x.main = newStrand(&x.Code, func() {
+		e := x.program(x)
+		x.ending = &e
+	})
 }
 
 // endedBeforeStart accepts the end that the owner has recorded for an execution while it waited (it is cancelled if its limit was
@@ -76,6 +79,6 @@ func (x *Execution) endedBeforeStart(ev history.Event) bool {
 		return false
 	}
 	x.consume()
-	x.ended, x.unread, x.boxes = true, x.unreadEvents(), boxes{}
+	x.left, x.boxes = &left{unread: x.unreadEvents()}, boxes{}
 	return true
 }

@@ -39,7 +39,7 @@ func (x *Execution) observe() {
 
 // Polling reports whether the code polls, that is, waits for Observed. The owner applies that once it has applied every
 // input that had arrived.
-func (x *Execution) Polling() bool { return x.polls.head != nil && !x.ended }
+func (x *Execution) Polling() bool { return x.polls.head != nil && x.left == nil }
 
 // Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a *cancel.Cancelled when
 // the scope ends.

@@ -73,7 +73,7 @@ func (x *Execution) recheck() bool {
 	for n := x.awaiting.head; n != nil; n = n.next {
 		waiting++
 	}
-	for ; waiting > 0 && !x.ended && !x.unwinding; waiting-- {
+	for ; waiting > 0 && x.left == nil && !x.unwinding; waiting-- {
 		first := x.awaiting.head
 		if first == nil {
 			break
@@ -81,7 +81,7 @@ func (x *Execution) recheck() bool {
 		x.resume(first.value)
 		x.after(first.value)
 	}
-	return (x.moved || len(x.runnable) > 0) && !x.ended && !x.unwinding
+	return (x.moved || len(x.runnable) > 0) && x.left == nil && !x.unwinding
 }
 
 // SideEffect runs fn, which must not call a method of Code, and records its result; on replay it returns the recorded

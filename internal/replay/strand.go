@@ -29,13 +29,13 @@ type strand struct {
 	wait   node[*strand]   // for one future, or for a condition
 	waits  []node[*strand] // for the first of several
 	within node[*strand]   // in the scope whose end ends the wait, if there is one
-	queued bool            // in Execution.runnable
 	number uint64          // in order of creation
 	barred string          // why no method may be called at present; empty: they may
 
 	done      *Future // settled when a sibling returns; nil for the root
-	returned  bool
 	panicked  *history.Failure
+	queued    bool // in Execution.runnable
+	returned  bool
 	over      bool
 	disposing bool // resumed by a goroutine that a Goexit may have
 }
@@ -63,7 +63,7 @@ func (x *Execution) drain() {
 	for again := true; again; again = x.recheck() {
 		x.runWoken()
 	}
-	if x.excess != nil && !x.ended {
+	if x.excess != nil && x.left == nil {
 		x.finish(Ending{Failure: x.excess})
 	}
 }
@@ -72,7 +72,7 @@ func (x *Execution) runWoken() {
 	for i := 0; i < len(x.runnable); i++ { //nolint:intrange // it grows while it is walked
 		s := x.runnable[i]
 		s.queued = false
-		if x.ended || x.unwinding {
+		if x.left != nil || x.unwinding {
 			continue
 		}
 		x.resume(s)
@@ -110,7 +110,7 @@ func (x *Execution) after(s *strand) {
 			Code: history.CodePanic, Message: "the orchestration's code called runtime.Goexit",
 		}})
 	case s == x.main:
-		x.finish(x.ending)
+		x.finish(*x.ending)
 	case s.done != nil:
 		s.done.settle(history.Payload{}, nil)
 	}

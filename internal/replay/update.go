@@ -212,7 +212,12 @@ func (x *Execution) carry() []history.Event {
 
 // Carried returns, of an execution that has continued as new, the inputs with which the next one begins, in this order: the updates that
 // the code has received and not answered, and the events and updates that it has not read. They must not be modified.
-func (x *Execution) Carried() []history.Event { return x.carried }
+func (x *Execution) Carried() []history.Event {
+	if x.left == nil {
+		return nil
+	}
+	return x.left.carried
+}
 
 // Validator rejects an update before it is recorded, with a failure; nil accepts it.
 type Validator func(history.Payload) *history.Failure
@@ -236,7 +241,7 @@ func (x *Code) SetValidator(name string, v Validator) error {
 // updates of that name. Updates are checked once and not on replay, so the decisions of the code must not depend on a validator.
 func (x *Execution) Validate(u *history.UpdateReceived) *history.Failure {
 	v := x.validators[u.Name]
-	if v == nil || x.ended || x.err != nil {
+	if v == nil || x.left != nil || x.err != nil {
 		return nil //nolint:nilerr // a broken execution reports that when it is applied
 	}
 	input := x.unseal(u.Payload)

@@ -34,7 +34,7 @@ type State struct {
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
-	tickets  tickets
+	tickets  *tickets // nil: no event has had one
 	updates
 	paused   *Paused // that has begun the present pause; nil: there is none
 	rewound  uint64  // execution that the last Rewound has begun; 0: none
@@ -65,7 +65,7 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started, s.deadline = e, e.Deadline
-		s.tickets.add(1, e.Limit)
+		s.addTicket(1, e.Limit)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)
 	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
@@ -79,7 +79,7 @@ func (s *State) Apply(e Event) error {
 		s.applyUpdate(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
-		s.tickets.add(m.ID, e.Limit)
+		s.addTicket(m.ID, e.Limit)
 	case *ActivityCompleted:
 		s.settle(e.Scheduled, true)
 	case *ActivityFailed:

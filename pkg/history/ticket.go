@@ -19,7 +19,7 @@ type Ticket struct {
 	Waiting bool
 }
 
-// tickets is the part of a State that is about limits.
+// tickets is the part of a State that is about limits. Few instances have one, so that it is made for the first; nil has none.
 type tickets struct {
 	byEvent    map[uint64]*Ticket // by the event that has it
 	byID       map[string]*Ticket // the same, and the retained ones
@@ -30,8 +30,11 @@ type tickets struct {
 }
 
 // clone copies the tickets; one that is in several places is one in the copy too.
-func (t *tickets) clone() tickets {
-	c := tickets{
+func (t *tickets) clone() *tickets {
+	if t == nil {
+		return nil
+	}
+	c := &tickets{
 		byEvent: maps.Clone(t.byEvent), byID: maps.Clone(t.byID), byTimer: maps.Clone(t.byTimer),
 		unassigned: slices.Clone(t.unassigned), released: slices.Clone(t.released), waiting: t.waiting,
 	}
@@ -58,10 +61,14 @@ func (t *tickets) clone() tickets {
 	return c
 }
 
-func (t *tickets) add(event uint64, g *Limit) {
+func (s *State) addTicket(event uint64, g *Limit) {
 	if g == nil || g.Name == "" {
 		return
 	}
+	if s.tickets == nil {
+		s.tickets = new(tickets)
+	}
+	t := s.tickets
 	t.unassigned = slices.DeleteFunc(t.unassigned, func(l *Ticket) bool { return l.ID == g.Ticket })
 	if t.byEvent == nil {
 		t.byEvent = make(map[uint64]*Ticket)
@@ -78,15 +85,23 @@ func (t *tickets) add(event uint64, g *Limit) {
 }
 
 func (t *tickets) grant(event uint64) {
-	if k := t.byEvent[event]; k != nil && k.Waiting {
+	if k := t.of(event); k != nil && k.Waiting {
 		k.Waiting = false
 		t.waiting--
 	}
 }
 
+// of is the ticket that an event has; nil: none.
+func (t *tickets) of(event uint64) *Ticket {
+	if t == nil {
+		return nil
+	}
+	return t.byEvent[event]
+}
+
 // settle ends the schedule that has a ticket. A slot that may be retained becomes unassigned.
 func (t *tickets) settle(event uint64, completed bool) {
-	k := t.byEvent[event]
+	k := t.of(event)
 	if k == nil {
 		return
 	}
@@ -109,6 +124,9 @@ func (t *tickets) release(k *Ticket) {
 }
 
 func (t *tickets) retain(timer, event uint64) {
+	if t == nil {
+		return
+	}
 	i := slices.IndexFunc(t.unassigned, func(l *Ticket) bool { return l.Event == event })
 	if event == 0 || i < 0 {
 		return
@@ -121,6 +139,9 @@ func (t *tickets) retain(timer, event uint64) {
 }
 
 func (t *tickets) unassign(timer uint64) {
+	if t == nil {
+		return
+	}
 	if k := t.byTimer[timer]; k != nil {
 		delete(t.byTimer, timer)
 		t.unassigned = append(t.unassigned, k)
@@ -129,6 +150,9 @@ func (t *tickets) unassign(timer uint64) {
 
 // end closes the execution. The slot of the instance itself passes to the next execution.
 func (t *tickets) end(more bool) {
+	if t == nil {
+		return
+	}
 	if more {
 		delete(t.byEvent, 1)
 	}
@@ -151,11 +175,14 @@ func (s *State) SetLimit(event uint64, g *Limit) {
 	} else {
 		return
 	}
-	s.tickets.add(event, g)
+	s.addTicket(event, g)
 }
 
 // Retained returns the limit of a retained ticket that is not assigned to the next attempt yet.
 func (s *State) Retained(ticket string) (Limit, bool) {
+	if s.tickets == nil {
+		return Limit{}, false
+	}
 	for _, k := range s.tickets.unassigned {
 		if k.ID == ticket {
 			g := *k.Limit
@@ -168,18 +195,18 @@ func (s *State) Retained(ticket string) (Limit, bool) {
 
 // Find returns a required ticket by its id.
 func (s *State) Find(id string) (Ticket, bool) {
-	if k := s.tickets.byID[id]; k != nil {
-		return *k, true
+	if s.tickets == nil || s.tickets.byID[id] == nil {
+		return Ticket{}, false
 	}
-	return Ticket{}, false
+	return *s.tickets.byID[id], true
 }
 
 // Tickets lists the required tickets by event. One that is retained during a backoff has the event of the failed attempt.
 func (s *State) Tickets() []Ticket {
-	t := &s.tickets
-	if len(t.byEvent)+len(t.byTimer) == 0 {
+	if s.TicketLen() == 0 {
 		return nil
 	}
+	t := s.tickets
 	out := make([]Ticket, 0, len(t.byEvent)+len(t.byTimer))
 	for _, k := range t.byEvent {
 		out = append(out, *k)
@@ -194,23 +221,33 @@ func (s *State) Tickets() []Ticket {
 func compareEvents(a, b Ticket) int { return cmp.Compare(a.Event, b.Event) }
 
 // TicketLen returns the number of required tickets.
-func (s *State) TicketLen() int { return len(s.tickets.byEvent) + len(s.tickets.byTimer) }
+func (s *State) TicketLen() int {
+	if s.tickets == nil {
+		return 0
+	}
+	return len(s.tickets.byEvent) + len(s.tickets.byTimer)
+}
 
 // Waiting reports whether the activity, or (event 1) the instance, waits at its limit: it has neither a lease nor a task.
 func (s *State) Waiting(event uint64) bool {
-	k := s.tickets.byEvent[event]
+	k := s.tickets.of(event)
 	return k != nil && k.Waiting
 }
 
 // WaitingLen returns the number of waiting tickets.
-func (s *State) WaitingLen() int { return s.tickets.waiting }
+func (s *State) WaitingLen() int {
+	if s.tickets == nil {
+		return 0
+	}
+	return s.tickets.waiting
+}
 
 // AdmittedLen returns the number of outstanding activities that require a lease.
 func (s *State) AdmittedLen() int {
 	if s.stopped() {
 		return 0
 	}
-	n := s.OutstandingLen() - s.tickets.waiting
+	n := s.OutstandingLen() - s.WaitingLen()
 	if s.Waiting(1) {
 		n++ // no activity
 	}
@@ -223,7 +260,7 @@ func (s *State) Admitted() []uint64 {
 		return nil
 	}
 	all := s.Outstanding()
-	if s.tickets.waiting == 0 {
+	if s.WaitingLen() == 0 {
 		return all
 	}
 	return slices.DeleteFunc(all, s.Waiting)
@@ -231,7 +268,10 @@ func (s *State) Admitted() []uint64 {
 
 // TakeReleased returns the tickets that are no longer required, once, by event. It is called at the end of a turn.
 func (s *State) TakeReleased() []Ticket {
-	t := &s.tickets
+	t := s.tickets
+	if t == nil {
+		return nil
+	}
 	for _, k := range t.unassigned {
 		t.release(k)
 	}
