@@ -65,7 +65,7 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started, s.deadline = e, e.Deadline
-		s.addTicket(1, e.Limit)
+		s.tickets = s.tickets.add(1, e.Limit)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)
 	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
@@ -79,7 +79,7 @@ func (s *State) Apply(e Event) error {
 		s.applyUpdate(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
-		s.addTicket(m.ID, e.Limit)
+		s.tickets = s.tickets.add(m.ID, e.Limit)
 	case *ActivityCompleted:
 		s.settle(e.Scheduled, true)
 	case *ActivityFailed:

@@ -61,14 +61,14 @@ func (t *tickets) clone() *tickets {
 	return c
 }
 
-func (s *State) addTicket(event uint64, g *Limit) {
+// add returns the tickets with that of an event, if it has one.
+func (t *tickets) add(event uint64, g *Limit) *tickets {
 	if g == nil || g.Name == "" {
-		return
+		return t
 	}
-	if s.tickets == nil {
-		s.tickets = new(tickets)
+	if t == nil {
+		t = new(tickets)
 	}
-	t := s.tickets
 	t.unassigned = slices.DeleteFunc(t.unassigned, func(l *Ticket) bool { return l.ID == g.Ticket })
 	if t.byEvent == nil {
 		t.byEvent = make(map[uint64]*Ticket)
@@ -82,6 +82,7 @@ func (s *State) addTicket(event uint64, g *Limit) {
 	if g.Waiting {
 		t.waiting++
 	}
+	return t
 }
 
 func (t *tickets) grant(event uint64) {
@@ -175,7 +176,7 @@ func (s *State) SetLimit(event uint64, g *Limit) {
 	} else {
 		return
 	}
-	s.addTicket(event, g)
+	s.tickets = s.tickets.add(event, g)
 }
 
 // Retained returns the limit of a retained ticket that is not assigned to the next attempt yet.
