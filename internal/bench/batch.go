@@ -84,19 +84,7 @@ type batchBench struct {
 }
 
 // batch measures batches.
-func (r *run) batch(ctx context.Context) (err error) {
-	l := layout{orchestrators: 1}
-	if r.opts.Kill {
-		l.orchestrators = 2
-	}
-	f, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := f.awaitComplete(ctx, d); err != nil {
-		return err
-	}
+func (r *run) batch(ctx context.Context, f *fleet, d *driver) error {
 	b := &batchBench{driver: d, f: f, n: r.opts.Instances, errw: r.errw}
 	if b.n == 0 {
 		b.n = batchInstances

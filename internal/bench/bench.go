@@ -71,24 +71,87 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	alone := map[string]func(context.Context) error{ // on a fleet that it starts
-		"cancel": r.cancel, "gate": r.limit, "recover": r.recover, "long": r.long, "idle": r.idle, "scale": r.scale, "mass": r.mass,
-		"payload": r.payload, "job": r.job, "schedule": r.schedule, "batch": r.batch, "update": r.update, "list": r.list, "rolling": r.rolling,
-		"demand": r.demand, "tracing": r.tracing, floorQueue: func(ctx context.Context) error { _, err := r.floor(ctx); return err },
-	}
-	switch measure := alone[c.Scenario]; {
-	case c.given && (measure != nil || c.Elsewhere || c.Fsync == fsyncAlways):
+	onFleet, one := r.experiments()[c.Scenario]
+	several := map[string]func(context.Context) error{
+		"recover": r.recover, "scale": r.scale, "tracing": r.tracing, floorQueue: func(ctx context.Context) error { _, err := r.floor(ctx); return err },
+	}[c.Scenario]
+	switch {
+	case c.given && (one || several != nil || c.Elsewhere || c.Fsync == fsyncAlways):
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
-	case measure != nil:
-		err = measure(ctx)
+	case one:
+		err = r.experiment(ctx, onFleet)
+	case several != nil:
+		err = several(ctx)
 	case c.Scenario == "turn":
 		err = r.turn()
-	case c.Elsewhere:
-		err = r.elsewhere(ctx)
 	default:
 		err = r.load(ctx)
 	}
 	return errors.Join(err, r.report.end())
+}
+
+// experiment is a scenario that needs one fleet.
+type experiment struct {
+	layout  layout
+	balance bool // it begins when the fleet is complete
+	measure func(context.Context, *fleet, *driver) error
+}
+
+// experiments are the scenarios that need one fleet, by name.
+func (r *run) experiments() map[string]experiment {
+	one := layout{orchestrators: 1, workers: 1}
+	single := layout{orchestrators: 1, workers: 1, single: r.opts.Single}
+	batch := experiment{layout{orchestrators: 1}, true, r.batch}
+	if r.opts.Kill {
+		batch.layout.orchestrators++
+	}
+	update := experiment{layout{orchestrators: 1}, false, r.update}
+	if r.opts.Kill {
+		update = experiment{layout{orchestrators: killOrchestrators}, true, r.updateKill}
+	}
+	all := map[string]experiment{
+		"batch":    batch,
+		"cancel":   {r.cancelLayout(), false, r.cancel},
+		"demand":   {layout{orchestrators: 1}, false, r.demand},
+		"gate":     {one, false, r.limit},
+		"idle":     {one, false, r.idle},
+		"job":      {r.loadLayout(), false, r.job},
+		"list":     {layout{orchestrators: 1}, false, r.list},
+		"long":     {single, false, r.long},
+		"mass":     {single, false, r.mass},
+		"payload":  {single, false, r.payload},
+		"rolling":  {layout{orchestrators: rollingFleet, workers: rollingFleet}, true, r.rolling},
+		"schedule": {layout{orchestrators: 2}, true, r.schedule},
+		"update":   update,
+	}
+	if r.opts.Elsewhere { // of hello, or of update
+		all["hello"] = experiment{layout{orchestrators: 2, lacking: 1, workers: 1}, true, r.elsewhere}
+		update.layout.orchestrators++
+		update.layout.lacking = update.layout.orchestrators / 2
+		all["update"] = update
+	}
+	return all
+}
+
+// experiment starts the fleet, and measures.
+func (r *run) experiment(ctx context.Context, e experiment) error {
+	return r.onFleet(ctx, e.layout, func(f *fleet, d *driver) error {
+		if e.balance {
+			if err := f.awaitComplete(ctx, d); err != nil {
+				return err
+			}
+		}
+		return e.measure(ctx, f, d)
+	})
+}
+
+// onFleet measures on a fleet, which it starts and stops.
+func (r *run) onFleet(ctx context.Context, l layout, measure func(*fleet, *driver) error) error {
+	f, d, stop, err := r.start(ctx, l)
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure(f, d), stop())
 }
 
 // run is one run of the command.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,33 +52,31 @@ func (c *Command) validateCancel() error {
 	return nil
 }
 
-// cancel measures cancellation, on one machine because it compares clocks.
-func (r *run) cancel(ctx context.Context) (err error) {
-	n, concurrent := r.opts.Instances, r.opts.Fanout
-	if n == 0 {
-		n = max(cancelActivities/r.opts.Fanout, 3)
-	}
+// cancelled is the number of instances to cancel.
+func (r *run) cancelled() int {
+	return cmp.Or(r.opts.Instances, max(cancelActivities/r.opts.Fanout, 3))
+}
+
+// cancelLayout has room for the activities that run at a time.
+func (r *run) cancelLayout() layout {
+	concurrent := r.opts.Fanout
 	if r.opts.NoHints {
-		concurrent = n * r.opts.Fanout
+		concurrent *= r.cancelled()
 	}
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: max(burstInstances*burstActivities, concurrent), noHints: r.opts.NoHints})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rdb.Close()) }()
-	result, err := r.measureCancel(ctx, d, rdb, n)
+	return layout{orchestrators: 1, workers: 1, concurrency: max(burstInstances*burstActivities, concurrent), noHints: r.opts.NoHints}
+}
+
+// cancel measures cancellation, on one machine because it compares clocks.
+func (r *run) cancel(ctx context.Context, f *fleet, d *driver) error {
+	n := r.cancelled()
+	result, err := r.measureCancel(ctx, f.rdb, d, n)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
 	return r.report.add(result)
 }
 
-func (r *run) measureCancel(ctx context.Context, d *driver, rdb redis.UniversalClient, n int) (result cancelResult, err error) {
+func (r *run) measureCancel(ctx context.Context, rdb redis.UniversalClient, d *driver, n int) (result cancelResult, err error) {
 	result = cancelResult{Scenario: "cancel", Hints: !r.opts.NoHints, Fanout: r.opts.Fanout}
 	c, err := newCanceller(d)
 	if err != nil {

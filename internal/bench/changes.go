@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,20 +112,12 @@ type rollingResult struct {
 }
 
 // rolling restarts the orchestrators and the workers, one after the other, --rounds times, while instances are started at a fixed rate.
-func (r *run) rolling(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: rollingFleet, workers: rollingFleet, concurrency: workerConcurrency})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := f.awaitComplete(ctx, d); err != nil {
-		return err
-	}
+func (r *run) rolling(ctx context.Context, f *fleet, d *driver) error {
 	file := filepath.Join(f.dir, "runs")
 	began := time.Now()
 	cs := startCanaries(ctx, d, plain(d, "recorded", 1, 1, recorded, recordedInput{File: file}), time.Second/time.Duration(r.opts.Rate))
 	m := rollingResult{Scenario: "rolling"}
-	err = waitUntil(ctx, time.Now().Add(beforeRolling))
+	err := waitUntil(ctx, time.Now().Add(beforeRolling))
 	for range r.opts.Rounds {
 		for _, one := range f.members() {
 			if err == nil {
@@ -171,16 +164,8 @@ type demandResult struct {
 }
 
 // demand starts workers as the demand of a queue grows, and stops those that are surplus, as an autoscaler does: any of them, also busy ones.
-func (r *run) demand(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	m := demandResult{Scenario: "demand", Instances: r.opts.Instances}
-	if m.Instances == 0 {
-		m.Instances = demandFor
-	}
+func (r *run) demand(ctx context.Context, f *fleet, d *driver) error {
+	m := demandResult{Scenario: "demand", Instances: cmp.Or(r.opts.Instances, demandFor)}
 	file, began := filepath.Join(f.dir, "runs"), time.Now()
 	var failed atomic.Int64
 	var starts error
@@ -199,7 +184,7 @@ func (r *run) demand(ctx context.Context) (err error) {
 			return ctx.Err()
 		})
 	}()
-	err = r.follow(ctx, f, d, &m, done)
+	err := r.follow(ctx, f, d, &m, done)
 	<-done
 	if err = errors.Join(err, starts); err != nil {
 		return err

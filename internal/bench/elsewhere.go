@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,16 +12,9 @@ import (
 )
 
 // elsewhere measures hello on two orchestrators of which one lacks the code: instances of its partitions beside those of the other.
-func (r *run) elsewhere(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 2, lacking: 1, workers: 1, concurrency: workerConcurrency})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := f.awaitComplete(ctx, d); err != nil {
-		return err
-	}
+func (r *run) elsewhere(ctx context.Context, f *fleet, d *driver) error {
 	var lacks [queue.DefaultPartitions]bool
+	var err error
 	if timeout := until(ctx, func() bool { // a busy machine may have moved them since
 		lacks, err = f.owned(ctx, f.orchestrators[0], d.ns)
 		return err == nil
@@ -34,14 +26,9 @@ func (r *run) elsewhere(ctx context.Context) (err error) {
 
 // owned returns the partitions of an orchestrator.
 func (f *fleet) owned(ctx context.Context, m *member, ns string) (all [queue.DefaultPartitions]bool, err error) {
-	rdb, err := f.redisClient()
-	if err != nil {
-		return all, err
-	}
-	defer func() { _ = rdb.Close() }()
 	space := redisx.NewSpace(ns)
 	for p := range all {
-		name, err := rdb.HGet(ctx, space.Part(p).Owner(), "member").Result()
+		name, err := f.rdb.HGet(ctx, space.Part(p).Owner(), "member").Result()
 		if err != nil {
 			return all, fmt.Errorf("owner of partition %d: %w", p, err)
 		}

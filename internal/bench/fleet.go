@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ type layout struct {
 	redisCluster           bool
 	orchestrators, workers int
 	lacking                int    // orchestrators that have no code, every second one
-	concurrency            int    // of each worker
+	concurrency            int    // of each worker; 0: workerConcurrency
 	single                 bool   // one process has both roles, as the only member
 	noHints                bool   // the workers receive no hints
 	proxies                bool   // every member connects through proxies of its own
@@ -44,6 +45,7 @@ type fleet struct {
 	log           io.Writer
 	nats          *natsServers
 	redis         redisServers
+	rdb           redis.UniversalClient // of redis
 	orchestrators []*member
 	workers       []*member
 	procs         int // GOMAXPROCS of this process before
@@ -61,6 +63,7 @@ type member struct {
 // startFleet starts servers and members, and returns before they are ready.
 // This process, the client, limits itself to its share of the cores like the others.
 func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l layout) (_ *fleet, err error) {
+	l.concurrency = cmp.Or(l.concurrency, workerConcurrency)
 	f := &fleet{layout: l, log: childLog, procs: runtime.GOMAXPROCS(0)}
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(process.CPUShare())
@@ -74,6 +77,9 @@ func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l lay
 		return nil, err
 	}
 	if f.redis, err = startRedis(ctx, filepath.Join(f.dir, "redis"), l.redisCluster, log); err != nil {
+		return nil, err
+	}
+	if f.rdb, err = (settings.Redis{RedisURL: settings.URL(f.redis.url())}).DialRedis(slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	if f.nats, err = startNATS(ctx, filepath.Join(f.dir, "nats"), max(l.natsServers, 1), childLog); err != nil {
@@ -181,6 +187,9 @@ func (f *fleet) stop() error {
 	if f.nats != nil {
 		errs = append(errs, f.nats.stop())
 	}
+	if f.rdb != nil {
+		errs = append(errs, f.rdb.Close())
+	}
 	if f.redis != nil {
 		errs = append(errs, f.redis.stop())
 	}
@@ -190,21 +199,11 @@ func (f *fleet) stop() error {
 	return errors.Join(errs...)
 }
 
-// redisClient connects to the Redis of the fleet.
-func (f *fleet) redisClient() (redis.UniversalClient, error) {
-	return settings.Redis{RedisURL: settings.URL(f.redis.url())}.DialRedis(slog.New(slog.DiscardHandler))
-}
-
 const fsyncAlways = "always"
 
 // fsync has Redis write its append-only file to the disk before each answer.
 func (f *fleet) fsync(ctx context.Context) error {
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rdb.Close() }()
-	return rdb.ConfigSet(ctx, "appendfsync", fsyncAlways).Err()
+	return f.rdb.ConfigSet(ctx, "appendfsync", fsyncAlways).Err()
 }
 
 // cpu returns the processor time of each process of a fleet with one of each.
@@ -254,15 +253,10 @@ func cpuTime(pid int) (time.Duration, bool) {
 // awaitComplete waits until the fleet is as it was started: every orchestrator owns its share of the partitions, and every
 // worker is subscribed.
 func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rdb.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	err = until(ctx, func() bool {
-		return f.balanced(ctx, rdb, d.ns) && !slices.ContainsFunc(f.workers, func(m *member) bool { return !d.subscribed(m.name) })
+	err := until(ctx, func() bool {
+		return f.balanced(ctx, d.ns) && !slices.ContainsFunc(f.workers, func(m *member) bool { return !d.subscribed(m.name) })
 	})
 	if err != nil {
 		return fmt.Errorf("the fleet is not complete again: %w", err)
@@ -272,9 +266,9 @@ func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
 
 // balanced reports whether every orchestrator owns at least a quarter of an equal share of the partitions, which are assigned
 // at random.
-func (f *fleet) balanced(ctx context.Context, rdb redis.UniversalClient, ns string) bool {
+func (f *fleet) balanced(ctx context.Context, ns string) bool {
 	space := redisx.NewSpace(ns)
-	answers, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	answers, err := f.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range queue.DefaultPartitions {
 			p.HGet(ctx, space.Part(i).Owner(), "member")
 		}

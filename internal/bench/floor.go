@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,10 +48,7 @@ func (r *run) floor(ctx context.Context) (rate float64, err error) {
 		return 0, err
 	}
 	f.workers = append(f.workers, worker)
-	n := r.opts.Instances
-	if n <= 0 {
-		n = floorInstances
-	}
+	n := cmp.Or(r.opts.Instances, floorInstances)
 	sc := scenario{name: floorQueue, activities: examples.ChainLength, begin: o.begin}
 	d := &driver{run: strconv.Itoa(os.Getpid())}
 	m, err := r.measureAs(ctx, sc, n, d, f)
@@ -87,22 +85,17 @@ func (r *run) floorOwner(ctx context.Context, f *fleet) (*floorOwner, error) {
 	if err != nil {
 		return nil, err
 	}
-	rdb, err := f.redisClient()
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
 	ns := r.opts.Namespace.Namespace
-	space, run := redisx.NewSpace(ns), redisx.NewRunner(rdb)
+	space, run := redisx.NewSpace(ns), redisx.NewRunner(f.rdb)
 	o := &floorOwner{run: run, store: store.New(run, space), tenures: make(map[int]*partition.Tenure), chains: make(map[string]*floorChain)}
-	o.close = func() { nc.Close(); _ = rdb.Close() }
+	o.close = nc.Close
 	if o.conn, err = queue.Open(ctx, nc, queue.Options{Namespace: ns, Logger: r.log}); err != nil {
 		run.Close()
 		o.close()
 		return nil, err
 	}
 	o.keeper = partition.NewKeeper(partition.Config{
-		Redis: rdb, Space: space, Partitions: o.conn.Partitions(), Member: floorQueue, Logger: slog.New(slog.DiscardHandler), Run: o.serve, Released: func(int) {},
+		Redis: f.rdb, Space: space, Partitions: o.conn.Partitions(), Member: floorQueue, Logger: slog.New(slog.DiscardHandler), Run: o.serve, Released: func(int) {},
 	})
 	if err := o.keeper.Start(ctx); err != nil {
 		return nil, errors.Join(err, o.stop(ctx))

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,19 +82,11 @@ type longResult struct {
 }
 
 // long runs one instance of many activities, one after the other.
-func (r *run) long(ctx context.Context) (err error) {
-	_, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func (r *run) long(ctx context.Context, _ *fleet, d *driver) error {
 	if _, err := d.load(ctx, d.scenario("chain", 1), 200, 20, io.Discard); err != nil {
 		return err
 	}
-	n := max(r.opts.Instances, 2*longPart)
-	if r.opts.Instances == 0 {
-		n = longActivities
-	}
+	n := max(cmp.Or(r.opts.Instances, longActivities), 2*longPart)
 	id, began := d.id("long"), time.Now()
 	run, err := client.Start(ctx, d.c, longRun, id, n)
 	if err != nil {
@@ -157,21 +150,8 @@ type idleResult struct {
 }
 
 // idle measures instances that wait for an event.
-func (r *run) idle(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rdb.Close() }()
-	m := idleResult{Scenario: "idle", Instances: r.opts.Instances}
-	if m.Instances == 0 {
-		m.Instances = idleInstances
-	}
+func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
+	m := idleResult{Scenario: "idle", Instances: cmp.Or(r.opts.Instances, idleInstances)}
 	chain := d.scenario("chain", 1)
 	if m.ChainPerS, err = d.rate(ctx, chain, min(besideChains, m.Instances)); err != nil {
 		return err
@@ -185,7 +165,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 			err = waitUntil(ctx, time.Now().Add(clientKept))
 		}
 		if err == nil {
-			redisBytes, err = usedMemory(ctx, rdb)
+			redisBytes, err = usedMemory(ctx, f.rdb)
 		}
 		if err == nil {
 			memory, err = d.memory(ctx)
@@ -292,16 +272,8 @@ type massResult struct {
 }
 
 // mass starts many instances at once, and waits for their ends afterwards.
-func (r *run) mass(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	m := massResult{Scenario: "mass", Instances: r.opts.Instances}
-	if m.Instances == 0 {
-		m.Instances = massInstances
-	}
+func (r *run) mass(ctx context.Context, f *fleet, d *driver) error {
+	m := massResult{Scenario: "mass", Instances: cmp.Or(r.opts.Instances, massInstances)}
 	if _, err := d.load(ctx, d.scenario("hello", 1), min(1000, m.Instances), 200, io.Discard); err != nil {
 		return err
 	}
@@ -332,12 +304,7 @@ func (r *run) mass(ctx context.Context) (err error) {
 }
 
 // payload runs instances whose input, and that of their activity, and its result have several sizes.
-func (r *run) payload(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func (r *run) payload(ctx context.Context, f *fleet, d *driver) error {
 	for _, size := range []struct {
 		name                string
 		kib, n, concurrency int
@@ -371,10 +338,7 @@ type scaleResult struct {
 
 // scale measures fleets of several sizes, on one machine: what they gain depends on its cores.
 func (r *run) scale(ctx context.Context) error {
-	n := r.opts.Instances
-	if n == 0 {
-		n = scaleInstances
-	}
+	n := cmp.Or(r.opts.Instances, scaleInstances)
 	sizes := []struct {
 		members int
 		cluster bool
@@ -383,7 +347,7 @@ func (r *run) scale(ctx context.Context) error {
 	defer p.End()
 	var first float64
 	for i, size := range sizes {
-		rate, err := r.rateOf(ctx, layout{orchestrators: size.members, workers: size.members, concurrency: workerConcurrency, redisCluster: size.cluster}, n)
+		rate, err := r.rateOf(ctx, layout{orchestrators: size.members, workers: size.members, redisCluster: size.cluster}, n)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/pawlrun/pawl/examples"
@@ -21,17 +20,8 @@ type besideResult struct {
 	CPURatio   map[string]float64 `json:"cpu_per_hello,omitempty"`        // processor time for that of hello, by process
 }
 
-// job measures hello and jobs on one fleet, half of each in alternation, so that what else the machine does disturbs both alike.
-func (r *run) job(ctx context.Context) (err error) {
-	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single}
-	if l.single {
-		l.concurrency = 2 * r.opts.InFlight
-	}
-	f, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+// job measures hello and jobs, half of each in alternation, so that what else the machine does disturbs both alike.
+func (r *run) job(ctx context.Context, f *fleet, d *driver) error {
 	return r.beside(ctx, d.jobs(), d.scenario("hello", 1), r.opts.Instances, d, f)
 }
 

@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,18 +60,8 @@ func (c *Command) validateLimit() error {
 }
 
 // limit measures a limit.
-func (r *run) limit(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rdb.Close()) }()
-	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: rdb, inFlight: r.opts.InFlight, progress: r.errw}
+func (r *run) limit(ctx context.Context, f *fleet, d *driver) error {
+	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: f.rdb, inFlight: r.opts.InFlight, progress: r.errw}
 	cost, err := g.measure(ctx, f, cmp.Or(r.opts.Instances, limitInstances))
 	if err != nil {
 		return fmt.Errorf("gate: %w", err)

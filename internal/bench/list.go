@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,22 +56,9 @@ type listResult struct {
 }
 
 // list measures lists and counts of instances with two attributes: a text, of which one of 1,000 has the same, and a number.
-func (r *run) list(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	rdb, err := f.redisClient()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rdb.Close() }()
-	n := r.opts.Instances
-	if n == 0 {
-		n = listInstances
-	}
-	bytes, err := r.fillList(ctx, d, rdb, n)
+func (r *run) list(ctx context.Context, f *fleet, d *driver) error {
+	n := cmp.Or(r.opts.Instances, listInstances)
+	bytes, err := r.fillList(ctx, d, f.rdb, n)
 	if err != nil {
 		return err
 	}

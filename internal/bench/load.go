@@ -1,8 +1,8 @@
 package bench
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -35,15 +35,19 @@ func (r *run) load(ctx context.Context) (err error) {
 			return fmt.Errorf("floor: %w", err)
 		}
 	}
-	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency, single: r.opts.Single}
+	return r.onFleet(ctx, r.loadLayout(), func(f *fleet, d *driver) error { return r.loadAll(ctx, f, d, floor) })
+}
+
+// loadLayout is one orchestrator and one worker, with --single in one process.
+func (r *run) loadLayout() layout {
+	l := layout{orchestrators: 1, workers: 1, single: r.opts.Single}
 	if l.single { // a slot is reserved while its activity is committed
 		l.concurrency = 2 * r.opts.InFlight
 	}
-	f, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	return l
+}
+
+func (r *run) loadAll(ctx context.Context, f *fleet, d *driver, floor float64) error {
 	scenarios := []string{r.opts.Scenario}
 	if r.opts.Scenario == "all" {
 		scenarios = []string{"hello", "chain", "fanout", "event"}
@@ -65,11 +69,7 @@ func (r *run) load(ctx context.Context) (err error) {
 
 // measure runs a scenario: a tenth to warm up, then concurrently, then one at a time.
 func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (loadResult, error) {
-	n := r.opts.Instances
-	if n <= 0 {
-		n = sc.instances
-	}
-	return r.measureAs(ctx, sc, n, d, f)
+	return r.measureAs(ctx, sc, cmp.Or(r.opts.Instances, sc.instances), d, f)
 }
 
 // measureAs measures n instances.

@@ -62,15 +62,7 @@ type scheduleBench struct {
 }
 
 // schedule measures schedules.
-func (r *run) schedule(ctx context.Context) (err error) {
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 2})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := f.awaitComplete(ctx, d); err != nil {
-		return err
-	}
+func (r *run) schedule(ctx context.Context, f *fleet, d *driver) error {
 	b := &scheduleBench{driver: d}
 	window, err := b.plan(r.opts.Schedules, r.opts.Kill)
 	if err != nil {

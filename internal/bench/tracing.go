@@ -90,7 +90,7 @@ func (r *run) tracing(ctx context.Context) error {
 
 // chainTraced measures chains on a fleet of its own.
 func (r *run) chainTraced(ctx context.Context, c *collector, traced bool) (m loadResult, err error) {
-	l := layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency}
+	l := layout{orchestrators: 1, workers: 1}
 	if traced {
 		l.tracesTo = c.url
 	}

@@ -84,15 +84,7 @@ func (c *Command) validateUpdate() error {
 }
 
 // update measures updates.
-func (r *run) update(ctx context.Context) (err error) {
-	if r.opts.Kill {
-		return r.updateKill(ctx)
-	}
-	f, d, stop, err := r.start(ctx, layout{orchestrators: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func (r *run) update(ctx context.Context, f *fleet, d *driver) error {
 	sc, err := d.updates(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,22 +68,9 @@ type updateKill struct {
 }
 
 // updateKill measures updates under faults.
-func (r *run) updateKill(ctx context.Context) (err error) {
-	l := layout{orchestrators: killOrchestrators}
-	if r.opts.Elsewhere {
-		l.orchestrators++
-		l.lacking = l.orchestrators / 2
-	}
-	f, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func (r *run) updateKill(ctx context.Context, f *fleet, d *driver) error {
 	k := &updateKill{run: r, f: f, clients: []*driver{d}, killed: make(chan struct{})}
-	k.result = updateKillResult{Scenario: "update-kill", Updates: r.opts.Instances}
-	if r.opts.Instances == 0 {
-		k.result.Updates = killUpdates
-	}
+	k.result = updateKillResult{Scenario: "update-kill", Updates: cmp.Or(r.opts.Instances, killUpdates)}
 	for len(k.clients) < killClients {
 		d, err := r.connect(ctx)
 		if err != nil {
