@@ -154,6 +154,38 @@ func ExampleMoment_Purge() {
 	// Output: cancelled: purged by test
 }
 
+func ExampleMoment_Resume() {
+	env := pawltest.New(tb, inviteBinding, mailBinding)
+	env.At(12*time.Hour).Pause("ops", "check the address")
+	pawltest.Send(env.At(13*time.Hour), accepted, "Ada") // kept until the resumption
+	env.At(20*time.Hour).Resume("ops", "it is right")
+	fmt.Println(pawltest.Run(env, invite, "Ada"))
+	fmt.Println(env.Now().Format(time.DateTime))
+	// Output:
+	// Ada <nil>
+	// 2026-01-01 20:00:00
+}
+
+func ExampleMoment_ResumeAction() {
+	env := pawltest.New(tb, inviteBinding, mailBinding)
+	env.BeforeStart().PauseAction(mailGuest)
+	env.At(36 * time.Hour).ResumeAction(mailGuest) // too late: a call waits for an hour at most, unless its policy allows more
+	_, err := pawltest.Run(env, invite, "Ada")
+	fmt.Println(errors.Is(err, pawl.ErrQueueTimeout), env.Now().Format(time.DateTime))
+	// Output: true 2026-01-02 01:00:00
+}
+
+func ExampleMoment_ResumeSchedule() {
+	env := pawltest.New(tb, mailBinding)
+	env.BeforeStart().To("weekly").CreateSchedule(weekly())
+	env.At(time.Hour).To("weekly").PauseSchedule("holidays")
+	env.At(10 * 24 * time.Hour).To("weekly").ResumeSchedule("back")
+	env.Advance(11 * 24 * time.Hour)
+	s := env.Schedule("weekly")
+	fmt.Println(s.Schedule.Paused, s.Next.Format(time.DateOnly)) // the time of the pause is not made up for
+	// Output: false 2026-01-12
+}
+
 func ExampleMoment_Retry() {
 	env := pawltest.New(tb, inviteBinding, mailBinding)
 	env.Script(mailGuest, pawltest.Fail(errors.New("no such address")))
