@@ -105,14 +105,10 @@ func listBatches(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := api.Batches{Batches: []api.Batch{}}
-	for row, err := range c.client.Batches(c.Context(), limit+1) {
-		if err != nil {
-			return answer{}, err
-		}
-		if out.More = len(out.Batches) == limit; !out.More {
-			out.Batches = append(out.Batches, api.Batch{ID: row.Instance})
-		}
+	var out api.Batches
+	out.Batches, out.More, err = firstOf(c.client.Batches(c.Context(), limit+1), limit, func(row client.Summary) api.Batch { return api.Batch{ID: row.Instance} })
+	if err != nil {
+		return answer{}, err
 	}
 	var read errgroup.Group
 	read.SetLimit(scheduleParallel)

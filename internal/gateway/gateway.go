@@ -157,6 +157,9 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 	}
 	begin := time.Now()
 	out, err := o.serve(c)
+	if err != nil {
+		out = answer{} // what was made of it is not known
+	}
 	if o.role > access.Viewer {
 		a.logChange(r, o.id, c.user.Name, begin, out, err)
 	}

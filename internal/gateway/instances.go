@@ -123,10 +123,7 @@ func (c *call) where() (filter.Where, error) {
 
 func getInstance(c *call) (answer, error) {
 	d, err := c.client.Describe(c.Context(), c.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.InstanceOf(d, nil)}, nil
+	return answer{body: api.InstanceOf(d, nil)}, err
 }
 
 // startInstance starts an instance and, with wait, waits for its start or its end.
@@ -333,33 +330,20 @@ func cancelInstance(c *call) (answer, error) {
 		return answer{}, err
 	}
 	id := c.PathValue("id")
-	if err := c.client.Cancel(c.Context(), id, r.Reason, opts...); err != nil {
-		return answer{}, err
-	}
-	return accepted(id), nil
+	return accepted(id), c.client.Cancel(c.Context(), id, r.Reason, opts...)
 }
 
 // sendEvent sends the body, which is any JSON value or empty, as the event's data.
 func sendEvent(c *call) (answer, error) {
-	data, err := c.body()
+	id, name, p, err := c.named()
 	if err != nil {
 		return answer{}, err
-	}
-	if len(data) > 0 && !json.Valid(data) {
-		return answer{}, badRequest("the body is not JSON")
 	}
 	opts, err := c.options()
 	if err != nil {
 		return answer{}, err
 	}
-	id, name := c.PathValue("id"), c.PathValue("name")
-	if err := errors.Join(pawl.ValidateID(id), pawl.ValidateName(name)); err != nil {
-		return answer{}, err
-	}
-	if err := c.client.SendRaw(c.Context(), name, id, payload(data), opts...); err != nil {
-		return answer{}, err
-	}
-	return accepted(id), nil
+	return accepted(id), c.client.SendRaw(c.Context(), name, id, p, opts...)
 }
 
 // options are those of a message from the user, with the Idempotency-Key as its id.

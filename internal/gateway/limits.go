@@ -19,10 +19,7 @@ const maxRows = 1000
 // oldest of all, and "limited_until" the first to pass.
 func queueStats(c *call) (answer, error) {
 	info, err := c.client.QueueStats(c.Context(), c.PathValue("ref"), c.query.Get("key"))
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.QueueStatsOf(info)}, nil
+	return answer{body: api.QueueStatsOf(info)}, err
 }
 
 func listActions(c *call) (answer, error) {
@@ -30,18 +27,9 @@ func listActions(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := api.Actions{Actions: []api.QueueStats{}}
-	for g, err := range c.client.Queues(c.Context(), "") {
-		if err != nil {
-			return answer{}, err
-		}
-		if len(out.Actions) == limit {
-			out.More = true
-			break
-		}
-		out.Actions = append(out.Actions, api.QueueStatsOf(g))
-	}
-	return answer{body: out}, nil
+	var out api.Actions
+	out.Actions, out.More, err = firstOf(c.client.Queues(c.Context(), ""), limit, api.QueueStatsOf)
+	return answer{body: out}, err
 }
 
 func listWaiters(c *call) (answer, error) {
@@ -64,25 +52,13 @@ func listWaiters(c *call) (answer, error) {
 		}
 		return answer{body: out}, nil
 	}
-	for w, err := range c.client.Waiters(c.Context(), action, key) {
-		if err != nil {
-			return answer{}, err
-		}
-		if len(out.Waiters) == limit {
-			out.More = true
-			break
-		}
-		out.Waiters = append(out.Waiters, api.WaiterOf(w))
-	}
-	return answer{body: out}, nil
+	out.Waiters, out.More, err = firstOf(c.client.Waiters(c.Context(), action, key), limit, api.WaiterOf)
+	return answer{body: out}, err
 }
 
 func clearWaiters(c *call) (answer, error) {
 	n, err := c.client.ClearQueue(c.Context(), c.PathValue("ref"), c.query.Get("key"))
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.Cleared{Cleared: n}}, nil
+	return answer{body: api.Cleared{Cleared: n}}, err
 }
 
 func pauseAction(c *call) (answer, error) {
@@ -107,14 +83,11 @@ func resumeAction(c *call) (answer, error) {
 
 func listPolicies(c *call) (answer, error) {
 	all, err := c.client.Policies(c.Context())
-	if err != nil {
-		return answer{}, err
-	}
 	out := api.Policies{Policies: []api.LevelPolicy{}}
 	for _, p := range all {
 		out.Policies = append(out.Policies, api.LevelPolicyOf(p))
 	}
-	return answer{body: out}, nil
+	return answer{body: out}, err
 }
 
 func setPolicy(c *call) (answer, error) {
@@ -122,11 +95,8 @@ func setPolicy(c *call) (answer, error) {
 	if err := c.decode(&p); err != nil {
 		return answer{}, err
 	}
-	why := client.Reason(c.query.Get("reason"))
-	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p.Client(), client.By(c.user.Name), why); err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, nil
+	err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p.Client(), client.By(c.user.Name), client.Reason(c.query.Get("reason")))
+	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, err
 }
 
 func deletePolicy(c *call) (answer, error) {
@@ -140,32 +110,23 @@ func deletePolicy(c *call) (answer, error) {
 // queueDemand counts the work of a task queue.
 func queueDemand(c *call) (answer, error) {
 	d, err := c.client.Demand(c.Context(), c.PathValue("queue"))
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.DemandOf(c.PathValue("queue"), d)}, nil
+	return answer{body: api.DemandOf(c.PathValue("queue"), d)}, err
 }
 
 // listVersions counts instances by version.
 func listVersions(c *call) (answer, error) {
 	v, err := c.client.Versions(c.Context())
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.VersionsOf(v)}, nil
+	return answer{body: api.VersionsOf(v)}, err
 }
 
 // listWorkers lists the workers that answer within half a second.
 func listWorkers(c *call) (answer, error) {
 	all, err := c.client.Workers(c.Context())
-	if err != nil {
-		return answer{}, err
-	}
 	out := api.Workers{Workers: []api.Worker{}}
 	for _, w := range all {
 		out.Workers = append(out.Workers, api.WorkerOf(w))
 	}
-	return answer{body: out}, nil
+	return answer{body: out}, err
 }
 
 // drainWorker makes a worker take no more tasks.
@@ -176,10 +137,7 @@ func drainWorker(c *call) (answer, error) {
 // getHealth describes the state of the stores.
 func getHealth(c *call) (answer, error) {
 	h, err := c.client.Health(c.Context())
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: api.HealthOf(h)}, nil
+	return answer{body: api.HealthOf(h)}, err
 }
 
 func listPartitions(c *call) (answer, error) {

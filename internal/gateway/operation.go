@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -106,6 +107,21 @@ func (c *call) limit() (int, error) {
 		return 0, badRequest("limit %q: must be 1 to %d", text, maxRows)
 	}
 	return n, nil
+}
+
+// firstOf converts rows up to the limit, and reports whether there are more.
+func firstOf[Row, Out any](rows iter.Seq2[Row, error], limit int, of func(Row) Out) (all []Out, more bool, err error) {
+	all = []Out{} // not null in JSON
+	for row, err := range rows {
+		if err != nil {
+			return nil, false, err
+		}
+		if more = len(all) == limit; more {
+			break
+		}
+		all = append(all, of(row))
+	}
+	return all, more, nil
 }
 
 func (c *call) number(name string) (uint64, error) {

@@ -174,16 +174,10 @@ func listSchedules(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := api.Schedules{Schedules: []api.Schedule{}}
-	for row, err := range c.client.Schedules(c.Context()) {
-		if err != nil {
-			return answer{}, err
-		}
-		if len(out.Schedules) == limit {
-			out.More = true
-			break
-		}
-		out.Schedules = append(out.Schedules, api.Schedule{ID: row.Instance})
+	var out api.Schedules
+	out.Schedules, out.More, err = firstOf(c.client.Schedules(c.Context()), limit, func(row client.Summary) api.Schedule { return api.Schedule{ID: row.Instance} })
+	if err != nil {
+		return answer{}, err
 	}
 	var read errgroup.Group
 	read.SetLimit(scheduleParallel)
