@@ -96,11 +96,8 @@ type call struct {
 // Call schedules the activity, or starts the child. The future settles with its result, with a *history.Failure, or with a
 // *cancel.Cancelled: at once when it is cancelled, without waiting for the actual end of the activity or child.
 func (x *Code) Call(spec Call) *Future {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(spec.Scope); err != nil {
 		return x.Refuse(err)
-	}
-	if over := x.over(spec.Scope); over != nil {
-		return x.Refuse(over)
 	}
 	if spec.Child != nil {
 		spec.AttemptTimeout = 0

@@ -57,11 +57,8 @@ func attemptID(id string, attempt uint32) string {
 // recorded once; if the id is in use, nothing happens, and that is no error. The error is that of a scope that is over, or
 // a *history.Failure of a payload over the limit.
 func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return err
-	}
-	if over := x.over(in); over != nil {
-		return over
 	}
 	child.Abandon = false
 	_, refused, _ := child.decide(&x.record, payload, false, true, x.tooLarge(payload, "the input of orchestration "+child.Name))

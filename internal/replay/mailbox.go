@@ -81,11 +81,8 @@ func (x *mailboxes) mailbox(name string) *mailbox {
 func (x *Code) Next(name string, in *Scope) *Future { return x.waitFor(name, in) }
 
 func (x *Code) waitFor(box string, in *Scope) *Future {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return x.Refuse(err)
-	}
-	if over := x.over(in); over != nil {
-		return x.Refuse(over)
 	}
 	x.places++
 	from := x.mailbox(box)
@@ -103,11 +100,8 @@ func (x *Code) waitFor(box string, in *Scope) *Future {
 // TryNext takes the next event of the name if it has arrived; ok is false if not. If none is available it polls. It is no
 // wait: an event that arrives meanwhile goes to a place that waits, if there is one.
 func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return history.Payload{}, false, err
-	}
-	if over := x.over(in); over != nil {
-		return history.Payload{}, false, over
 	}
 	if payload, ok = x.takeEvent(name); !ok {
 		if err := x.Poll(in); err != nil {

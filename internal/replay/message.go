@@ -11,11 +11,8 @@ import (
 // recognizes a repeat. Its outcome is not reported. The error is that of a scope that is over, or a *history.Failure of a
 // payload over the limit.
 func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) error {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return err
-	}
-	if over := x.over(in); over != nil {
-		return over
 	}
 	_, refused, _ := decide(&x.record, &history.EventSent{Instance: instance, Name: name, Payload: payload}, x.tooLarge(payload, "event "+name))
 	x.exit()
@@ -24,11 +21,8 @@ func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) e
 
 // Broadcast sends one message to many instances, as Send sends an event to one.
 func (x *Code) Broadcast(b *history.Broadcast, in *Scope) error {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return err
-	}
-	if over := x.over(in); over != nil {
-		return over
 	}
 	_, refused, _ := decide(&x.record, b, tooLargeInline(&x.record, b.Payload, "event "+b.Name))
 	x.exit()
@@ -50,11 +44,8 @@ const togetherRoom = 64 << 10
 // SendOrStart is Send of an event that starts the instance if the id is unused. Start and event are one message, so
 // together they must be smaller than two payloads at the limit by 64 KiB.
 func (x *Code) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return err
-	}
-	if over := x.over(in); over != nil {
-		return over
 	}
 	f := cmp.Or(x.tooLarge(payload, "event "+name), x.tooLarge(start.Payload, "the input of orchestration "+start.Name),
 		x.tooLargeTogether(name, payload, start))

@@ -44,11 +44,8 @@ func (x *Execution) Polling() bool { return x.polls.head != nil && x.left == nil
 // Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a *cancel.Cancelled when
 // the scope ends.
 func (x *Code) Poll(in *Scope) error {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return err
-	}
-	if over := x.over(in); over != nil {
-		return over
 	}
 	if x.observed {
 		return nil

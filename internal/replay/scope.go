@@ -128,7 +128,7 @@ func (s *Scope) detached() bool {
 	return s.home != nil
 }
 
-// Over returns the *cancel.Cancelled of a scope that is over, or nil.
+// Over returns the *cancel.Cancelled of a scope that is over, or nil. Every operation in a scope begins with it.
 func (x *Code) Over(s *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err

@@ -87,11 +87,8 @@ type timer struct {
 // Timer returns a future that settles, without a value, once d has passed since Now. It is rounded up to milliseconds; zero
 // or less is not a timer but a poll.
 func (x *Code) Timer(d time.Duration, in *Scope) *Future {
-	if _, err := x.enter(); err != nil {
+	if err := x.Over(in); err != nil {
 		return x.Refuse(err)
-	}
-	if over := x.over(in); over != nil {
-		return x.Refuse(over)
 	}
 	if d <= 0 {
 		return &newPoll(x).Future

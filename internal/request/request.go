@@ -48,58 +48,38 @@ const (
 
 // empty is a request of the operation; nil if the operation is unknown.
 func (o operation) empty() Request {
-	switch o {
-	case opAwait:
-		return new(Await)
-	case opDescribe:
-		return new(Describe)
-	case opHistory:
-		return new(History)
-	case opList:
-		return new(List)
-	case opStalled:
-		return new(Stalled)
-	case opStatus:
-		return new(Status)
-	case opLimits:
-		return new(Limits)
-	case opLimit:
-		return new(Limit)
-	case opWaiters:
-		return new(Waiters)
-	case opHolders:
-		return new(Holders)
-	case opClear:
-		return new(Clear)
-	case opPolicies:
-		return new(Policies)
-	case opSetPolicy:
-		return new(SetPolicy)
-	case opDeletePolicy:
-		return new(DeletePolicy)
-	case opCount:
-		return new(Count)
-	case opDemand:
-		return new(Demand)
-	case opVersions:
-		return new(Versions)
-	case opStart:
-		return new(Start)
-	case opUpdate:
-		return new(Update)
-	case opQuery:
-		return new(Query)
-	case opOwner:
-		return new(Owner)
-	case opHealth:
-		return new(Health)
-	case opRequeue:
-		return new(Requeue)
-	case opDropRefused:
-		return new(DropRefused)
-	default:
-		return nil
+	if made, known := makers[o]; known {
+		return made()
 	}
+	return nil
+}
+
+// makers make an empty request of each operation.
+var makers = map[operation]func() Request{
+	opAwait:        func() Request { return new(Await) },
+	opDescribe:     func() Request { return new(Describe) },
+	opHistory:      func() Request { return new(History) },
+	opList:         func() Request { return new(List) },
+	opStalled:      func() Request { return new(Stalled) },
+	opStatus:       func() Request { return new(Status) },
+	opLimits:       func() Request { return new(Limits) },
+	opLimit:        func() Request { return new(Limit) },
+	opWaiters:      func() Request { return new(Waiters) },
+	opHolders:      func() Request { return new(Holders) },
+	opClear:        func() Request { return new(Clear) },
+	opPolicies:     func() Request { return new(Policies) },
+	opSetPolicy:    func() Request { return new(SetPolicy) },
+	opDeletePolicy: func() Request { return new(DeletePolicy) },
+	opCount:        func() Request { return new(Count) },
+	opDemand:       func() Request { return new(Demand) },
+	opVersions:     func() Request { return new(Versions) },
+	opStart:        func() Request { return new(Start) },
+	opUpdate:       func() Request { return new(Update) },
+	opQuery:        func() Request { return new(Query) },
+	opOwner:        func() Request { return new(Owner) },
+	opHealth:       func() Request { return new(Health) },
+	opRequeue:      func() Request { return new(Requeue) },
+	opDropRefused:  func() Request { return new(DropRefused) },
 }
 
 // AccessOf is the permission that a request requires.
