@@ -69,7 +69,7 @@ func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 		return fmt.Errorf("nothing was done: %w", err)
 	}
 	if c.DryRun {
-		return c.counted(s, n)
+		return s.answer(c.JSON, api.BatchCount{Count: n.Count, AtLeast: n.AtLeast}, "%s", instances(n))
 	}
 	if !c.Yes && interactive(s) {
 		if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("%s: %s?", api.BatchOf(id, "", &client.BatchState{Batch: b}).Request(), instances(n))); err != nil {
@@ -84,14 +84,6 @@ func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 		return accepted(s, c.JSON, id, "batch started", "")
 	}
 	return c.follow(ctx, s, cl, run, n.Count)
-}
-
-func (c *batchFlags) counted(s streams, n client.Counts) error {
-	if c.JSON {
-		return writeJSON(s.out, api.BatchCount{Count: n.Count, AtLeast: n.AtLeast})
-	}
-	_, err := fmt.Fprintln(s.out, instances(n))
-	return err
 }
 
 func instances(n client.Counts) string {

@@ -116,9 +116,5 @@ func accepted(s streams, asJSON bool, id, text, note string) error {
 			return err
 		}
 	}
-	if asJSON {
-		return writeJSON(s.out, api.Accepted{Instance: id, Accepted: true})
-	}
-	_, err := fmt.Fprintf(s.out, "%s: %s\n", id, text)
-	return err
+	return s.answer(asJSON, api.Accepted{Instance: id, Accepted: true}, "%s: %s", id, text)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -83,11 +82,7 @@ func (c *drainCmd) Run(ctx context.Context, s streams, cl *client.Client) error 
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(s.out, map[string]any{"worker": c.Worker, "draining": true})
-	}
-	_, err = fmt.Fprintf(s.out, "%s: takes no more tasks\n", c.Worker)
-	return err
+	return s.answer(c.JSON, map[string]any{"worker": c.Worker, "draining": true}, "%s: takes no more tasks", c.Worker)
 }
 
 type requeueCmd struct {

@@ -92,11 +92,7 @@ func (c *pausable) changed(ctx context.Context, s streams, cl *client.Client, wh
 	if what == "paused" {
 		warnUnknown(ctx, s, cl, c.Action)
 	}
-	if c.JSON {
-		return writeJSON(s.out, map[string]any{"action": c.Action, "paused": what == "paused"})
-	}
-	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Action, what)
-	return err
+	return s.answer(c.JSON, map[string]any{"action": c.Action, "paused": what == "paused"}, "%s: %s", c.Action, what)
 }
 
 type pauseCmd struct {

@@ -51,6 +51,25 @@ func bounded(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
+// answer writes a value as JSON, or a line of text.
+func (s streams) answer(asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return writeJSON(s.out, v)
+	}
+	_, err := fmt.Fprintf(s.out, format+"\n", args...)
+	return err
+}
+
+// writeLines writes one JSON object per row.
+func writeLines[Row, JSON any](w io.Writer, rows []Row, of func(Row) JSON) error {
+	for _, row := range rows {
+		if err := writeJSON(w, of(row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

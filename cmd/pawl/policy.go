@@ -186,11 +186,7 @@ func (c *policySetCmd) Run(ctx context.Context, s streams, cl *client.Client) er
 	if name, isAction := strings.CutPrefix(string(c.Level), "action:"); isAction {
 		warnUnknown(ctx, s, cl, name)
 	}
-	if c.JSON {
-		return writeJSON(s.out, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)})
-	}
-	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, diagnose.Policy(p))
-	return err
+	return s.answer(c.JSON, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)}, "%s: %s", c.Level, diagnose.Policy(p))
 }
 
 // warnUnknown warns about an action that neither an orchestrator nor a connected worker registers: the name may be misspelled.
@@ -250,12 +246,7 @@ func (c *policyListCmd) Run(ctx context.Context, s streams, cl *client.Client) e
 		return err
 	}
 	if c.JSON {
-		for _, l := range all {
-			if err := writeJSON(s.out, api.LevelPolicyOf(l)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLines(s.out, all, api.LevelPolicyOf)
 	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
 	for _, l := range all {
@@ -281,11 +272,7 @@ func (c *policyDeleteCmd) Run(ctx context.Context, s streams, cl *client.Client)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(s.out, map[string]any{"level": string(c.Level), "deleted": true})
-	}
-	_, err = fmt.Fprintf(s.out, "%s: deleted; the code or a less specific level applies again\n", c.Level)
-	return err
+	return s.answer(c.JSON, map[string]any{"level": string(c.Level), "deleted": true}, "%s: deleted; the code or a less specific level applies again", c.Level)
 }
 
 func showPolicy(w io.Writer, l client.LevelPolicy) error {

@@ -52,12 +52,7 @@ func (c *policyApplyCmd) Run(ctx context.Context, s streams) error {
 		if err := cl.SetPolicy(ctx, limit.ActionLevel+name, p, client.Reason(c.Reason)); err != nil {
 			return err
 		}
-		if c.JSON {
-			err = writeJSON(s.out, api.LevelPolicy{Level: limit.ActionLevel + name, Policy: api.PolicyOf(p)})
-		} else {
-			_, err = fmt.Fprintf(s.out, "%s: %s\n", limit.ActionLevel+name, diagnose.Policy(p))
-		}
-		if err != nil {
+		if err := s.answer(c.JSON, api.LevelPolicy{Level: limit.ActionLevel + name, Policy: api.PolicyOf(p)}, "%s: %s", limit.ActionLevel+name, diagnose.Policy(p)); err != nil {
 			return err
 		}
 	}

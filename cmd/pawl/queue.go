@@ -62,12 +62,7 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams, cl *client.Client) e
 	case failed != nil && len(all) == 0:
 		return failed
 	case c.JSON:
-		for _, g := range all {
-			if err := writeJSON(s.out, api.QueueStatsOf(g)); err != nil {
-				return err
-			}
-		}
-		return failed
+		return cmp.Or(writeLines(s.out, all, api.QueueStatsOf), failed)
 	}
 	if err := queueTable(all, time.Now()).WriteOr(s.out, "No limited action is in use."); err != nil {
 		return err
@@ -184,12 +179,7 @@ func (c *queueListCmd) Run(ctx context.Context, s streams, cl *client.Client) er
 		return err
 	}
 	if c.JSON {
-		for _, w := range rows {
-			if err := writeJSON(s.out, api.WaiterOf(w)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLines(s.out, rows, api.WaiterOf)
 	}
 	if err := c.show(s.out, rows); err != nil {
 		return err
@@ -317,11 +307,7 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams, cl *client.Client) e
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(s.out, map[string]any{"action": c.Action, "key": c.Key, "cleared": n})
-	}
-	_, err = fmt.Fprintf(s.out, "%s: %d rejected\n", diagnose.ActionAndKey(c.Action, c.Key), n)
-	return err
+	return s.answer(c.JSON, map[string]any{"action": c.Action, "key": c.Key, "cleared": n}, "%s: %d rejected", diagnose.ActionAndKey(c.Action, c.Key), n)
 }
 
 // queue returns the limit to clear: without a key, that of inputs without one.

@@ -72,12 +72,7 @@ func (c *refusedCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 func (c *refusedCmd) write(s streams, rows []client.Refused) error {
 	switch {
 	case c.JSON:
-		for _, r := range rows {
-			if err := writeJSON(s.out, api.RefusedOf(r)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLines(s.out, rows, api.RefusedOf)
 	case len(c.Drop) > 0 || c.DropAll:
 		_, err := fmt.Fprintf(s.out, "%s removed\n", diagnose.Counted(len(rows), "note"))
 		return err

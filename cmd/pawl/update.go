@@ -153,9 +153,5 @@ func (c *queryCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(s.out, api.QueryAnswerOf(c.ID, c.Query, got))
-	}
-	_, err = fmt.Fprintln(s.out, string(show.Payload(got.Value)))
-	return err
+	return s.answer(c.JSON, api.QueryAnswerOf(c.ID, c.Query, got), "%s", show.Payload(got.Value))
 }

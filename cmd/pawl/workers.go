@@ -38,12 +38,7 @@ func (c *workersCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	if !c.JSON {
 		return showWorkers(s.out, all)
 	}
-	for _, w := range all {
-		if err := writeJSON(s.out, api.WorkerOf(w)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeLines(s.out, all, api.WorkerOf)
 }
 
 // showWorkers writes a row per worker and, below, abandoned activities and errors.

@@ -1,9 +1,5 @@
 package message
 
-import (
-	"time"
-)
-
 // Ending is how a cancelled activity ended, as reported by its worker.
 type Ending string
 
@@ -25,9 +21,6 @@ type Report struct {
 	Worker  string `json:"worker"`
 	At      int64  `json:"at"` // Unix milliseconds, by the worker's clock
 }
-
-// After returns how long the activity ran after its context had ended.
-func (r Report) After() time.Duration { return time.Duration(r.AfterMS) * time.Millisecond }
 
 // Reported is a Report of one activity.
 type Reported struct {

@@ -180,13 +180,3 @@ func (s Space) PartOf(key string) (int, bool) {
 	p, err := strconv.Atoi(n)
 	return p, err == nil
 }
-
-// LimitOf returns the limit of a key that Pattern matches. A partition's key has none.
-func (s Space) LimitOf(key string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".l.")
-	if !ok {
-		return "", false
-	}
-	name, _, ok := strings.Cut(rest, "}:")
-	return name, ok
-}

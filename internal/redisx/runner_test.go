@@ -281,14 +281,6 @@ func TestLimitKeysBelongToNoPartition(t *testing.T) {
 				t.Errorf("%s has another hash tag", key)
 			}
 		}
-		if got, ok := space.LimitOf(g.State()); name != "a/}:" && (!ok || got != name) {
-			t.Errorf("%s is of limit %q, %v", g.State(), got, ok)
-		}
-	}
-	for _, key := range []string{space.Part(7).Limits(), space.Policies(), space.Meta()} {
-		if got, ok := space.LimitOf(key); ok {
-			t.Errorf("%s is taken for one of limit %q", key, got)
-		}
 	}
 }
 
