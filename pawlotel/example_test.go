@@ -1,0 +1,52 @@
+package pawlotel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/pawlrun/pawl/pawlotel"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func ExampleNewTracer() {
+	tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(pawlotel.IDGenerator{})) // and with an exporter
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	tracer, err := pawlotel.NewTracer(tp)
+	if err != nil {
+		panic(err)
+	}
+	_ = orchestrator.Config{Tracer: tracer}
+	_ = worker.Config{Interceptors: []worker.Interceptor{pawlotel.WorkerInterceptor(tp)}}
+
+	other := sdktrace.NewTracerProvider() // its ids are random: a replay would repeat each span under another one
+	defer func() { _ = other.Shutdown(context.Background()) }()
+	_, err = pawlotel.NewTracer(other)
+	fmt.Println(tracer != nil, errors.Is(err, pawlotel.ErrIDGenerator))
+	// Output: true true
+}
+
+func ExampleLogHandler() {
+	tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(pawlotel.IDGenerator{}))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	log := slog.New(pawlotel.LogHandler(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case slog.TimeKey:
+				return slog.Attr{}
+			case "trace_id", "span_id":
+				return slog.Int(a.Key, len(a.Value.String())) // the example shows how long they are
+			}
+			return a
+		},
+	})))
+	ctx, span := tp.Tracer("shop").Start(context.Background(), "order")
+	defer span.End()
+	log.InfoContext(ctx, "paid", "order", 7)
+	// Output: level=INFO msg=paid order=7 trace_id=32 span_id=16
+}
