@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
-	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type getCmd struct {
@@ -45,22 +45,18 @@ type sendCmd struct {
 	MsgID      string `name:"message-id" placeholder:"ID" help:"Id of the message: a repetition within an hour has no effect."`
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
+
+	payload history.Payload // of Data
+}
+
+// AfterApply reads the data and checks the settings.
+func (c *sendCmd) AfterApply() (err error) {
+	c.payload, err = input(c.Data)
+	return errors.Join(err, pawl.ValidateID(c.ID), pawl.ValidateName(c.Event), c.connection.AfterApply())
 }
 
 // Run sends an event.
-func (c *sendCmd) Run(ctx context.Context, s streams) error {
-	p, err := input(c.Data)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(pawl.ValidateID(c.ID), pawl.ValidateName(c.Event)); err != nil {
-		return settings.Usage(err)
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *sendCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	note, err := receives(ctx, cl, c.ID, "the event is kept for its start, for 24 h")
 	if err != nil {
 		return err
@@ -69,7 +65,7 @@ func (c *sendCmd) Run(ctx context.Context, s streams) error {
 	if c.MsgID != "" {
 		opts = append(opts, client.MessageID(c.MsgID))
 	}
-	if err := cl.SendRaw(ctx, c.Event, c.ID, p, opts...); err != nil {
+	if err := cl.SendRaw(ctx, c.Event, c.ID, c.payload, opts...); err != nil {
 		return err
 	}
 	return accepted(s, c.JSON, c.ID, "event "+c.Event+" accepted", note)

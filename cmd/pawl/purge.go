@@ -47,24 +47,18 @@ func (c *purgeCmd) Validate() error {
 	case c.Timeout <= 0:
 		return fmt.Errorf("--timeout must be positive (got %s)", c.Timeout)
 	}
-	return checkWhere(c.Where)
+	bad := []error{checkWhere(c.Where)}
+	for _, id := range c.IDs {
+		bad = append(bad, pawl.ValidateID(id))
+	}
+	return errors.Join(bad...)
 }
 
 // many reports whether instances are selected by status, filter or age.
 func (c *purgeCmd) many() bool { return c.Status != "" || c.Where != "" || c.OlderThan != 0 }
 
 // Run purges instances. If one could not be purged, the exit code is 1, after all others were tried.
-func (c *purgeCmd) Run(ctx context.Context, s streams) error {
-	for _, id := range c.IDs {
-		if err := pawl.ValidateID(id); err != nil {
-			return settings.Usage(err)
-		}
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
+func (c *purgeCmd) Run(ctx context.Context, s streams, cl *client.Client) (err error) {
 	ids := c.IDs
 	if c.many() {
 		if ids, err = c.find(ctx, cl); err != nil {

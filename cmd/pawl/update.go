@@ -133,23 +133,19 @@ type queryCmd struct {
 	Data       string `arg:"" optional:"" help:"Input as JSON, @FILE, or - for standard input."`
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
+
+	payload history.Payload // of Data
+}
+
+// AfterApply reads the input and checks the settings.
+func (c *queryCmd) AfterApply() (err error) {
+	c.payload, err = input(c.Data)
+	return errors.Join(err, pawl.ValidateID(c.ID), pawl.ValidateName(c.Query), c.connection.AfterApply())
 }
 
 // Run asks an instance for its state.
-func (c *queryCmd) Run(ctx context.Context, s streams) error {
-	p, err := input(c.Data)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(pawl.ValidateID(c.ID), pawl.ValidateName(c.Query)); err != nil {
-		return settings.Usage(err)
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	got, err := cl.QueryRaw(ctx, c.Query, c.ID, p)
+func (c *queryCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	got, err := cl.QueryRaw(ctx, c.Query, c.ID, c.payload)
 	if err != nil {
 		return err
 	}
