@@ -16,27 +16,28 @@ import (
 
 // Command is pawl bench.
 type Command struct {
-	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes. rolling: each member is restarted while instances are started. demand: workers follow the demand of a queue, from none to --workers and back. tracing: chains with traces, of which a tenth is exported, beside chains without, in --rounds pairs."`
-	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; batch, gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; demand: 2,000; recover: that wait for an event meanwhile, 0; update: updates, 20,000, with --kill 100,000."`
-	N         int      `default:"100" help:"Activities of one fanout."`
-	InFlight  int      `default:"1000" help:"Maximum number of concurrent instances."`
-	Load      bool     `help:"cancel: while the fleet runs at half of its capacity."`
-	Single    bool     `help:"hello, chain, fanout, event, all, long, mass, payload, job: orchestrator and worker in one process, which pass tasks to each other without NATS."`
-	NoHints   bool     `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
-	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
-	Rounds    int      `default:"10" help:"recover: how often each fault is injected. rolling: how often each member is restarted. tracing: number of pairs."`
-	Fleets    int      `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
-	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
-	Schedules int      `default:"10000" help:"schedule: number of schedules."`
-	Kill      bool     `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
-	Elsewhere bool     `help:"hello: two orchestrators, of which one lacks the code, so that another process decides the turns of its instances; beside those of the other. update --kill: every second orchestrator lacks the code."`
-	Rollback  bool     `help:"update --kill: also take up to a second of writes from Redis, again and again."`
-	Fsync     string   `default:"everysec" enum:"everysec,always" help:"When Redis writes its append-only file to the disk: everysec or always. Not in a Redis Cluster."`
-	Rate      int      `default:"2000" help:"rolling: instances started in a second."`
-	Workers   int      `default:"20" help:"demand: maximum number of workers."`
-	JSON      bool     `name:"json" help:"Write one JSON object per scenario."`
-	Benchstat bool     `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
-	given     bool     // --nats names a fleet
+	Scenario  string        `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes. rolling: each member is restarted while instances are started. demand: workers follow the demand of a queue, from none to --workers and back. tracing: chains with traces, of which a tenth is exported, beside chains without, in --rounds pairs."`
+	Instances int           `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; batch, gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; demand: 2,000; recover: that wait for an event meanwhile, 0; update: updates, 20,000, with --kill 100,000."`
+	N         int           `default:"100" help:"Activities of one fanout."`
+	InFlight  int           `default:"1000" help:"Maximum number of concurrent instances."`
+	Load      bool          `help:"cancel: while the fleet runs at half of its capacity."`
+	Single    bool          `help:"hello, chain, fanout, event, all, long, mass, payload, job: orchestrator and worker in one process, which pass tasks to each other without NATS."`
+	NoHints   bool          `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
+	Fanout    int           `default:"1" help:"cancel: activities of one instance, up to 10,000."`
+	Rounds    int           `default:"10" help:"recover: how often each fault is injected. rolling: how often each member is restarted. tracing: number of pairs."`
+	Fleets    int           `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
+	Fault     []string      `placeholder:"NAME" help:"recover: only these faults."`
+	Schedules int           `default:"10000" help:"schedule: number of schedules."`
+	Kill      bool          `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
+	Elsewhere bool          `help:"hello: two orchestrators, of which one lacks the code, so that another process decides the turns of its instances; beside those of the other. update --kill: every second orchestrator lacks the code."`
+	Rollback  bool          `help:"update --kill: also take up to a second of writes from Redis, again and again."`
+	Fsync     string        `default:"everysec" enum:"everysec,always" help:"When Redis writes its append-only file to the disk: everysec or always. Not in a Redis Cluster."`
+	Settle    time.Duration `default:"30s" placeholder:"DURATION" help:"idle: pause before memory is measured, and as long as the processor time of an idle fleet is. Clients are remembered for 15 s."`
+	Rate      int           `default:"2000" help:"rolling: instances started in a second."`
+	Workers   int           `default:"20" help:"demand: maximum number of workers."`
+	JSON      bool          `name:"json" help:"Write one JSON object per scenario."`
+	Benchstat bool          `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
+	given     bool          // --nats names a fleet
 
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
@@ -51,7 +52,7 @@ func (c *Command) Validate() error {
 	for _, o := range []struct {
 		flag       string
 		value, min int
-	}{{"instances", c.Instances, 0}, {"n", c.N, 1}, {"in-flight", c.InFlight, 1}, {"rounds", c.Rounds, 1}, {"fleets", c.Fleets, 1}, {"schedules", c.Schedules, 1}, {"rate", c.Rate, 1}, {"workers", c.Workers, 1}} {
+	}{{"instances", c.Instances, 0}, {"n", c.N, 1}, {"in-flight", c.InFlight, 1}, {"rounds", c.Rounds, 1}, {"fleets", c.Fleets, 1}, {"schedules", c.Schedules, 1}, {"rate", c.Rate, 1}, {"workers", c.Workers, 1}, {"settle", int(c.Settle.Milliseconds()), 1}} {
 		if o.value < o.min {
 			return fmt.Errorf("--%s must be at least %d (got %d)", o.flag, o.min, o.value)
 		}

@@ -123,7 +123,7 @@ func TestBenchMeasuresWhatGrows(t *testing.T) {
 	if r := long[0]; r.Activities != 250 || r.FirstMS <= 0 || r.LastMS <= 0 || r.Ratio <= 0 {
 		t.Errorf("%+v", r)
 	}
-	idle, _ := measure[idleResult](t, "idle", "--instances", "200")
+	idle, _ := measure[idleResult](t, "idle", "--instances", "200", "--settle", "100ms")
 	if r := idle[0]; r.Instances != 200 || r.RedisBytes < 100 || r.RedisBytes > 5000 || r.ChainPerS <= 0 || r.ChainRatio <= 0 {
 		t.Errorf("%+v", r)
 	}

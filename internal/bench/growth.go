@@ -139,19 +139,24 @@ func (d *driver) watchEvents(ctx context.Context, p *term.Progress, id string) {
 
 // idleResult is what instances cost that wait.
 type idleResult struct {
-	Scenario     string  `json:"scenario"`
-	Instances    int     `json:"instances"`
-	RedisBytes   float64 `json:"redis_bytes"`   // of one
-	ParkedBytes  float64 `json:"parked_bytes"`  // of one that an orchestrator keeps in memory
-	EvictedBytes float64 `json:"evicted_bytes"` // of one that it does not
-	ChainPerS    float64 `json:"chain_per_s"`   // activities, with nothing else
-	BesidePerS   float64 `json:"beside_per_s"`  // beside them
-	ChainRatio   float64 `json:"chain_ratio"`
+	Scenario     string   `json:"scenario"`
+	Instances    int      `json:"instances"`
+	RedisBytes   float64  `json:"redis_bytes"`             // of one
+	ParkedBytes  float64  `json:"parked_bytes"`            // of one that an orchestrator keeps in memory
+	EvictedBytes *float64 `json:"evicted_bytes,omitempty"` // of one that it does not; nil: it keeps all of so few
+	ChainPerS    float64  `json:"chain_per_s"`             // activities, with nothing else
+	BesidePerS   float64  `json:"beside_per_s"`            // beside them
+	// IdleCorePercent is the processor time of a fleet without instances, by process, in percent of a core.
+	IdleCorePercent map[string]float64 `json:"idle_core_percent,omitempty"`
+	ChainRatio      float64            `json:"chain_ratio"`
 }
 
 // idle measures instances that wait for an event.
 func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	m := idleResult{Scenario: "idle", Instances: cmp.Or(r.opts.Instances, idleInstances)}
+	if m.IdleCorePercent, err = idleCores(ctx, f, r.opts.Settle); err != nil {
+		return err
+	}
 	chain := d.scenario("chain", 1)
 	if m.ChainPerS, err = d.rate(ctx, chain, min(besideChains, m.Instances)); err != nil {
 		return err
@@ -162,7 +167,7 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	var started atomic.Int64
 	wait := func(n int) (redisBytes, memory float64, err error) {
 		if err = d.waiting(ctx, n, &started, p); err == nil && n > 0 {
-			err = waitUntil(ctx, time.Now().Add(clientKept))
+			err = waitUntil(ctx, time.Now().Add(r.opts.Settle))
 		}
 		if err == nil {
 			redisBytes, err = usedMemory(ctx, f.rdb)
@@ -190,7 +195,10 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	}
 	m.RedisBytes = (redis3 - redis0) / float64(m.Instances)
 	m.ParkedBytes = max(memory1-memory0, 0) / float64(parked)
-	m.EvictedBytes = max(memory3-memory2, 0) / float64(m.Instances-parked-full)
+	if parked == idleParked && full == idleFull {
+		evicted := max(memory3-memory2, 0) / float64(m.Instances-parked-full)
+		m.EvictedBytes = &evicted
+	}
 	if m.BesidePerS, err = d.rate(ctx, chain, min(besideChains, m.Instances)); err != nil {
 		return err
 	}
@@ -198,8 +206,22 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	return r.report.add(m)
 }
 
-// clientKept is how long an orchestrator remembers the client that has started an instance, for its end, and a bit more.
-const clientKept = 30 * time.Second
+// idleCores measures what the processes of a fleet take that has nothing to do, in percent of a core, once it has started.
+func idleCores(ctx context.Context, f *fleet, settle time.Duration) (map[string]float64, error) {
+	if err := waitUntil(ctx, time.Now().Add(settle/2)); err != nil {
+		return nil, err
+	}
+	before, began := f.cpu(), time.Now()
+	if err := waitUntil(ctx, began.Add(settle)); err != nil {
+		return nil, err
+	}
+	took, percent := time.Since(began), make(map[string]float64)
+	for name, t := range f.cpu() {
+		percent[name] = float64(t-before[name]) / float64(took) * 100
+	}
+	delete(percent, "client")
+	return percent, nil
+}
 
 // waiting starts n instances that wait for an event, and waits until their first turns are over.
 func (d *driver) waiting(ctx context.Context, n int, started *atomic.Int64, p *term.Progress) error {
