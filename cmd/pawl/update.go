@@ -26,9 +26,11 @@ type updateCmd struct {
 	JSON     bool          `name:"json" help:"Write JSON."`
 	newInstance
 	connection `group:"Connection"`
+
+	payload, start history.Payload // of Data and Input
 }
 
-// AfterApply checks the settings.
+// AfterApply reads the inputs and checks the settings.
 func (c *updateCmd) AfterApply() error {
 	switch {
 	case c.Start == "" && (c.Input != "" || len(c.Attribute) > 0 || c.Version != "" || c.RunTimeout != 0):
@@ -38,11 +40,18 @@ func (c *updateCmd) AfterApply() error {
 	case c.Input == "-" && c.Data == "-":
 		return errors.New("the input of the update and --input cannot both be read from standard input")
 	}
-	return c.connection.AfterApply()
+	var of, with error
+	c.payload, of = input(c.Data)
+	c.start, with = input(c.Input)
+	bad := []error{of, with, pawl.ValidateID(c.ID), pawl.ValidateName(c.Update)}
+	if c.Start != "" {
+		bad = append(bad, pawl.ValidateName(c.Start))
+	}
+	return errors.Join(append(bad, c.connection.AfterApply())...)
 }
 
 // send sends the update, and the start if there is one.
-func (c *updateCmd) send(ctx context.Context, cl *client.Client, p, start history.Payload) (*client.RawUpdate, error) {
+func (c *updateCmd) send(ctx context.Context, cl *client.Client) (*client.RawUpdate, error) {
 	options, err := c.options()
 	if err != nil {
 		return nil, settings.Usage(err)
@@ -58,34 +67,14 @@ func (c *updateCmd) send(ctx context.Context, cl *client.Client, p, start histor
 		opts = append(opts, client.Deadline(c.Deadline))
 	}
 	if c.Start == "" {
-		return cl.SendUpdateRaw(ctx, c.Update, c.ID, p, opts...)
+		return cl.SendUpdateRaw(ctx, c.Update, c.ID, c.payload, opts...)
 	}
-	return cl.UpdateWithStartRaw(ctx, c.Start, c.ID, start, c.Update, p, opts...)
+	return cl.UpdateWithStartRaw(ctx, c.Start, c.ID, c.start, c.Update, c.payload, opts...)
 }
 
 // Run sends an update and shows its answer. A rejection is an error.
-func (c *updateCmd) Run(ctx context.Context, s streams) error {
-	p, err := input(c.Data)
-	if err != nil {
-		return err
-	}
-	start, err := input(c.Input)
-	if err != nil {
-		return err
-	}
-	bad := []error{pawl.ValidateID(c.ID), pawl.ValidateName(c.Update)}
-	if c.Start != "" {
-		bad = append(bad, pawl.ValidateName(c.Start))
-	}
-	if err := errors.Join(bad...); err != nil {
-		return settings.Usage(err)
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	sent, err := c.send(ctx, cl, p, start)
+func (c *updateCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+	sent, err := c.send(ctx, cl)
 	if err != nil {
 		return err
 	}
