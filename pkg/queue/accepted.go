@@ -37,7 +37,7 @@ func (c *inputStream) Accepted(ctx context.Context, partition int, known history
 }
 
 func (c *inputStream) accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
-	stream, err := c.info(ctx, c.inputs.Name)
+	stream, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -46,7 +46,7 @@ func (c *inputStream) accepted(ctx context.Context, partition int, known history
 	if err != nil || !some {
 		return a, err
 	}
-	last, err := c.message(ctx, c.inputs.Name, messageGet{LastFor: c.subj.in(partition)})
+	last, err := c.streams.message(ctx, c.streams.inputs.Name, messageGet{LastFor: c.subj.in(partition)})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 	case err != nil:
@@ -63,7 +63,7 @@ func (c *inputStream) someBehind(ctx context.Context, partition int, known, end 
 		return true, nil
 	}
 	if known != end {
-		m, err := c.message(ctx, c.inputs.Name, messageGet{Seq: known.Seq})
+		m, err := c.streams.message(ctx, c.streams.inputs.Name, messageGet{Seq: known.Seq})
 		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Time.UnixNano() != known.Time {
 			return true, nil
 		}
@@ -71,7 +71,7 @@ func (c *inputStream) someBehind(ctx context.Context, partition int, known, end 
 			return true, err
 		}
 	}
-	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: known.Seq + 1, NextFor: c.subj.in(partition)})
+	_, err := c.streams.message(ctx, c.streams.inputs.Name, messageGet{Seq: known.Seq + 1, NextFor: c.subj.in(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
 	}

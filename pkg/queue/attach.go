@@ -66,7 +66,7 @@ func (c *inputStream) attachInTurn(ctx context.Context, partition int, after his
 	defer cancel()
 	r, err := c.attach(ctx, partition, after, disconnected)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = c.mend(ctx, c.inputs); err == nil {
+		if err = c.streams.mend(ctx, c.streams.inputs); err == nil {
 			r, err = c.attach(ctx, partition, after, disconnected)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *inputStream) attach(ctx context.Context, partition int, after history.P
 	if partition != AllPartitions && (partition < 0 || partition >= c.parts) {
 		return nil, fmt.Errorf("there are %d partitions", c.parts)
 	}
-	before, err := c.info(ctx, c.inputs.Name)
+	before, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *inputStream) attach(ctx context.Context, partition int, after history.P
 		return nil, c.explain(err)
 	}
 	// The stream may have been replaced before the consumer was created.
-	now, err := c.info(ctx, c.inputs.Name)
+	now, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
 		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
 	}
@@ -111,9 +111,9 @@ func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerCo
 	for within := placeTimeout; ; within *= 2 {
 		cfg.Name = nuid.Next()
 		placed, cancel := context.WithTimeout(ctx, within)
-		placed, settle := c.whileAllowed(placed, c.apiSubject("CONSUMER.CREATE."+c.inputs.Name+"."+cfg.Name))
+		placed, settle := c.whileAllowed(placed, c.streams.apiSubject("CONSUMER.CREATE."+c.streams.inputs.Name+"."+cfg.Name))
 		_, err = repeated(placed, createAgain, func(ctx context.Context) (jetstream.Consumer, error) {
-			return c.js.CreateConsumer(ctx, c.inputs.Name, cfg)
+			return c.js.CreateConsumer(ctx, c.streams.inputs.Name, cfg)
 		})
 		err = settle(err)
 		cancel()
@@ -126,7 +126,7 @@ func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerCo
 
 // Behind returns the sequence of the first message behind a stored position, as Attach finds it, and the gap before it, if any.
 func (c *inputStream) Behind(ctx context.Context, after history.Position) (seq uint64, gap *Gap, err error) {
-	info, err := c.info(ctx, c.inputs.Name)
+	info, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return 0, nil, fmt.Errorf("queue: state of the inputs stream: %w", err)
 	}
@@ -160,13 +160,13 @@ func (c *inputStream) look(ctx context.Context, st jetstream.StreamState, after 
 	}
 	c.log.Warn("inputs stream was replaced, continuing by time",
 		"after", after.Seq, "time", time.Unix(0, after.Time).UTC(), "first", st.FirstSeq, "last", st.LastSeq)
-	seq, err := c.firstLater(ctx, st, after.Time)
+	seq, err := c.streams.firstLater(ctx, st, after.Time)
 	return startPoint{seq: seq}, err
 }
 
 // firstLater returns the first sequence whose message is later than a time in Unix nanoseconds, or the sequence behind the
 // stream's last. It is a binary search, because the times of a stream ascend.
-func (c *inputStream) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
+func (c *streams) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
 	low, high := max(st.FirstSeq, 1), st.LastSeq+1
 	for low < high {
 		mid := low + (high-low)/2
@@ -190,7 +190,7 @@ func (c *inputStream) anchored(ctx context.Context, st jetstream.StreamState, p 
 	if p.Seq == 0 || p.Seq > st.LastSeq {
 		return p.Seq == 0 && p.Time == 0, nil
 	}
-	m, err := c.message(ctx, c.inputs.Name, messageGet{Seq: p.Seq})
+	m, err := c.streams.message(ctx, c.streams.inputs.Name, messageGet{Seq: p.Seq})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return false, nil
@@ -217,6 +217,6 @@ func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
 // dropConsumer deletes a consumer before it expires.
 func (c *inputStream) dropConsumer(name string) {
 	if c.nc.IsConnected() {
-		_ = c.nc.Publish(c.apiSubject("CONSUMER.DELETE."+c.inputs.Name+"."+name), nil)
+		_ = c.nc.Publish(c.streams.apiSubject("CONSUMER.DELETE."+c.streams.inputs.Name+"."+name), nil)
 	}
 }

@@ -65,7 +65,7 @@ func (c *inputStream) ProbeInputs(ctx context.Context) {
 func (c *inputStream) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: math.MaxInt64})
+	_, err := c.streams.message(ctx, c.streams.inputs.Name, messageGet{Seq: math.MaxInt64})
 	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
 		c.contact.received(time.Now())
 	}

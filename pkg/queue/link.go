@@ -45,7 +45,8 @@ type streams struct {
 
 // inputStream publishes to INPUTS, reads a partition of it, and trims it.
 type inputStream struct {
-	*streams
+	*link
+	streams *streams
 
 	toInputs *publisher
 	contact  *contact

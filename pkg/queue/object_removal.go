@@ -44,7 +44,7 @@ func (c *objects) names(ctx context.Context, filter, suffix string, each func(p 
 			Filter string `json:"subjects_filter"`
 			Offset int    `json:"offset"`
 		}{filter, offset}
-		if err := c.api(ctx, "STREAM.INFO."+objectsStream(c.opts.Namespace), request, &p); err != nil {
+		if err := c.streams.api(ctx, "STREAM.INFO."+objectsStream(c.opts.Namespace), request, &p); err != nil {
 			return err
 		}
 		names := make([]string, 0, len(p.State.Subjects))
@@ -171,5 +171,5 @@ func (c *objects) purgeObjects(ctx context.Context, filter string, before uint64
 		Filter   string `json:"filter"`
 		Sequence uint64 `json:"seq"`
 	}{filter, before}
-	return c.api(ctx, "STREAM.PURGE."+objectsStream(c.opts.Namespace), request, &answer)
+	return c.streams.api(ctx, "STREAM.PURGE."+objectsStream(c.opts.Namespace), request, &answer)
 }

@@ -58,12 +58,13 @@ var (
 )
 
 type objects struct {
-	*streams
+	*link
+	streams *streams
 	reading *semaphore.Weighted
 }
 
 func newObjects(s *streams) *objects {
-	return &objects{streams: s, reading: semaphore.NewWeighted(objectsInFlight)}
+	return &objects{link: s.link, streams: s, reading: semaphore.NewWeighted(objectsInFlight)}
 }
 
 // objectsConfig is the configuration of OBJECTS. It has no limit of its own unless one is given, because NATS would reserve it.
@@ -87,7 +88,7 @@ func objectsConfig(o Options, s subjects) jetstream.StreamConfig {
 
 // EnsureObjects creates the object store, or verifies an existing one.
 func (c *objects) EnsureObjects(ctx context.Context) error {
-	return c.await(ctx, "open object store", func(ctx context.Context) error { return c.ensure(ctx, objectsConfig(c.opts, c.subj)) })
+	return c.await(ctx, "open object store", func(ctx context.Context) error { return c.streams.ensure(ctx, objectsConfig(c.opts, c.subj)) })
 }
 
 // PutObject stores an object. It returns when all of it is stored. What was written of one that fails is removed with its owners. The error
@@ -130,7 +131,7 @@ func (c *objects) transferred(n *atomic.Uint64, err error) {
 
 // ObjectsSize returns the bytes of the object store, and which part of its limit they are; 0: it has no limit.
 func (c *objects) ObjectsSize(ctx context.Context) (bytes uint64, used float64, err error) {
-	info, err := c.info(ctx, objectsStream(c.opts.Namespace))
+	info, err := c.streams.info(ctx, objectsStream(c.opts.Namespace))
 	if err != nil {
 		return 0, 0, fmt.Errorf("queue: state of the object store: %w", err)
 	}
@@ -224,10 +225,10 @@ func (c *objects) getPart(ctx context.Context, part string, wait time.Duration) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	subject := c.apiSubject("DIRECT.GET." + objectsStream(c.opts.Namespace) + "." + part)
+	subject := c.streams.apiSubject("DIRECT.GET." + objectsStream(c.opts.Namespace) + "." + part)
 	ctx, settle := c.whileAllowed(ctx, subject)
 	for until := time.Now().Add(wait); ; {
-		m, err := c.read(ctx, subject, nil)
+		m, err := c.streams.read(ctx, subject, nil)
 		if err = settle(err); err != nil {
 			if errors.Is(err, nats.ErrNoResponders) {
 				err = ErrNoStream

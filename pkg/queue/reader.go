@@ -58,7 +58,7 @@ func (c *inputStream) newReader(partition int, consumer string, begin startPoint
 	r.handed.Store(begin.seq - 1)
 	r.came = begin.seq - 1
 	r.asked = maxBatch
-	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, readExpires, r.take)
+	f, err := newFetch(c.nc, c.streams.apiSubject("CONSUMER.MSG.NEXT."+c.streams.inputs.Name+"."+consumer), readExpires, readExpires, r.take)
 	if err != nil {
 		c.dropConsumer(consumer)
 		return nil, err
@@ -113,12 +113,12 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 		return fail(err)
 	}
 	defer done()
-	stream, err := r.c.info(ctx, r.c.inputs.Name)
+	stream, err := r.c.streams.info(ctx, r.c.streams.inputs.Name)
 	if err != nil {
 		return fail(err)
 	}
 	end := stream.State
-	last, err := r.c.message(ctx, r.c.inputs.Name, messageGet{LastFor: r.c.subj.in(r.partition)})
+	last, err := r.c.streams.message(ctx, r.c.streams.inputs.Name, messageGet{LastFor: r.c.subj.in(r.partition)})
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fail(err)
 	}

@@ -27,7 +27,7 @@ func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window 
 	if lowest.Seq == 0 {
 		return 0, nil
 	}
-	stream, err := c.js.Stream(ctx, c.inputs.Name)
+	stream, err := c.js.Stream(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return fail(c.explain(err))
 	}
@@ -42,7 +42,7 @@ func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window 
 	limit := info.TimeStamp.Add(-shrunk(window, fillOf(info))).UnixNano()
 	upTo := lowest.Seq
 	if lowest.Time > limit {
-		if upTo, err = c.firstLater(ctx, info.State, limit); err != nil {
+		if upTo, err = c.streams.firstLater(ctx, info.State, limit); err != nil {
 			return fail(err)
 		}
 		upTo = min(upTo, lowest.Seq)
@@ -62,7 +62,7 @@ func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window 
 	request := struct {
 		Seq uint64 `json:"seq"` // kept, as are all that follow
 	}{upTo}
-	if err := c.api(ctx, "STREAM.PURGE."+c.inputs.Name, request, &answer); err != nil {
+	if err := c.streams.api(ctx, "STREAM.PURGE."+c.streams.inputs.Name, request, &answer); err != nil {
 		return fail(err)
 	}
 	return answer.Purged, nil
@@ -73,7 +73,7 @@ const HalfFull = 0.5
 
 // Fill returns the used share of the size limit of INPUTS, from 0 to 1; 0 if it has no limit.
 func (c *inputStream) Fill(ctx context.Context) (float64, error) {
-	info, err := c.info(ctx, c.inputs.Name)
+	info, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return 0, fmt.Errorf("queue: state of the inputs stream: %w", err)
 	}
