@@ -11,7 +11,7 @@ type crashes struct {
 
 // CrashAfter makes the process, with all instances, die after these turns only: see Turns. What a turn sends is then sent by the
 // process that takes over. Without any it never dies.
-func (e *Env) CrashAfter(turns ...int) { e.setup.crashes = crashes{turns: turns, given: true} }
+func (e *Env) CrashAfter(turns ...int) { e.world.setup.crashes = crashes{turns: turns, given: true} }
 
 // at reports whether the process dies after a turn that CrashAfter has named.
 func (c *crashes) at(turn int) bool { return c.given && slices.Contains(c.turns, turn) }

@@ -16,7 +16,7 @@ import (
 // Env is the world of the instance under test, and of those that it starts and sends messages to.
 // It is made by New, set up with what will happen, and then used by one Run. It is for the
 // goroutine of its test.
-type Env struct{ *world }
+type Env struct{ world *world }
 
 // world is an Env without what its test calls.
 type world struct {
@@ -76,22 +76,22 @@ func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 }
 
 // Instance gives the instance under test another id than "test".
-func (e *Env) Instance(id string) { e.setup.id = id }
+func (e *Env) Instance(id string) { e.world.setup.id = id }
 
 // Version starts the instance under test with a version; without it, with the newest.
-func (e *Env) Version(v pawl.Version) { e.setup.version = string(v) }
+func (e *Env) Version(v pawl.Version) { e.world.setup.version = string(v) }
 
 // Fake puts a binding in the place of whatever was bound to the activity or the
 // orchestration, in all its versions, if anything was. A child that is faked is an instance
 // like others, with the code of its fake.
 func (e *Env) Fake(b pawl.Binding) {
-	e.tb.Helper()
-	e.code.fake(e.tb, b)
+	e.world.tb.Helper()
+	e.world.code.fake(e.world.tb, b)
 }
 
 // MaxExecutions bounds how often an instance may continue as new: the end of execution n
 // ends Run with an *Endless if another is to follow. The default is 1,000.
-func (e *Env) MaxExecutions(n int) { e.setup.limit = n }
+func (e *Env) MaxExecutions(n int) { e.world.setup.limit = n }
 
 // Endless is the error of Run when an instance would continue as new once more than
 // MaxExecutions allows. For an instance that is to run forever that is as good an end of
@@ -108,39 +108,39 @@ func (e *Endless) Error() string {
 }
 
 // Now is the virtual time.
-func (e *Env) Now() time.Time { return time.UnixMilli(e.part.Now).UTC() }
+func (e *Env) Now() time.Time { return time.UnixMilli(e.world.part.Now).UTC() }
 
 // Turns is how many turns there were, of all instances. A turn is one input of an
 // instance and what the code does about it.
-func (e *Env) Turns() int { return e.turns }
+func (e *Env) Turns() int { return e.world.turns }
 
 // Run starts the instance under test and runs it to its end, through all its executions.
 // Other instances that are still under way at its end do what is to be done at that
 // instant, and wait for Advance. The error is the *pawl.Failure that a client would get,
 // or an *Endless. An Env runs once.
 func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error) {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	var zero Out
 	input, err := author.Input(o).Encode(in)
 	if err != nil {
 		return zero, err
 	}
-	e.run(&history.Started{Name: o.Name(), Version: e.setup.version, Payload: input, By: "test", Attributes: e.setup.attributes})
-	if e.endless != nil {
-		return zero, e.endless
+	e.world.run(&history.Started{Name: o.Name(), Version: e.world.setup.version, Payload: input, By: "test", Attributes: e.world.setup.attributes})
+	if e.world.endless != nil {
+		return zero, e.world.endless
 	}
-	return result(e.last(e.setup.id), author.Result(o))
+	return result(e.world.last(e.world.setup.id), author.Result(o))
 }
 
 // Advance lets time pass after Run, for the instances that have not ended, and for the
 // moments to come. If one of them would continue as new too often, it fails the test.
 // Without Run the Env has no instance under test: what there is comes with moments, such as schedules and jobs.
 func (e *Env) Advance(d time.Duration) {
-	e.tb.Helper()
-	if e.begun && !e.finished {
-		e.tb.Fatal("Advance is for what is left to do after Run")
+	e.world.tb.Helper()
+	if e.world.begun && !e.world.finished {
+		e.world.tb.Fatal("Advance is for what is left to do after Run")
 	}
-	e.advance(e.part.Now + d.Milliseconds())
+	e.world.advance(e.world.part.Now + d.Milliseconds())
 }
 
 // Result gives the result, or the failure, of an instance that has ended, as Run does for

@@ -48,18 +48,18 @@ func (m Moment) operate(v history.Verb, by, text string, o message.Operate) {
 
 // With gives the instance under test an attribute at its start.
 func (e *Env) With(a pawl.AttributeValue) {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	if a.Err != nil {
-		e.tb.Fatal(a.Err)
+		e.world.tb.Fatal(a.Err)
 	}
-	as, err := history.ParseAttributes(e.setup.attributes)
+	as, err := history.ParseAttributes(e.world.setup.attributes)
 	if err == nil {
 		as, err = as.With(a.Attribute)
 	}
 	if err != nil {
-		e.tb.Fatal(err)
+		e.world.tb.Fatal(err)
 	}
-	e.setup.attributes = as.String()
+	e.world.setup.attributes = as.String()
 }
 
 // Attributes are the attributes of the instance, as text by name: those that a list would show now.
@@ -82,6 +82,6 @@ func (r Record) Attributes() map[string]string {
 
 // Attributes are those of the instance under test: see Record.
 func (e *Env) Attributes() map[string]string {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	return e.recorded().Attributes()
 }

@@ -76,7 +76,7 @@ func (e *world) returned() {
 // and detached starts of orchestrations that were neither bound nor faked.
 func (e *Env) Sent() []string {
 	var all []string
-	for _, s := range e.outside.sent {
+	for _, s := range e.world.outside.sent {
 		all = append(all, show.Summary(s.ev))
 	}
 	return all

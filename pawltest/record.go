@@ -27,22 +27,22 @@ type Recorded interface {
 
 func (r Record) recorded() Record { return r }
 
-func (e *world) recorded() Record {
-	e.tb.Helper()
-	in := e.last(e.setup.id)
+func (e *Env) recorded() Record {
+	e.world.tb.Helper()
+	in := e.world.last(e.world.setup.id)
 	if in == nil {
-		e.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
+		e.world.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
 	}
-	return Record{e: e, in: in, x: in.now()}
+	return Record{e: e.world, in: in, x: in.now()}
 }
 
 // Of is the record of another instance: of its last execution. If there is none of the
 // id, the test fails and lists those there are.
 func (e *Env) Of(instance string) Record {
-	e.tb.Helper()
-	in := e.last(instance)
+	e.world.tb.Helper()
+	in := e.world.last(instance)
 	if in == nil {
-		e.tb.Fatalf("there is no instance %s, only %q", instance, e.Instances())
+		e.world.tb.Fatalf("there is no instance %s, only %q", instance, e.Instances())
 	}
 	return Record{e: e.world, in: in, x: in.now()}
 }
@@ -50,7 +50,7 @@ func (e *Env) Of(instance string) Record {
 // Instances lists the ids of all instances, in the order in which they began.
 func (e *Env) Instances() []string {
 	var ids []string
-	for _, in := range e.instances {
+	for _, in := range e.world.instances {
 		ids = append(ids, in.id)
 	}
 	return ids
@@ -141,31 +141,31 @@ func (r Record) Export() []byte {
 
 // History is that of the instance under test: see Record.
 func (e *Env) History() string {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	return e.recorded().History()
 }
 
 // Execution is an earlier execution of the instance under test: see Record.
 func (e *Env) Execution(n int) Record {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	return e.recorded().Execution(n)
 }
 
 // WantHistory is about the instance under test: see Record.
 func (e *Env) WantHistory(want string) {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	e.recorded().WantHistory(want)
 }
 
 // WantLines is about the instance under test: see Record.
 func (e *Env) WantLines(parts ...string) {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	e.recorded().WantLines(parts...)
 }
 
 // Export is of the instance under test: see Record.
 func (e *Env) Export() []byte {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	return e.recorded().Export()
 }
 
@@ -218,9 +218,9 @@ func Unread[T any](of Recorded, event pawl.Event[T]) []T {
 // SentTo gives the events that instances have sent to one that was not there to have
 // them, in order: what has left the Env.
 func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
-	e.tb.Helper()
+	e.world.tb.Helper()
 	var all []history.Payload
-	for _, s := range e.outside.sent {
+	for _, s := range e.world.outside.sent {
 		if ev, ok := s.ev.(*history.EventSent); ok && s.to == instance && ev.Name == event.Name() {
 			all = append(all, ev.Payload)
 		}

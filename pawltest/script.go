@@ -41,7 +41,7 @@ func (s Step) Times(n int) Step {
 // order in which they are scheduled, whichever instance schedules them; every attempt of a
 // Retry is one, and an activity that is cancelled in the turn that schedules it is none. After the last
 // step they succeed at once. An activity and an orchestration of one name share a script.
-func (e *Env) Script(a Named, steps ...Step) { e.work.scripts[a.Name()] = steps }
+func (e *Env) Script(a Named, steps ...Step) { e.world.work.scripts[a.Name()] = steps }
 
 // step takes the next step of a script.
 func (w *work) step(name string) Step {

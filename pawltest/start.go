@@ -34,7 +34,7 @@ func TerminateExisting() StartOption {
 
 // StartWith starts the instance under test with options.
 func (e *Env) StartWith(options ...StartOption) {
-	e.setup.options = append(e.setup.options, options...)
+	e.world.setup.options = append(e.world.setup.options, options...)
 }
 
 // Start starts another instance at the moment, of the newest version: the one that To

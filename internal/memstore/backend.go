@@ -9,7 +9,7 @@ import (
 )
 
 // Backend carries out what an owner requests of a store, in the types of package record, whose errors it returns.
-type Backend struct{ *Store }
+type Backend struct{ Store *Store }
 
 func (a Answer) err() error {
 	switch a {
@@ -37,7 +37,7 @@ func (s Backend) Take(now int64, token string, from, to history.Position, batch 
 		kind := map[record.MessageKind]string{record.StartMessage: "start", record.PlainStart: "start", record.CancelMessage: "cancel", record.OtherMessage: "event"}[m.Kind]
 		messages[i] = Message{Instance: m.Instance, ID: m.ID, Kind: kind, Sent: el.At, Element: el.ID, Body: el.Body, Update: m.Kind == record.UpdateMessage, Plain: m.Kind == record.PlainStart}
 	}
-	answer, fates := s.Ingest(now, token, Position(from), Position(to), messages)
+	answer, fates := s.Store.Ingest(now, token, Position(from), Position(to), messages)
 	if answer != OK {
 		return nil, answer.err()
 	}
@@ -98,7 +98,7 @@ func (s Backend) Write(now int64, token string, c *record.Commit) (record.Commit
 		}
 		t.Reborn, t.End, t.Custom, t.Out, t.Sent = r.NewIncarnation, string(r.End), r.CustomVersion, Place(r.Produced), Place(r.Published)
 	}
-	got := s.Commit(now, token, t)
+	got := s.Store.Commit(now, token, t)
 	out := record.Committed{Now: now, Number: got.Number, Unread: elements(got.Inbox), Workers: workers(got.Holders, t.Delete)}
 	return out, got.Answer.err()
 }
@@ -126,14 +126,14 @@ func encoded(inbox []Element) [][]byte {
 }
 
 // Unread reads the head of an inbox.
-func (s Backend) Unread(id string) [][]byte { return elements(s.Get(id).Inbox) }
+func (s Backend) Unread(id string) [][]byte { return elements(s.Store.Get(id).Inbox) }
 
 // Inbox reads all of an inbox.
-func (s Backend) Inbox(id string) [][]byte { return encoded(s.Get(id).Inbox) }
+func (s Backend) Inbox(id string) [][]byte { return encoded(s.Store.Get(id).Inbox) }
 
 // Record reads a record; nil: there is none.
 func (s Backend) Record(id string) *record.Record {
-	in := s.Get(id)
+	in := s.Store.Get(id)
 	if in.Head == "" {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (s Backend) Record(id string) *record.Record {
 
 // Load reads an instance.
 func (s Backend) Load(id string) (record.Loaded, error) {
-	in := s.Get(id)
+	in := s.Store.Get(id)
 	out := record.Loaded{Record: s.Record(id), Unread: elements(in.Inbox)}
 	if out.Record == nil {
 		return out, nil
@@ -189,10 +189,10 @@ func (s Backend) Reconcile(now int64, token string, l *record.Reconciliation) (r
 	for _, x := range l.Leases {
 		g.Leases = append(g.Leases, Create{Activity: x.Activity, Effect: x.Effect})
 	}
-	answer, unread, states := s.Look(now, token, g)
+	answer, unread, states := s.Store.Look(now, token, g)
 	out := record.Reconciled{Now: now, Unread: unread}
 	for i, state := range states {
-		x := s.Get(l.Instance).Leases[Place{l.Execution, l.Leases[i].Activity}]
+		x := s.Store.Get(l.Instance).Leases[Place{l.Execution, l.Leases[i].Activity}]
 		out.Leases = append(out.Leases, record.LeaseState{
 			Lease: l.Leases[i], Status: record.LeaseStatus(state[0]), Claims: x.Claims, Until: x.Until, Span: x.Span, Token: x.Token, Worker: x.Worker, ReturnedAt: x.Back,
 		})
@@ -202,12 +202,12 @@ func (s Backend) Reconcile(now int64, token string, l *record.Reconciliation) (r
 
 // Remove purges an instance.
 func (s Backend) Remove(now int64, token string, p *record.Purge) error {
-	return s.Purge(now, token, Purge{Instance: p.Instance, Execution: p.Execution, Head: p.Head, Pop: p.Pop, Applied: p.Applied}).err()
+	return s.Store.Purge(now, token, Purge{Instance: p.Instance, Execution: p.Execution, Head: p.Head, Pop: p.Pop, Applied: p.Applied}).err()
 }
 
 // NextDue returns the instances that are due, and puts each of them off.
 func (s Backend) NextDue(now int64, token string, most int) (record.DueSet, error) {
-	answer, due, visits := s.Due(now, token, most)
+	answer, due, visits := s.Store.Due(now, token, most)
 	return record.DueSet{Now: now, Instances: due.Who, Next: due.Next, Limits: visits.Who, NextLimit: visits.Next}, answer.err()
 }
 

@@ -94,14 +94,14 @@ func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.
 		if err != nil {
 			return record.Committed{}, err
 		}
-		r.Front = append(r.Front, s.returned(el))
+		r.Front = append(r.Front, s.Store.returned(el))
 	}
 	if was := s.Record(w.Instance); was != nil {
 		was.Ended, was.Unread, was.Control, was.Unanswered = 0, nil, w.Control, w.Unanswered
 		was.Retained = core.AdvanceRetained(was.Retained, w.Release, w.Retain)
 		r.Data = was
 	}
-	got := s.Rewind(now, token, r)
+	got := s.Store.Rewind(now, token, r)
 	return record.Committed{Now: now, Number: got.Number, Workers: workers(got.Holders, r.Delete)}, got.Answer.err()
 }
 
@@ -119,7 +119,7 @@ func (s *Store) returned(el history.Element) Element {
 // Source reads the history of an execution, and all of the inbox.
 func (s Backend) Source(id string, execution uint64) record.RewindSource {
 	var out record.RewindSource
-	for _, e := range s.Get(id).Histories[execution] {
+	for _, e := range s.Store.Get(id).Histories[execution] {
 		out.Events = append(out.Events, []byte(e))
 	}
 	out.Inbox = s.Inbox(id)

@@ -44,7 +44,7 @@ func (c batches) CountBatch(ctx context.Context, b Batch) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	return c.Count(ctx, CountOptions{Where: where.Fixed().String()})
+	return c.client.Count(ctx, CountOptions{Where: where.Fixed().String()})
 }
 
 // StartBatch starts a batch as an instance of its own, with an id: it sends its request to each instance that had been started before
@@ -61,19 +61,19 @@ func (c batches) StartBatch(ctx context.Context, id string, b Batch, opts ...Sta
 		return nil, err
 	}
 	n, _ := c.CountBatch(ctx, b) // it is only shown
-	return Start(ctx, c.Client, builtin.Batches, id, BatchState{Batch: b, Total: n.Count, AtLeast: n.AtLeast}, opts...)
+	return Start(ctx, c.client, builtin.Batches, id, BatchState{Batch: b, Total: n.Count, AtLeast: n.AtLeast}, opts...)
 }
 
 // DescribeBatch returns the state of a batch, also of one that has ended. Errors: ErrNoBatch, and those of CustomStatus.
 func (c batches) DescribeBatch(ctx context.Context, id string) (BatchState, Status, error) {
-	d, err := c.Describe(ctx, id)
+	d, err := c.client.Describe(ctx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return BatchState{}, "", err
 	}
 	if err != nil || d.Orchestration != builtin.Batches.Name() {
 		return BatchState{}, "", fmt.Errorf("%w: %s", ErrNoBatch, id)
 	}
-	at, err := CustomStatus(ctx, c.Client, builtin.BatchStatus, id)
+	at, err := CustomStatus(ctx, c.client, builtin.BatchStatus, id)
 	if errors.Is(err, ErrNoStatus) { // it has not begun
 		err = nil
 	}
@@ -82,13 +82,13 @@ func (c batches) DescribeBatch(ctx context.Context, id string) (BatchState, Stat
 
 // Batches iterates over the batches, also those that have ended, as List does.
 func (c batches) Batches(ctx context.Context, limit int) iter.Seq2[Summary, error] {
-	return c.List(ctx, ListOptions{Where: fmt.Sprintf("orchestration = %q", builtin.Batches.Name()), Limit: limit})
+	return c.client.List(ctx, ListOptions{Where: fmt.Sprintf("orchestration = %q", builtin.Batches.Name()), Limit: limit})
 }
 
 // WatchBatch iterates over the states of a batch as WatchStatus does, until it ends.
 func (c batches) WatchBatch(ctx context.Context, id string) iter.Seq2[BatchState, error] {
 	return func(yield func(BatchState, error) bool) {
-		for at, err := range WatchStatus(ctx, c.Client, builtin.BatchStatus, id) {
+		for at, err := range WatchStatus(ctx, c.client, builtin.BatchStatus, id) {
 			if !yield(at.Value, err) {
 				return
 			}

@@ -74,11 +74,11 @@ type parts struct {
 }
 
 type (
-	schedules struct{ *Client }
-	policies  struct{ *Client } // of limits, and their queues
-	batches   struct{ *Client }
-	operators struct{ *Client } // what they do to one instance
-	fleet     struct{ *Client } // processes and partitions
+	schedules struct{ client *Client }
+	policies  struct{ client *Client } // of limits, and their queues
+	batches   struct{ client *Client }
+	operators struct{ client *Client } // what they do to one instance
+	fleet     struct{ client *Client } // processes and partitions
 )
 
 // requester makes requests to the owners of partitions.

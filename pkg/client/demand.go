@@ -23,7 +23,7 @@ func (d Demand) Total() uint64 { return d.Unclaimed + d.Claimed }
 // half a second are missing. Errors: ErrNoOwner, queue.ErrTimeout.
 func (c fleet) Demand(ctx context.Context, queue string) (Demand, error) {
 	var r request.QueueDemand
-	if err := c.request(ctx, policyPartition, &request.Demand{Queue: queue}, &r); err != nil {
+	if err := c.client.request(ctx, policyPartition, &request.Demand{Queue: queue}, &r); err != nil {
 		return Demand{}, err
 	}
 	return Demand(r), nil

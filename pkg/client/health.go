@@ -57,7 +57,7 @@ type StreamHealth struct {
 // queue.ErrTimeout.
 func (c fleet) Health(ctx context.Context) (Health, error) {
 	var r request.StoreHealth
-	if err := c.request(ctx, policyPartition, new(request.Health), &r); err != nil {
+	if err := c.client.request(ctx, policyPartition, new(request.Health), &r); err != nil {
 		return Health{}, err
 	}
 	micros := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
@@ -83,5 +83,5 @@ func (c fleet) Health(ctx context.Context) (Health, error) {
 // Requeue has a stalled instance tried again now, instead of after its pause of up to a minute. Errors: ErrRefused if it is not stalled;
 // ErrNoOwner, queue.ErrTimeout, queue.ErrPermission for a user that is no operator.
 func (c fleet) Requeue(ctx context.Context, id string) error {
-	return c.requestInstance(ctx, id, &request.Requeue{Instance: id}, new(request.Done))
+	return c.client.requestInstance(ctx, id, &request.Requeue{Instance: id}, new(request.Done))
 }

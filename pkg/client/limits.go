@@ -131,7 +131,7 @@ const policyPartition = 0
 // policy in force. Errors: ErrNoOwner, queue.ErrTimeout.
 func (c policies) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	var r request.PolicyList
-	err := c.request(ctx, policyPartition, new(request.Policies), &r)
+	err := c.client.request(ctx, policyPartition, new(request.Policies), &r)
 	return convert(r.Policies, func(l request.LevelPolicy) LevelPolicy {
 		return LevelPolicy{Level: l.Level, Policy: PolicyOf(l.Policy)}
 	}), err
@@ -163,15 +163,15 @@ func (c *Client) InputExample(ctx context.Context, orchestration string) (json.R
 
 // registered requests from every owner what its process registers: they may have different code.
 func (c policies) registered(ctx context.Context, example string) (all []request.PolicyList, err error) {
-	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.PolicyList, string, error) {
+	sources := openAll(ctx, c.client.partitions(), func(ctx context.Context, partition int, _ string) ([]request.PolicyList, string, error) {
 		var r request.PolicyList
-		err := c.request(ctx, partition, &request.Policies{Example: example}, &r)
+		err := c.client.request(ctx, partition, &request.Policies{Example: example}, &r)
 		return []request.PolicyList{r}, "", err
 	})
 	for _, s := range sources {
 		all = append(all, s.rows...)
 	}
-	return all, missing(sources, c.partitions())
+	return all, missing(sources, c.client.partitions())
 }
 
 // SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the one that was set before, overrides
@@ -189,7 +189,7 @@ func (c policies) SetPolicy(ctx context.Context, level string, p Policy, opts ..
 		return fmt.Errorf("client: %w", err)
 	}
 	by, why := c.attribution(opts)
-	return c.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored(), By: by, Text: why}, new(request.Done))
+	return c.client.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored(), By: by, Text: why}, new(request.Done))
 }
 
 // PauseAction has no call of an activity, or start of an orchestration, admitted until ResumeAction; it is in force everywhere within a
@@ -212,12 +212,12 @@ func (c policies) DeletePolicy(ctx context.Context, level string, opts ...Policy
 		return fmt.Errorf("client: %w", err)
 	}
 	by, why := c.attribution(opts)
-	return c.request(ctx, policyPartition, &request.DeletePolicy{Level: level, By: by, Text: why}, new(request.Done))
+	return c.client.request(ctx, policyPartition, &request.DeletePolicy{Level: level, By: by, Text: why}, new(request.Done))
 }
 
 // attribution returns the requester of a change of a policy, and the reason.
 func (c policies) attribution(opts []PolicyOption) (by, why string) {
-	in := queue.OutInput{By: c.opts.By}
+	in := queue.OutInput{By: c.client.opts.By}
 	for _, o := range opts {
 		o.apply(&in)
 	}
@@ -233,7 +233,7 @@ func (c policies) attribution(opts []PolicyOption) (by, why string) {
 // ErrNoOwner, queue.ErrTimeout.
 func (c policies) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
 	var r request.LimitPage
-	err := c.requestLimit(ctx, action, key, &request.Limit{Action: action, Key: key}, &r)
+	err := c.client.requestLimit(ctx, action, key, &request.Limit{Action: action, Key: key}, &r)
 	own := convert(r.Limits, queueOf)
 	switch {
 	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(own) > 0 && (own[0].Policy.Key != "" || unused(own[0]))):
@@ -309,10 +309,10 @@ func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo
 		}
 		page := func(ctx context.Context, partition int, cursor string) ([]QueueInfo, string, error) {
 			var r request.LimitPage
-			err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, &request.Limits{Action: action, Cursor: cursor, Limit: pageSize}, &r)
+			err := c.client.requestWithin(ctx, c.client.opts.OwnerTimeout, partition, &request.Limits{Action: action, Cursor: cursor, Limit: pageSize}, &r)
 			return convert(r.Limits, queueOf), r.Cursor, err
 		}
-		sources := openAll(ctx, c.partitions(), page)
+		sources := openAll(ctx, c.client.partitions(), page)
 		for _, s := range sources {
 			for ; len(s.rows) > 0; s.fill(ctx) {
 				for _, row := range s.rows {
@@ -323,7 +323,7 @@ func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo
 				s.rows = nil
 			}
 		}
-		if err := missing(sources, c.partitions()); err != nil {
+		if err := missing(sources, c.client.partitions()); err != nil {
 			yield(QueueInfo{}, err)
 		}
 	}
@@ -337,7 +337,7 @@ func (c policies) Waiters(ctx context.Context, action, key string) iter.Seq2[Wai
 		q := &request.Waiters{Action: action, Key: key, Limit: 5 * pageSize}
 		for {
 			var r request.WaiterPage
-			if err := c.requestLimit(ctx, action, key, q, &r); err != nil {
+			if err := c.client.requestLimit(ctx, action, key, q, &r); err != nil {
 				yield(Waiter{}, err)
 				return
 			}
@@ -356,7 +356,7 @@ func (c policies) Waiters(ctx context.Context, action, key string) iter.Seq2[Wai
 // Holders returns holders of a limit, at most limit (0: as many as fit into a reply), in no order. Errors: those of Waiters.
 func (c policies) Holders(ctx context.Context, action, key string, limit int) ([]Waiter, error) {
 	var r request.WaiterPage
-	err := c.requestLimit(ctx, action, key, &request.Holders{Action: action, Key: key, Limit: limit}, &r)
+	err := c.client.requestLimit(ctx, action, key, &request.Holders{Action: action, Key: key, Limit: limit}, &r)
 	return convert(r.Waiters, waiterOf), err
 }
 
@@ -365,7 +365,7 @@ func (c policies) Holders(ctx context.Context, action, key string, limit int) ([
 // those of Waiters; after queue.ErrTimeout the queue may have been cleared.
 func (c policies) ClearQueue(ctx context.Context, action, key string) (int, error) {
 	var r request.Cleared
-	err := c.requestLimit(ctx, action, key, &request.Clear{Action: action, Key: key}, &r)
+	err := c.client.requestLimit(ctx, action, key, &request.Clear{Action: action, Key: key}, &r)
 	return r.Count, err
 }
 

@@ -60,7 +60,7 @@ func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ..
 		o.apply(&in)
 	}
 	var events []history.Event
-	for e, err := range c.History(ctx, id, 0) {
+	for e, err := range c.client.History(ctx, id, 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -74,15 +74,15 @@ func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ..
 
 // operate publishes the request of an operator, and waits for its outcome.
 func (c operators) operate(ctx context.Context, v history.Verb, id string, o queue.Operate, opts []OperateOption) (Operated, error) {
-	w := c.newWaiter()
-	defer c.forget(w.token)
-	in := queue.OutInput{Instance: id, Kind: queue.KindOperate, Name: v.String(), Operate: o, Reply: c.inbox.Subject(w.token)}
-	seq, err := publish(ctx, c.Client, &in, opts)
+	w := c.client.newWaiter()
+	defer c.client.forget(w.token)
+	in := queue.OutInput{Instance: id, Kind: queue.KindOperate, Name: v.String(), Operate: o, Reply: c.client.inbox.Subject(w.token)}
+	seq, err := publish(ctx, c.client, &in, opts)
 	if err != nil {
 		return Operated{}, err
 	}
-	p := pendingRequest{c: c.Client, id: id, seq: seq}
-	repeat := time.NewTicker(c.opts.RepeatInterval)
+	p := pendingRequest{c: c.client, id: id, seq: seq}
+	repeat := time.NewTicker(c.client.opts.RepeatInterval)
 	defer repeat.Stop()
 	for {
 		select {
@@ -91,7 +91,7 @@ func (c operators) operate(ctx context.Context, v history.Verb, id string, o que
 				return Operated{}, about(id, problem(p))
 			}
 			return Operated{Instance: id, Status: Status(w.answer.Status), Execution: w.answer.Execution}, nil
-		case <-c.done:
+		case <-c.client.done:
 			return Operated{}, p.pending(ErrClosed)
 		case <-ctx.Done():
 			return Operated{}, p.pending(ctx.Err())

@@ -21,10 +21,10 @@ type Partition struct {
 // Partitions describes every partition, in order. A partition without an owner that answers within Options.OwnerTimeout has no Owner; then
 // the error names one of them.
 func (c fleet) Partitions(ctx context.Context) ([]Partition, error) {
-	all := make([]Partition, c.partitions())
+	all := make([]Partition, c.client.partitions())
 	sources := openAll(ctx, len(all), func(ctx context.Context, partition int, _ string) ([]struct{}, string, error) {
 		var r request.Ownership
-		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Owner), &r)
+		err := c.client.requestWithin(ctx, c.client.opts.OwnerTimeout, partition, new(request.Owner), &r)
 		all[partition] = Partition{
 			Partition: partition, Owner: r.Member, Host: r.Host, PID: r.PID, Since: timeOf(r.Since), Lag: time.Duration(r.Lag) * time.Millisecond, Epoch: r.Epoch,
 		}

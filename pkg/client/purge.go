@@ -28,21 +28,21 @@ import (
 // (and that of the last request), ErrClosed or ErrStalled. Purging again is harmless unless another instance of the id has been
 // started.
 func (c operators) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
-	w := c.newWaiter()
-	defer c.forget(w.token)
-	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.inbox.Subject(w.token)}
-	seq, err := publish(ctx, c.Client, &in, opts)
+	w := c.client.newWaiter()
+	defer c.client.forget(w.token)
+	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.client.inbox.Subject(w.token)}
+	seq, err := publish(ctx, c.client, &in, opts)
 	if err != nil {
 		return err
 	}
-	p := purge{c: c.Client, id: id, seq: seq, force: in.Force}
-	repeat := time.NewTicker(c.opts.RepeatInterval)
+	p := purge{c: c.client, id: id, seq: seq, force: in.Force}
+	repeat := time.NewTicker(c.client.opts.RepeatInterval)
 	defer repeat.Stop()
 	for {
 		select {
 		case <-w.settled:
 			return p.answered(w.answer)
-		case <-c.done:
+		case <-c.client.done:
 			return p.pending(ErrClosed)
 		case <-ctx.Done():
 			return p.pending(ctx.Err())

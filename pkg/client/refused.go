@@ -37,5 +37,5 @@ const statusRefused Status = "refused"
 // DropRefused removes the notes of the refused inputs of an id. An instance of that id is not affected. Errors: ErrNotFound if there are none;
 // ErrNoOwner, queue.ErrTimeout, queue.ErrPermission for a user that is no operator.
 func (c fleet) DropRefused(ctx context.Context, id string) error {
-	return c.requestInstance(ctx, id, &request.DropRefused{Instance: id}, new(request.Done))
+	return c.client.requestInstance(ctx, id, &request.DropRefused{Instance: id}, new(request.Done))
 }

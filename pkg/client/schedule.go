@@ -85,7 +85,7 @@ func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, op
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("client: schedule %s: %w", id, err)
 	}
-	d, err := c.Describe(ctx, id)
+	d, err := c.client.Describe(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
 	case err != nil:
@@ -95,7 +95,7 @@ func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, op
 	case d.Status.Ended():
 		return fmt.Errorf("%w: schedule %s has ended; delete it first", ErrRefused, id)
 	}
-	_, err = SendOrStart(ctx, c.Client, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
+	_, err = SendOrStart(ctx, c.client, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (c schedules) CreateSchedule(ctx context.Context, id string, s Schedule, op
 
 // DescribeSchedule returns the state of a schedule, also of one that has ended. Errors: ErrNoSchedule, and those of CustomStatus.
 func (c schedules) DescribeSchedule(ctx context.Context, id string) (ScheduleState, error) {
-	d, err := c.Describe(ctx, id)
+	d, err := c.client.Describe(ctx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return ScheduleState{}, err
 	}
 	if err != nil || d.Orchestration != builtin.Schedules.Name() {
 		return ScheduleState{}, fmt.Errorf("%w: %s", ErrNoSchedule, id)
 	}
-	at, err := CustomStatus(ctx, c.Client, builtin.ScheduleStatus, id)
+	at, err := CustomStatus(ctx, c.client, builtin.ScheduleStatus, id)
 	return at.Value, err
 }
 
@@ -140,7 +140,7 @@ func (c schedules) BackfillSchedule(ctx context.Context, id string, from, to tim
 
 // DeleteSchedule removes a schedule. Instances that it has started continue. Errors: ErrNoSchedule, and those of Purge.
 func (c schedules) DeleteSchedule(ctx context.Context, id string, opts ...Option) error {
-	d, err := c.Describe(ctx, id)
+	d, err := c.client.Describe(ctx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && d.Orchestration != builtin.Schedules.Name() {
 		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
 	}
@@ -151,24 +151,24 @@ func (c schedules) DeleteSchedule(ctx context.Context, id string, opts ...Option
 	for _, o := range opts {
 		purge = append(purge, o)
 	}
-	return c.Purge(ctx, id, purge...)
+	return c.client.Purge(ctx, id, purge...)
 }
 
 // Schedules iterates over the schedules that have not ended, as List does. DescribeSchedule returns the state of each.
 func (c schedules) Schedules(ctx context.Context) iter.Seq2[Summary, error] {
-	return c.List(ctx, ListOptions{Status: Running, Where: fmt.Sprintf("orchestration = %q", builtin.Schedules.Name())})
+	return c.client.List(ctx, ListOptions{Status: Running, Where: fmt.Sprintf("orchestration = %q", builtin.Schedules.Name())})
 }
 
 // command sends a command to a schedule that exists: an event for an unknown id would be kept.
 func (c schedules) command(ctx context.Context, id string, command builtin.Command, opts []Option) error {
-	d, err := c.Describe(ctx, id)
+	d, err := c.client.Describe(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && (d.Orchestration != builtin.Schedules.Name() || d.Status.Ended()):
 		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
 	case err != nil:
 		return err
 	}
-	if err := Send(ctx, c.Client, builtin.Commands, id, command, opts...); err != nil {
+	if err := Send(ctx, c.client, builtin.Commands, id, command, opts...); err != nil {
 		return err
 	}
 	c.inEffect(ctx, id, d)
@@ -177,11 +177,11 @@ func (c schedules) command(ctx context.Context, id string, command builtin.Comma
 
 // inEffect waits, for Options.OwnerTimeout, until the schedule that was described has a later state.
 func (c schedules) inEffect(ctx context.Context, id string, d Description) {
-	ctx, stop := context.WithTimeout(ctx, c.opts.OwnerTimeout)
+	ctx, stop := context.WithTimeout(ctx, c.client.opts.OwnerTimeout)
 	defer stop()
 	var seen uint64
 	if d.CustomStatus != nil {
 		seen = d.CustomStatus.Version
 	}
-	_, _ = NextStatus(ctx, c.Client, builtin.ScheduleStatus, id, seen) // the command is stored, and takes effect later
+	_, _ = NextStatus(ctx, c.client, builtin.ScheduleStatus, id, seen) // the command is stored, and takes effect later
 }

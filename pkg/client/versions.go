@@ -26,9 +26,9 @@ type VersionUse struct {
 // Versions counts the instances that have not ended by their version, and names the orchestrators that have the code of each. An
 // orchestrator that owns no partition is not asked. It reads the record of each instance: use it for a deployment, not for a metric.
 func (c fleet) Versions(ctx context.Context) (Versions, error) {
-	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.OwnerVersions, string, error) {
+	sources := openAll(ctx, c.client.partitions(), func(ctx context.Context, partition int, _ string) ([]request.OwnerVersions, string, error) {
 		var r request.OwnerVersions
-		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Versions), &r)
+		err := c.client.requestWithin(ctx, c.client.opts.OwnerTimeout, partition, new(request.Versions), &r)
 		return []request.OwnerVersions{r}, "", err
 	})
 	var out Versions
@@ -66,5 +66,5 @@ func (c fleet) Versions(ctx context.Context) (Versions, error) {
 	slices.SortFunc(out.Versions, func(a, b VersionUse) int {
 		return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.Version, b.Version))
 	})
-	return out, missing(sources, c.partitions())
+	return out, missing(sources, c.client.partitions())
 }

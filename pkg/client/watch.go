@@ -42,16 +42,16 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 		default:
 		}
 	}
-	changes, err := c.conn.OnChanges(w.Changed)
+	changes, err := c.client.conn.OnChanges(w.Changed)
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}
-	owners, err := c.conn.OnOwners(func(int) { note() }) // one before may have died between a commit and its notice
+	owners, err := c.client.conn.OnOwners(func(int) { note() }) // one before may have died between a commit and its notice
 	if err != nil {
 		changes.Stop()
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}
-	_ = c.conn.Watching() // disconnected: it is repeated
+	_ = c.client.conn.Watching() // disconnected: it is repeated
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -65,7 +65,7 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 
 // watchLoop repeats that there is a watcher, and finds out that changes were missed.
 func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscription, report func()) {
-	nc := c.conn.NATS()
+	nc := c.client.conn.NATS()
 	reconnects, dropped := nc.Stats().Reconnects, 0
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscriptio
 		select {
 		case <-end:
 			return
-		case <-c.done:
+		case <-c.client.done:
 			return
 		case <-settled.C:
 			report()
@@ -89,7 +89,7 @@ func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscriptio
 			settled.Reset(watchSettles)
 		case <-tick.C:
 		}
-		_ = c.conn.Watching()
+		_ = c.client.conn.Watching()
 		if r, d := nc.Stats().Reconnects, changes.Dropped(); r != reconnects || d != dropped {
 			reconnects, dropped, again = r, d, true
 			settled.Reset(watchSettles)

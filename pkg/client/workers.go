@@ -56,7 +56,7 @@ func workerOf(w request.Worker) WorkerInfo {
 func (c fleet) DrainWorker(ctx context.Context, name string) error {
 	within, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
-	err := c.conn.RequestDrain(within, name)
+	err := c.client.conn.RequestDrain(within, name)
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no worker named %s has answered", ErrNotFound, name)
 	}
@@ -75,7 +75,7 @@ const workersWait = 500 * time.Millisecond
 // Workers requests a description from every worker and returns, after half a second, those that answered, by name. A worker that
 // is disconnected or too slow is missing. If ctx ends before, the answers so far are returned with its error.
 func (c fleet) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	answers, err := request.Workers(ctx, c.conn, workersWait)
+	answers, err := request.Workers(ctx, c.client.conn, workersWait)
 	all := make([]WorkerInfo, len(answers))
 	for i, w := range answers {
 		all[i] = workerOf(w)
