@@ -72,7 +72,7 @@ func (r *run) limit(ctx context.Context, f *fleet, d *driver) error {
 // measure runs the parts one after the other, so that they do not disturb each other.
 func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitResult, err error) {
 	cost = limitResult{Scenario: "gate", Instances: n, InFlight: g.inFlight, Concurrency: limitConcurrency}
-	if _, err := g.load(ctx, g.scenario("hello", 1), min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
+	if _, err := g.driver.load(ctx, g.driver.scenario("hello", 1), min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
 		return cost, err
 	}
 	if err := g.plain(ctx, f, min(n, unlimitedMax), &cost); err != nil {
@@ -96,7 +96,7 @@ func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitRe
 // plain runs n instances of one activity without a limit, to compare with.
 func (g *limitBench) plain(ctx context.Context, f *fleet, n int, cost *limitResult) error {
 	before := f.cpu()
-	took, err := g.load(ctx, g.scenario("hello", 1), n, g.inFlight, g.progress)
+	took, err := g.driver.load(ctx, g.driver.scenario("hello", 1), n, g.inFlight, g.progress)
 	cost.PlainPerS, cost.PlainCPU = float64(n)/took.Seconds(), perThousand(before, f.cpu(), n)
 	return err
 }
@@ -104,14 +104,14 @@ func (g *limitBench) plain(ctx context.Context, f *fleet, n int, cost *limitResu
 // many runs n instances of a limited activity.
 func (g *limitBench) many(ctx context.Context, f *fleet, n int, cost *limitResult) error {
 	sc := plain(g.driver, "limit", 1, limitInstances, g.through, 1)
-	if _, err := g.load(ctx, sc, min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
+	if _, err := g.driver.load(ctx, sc, min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
 		return err
 	}
 	if _, err := g.barrier(ctx, barrierOpen); err != nil {
 		return err
 	}
 	before := f.cpu()
-	if _, err := g.load(ctx, sc, n, g.inFlight, g.progress); err != nil {
+	if _, err := g.driver.load(ctx, sc, n, g.inFlight, g.progress); err != nil {
 		return err
 	}
 	after := f.cpu()
@@ -145,13 +145,13 @@ func (g *limitBench) turns(ctx context.Context, n int, cost *limitResult) error 
 
 // chains runs n chains without a limit and n with one, alternating, so that other load on the machine affects both.
 func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error {
-	sides := [2]scenario{g.scenario("chain", 1), plain(g.driver, "limited-chain", examples.ChainLength, limitChains, g.chain, 0)}
+	sides := [2]scenario{g.driver.scenario("chain", 1), plain(g.driver, "limited-chain", examples.ChainLength, limitChains, g.chain, 0)}
 	var rates [2][]float64
 	for round := range limitRounds + 1 {
 		var got [2]float64
 		for i := range sides {
 			side := (i + round) % 2 // each side is first in every second round
-			took, err := g.load(ctx, sides[side], n, g.inFlight, g.progress)
+			took, err := g.driver.load(ctx, sides[side], n, g.inFlight, g.progress)
 			if err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error
 		}
 		cost.ChainRatios = append(cost.ChainRatios, got[1]/got[0])
 	}
-	q, err := g.c.QueueStats(ctx, g.passWide.Name(), "")
+	q, err := g.driver.c.QueueStats(ctx, g.passWide.Name(), "")
 	if err != nil {
 		return err
 	}

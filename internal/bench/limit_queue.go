@@ -23,7 +23,7 @@ const (
 
 // limitBench fills the queue of a limit and releases it.
 type limitBench struct {
-	*driver
+	driver *driver
 	limitPrograms
 
 	rdb      redis.UniversalClient
@@ -33,7 +33,7 @@ type limitBench struct {
 
 // barrier opens, closes or reads the worker's barrier, and returns its count.
 func (g *limitBench) barrier(ctx context.Context, op string) (p passed, err error) {
-	m, err := g.nc.RequestWithContext(ctx, barrierSubject, []byte(op))
+	m, err := g.driver.nc.RequestWithContext(ctx, barrierSubject, []byte(op))
 	if err != nil {
 		return p, fmt.Errorf("set the worker's barrier to %s: %w", op, err)
 	}
@@ -49,7 +49,7 @@ func (g *limitBench) fill(ctx context.Context, o pawl.Orchestration[int, int], l
 		return err
 	}
 	if err := each(ctx, room+n, g.inFlight, func(ctx context.Context, _ int) error {
-		_, err := client.Start(ctx, g.c, o, g.id("limit"), 1)
+		_, err := client.Start(ctx, g.driver.c, o, g.driver.id("limit"), 1)
 		return err
 	}); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (g *limitBench) poll(ctx context.Context, what string, left func(context.Co
 
 // queue reads the numbers of waiters and holders from Redis.
 func (g *limitBench) queue(ctx context.Context, limit string) (waiting, holding int, err error) {
-	k := redisx.NewSpace(g.ns).Limit(limit)
+	k := redisx.NewSpace(g.driver.ns).Limit(limit)
 	cmds, err := g.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.ZCard(ctx, k.Waiters())
 		p.ZCard(ctx, k.Holders())
@@ -156,7 +156,7 @@ func (g *limitBench) queue(ctx context.Context, limit string) (waiting, holding 
 
 // memory reads from Redis how many bytes the keys of a limit take.
 func (g *limitBench) memory(ctx context.Context, limit string) (bytes int64, err error) {
-	k := redisx.NewSpace(g.ns).Limit(limit)
+	k := redisx.NewSpace(g.driver.ns).Limit(limit)
 	for _, key := range []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()} {
 		n, err := g.rdb.MemoryUsage(ctx, key, 0).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {

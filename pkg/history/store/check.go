@@ -77,7 +77,7 @@ func (s *Store) Check(ctx context.Context, home func(instance string) int, progr
 }
 
 func (s *Store) check(ctx context.Context, keys int, home func(instance string) int, progress func(done, of int)) (CheckResult, error) {
-	c := &checker{Reader: &s.Reader, maxKeys: keys, home: home, progress: progress, sweeps: []sweep{{0, 1}}}
+	c := &checker{reader: &s.Reader, maxKeys: keys, home: home, progress: progress, sweeps: []sweep{{0, 1}}}
 	for len(c.sweeps) > 0 {
 		if err := c.next(ctx); err != nil {
 			return c.out, err
@@ -95,7 +95,7 @@ func (s *Store) check(ctx context.Context, keys int, home func(instance string) 
 //	                                      ▲                       │
 //	                                      └── suspects, after a pause ──▶ findings, after the last try
 type checker struct {
-	*Reader
+	reader *Reader
 
 	maxKeys  int
 	home     func(instance string) int // may be nil
@@ -182,7 +182,7 @@ func (c *checker) all(ctx context.Context, subjects []*subject, try, total int) 
 		g.Go(func() error {
 			checks := make([]*instanceCheck, len(batch))
 			for i, x := range batch {
-				checks[i] = &instanceCheck{subject: x, keys: c.space.Part(x.part), result: CheckResult{Instances: 1}}
+				checks[i] = &instanceCheck{subject: x, keys: c.reader.space.Part(x.part), result: CheckResult{Instances: 1}}
 			}
 			if err := c.read(ctx, checks, try > 1); err != nil {
 				return err

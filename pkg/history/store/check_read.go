@@ -72,7 +72,7 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 		}
 		c.readRecord(&round, x)
 	}
-	if err := round.do(ctx, c.run); err != nil {
+	if err := round.do(ctx, c.reader.run); err != nil {
 		return err
 	}
 	for _, x := range checks {
@@ -83,7 +83,7 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 			c.readExecutions(&round, x)
 		}
 	}
-	if err := round.do(ctx, c.run); err != nil {
+	if err := round.do(ctx, c.reader.run); err != nil {
 		return err
 	}
 	for _, x := range checks {
@@ -95,7 +95,7 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 			c.readLedger(&round, x)
 		}
 	}
-	return round.do(ctx, c.run)
+	return round.do(ctx, c.reader.run)
 }
 
 // noted makes an error that belongs to the data a violation of the instance.
@@ -112,12 +112,12 @@ func (x *instanceCheck) noted(err error) error {
 }
 
 func (c *checker) readRecord(round *readRound, x *instanceCheck) {
-	round.add(redisx.Command("HGETALL", c.space.Part(x.part).Instance(x.id)), func(v any, err error) error {
+	round.add(redisx.Command("HGETALL", c.reader.space.Part(x.part).Instance(x.id)), func(v any, err error) error {
 		x.loaded.Record, err = recordOf(x.id, v, err)
 		return x.noted(err)
 	})
 	if x.inbox {
-		round.add(c.unreadCall(x.part, x.id), func(v any, err error) error {
+		round.add(c.reader.unreadCall(x.part, x.id), func(v any, err error) error {
 			x.loaded.Unread, err = unread(x.id, v, err)
 			return x.noted(err)
 		})
@@ -125,7 +125,7 @@ func (c *checker) readRecord(round *readRound, x *instanceCheck) {
 }
 
 func (c *checker) readLists(round *readRound, x *instanceCheck) {
-	p := c.space.Part(x.part)
+	p := c.reader.space.Part(x.part)
 	x.statuses, x.inbox = 0, true
 	for i, st := range record.Statuses() {
 		round.add(redisx.Command("ZSCORE", p.Index(string(st)), x.id), func(v any, err error) error {
@@ -159,9 +159,9 @@ func (c *checker) readValues(round *readRound, x *instanceCheck) {
 		keys[set.key] = true
 	}
 	for _, e := range x.loaded.Record.Entries() {
-		keys[setKey(c.space.Part(x.part), &e)] = true
+		keys[setKey(c.reader.space.Part(x.part), &e)] = true
 	}
-	keys[stalledSet(c.space.Part(x.part))] = true
+	keys[stalledSet(c.reader.space.Part(x.part))] = true
 	for key := range keys {
 		round.add(redisx.Command("ZSCORE", key, x.id), func(v any, err error) error {
 			if v != nil && err == nil {
@@ -177,7 +177,7 @@ func (c *checker) readValues(round *readRound, x *instanceCheck) {
 // readExecutions reads the history of the current execution, that of pending messages, the leases that the scan has found, and
 // the lengths of histories and reports that should not be.
 func (c *checker) readExecutions(round *readRound, x *instanceCheck) {
-	p := c.space.Part(x.part)
+	p := c.reader.space.Part(x.part)
 	if rec := x.loaded.Record; rec != nil {
 		c.readHistory(round, x, rec.Execution, &x.loaded.Events)
 		if rec.HasPendingMessages() && (rec.Status.Ended() || rec.Produced.Execution < rec.Execution) {
@@ -198,7 +198,7 @@ func (c *checker) readExecutions(round *readRound, x *instanceCheck) {
 }
 
 func (c *checker) readHistory(round *readRound, x *instanceCheck, execution uint64, into *[]history.Event) {
-	round.add(c.historyCall(x.part, x.id, execution, 0), func(v any, err error) error {
+	round.add(c.reader.historyCall(x.part, x.id, execution, 0), func(v any, err error) error {
 		*into, err = appendEvents(nil, x.id, v, err)
 		return x.noted(err)
 	})
@@ -215,7 +215,7 @@ func (c *checker) readLength(round *readRound, x *instanceCheck, call redisx.Cal
 }
 
 func (c *checker) readLease(round *readRound, x *instanceCheck, execution, activity uint64) {
-	round.add(redisx.Command("HGET", c.space.Part(x.part).Lease(x.id, execution, activity), "e"), func(v any, err error) error {
+	round.add(redisx.Command("HGET", c.reader.space.Part(x.part).Lease(x.id, execution, activity), "e"), func(v any, err error) error {
 		effect, serr := redisx.Str(v)
 		if x.leases == nil {
 			x.leases = make(map[heldKey]string)
@@ -228,13 +228,13 @@ func (c *checker) readLease(round *readRound, x *instanceCheck, execution, activ
 // readLong reads histories that are longer than one chunk, which are rare.
 func (c *checker) readLong(ctx context.Context, x *instanceCheck) (err error) {
 	if len(x.loaded.Events) == historyChunk {
-		x.loaded.Events, err = c.History(ctx, x.part, x.id, x.loaded.Record.Execution)
+		x.loaded.Events, err = c.reader.History(ctx, x.part, x.id, x.loaded.Record.Execution)
 		if err = x.noted(err); err != nil {
 			return err
 		}
 	}
 	if len(x.loaded.Previous) == historyChunk {
-		x.loaded.Previous, err = c.History(ctx, x.part, x.id, x.loaded.Record.Produced.Execution)
+		x.loaded.Previous, err = c.reader.History(ctx, x.part, x.id, x.loaded.Record.Produced.Execution)
 	}
 	return x.noted(err)
 }
@@ -251,7 +251,7 @@ func (c *checker) readLeases(round *readRound, x *instanceCheck) {
 		}
 	}
 	if missing {
-		round.add(redisx.Command("LRANGE", c.space.Part(x.part).Inbox(x.id), 0, -1), func(v any, err error) error {
+		round.add(redisx.Command("LRANGE", c.reader.space.Part(x.part).Inbox(x.id), 0, -1), func(v any, err error) error {
 			if err == nil {
 				r := redisx.NewReply([]any{v})
 				x.completions, err = elements(r.Strs(0)), r.Err()

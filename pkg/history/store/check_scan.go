@@ -42,7 +42,7 @@ func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, key := range keys {
-			if part, ok := c.space.PartOf(key); ok && now.has(part) {
+			if part, ok := c.reader.space.PartOf(key); ok && now.has(part) {
 				c.addKey(found, part, key)
 				n++
 			}
@@ -59,7 +59,7 @@ func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _
 		}
 		return nil
 	}
-	if err := c.scanKeys(ctx, take); err != nil {
+	if err := c.reader.scanKeys(ctx, take); err != nil {
 		return nil, 0, fmt.Errorf("check: %w", err)
 	}
 	return found, now.of, nil
@@ -91,7 +91,7 @@ func (s *Reader) scanKeys(ctx context.Context, take func(ctx context.Context, ke
 func (c *checker) addKey(found map[int]*partitionKeys, part int, key string) {
 	p := found[part]
 	if p == nil {
-		p = &partitionKeys{part: part, keys: c.space.Part(part), instances: make(map[string]*subject)}
+		p = &partitionKeys{part: part, keys: c.reader.space.Part(part), instances: make(map[string]*subject)}
 		found[part] = p
 	}
 	p.n++
@@ -161,11 +161,11 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 			return fmt.Errorf("check: partition %d: list %s: %w", part, l.key, err)
 		}
 	}
-	stalled, err := c.StalledCount(ctx, part)
+	stalled, err := c.reader.StalledCount(ctx, part)
 	if err != nil && !redisx.Refused(err) {
 		return err
 	}
-	early, err := c.early(ctx, part)
+	early, err := c.reader.early(ctx, part)
 	if err != nil && !redisx.Refused(err) {
 		return err
 	}
@@ -180,7 +180,7 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 
 // orchestrations finds sets of orchestrations that a list by id would not read, and names without a set.
 func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys) error {
-	v, err := c.run.Do(ctx, redisx.Command("ZRANGE", p.keys.Orchestrations(), 0, -1))
+	v, err := c.reader.run.Do(ctx, redisx.Command("ZRANGE", p.keys.Orchestrations(), 0, -1))
 	if redisx.Refused(err) {
 		c.findf(part, "list %s cannot be read: %v", p.keys.Orchestrations(), err)
 		return nil
@@ -207,11 +207,11 @@ func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys
 func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys, name string) error {
 	var was string
 	for range 2 {
-		listed, err := c.run.Do(ctx, redisx.Command("ZSCORE", p.keys.Orchestrations(), name))
+		listed, err := c.reader.run.Do(ctx, redisx.Command("ZSCORE", p.keys.Orchestrations(), name))
 		if err != nil {
 			return err
 		}
-		members, err := c.run.Do(ctx, redisx.Command("EXISTS", p.keys.Values(record.FieldOrchestration, name)))
+		members, err := c.reader.run.Do(ctx, redisx.Command("EXISTS", p.keys.Values(record.FieldOrchestration, name)))
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys,
 // members reads the members of a list, each with its score or its value.
 func (c *checker) members(ctx context.Context, scan, key string, p *partitionKeys, set func(*subject, any) error) error {
 	for cursor := "0"; ; {
-		v, err := c.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
+		v, err := c.reader.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
 		if err != nil {
 			return err
 		}

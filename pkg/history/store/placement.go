@@ -33,7 +33,7 @@ var placeLua string
 //
 // Two things depend on the secret of the partition, and are written anew: the seals of inbox elements, and the keys of leases.
 type Placement struct {
-	*Reader
+	reader  *Reader
 	home    func(name string) int
 	tenures []Tenure // by partition; of the old number and of the new one
 	fill    *redisx.Script
@@ -45,7 +45,7 @@ type Placement struct {
 // or removed.
 func (s *Reader) NewPlacement(home func(name string) int, tenures []Tenure, moved func(keys int)) *Placement {
 	return &Placement{
-		Reader: s, home: home, tenures: tenures, moved: moved,
+		reader: s, home: home, tenures: tenures, moved: moved,
 		fill: redisx.NewScript("fill", "", fillLua,
 			"partition list",
 			"token from# | element*"),
@@ -103,15 +103,15 @@ func (p *place) command() string {
 
 // each calls a function for all keys of the partitions of the namespace, concurrently.
 func (m *Placement) each(ctx context.Context, do func(ctx context.Context, p *place) error) error {
-	return m.scanKeys(ctx, func(ctx context.Context, keys []string) error {
+	return m.reader.scanKeys(ctx, func(ctx context.Context, keys []string) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(placeParallel)
 		for _, key := range keys {
-			part, ok := m.space.PartOf(key)
+			part, ok := m.reader.space.PartOf(key)
 			if !ok {
 				continue
 			}
-			name, ok := m.space.Part(part).Parse(key)
+			name, ok := m.reader.space.Part(part).Parse(key)
 			if !ok { // not one of Pawl's
 				continue
 			}
@@ -213,7 +213,7 @@ func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs
 		return nil
 	}
 	for cursor := "0"; ; {
-		v, err := m.run.Do(ctx, redisx.Command(command, p.key, cursor, "COUNT", 1000))
+		v, err := m.reader.run.Do(ctx, redisx.Command(command, p.key, cursor, "COUNT", 1000))
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs
 // foreignRefusals is foreign for the list of inputs that could not be used; the values of the pairs are empty.
 func (m *Placement) foreignRefusals(ctx context.Context, p *place, do func(to int, pairs []string) error) error {
 	to := make(map[int][]string)
-	err := m.refusals(ctx, p.part, func(x Refusal, encoded string) {
+	err := m.reader.refusals(ctx, p.part, func(x Refusal, encoded string) {
 		if home := m.home(x.Instance); home != p.part {
 			to[home] = append(to[home], encoded, "")
 		}
@@ -260,7 +260,7 @@ func (m *Placement) foreignRefusals(ctx context.Context, p *place, do func(to in
 
 // in is the key of the same kind in another partition.
 func (m *Placement) in(p *place, to int) string {
-	return m.space.Part(to).Prefix() + strings.TrimPrefix(p.key, m.space.Part(p.part).Prefix())
+	return m.reader.space.Part(to).Prefix() + strings.TrimPrefix(p.key, m.reader.space.Part(p.part).Prefix())
 }
 
 // copyMembers adds members, with their scores or values, to the same key of another partition.
@@ -272,7 +272,7 @@ func (m *Placement) copyMembers(ctx context.Context, p *place, to int, pairs []s
 			return err
 		}
 		if name, ok := strings.CutPrefix(p.name.Instance, record.FieldOrchestration+":"); ok && p.name.Kind == "v" {
-			return m.write(ctx, to, m.space.Part(to).Orchestrations(), "ZADD", "0", name)
+			return m.write(ctx, to, m.reader.space.Part(to).Orchestrations(), "ZADD", "0", name)
 		}
 		return nil
 	case "HSCAN":
@@ -321,14 +321,14 @@ func (m *Placement) removeMembers(ctx context.Context, p *place, pairs []string)
 
 // sums writes what follows from other keys of the partition: the names of its orchestrations, and the bytes of all early inputs.
 func (m *Placement) sums(ctx context.Context, part int) error {
-	p := m.space.Part(part)
-	v, err := m.run.Do(ctx, redisx.Command("ZRANGE", p.Orchestrations(), 0, -1))
+	p := m.reader.space.Part(part)
+	v, err := m.reader.run.Do(ctx, redisx.Command("ZRANGE", p.Orchestrations(), 0, -1))
 	if err != nil {
 		return err
 	}
 	names := redisx.NewReply([]any{v})
 	for _, name := range names.Strs(0) {
-		v, err := m.run.Do(ctx, redisx.Command("EXISTS", p.Values(record.FieldOrchestration, name)))
+		v, err := m.reader.run.Do(ctx, redisx.Command("EXISTS", p.Values(record.FieldOrchestration, name)))
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func (m *Placement) sums(ctx context.Context, part int) error {
 			return err
 		}
 	}
-	early, err := m.early(ctx, part)
+	early, err := m.reader.early(ctx, part)
 	if err != nil || names.Err() != nil || len(early) == 0 {
 		return errors.Join(err, names.Err())
 	}
@@ -371,7 +371,7 @@ func (m *Placement) write(ctx context.Context, part int, key, command string, va
 }
 
 func (m *Placement) script(ctx context.Context, s *redisx.Script, part int, key string, args []any) error {
-	v, err := m.run.Do(ctx, redisx.Call{Script: s, Keys: []string{m.space.Part(part).Owner(), key}, Args: args})
+	v, err := m.reader.run.Do(ctx, redisx.Call{Script: s, Keys: []string{m.reader.space.Part(part).Owner(), key}, Args: args})
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func (m *Placement) copyKey(ctx context.Context, p *place, to int) error {
 // copyPairs copies a hash or a sorted set, as a command reads it. A lease gets the key by which the owner of its new partition verifies a
 // doorbell.
 func (m *Placement) copyPairs(ctx context.Context, p *place, to int, read ...any) error {
-	v, err := m.run.Do(ctx, redisx.Command(read...))
+	v, err := m.reader.run.Do(ctx, redisx.Command(read...))
 	if err != nil {
 		return err
 	}
@@ -430,7 +430,7 @@ func (m *Placement) copyList(ctx context.Context, p *place, to int) error {
 		was, seal = m.tenures[p.part].Seal(), m.tenures[to].Seal()
 	}
 	for from, step := 0, 16; ; {
-		v, err := m.run.Do(ctx, redisx.Command("LRANGE", p.key, from, from+step-1))
+		v, err := m.reader.run.Do(ctx, redisx.Command("LRANGE", p.key, from, from+step-1))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // The sets of values have no order of lists, and no status, so that an end need not write them. Looking up all members of a small
 // term costs less than a walk through the statuses that few of their members pass; plan compares the two.
 type plan struct {
-	*Reader
+	reader *Reader
 
 	part  int
 	q     *ListQuery
@@ -55,7 +55,7 @@ const (
 
 // plan chooses between the two.
 func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error) {
-	p := &plan{Reader: s, part: part, q: q}
+	p := &plan{reader: s, part: part, q: q}
 	for _, st := range q.Statuses {
 		p.sets = append(p.sets, statusSet{st, s.space.Part(part).Index(string(st))})
 	}
@@ -74,7 +74,7 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	if p.decides && p.statusless {
 		var round readRound
 		terms[0].size(&round)
-		if err := round.do(ctx, p.run); err != nil {
+		if err := round.do(ctx, p.reader.run); err != nil {
 			return nil, fmt.Errorf("partition %d: count a term: %w", part, err)
 		}
 		p.test(terms, nil)
@@ -107,7 +107,7 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	p.test(terms, best)
 	var round readRound
 	best.read(&round, 0, &ids)
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return nil, fmt.Errorf("partition %d: list ids: %w", part, err)
 	}
 	return p, p.lookUp(ctx, ids)
@@ -139,7 +139,7 @@ func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string
 			t.read(&round, fewIDs+1, &found[i])
 		}
 	}
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return nil, nil, fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
 	for i, t := range terms {
@@ -240,7 +240,7 @@ func (t *term) ranged(key string, from, until int64) {
 // terms are those of the query. Because sets of values are ordered by id, a prefix is a part of each.
 // The set of orchestrations only grows, and clients can add names to it: if it has more than maxNames, a prefix alone is no term.
 func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
-	keys := p.space.Part(p.part)
+	keys := p.reader.space.Part(p.part)
 	from, until := "-", "+"
 	if p.q.Prefix != "" {
 		from, until = "["+p.q.Prefix, "("+p.q.Prefix+"\xff"
@@ -275,7 +275,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	if p.q.Prefix == "" || len(p.q.Values) > 0 || p.q.IDs != nil {
 		return all, nil
 	}
-	v, err := p.run.Do(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
+	v, err := p.reader.run.Do(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: list the orchestrations: %w", p.part, err)
 	}
@@ -295,7 +295,7 @@ func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error
 	for _, set := range p.sets {
 		round.sum(p.countCall(set), &members)
 	}
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return 0, fmt.Errorf("partition %d: count the terms of a list: %w", p.part, err)
 	}
 	return members, nil
@@ -348,7 +348,7 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 		now, later = nil, p.tests
 	}
 	passed := p.pass(&round, now, args)
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return fmt.Errorf("partition %d: list ids: %w", p.part, err)
 	}
 	for i, row := range rows {
@@ -441,7 +441,7 @@ func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bo
 	for i := range heads {
 		p.read(&round, &p.sets[i], behind, 0, n, &heads[i])
 	}
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
 	}
 	var last *Row // what the sets have behind it is not known
@@ -450,7 +450,7 @@ func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bo
 		// Members of the same millisecond in front of the place are read again and skipped.
 		for offset := n; h.more && len(h.rows) == 0; offset += n {
 			p.read(&round, &p.sets[i], behind, offset, n, h)
-			if err := round.do(ctx, p.run); err != nil {
+			if err := round.do(ctx, p.reader.run); err != nil {
 				return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
 			}
 		}
@@ -517,7 +517,7 @@ func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	}
 	var round readRound
 	passed := p.pass(&round, p.tests, ids)
-	if err := round.do(ctx, p.run); err != nil {
+	if err := round.do(ctx, p.reader.run); err != nil {
 		return nil, fmt.Errorf("partition %d: look up the members of a list: %w", p.part, err)
 	}
 	var all []Row

@@ -94,7 +94,7 @@ func (t *tally) countSets(ctx context.Context) (done bool, _ error) {
 	for i, set := range t.plan.sets {
 		round.sum(t.countCall(set), &byStatus[i])
 	}
-	if err := round.do(ctx, t.run); err != nil {
+	if err := round.do(ctx, t.reader.run); err != nil {
 		return false, fmt.Errorf("partition %d: count instances: %w", t.part, err)
 	}
 	t.out.Groups = make(map[string]uint64)
@@ -131,9 +131,9 @@ func (t *tally) countValues(ctx context.Context, values []string) error {
 			continue
 		}
 		found[v] = new(int64)
-		round.sum(redisx.Command("ZCARD", t.space.Part(t.part).Values(t.q.Field, v)), found[v])
+		round.sum(redisx.Command("ZCARD", t.reader.space.Part(t.part).Values(t.q.Field, v)), found[v])
 	}
-	if err := round.do(ctx, t.run); err != nil {
+	if err := round.do(ctx, t.reader.run); err != nil {
 		return fmt.Errorf("partition %d: count instances by %s: %w", t.part, t.q.Field, err)
 	}
 	for v, n := range found {
@@ -184,7 +184,7 @@ func (t *tally) readPages(ctx context.Context) error {
 				picked, end = picked[:room], false
 			}
 			picked = slices.Clone(picked)
-			if err := t.fill(ctx, picked, true, func(int) int { return t.part }); err != nil {
+			if err := t.reader.fill(ctx, picked, true, func(int) int { return t.part }); err != nil {
 				return err
 			}
 			records += len(picked)

@@ -40,7 +40,7 @@ func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 	if !x.ledger {
 		return
 	}
-	key := c.space.Part(x.part).Updates(x.id)
+	key := c.reader.space.Part(x.part).Updates(x.id)
 	round.add(redisx.Command("HMGET", key, "#", "#first"), func(v any, err error) error {
 		r := redisx.NewReply([]any{v})
 		counts := r.Strs(0)
