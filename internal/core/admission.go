@@ -36,41 +36,41 @@ type entry struct {
 
 // admission takes what must pass a limit there.
 type admission struct {
-	*Owner
+	owner    *Owner
 	policies Policies
 	calls    map[uint64]*gateCall // that are not answered
 }
 
 // enter takes what a turn has scheduled through its gates, and commits.
 func (a *admission) enter(in *instance, t *turn) {
-	entries := a.admission.entries(t)
+	entries := a.entries(t)
 	t.takeLeft()
 	if len(entries)+len(t.tickets) == 0 { // as most
-		a.admission.commitEntered(in, t)
+		a.commitEntered(in, t)
 		return
 	}
 	ended := t.endedByWorkers()
 	calls := t.gateCalls(entries, ended)
-	a.admission.leaveGates(in, t, ended)
+	a.leaveGates(in, t, ended)
 	if len(calls) == 0 {
-		a.admission.commitEntered(in, t)
+		a.commitEntered(in, t)
 		return
 	}
-	a.to(in, admitting)
+	a.owner.to(in, admitting)
 	t.calls = len(calls)
 	for _, c := range calls {
 		c.why, c.turn = EnterTurn, t
-		a.admission.admit(c)
+		a.admit(c)
 	}
 }
 
 // turnEntered applies the verdicts of a gate on what a turn has scheduled.
 func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
 	for i, e := range c.entries {
-		a.admission.entered(t.in, t, e, got.Now, verdict(got, i, err))
+		a.entered(t.in, t, e, got.Now, verdict(got, i, err))
 	}
 	if t.calls--; t.calls == 0 {
-		a.admission.commitEntered(t.in, t)
+		a.commitEntered(t.in, t)
 	}
 }
 
@@ -108,7 +108,7 @@ func (a *admission) entries(t *turn) []entry {
 			t.Fold.SetLimit(e.ID, &kept)
 			continue // it was declared to be kept, so it is encoded again
 		}
-		f, ok := a.admission.policies.inForce(e.Name, declared.Declared)
+		f, ok := a.policies.inForce(e.Name, declared.Declared)
 		if !ok {
 			continue
 		}
@@ -291,10 +291,10 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 
 // entered applies the verdict of a gate on an activity that the turn schedules.
 func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limit.Verdict) {
-	away := a.admission.applyVerdict(in, e.gate, now, v)
+	away := a.applyVerdict(in, e.gate, now, v)
 	t.Fold.SetLimit(e.event, e.gate)
 	if away {
-		t.refused = append(t.refused, a.admission.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
+		t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
 	}
 }
 
@@ -305,11 +305,11 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 	case limit.Admitted:
 	case limit.Waiting:
 		g.WaitingSince = now
-		a.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
+		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
 	case unanswered:
-		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
 	default:
-		in.gateAt = a.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
+		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
 		return true
 	}
 	return false
@@ -317,18 +317,18 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 
 func (a *admission) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
-		a.to(in, idle)
-		a.removals.stall(in, stallUnreadable, err.Error())
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	if t.Size > record.CommitBytes {
-		a.to(in, idle)
+		a.owner.to(in, idle)
 		t.tickets = t.hasEntered()
-		a.admission.leaveGates(in, t, allTickets)
-		a.turns.tooLarge(in, t)
+		a.leaveGates(in, t, allTickets)
+		a.owner.turns.tooLarge(in, t)
 		return
 	}
-	a.commits.commit(in, t)
+	a.owner.commits.commit(in, t)
 }
 
 // hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
@@ -365,7 +365,7 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 	})
 	for _, c := range calls.all {
 		c.why, c.in = LeaveGate, in
-		a.admission.admit(c)
+		a.admit(c)
 	}
 }
 
@@ -373,22 +373,22 @@ func allTickets(history.Ticket) bool { return true }
 
 // askGates asks again for every ticket that is required: a gate may have forgotten its waiters and its holders.
 func (a *admission) askGates(in *instance) {
-	now := a.clock.now()
+	now := a.owner.clock.now()
 	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
 		return
 	}
-	in.gateAt = now + a.admission.gatePause(in, now)
+	in.gateAt = now + a.gatePause(in, now)
 	var calls gateCalls
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.asked) == 0 {
-			c.call.InForce, _ = a.admission.policies.resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
+			c.call.InForce, _ = a.policies.resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)
 	}
 	for _, c := range calls.all {
-		a.admission.askCall(in, c)
+		a.askCall(in, c)
 	}
 }
 
@@ -400,10 +400,10 @@ func (c *gateCall) ask(in *instance, k history.Ticket) {
 }
 
 func (a *admission) askCall(in *instance, c *gateCall) {
-	a.met[CountGateAsks]++
+	a.owner.met[CountGateAsks]++
 	in.gateRequests++
 	c.why, c.in = AskGate, in
-	a.admission.admit(c)
+	a.admit(c)
 }
 
 // question is what a gate is asked about a ticket that the history has.
@@ -422,59 +422,61 @@ func (a *admission) gatePause(in *instance, now int64) int64 {
 			youngest = max(youngest, e.At)
 		}
 	}
-	return min(max((now-youngest)/2, a.admission.firstGateAsk()), lastGateAsk.Milliseconds())
+	return min(max((now-youngest)/2, a.firstGateAsk()), lastGateAsk.Milliseconds())
 }
 
-func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.ReconcileInterval.Milliseconds() }
+func (a *admission) firstGateAsk() int64 {
+	return gateAsks * a.owner.cfg.ReconcileInterval.Milliseconds()
+}
 
 func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err error) {
-	in := a.instances[id]
+	in := a.owner.instances[id]
 	if in != nil && in.gateRequests > 0 {
 		in.gateRequests--
 	}
 	if err != nil {
 		if in != nil && in.state != nil { // else its next wake-up asks
-			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
-			a.outbox.retrySoon(in, askSilentGate)
+			in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
+			a.owner.outbox.retrySoon(in, askSilentGate)
 		}
-		reportFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
+		reportFailure(a.owner.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
 		return
 	}
 	for i, q := range c.asked {
 		if v := verdict(got, i, nil); !q.in && v.Kind != limit.Waiting && v.Kind != unanswered {
-			a.notices.deliver(GateNotice{Gate: c.call.Limit, Member: q.member, Kind: v.Kind, At: got.Now, Requested: true, Since: q.since})
+			a.owner.notices.deliver(GateNotice{Gate: c.call.Limit, Member: q.member, Kind: v.Kind, At: got.Now, Requested: true, Since: q.since})
 		}
 	}
 	if in != nil && in.phase == idle {
-		a.advance(in)
+		a.owner.advance(in)
 	}
 }
 
 // admit calls a gate.
 func (a *admission) admit(c *gateCall) {
-	n := a.nextNumber()
-	a.admission.calls[n] = c
-	a.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
+	n := a.owner.nextNumber()
+	a.calls[n] = c
+	a.owner.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
 }
 
 // gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
 func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
-	c := a.admission.calls[number]
-	delete(a.admission.calls, number)
+	c := a.calls[number]
+	delete(a.calls, number)
 	if err == nil {
-		a.admission.passOn(c.call.Limit, got)
+		a.passOn(c.call.Limit, got)
 	}
 	switch c.why {
 	case EnterTurn:
-		a.admission.turnEntered(c.turn, c, got, err)
+		a.turnEntered(c.turn, c, got, err)
 	case EnterStart:
-		a.admission.startEntered(c.in, c.entries[0].gate, got, err)
+		a.startEntered(c.in, c.entries[0].gate, got, err)
 	case LeaveGate:
 		if err != nil {
-			reportFailure(a.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
+			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
 		}
 	case AskGate:
-		a.admission.askedGate(c.in.id, c, got, err)
+		a.askedGate(c.in.id, c, got, err)
 	}
 }
 
@@ -482,37 +484,37 @@ func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error)
 func (a *admission) gateSpoke(m *Message) {
 	switch m.Kind {
 	case NoticesReceived:
-		a.notices.onNotices(m.Body.([]message.LimitNotice))
+		a.owner.notices.onNotices(m.Body.([]message.LimitNotice))
 	case NoticesPassed:
 		for _, w := range m.Body.([]GateNotice) {
-			a.notices.deliver(w)
+			a.owner.notices.deliver(w)
 		}
 	case PoliciesChanged:
-		a.admission.policies.Set = m.Body.(*limit.Overrides)
-		a.notices.visitGates()
+		a.policies.Set = m.Body.(*limit.Overrides)
+		a.owner.notices.visitGates()
 	case GateDue:
-		a.notices.visitGate(m.ID)
+		a.owner.notices.visitGate(m.ID)
 	case GateAnswered:
-		a.admission.gateAnswered(m.Number, m.Admitted, m.Err)
+		a.gateAnswered(m.Number, m.Admitted, m.Err)
 	case TicketsReleased:
 		if m.Err == nil { // otherwise the sweep repeats it
-			a.admission.passOn(m.ID, m.Admitted)
+			a.passOn(m.ID, m.Admitted)
 		}
 	case GateSwept:
-		a.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err)
+		a.owner.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err)
 	case GateRelisted:
 		if m.Err == nil { // else it is reconciled in two seconds
-			a.schedule.pollBy(a.clock.wall.Add(m.Body.(time.Duration)))
+			a.owner.schedule.pollBy(a.owner.clock.wall.Add(m.Body.(time.Duration)))
 		}
 	default: // unwantedFound
-		a.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err)
+		a.owner.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err)
 	}
 }
 
 // passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
 func (a *admission) passOn(name string, got limit.AdmitReply) {
-	a.notices.notify(name, got.Granted, limit.Admitted, got.Now)
+	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
 	if got.SweepNow {
-		a.emit(Effect{Kind: WakeGate, ID: name})
+		a.owner.emit(Effect{Kind: WakeGate, ID: name})
 	}
 }

@@ -14,33 +14,33 @@ import (
 
 // inboxes has what arrives for instances, and what is loaded of them.
 type inboxes struct {
-	*Owner
+	owner   *Owner
 	batches uint64 // ingested in this tenure
 }
 
 // ingested gives the instances what has come for them. Without results their inboxes are read.
 func (a *inboxes) ingested(batch *Ingested) {
 	results := batch.Results
-	a.sawClock(batch.Now)
-	defer a.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
-	a.inbox.batches++
+	a.owner.sawClock(batch.Now)
+	defer a.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
+	a.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
 	var over []record.Refusal
 	for i, arr := range batch.Arrivals {
 		if results != nil && (results[i].Full || results[i].Early) {
-			over = append(over, a.inbox.overBound(arr, results[i].Early))
+			over = append(over, a.overBound(arr, results[i].Early))
 		}
 		if results != nil && arr.droppedAs(results[i]) {
-			a.inbox.dropped(arr, results[i])
+			a.dropped(arr, results[i])
 			continue
 		}
 		if arr.awaitsEnd(results, i) {
-			a.commits.waiters.add(arr.Instance, arr.Reply, a.clock.now())
+			a.owner.commits.waiters.add(arr.Instance, arr.Reply, a.owner.clock.now())
 		}
-		if a.operators.keepsWaiting(&arr, replied(results, i)) {
+		if a.owner.operators.keepsWaiting(&arr, replied(results, i)) {
 			continue
 		}
-		in := a.instance(arr.Instance)
+		in := a.owner.instance(arr.Instance)
 		switch {
 		case results == nil:
 			in.noteUnread(arr.Pos.Seq)
@@ -50,27 +50,27 @@ func (a *inboxes) ingested(batch *Ingested) {
 			in.inboxOverflowed = true
 			in.noteUnread(0)
 		default:
-			a.inbox.arrived(in, arr.Ev, results[i])
+			a.arrived(in, arr.Ev, results[i])
 		}
 		if arr.endsWait() {
 			in.searched = false
 		}
-		if s := a.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
-			a.removals.forced[in.id] = true
+		if s := a.owner.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
+			a.owner.removals.forced[in.id] = true
 			if s != nil {
 				s.until = 0 // it need not wait for its next try
 			}
 		}
-		if in.batch != a.inbox.batches {
-			in.batch = a.inbox.batches
+		if in.batch != a.batches {
+			in.batch = a.batches
 			touched = append(touched, in.id)
 		}
 	}
 	for _, id := range touched { // with all that the batch has for it, so that its turn sees that
-		a.advance(a.instance(id))
+		a.owner.advance(a.owner.instance(id))
 	}
 	if len(over) > 0 {
-		a.emit(Effect{Kind: ListRefusals, Body: over})
+		a.owner.emit(Effect{Kind: ListRefusals, Body: over})
 	}
 }
 
@@ -85,13 +85,13 @@ func replied(results []record.Ingested, i int) *record.Ingested {
 // overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
 // It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
 func (a *inboxes) overBound(arr Arrival, early bool) record.Refusal {
-	a.met[CountOverBound]++
+	a.owner.met[CountOverBound]++
 	why := OverBound(early)
-	a.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
+	a.owner.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
 	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
-		a.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
+		a.owner.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
 	} else if arr.Kind != message.KindStart { // who waits for the end of the instance gets that
-		a.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+		a.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	}
 	return record.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
 }
@@ -105,17 +105,17 @@ func OverBound(early bool) string {
 }
 
 func (a *inboxes) dropped(arr Arrival, result record.Ingested) {
-	a.met[CountDropped]++
-	a.commits.repeatedUpdate(arr, result)
+	a.owner.met[CountDropped]++
+	a.owner.commits.repeatedUpdate(arr, result)
 	if !result.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
-	a.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
+	a.owner.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
 	if arr.Kind == message.KindPurge {
-		a.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
+		a.owner.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
 		return
 	}
-	a.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
+	a.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
 }
 
 // arrived puts an input that is now in the store's inbox into memory, if memory has the
@@ -124,7 +124,7 @@ func (a *inboxes) arrived(in *instance, u Unread, result record.Ingested) {
 	fresh := in.phase == Absent && !result.Exists && result.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
-		a.to(in, idle)
+		a.owner.to(in, idle)
 		in.unread, in.cut = []Unread{u}, false
 	case in.phase.busy() && result.Unread == 1:
 		in.pending.inputs = append(in.pending.inputs, u)
@@ -144,19 +144,19 @@ func (in *instance) lacks(seq uint64) bool {
 // onDoorbells handles doorbells: a worker has pushed a completion into an empty inbox.
 func (a *inboxes) onDoorbells(bells []message.Doorbell) {
 	for _, b := range bells {
-		in := a.instance(b.Instance)
-		u, err := a.inbox.parseElement(b.Element)
+		in := a.owner.instance(b.Instance)
+		u, err := a.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.Ev == nil:
 			in.noteUnread(0) // what is under way may have read the inbox before the push
 		case in.phase.busy():
 			in.pending.inputs = append(in.pending.inputs, u)
-		case in.phase == idle && len(in.unread) == 0 && a.inbox.wanted(in, u):
+		case in.phase == idle && len(in.unread) == 0 && a.wanted(in, u):
 			in.unread = append(in.unread, u)
-		case in.phase == idle && a.inbox.wanted(in, u):
+		case in.phase == idle && a.wanted(in, u):
 			in.needsInboxRead = true
 		}
-		a.advance(in)
+		a.owner.advance(in)
 	}
 }
 

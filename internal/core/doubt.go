@@ -20,12 +20,12 @@ const doubtEvery = 10 * time.Second
 // A claim that is kept is renewed within a third of its TTL, and is not doubted any more. A hint that is lost, or a worker
 // that is dead, costs the rest of the TTL, as always.
 func (a *leases) doubt() {
-	now := a.clock.now()
-	if now-a.leases.doubted < doubtEvery.Milliseconds() {
+	now := a.owner.clock.now()
+	if now-a.doubted < doubtEvery.Milliseconds() {
 		return
 	}
-	a.leases.doubted = now
-	a.leases.reconcile()
+	a.doubted = now
+	a.reconcile()
 }
 
 // doubtClaim adds the question to those for the worker of the claim.
@@ -41,12 +41,14 @@ func (a *leases) doubtClaim(doubts map[string][]message.Hint, in *instance, l re
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
 // are among them. If the schedule cannot be read, each is reconciled when it is due.
-func (a *leases) reconcile() { a.emit(Effect{Kind: ReadSchedule, After: a.cfg.ReconcileInterval}) }
+func (a *leases) reconcile() {
+	a.owner.emit(Effect{Kind: ReadSchedule, After: a.owner.cfg.ReconcileInterval})
+}
 
 func (a *leases) scheduleRead(due []string, err error) {
 	if err != nil {
-		a.storeFailed("wakeups", err)
+		a.owner.storeFailed("wakeups", err)
 		return
 	}
-	a.schedule.todo = append(a.schedule.todo, due...)
+	a.owner.schedule.todo = append(a.owner.schedule.todo, due...)
 }

@@ -51,27 +51,27 @@ func (a *turns) place(in *instance) (name string, p Place) {
 // findCode asks for the orchestration of a start.
 func (a *admission) findCode(in *instance) {
 	name, version, _ := in.orchestration()
-	a.to(in, findingCode)
-	a.emit(Effect{Kind: FindCode, ID: in.id, Body: CodeName{Name: name, Version: version}})
+	a.owner.to(in, findingCode)
+	a.owner.emit(Effect{Kind: FindCode, ID: in.id, Body: CodeName{Name: name, Version: version}})
 }
 
 // codeFound goes on with the start as if the code were here.
 func (a *admission) codeFound(in *instance, c *FoundCode) {
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	if c.Missing != "" {
-		a.removals.stall(in, stallUnregistered, c.Missing)
+		a.owner.removals.stall(in, stallUnregistered, c.Missing)
 		return
 	}
 	in.unread[0].Ev.(*history.Started).Version = c.Version //nolint:forcetypeassert // startNeedsAdmission has looked
-	a.admission.enterStart(in, c.Declared)
+	a.enterStart(in, c.Declared)
 }
 
 // codeJoined tries the instances again that lack their code, a bounded number at a time.
 func (a *removals) codeJoined() {
-	for _, id := range sorted(a.removals.stalls) {
-		if s := a.removals.stalls[id]; s.Kind == stallUnregistered {
+	for _, id := range sorted(a.stalls) {
+		if s := a.stalls[id]; s.Kind == stallUnregistered {
 			s.until = 0
-			a.schedule.todo = append(a.schedule.todo, id)
+			a.owner.schedule.todo = append(a.owner.schedule.todo, id)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (w GateNotice) concerns(k history.Ticket) bool {
 
 // notices has what limits report about tickets, and the limits of the partition.
 type notices struct {
-	*Owner
+	owner  *Owner
 	visits map[string]*visit
 }
 
@@ -41,20 +41,20 @@ type notices struct {
 func (a *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
 		if w.Kind == message.LimitSweep {
-			if a.notices.visits[w.Gate] != nil || len(a.notices.visits) < maxUnverified { // otherwise its place on the list of gates brings it
-				a.notices.visitGate(w.Gate)
+			if a.visits[w.Gate] != nil || len(a.visits) < maxUnverified { // otherwise its place on the list of gates brings it
+				a.visitGate(w.Gate)
 			}
 			continue
 		}
 		m, err := limit.ParseMember(w.Member)
 		if err != nil {
-			a.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
+			a.owner.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
 			continue
 		}
-		if a.instances[m.Instance] == nil && len(a.schedule.todo) >= maxUnverified {
+		if a.owner.instances[m.Instance] == nil && len(a.owner.schedule.todo) >= maxUnverified {
 			continue // the gate's sweep sends it again
 		}
-		a.notices.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
+		a.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
 	}
 }
 
@@ -84,13 +84,13 @@ func (w GateNotice) Encode() message.LimitNotice {
 }
 
 func (a *notices) deliver(w GateNotice) {
-	in := a.instance(w.Member.Instance)
-	a.notices.keepNotice(in, w)
-	if in.phase == Absent && a.busy >= maxNoticeLoads {
-		a.schedule.todo = append(a.schedule.todo, in.id)
+	in := a.owner.instance(w.Member.Instance)
+	a.keepNotice(in, w)
+	if in.phase == Absent && a.owner.busy >= maxNoticeLoads {
+		a.owner.schedule.todo = append(a.owner.schedule.todo, in.id)
 		return
 	}
-	a.advance(in)
+	a.owner.advance(in)
 }
 
 // maxUnverified bounds what is kept because of messages that any client may send: instances that wait to be loaded, gates. Beyond it a
@@ -111,7 +111,7 @@ func (a *notices) keepNotice(in *instance, w GateNotice) {
 func (a *notices) keepNotices(in *instance, notices map[string]GateNotice) {
 	for id, w := range notices {
 		if _, newer := in.notices[id]; !newer {
-			a.notices.keepNotice(in, w)
+			a.keepNotice(in, w)
 		}
 	}
 }
@@ -140,10 +140,10 @@ func (a *notices) applyNotices(in *instance) {
 	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
 	var calls gateCalls
 	for _, h := range all {
-		a.notices.applyNotice(in, h.ticket, h.notice, &calls)
+		a.applyNotice(in, h.ticket, h.notice, &calls)
 	}
 	for _, c := range calls.all {
-		a.admission.askCall(in, c)
+		a.owner.admission.askCall(in, c)
 	}
 }
 
@@ -162,17 +162,17 @@ func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 		calls.at(k.Limit.Name).ask(in, k)
 	case w.Kind == limit.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
-		ev.At = a.clock.now()
+		ev.At = a.owner.clock.now()
 		in.localInputs = append(in.localInputs, ev)
 	case k.Event == 1:
 		in.rejection, in.rejectedAt = limit.Verdict{Kind: w.Kind}, 0
 		if w.Kind == limit.TimedOut {
-			in.rejectedAt = a.clock.now()
+			in.rejectedAt = a.owner.clock.now()
 		}
 	case w.Kind == limit.TimedOut:
-		in.overdue = append(in.overdue, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.overdue = append(in.overdue, a.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	default:
-		in.localInputs = append(in.localInputs, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.localInputs = append(in.localInputs, a.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	}
 }
 
@@ -181,10 +181,10 @@ func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 func (a *notices) confirmOrphans(in *instance) {
 	notices := in.notices
 	in.notices = nil
-	a.to(in, releasing)
-	l := &record.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
+	a.owner.to(in, releasing)
+	l := &record.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state), Published: in.sent}
 	in.outstanding.notices = notices
-	a.leases.sendReconciliation(in, l)
+	a.owner.leases.sendReconciliation(in, l)
 }
 
 func (a *notices) releaseOrphans(notices map[string]GateNotice) {
@@ -192,10 +192,10 @@ func (a *notices) releaseOrphans(notices map[string]GateNotice) {
 	for _, id := range sorted(notices) {
 		w := notices[id]
 		of[w.Gate] = append(of[w.Gate], limit.Orphan{Member: w.Member, At: w.At})
-		a.met[CountOrphans]++
+		a.owner.met[CountOrphans]++
 	}
 	for _, name := range sorted(of) {
-		a.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
+		a.owner.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
 	}
 }
 
@@ -203,23 +203,23 @@ func (a *notices) releaseOrphans(notices map[string]GateNotice) {
 // memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
 func (a *notices) releaseUnused(in *instance, s *Stall) {
 	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // pending messages are sent again by every load
-		a.removals.suspend(in, s, nil)
+		a.owner.removals.suspend(in, s, nil)
 		return
 	}
 	notices := in.notices
-	a.unload(in)
-	a.inbox.load(in, operation{goal: toRelease, stall: s, notices: notices})
+	a.owner.unload(in)
+	a.owner.inbox.load(in, operation{goal: toRelease, stall: s, notices: notices})
 }
 
 func (a *notices) unusedFound(in *instance, op operation, inbox []Unread) {
-	if op.stall.until <= a.clock.now() { // a forced purge has come meanwhile, or it is time to try again
-		a.unload(in)
-		a.advance(in)
+	if op.stall.until <= a.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+		a.owner.unload(in)
+		a.owner.advance(in)
 		return
 	}
-	a.notices.keepNotices(in, op.notices) // to those that came behind the first: they come together
-	a.outbox.flushOutbox(in)
-	a.removals.suspend(in, op.stall, in.unused(inbox))
+	a.keepNotices(in, op.notices) // to those that came behind the first: they come together
+	a.owner.outbox.flushOutbox(in)
+	a.owner.removals.suspend(in, op.stall, in.unused(inbox))
 }
 
 // unused gives the notices about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
@@ -250,5 +250,5 @@ func (a *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int
 	for i, m := range ms {
 		all[i] = GateNotice{Gate: name, Member: m, Kind: kind, At: at}
 	}
-	a.emit(Effect{Kind: PassNotices, Body: all})
+	a.owner.emit(Effect{Kind: PassNotices, Body: all})
 }

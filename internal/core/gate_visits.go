@@ -32,33 +32,33 @@ type visit struct {
 
 // visitGate visits a gate.
 func (a *notices) visitGate(name string) {
-	v := a.notices.visits[name]
+	v := a.visits[name]
 	if v == nil {
 		v = &visit{}
-		a.notices.visits[name] = v
+		a.visits[name] = v
 	}
 	if v.busy {
 		v.again = true
 		return
 	}
-	if a.leaving || a.err != nil {
+	if a.owner.leaving || a.owner.err != nil {
 		return
 	}
 	v.busy, v.again = true, false
-	a.emit(Effect{Kind: SweepGate, ID: name, Body: a.notices.newPolicy(name, v)})
+	a.owner.emit(Effect{Kind: SweepGate, ID: name, Body: a.newPolicy(name, v)})
 }
 
 func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
-	v := a.notices.visits[name] // a visit under way keeps its place
+	v := a.visits[name] // a visit under way keeps its place
 	if v == nil {
 		return
 	}
 	v.busy = false
 	if err != nil {
-		a.storeFailed("sweep of gate "+name, err) // the list has it still
+		a.owner.storeFailed("sweep of gate "+name, err) // the list has it still
 		return
 	}
-	a.notices.swept(name, v, got)
+	a.swept(name, v, got)
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
@@ -66,7 +66,7 @@ func (a *notices) newPolicy(name string, v *visit) *limit.InForce {
 	if !v.known {
 		return nil
 	}
-	return a.admission.policies.Newer(name, v.version, v.declared)
+	return a.owner.admission.policies.Newer(name, v.version, v.declared)
 }
 
 // swept acts on what a visit has found.
@@ -74,8 +74,8 @@ func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
-	a.notices.count(name, v, got)
-	a.notices.notify(name, got.Granted, limit.Admitted, got.Now)
+	a.count(name, v, got)
+	a.notify(name, got.Granted, limit.Admitted, got.Now)
 	var timedOut, cleared []limit.Member
 	for _, away := range got.Rejected {
 		if away.Cleared {
@@ -84,19 +84,19 @@ func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 			timedOut = append(timedOut, away.Member)
 		}
 	}
-	a.notices.notify(name, timedOut, limit.TimedOut, got.Now)
-	a.notices.notify(name, cleared, limit.Cleared, got.Now)
+	a.notify(name, timedOut, limit.TimedOut, got.Now)
+	a.notify(name, cleared, limit.Cleared, got.Now)
 	if len(got.Stale) > 0 {
-		a.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
+		a.owner.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
 	}
 	switch {
-	case v.again || got.More || a.notices.newPolicy(name, v) != nil:
-		a.notices.visitGate(name)
+	case v.again || got.More || a.newPolicy(name, v) != nil:
+		a.visitGate(name)
 	case got.Next != 0:
-		a.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
+		a.owner.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
 	case got.IdleFor > gateKept:
-		delete(a.notices.visits, name)
-		a.emit(Effect{Kind: UnlistGate, ID: name})
+		delete(a.visits, name)
+		a.owner.emit(Effect{Kind: UnlistGate, ID: name})
 	default: // the list has it in two seconds
 	}
 }
@@ -104,22 +104,22 @@ func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 // unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
 func (a *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
 	if err != nil {
-		a.storeFailed("holders of gate "+name, err)
+		a.owner.storeFailed("holders of gate "+name, err)
 		return
 	}
-	a.met[CountGrantsAgain] += float64(len(found.Members))
-	a.notices.notify(name, found.Members, limit.Admitted, found.At)
+	a.owner.met[CountGrantsAgain] += float64(len(found.Members))
+	a.notify(name, found.Members, limit.Admitted, found.At)
 }
 
 // count keeps the gauges, and logs that a gate is deadlocked.
 func (a *notices) count(name string, v *visit, got limit.SweepReply) {
 	action := limit.Action(name)
-	a.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
-	a.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
+	a.owner.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
+	a.owner.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
 	v.waiting, v.holding = got.Waiting, got.Holding
 	if got.Deadlocked && !v.deadlocked {
-		a.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
-		a.log.Error("limit deadlocked", "gate", name,
+		a.owner.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
+		a.owner.log.Error("limit deadlocked", "gate", name,
 			"waiting", got.Waiting, "holding", got.Holding)
 	}
 	v.deadlocked = got.Deadlocked
@@ -127,16 +127,16 @@ func (a *notices) count(name string, v *visit, got limit.SweepReply) {
 
 // forgetGates takes the gates of a tenure that ends out of the gauges.
 func (a *notices) forgetGates() {
-	for _, name := range sorted(a.notices.visits) {
-		v := a.notices.visits[name]
-		a.notices.count(name, v, limit.SweepReply{})
+	for _, name := range sorted(a.visits) {
+		v := a.visits[name]
+		a.count(name, v, limit.SweepReply{})
 	}
-	clear(a.notices.visits)
+	clear(a.visits)
 }
 
 // visitGates visits all gates that the owner has a visit of: their policy may have changed.
 func (a *notices) visitGates() {
-	for _, name := range sorted(a.notices.visits) {
-		a.notices.visitGate(name)
+	for _, name := range sorted(a.visits) {
+		a.visitGate(name)
 	}
 }

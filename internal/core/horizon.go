@@ -62,26 +62,26 @@ type hold struct{ until, since int64 } // Unix ms
 // instance goes on when it is.
 func (a *schedule) isDue(id string, at int64) bool {
 	switch {
-	case at == 0 || at > a.clock.now():
+	case at == 0 || at > a.owner.clock.now():
 		return false
-	case at <= a.schedule.horizon.reached:
+	case at <= a.horizon.reached:
 		return true
 	}
-	h, ok := a.schedule.horizon.held[id]
+	h, ok := a.horizon.held[id]
 	if !ok {
-		a.met[CountHeld]++
-		h = hold{until: at, since: a.clock.now()}
+		a.owner.met[CountHeld]++
+		h = hold{until: at, since: a.owner.clock.now()}
 	}
 	h.until = min(h.until, at)
-	a.schedule.horizon.held[id] = h
-	a.schedule.askHorizon(0)
+	a.horizon.held[id] = h
+	a.askHorizon(0)
 	return false
 }
 
 // justHeld reports whether the instance waits for nothing but the horizon, and the poll that has found it has put its wakeup off.
 func (a *schedule) justHeld(in *instance) bool {
-	h, ok := a.schedule.horizon.held[in.id]
-	return ok && a.clock.now() < h.since+FirstPause.Milliseconds() && !awaits(in)
+	h, ok := a.horizon.held[in.id]
+	return ok && a.owner.clock.now() < h.since+FirstPause.Milliseconds() && !awaits(in)
 }
 
 // awaits reports whether a reconciliation has something to repeat.
@@ -92,7 +92,7 @@ func awaits(in *instance) bool {
 // notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
 // within the time for which a due instance is put off.
 func (a *schedule) notBefore(at int64) int64 {
-	if now := a.clock.now(); at != 0 && at <= now && at > a.schedule.horizon.reached {
+	if now := a.owner.clock.now(); at != 0 && at <= now && at > a.horizon.reached {
 		return now + FirstPause.Milliseconds()
 	}
 	return at
@@ -101,8 +101,8 @@ func (a *schedule) notBefore(at int64) int64 {
 // askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. If NATS is away
 // the next poll tries again.
 func (a *schedule) askHorizon(after time.Duration) {
-	h := &a.schedule.horizon
-	if h.asking || h.pending != nil && a.clock.wall.Sub(h.asked) < horizonStale {
+	h := &a.horizon
+	if h.asking || h.pending != nil && a.owner.clock.wall.Sub(h.asked) < horizonStale {
 		return
 	}
 	if h.asking = true; h.failed { // at once, while NATS is away
@@ -112,40 +112,40 @@ func (a *schedule) askHorizon(after time.Duration) {
 	if h.end.Time > known.Time { // of a stream that was made again the sequences say nothing
 		known = h.end
 	}
-	a.emit(Effect{Kind: ReadHorizon, After: after, Body: known})
+	a.owner.emit(Effect{Kind: ReadHorizon, After: after, Body: known})
 }
 
 func (a *schedule) answeredHorizon(got message.Accepted, err error) {
-	h := &a.schedule.horizon
+	h := &a.horizon
 	h.asking, h.failed = false, err != nil
 	if err != nil { // the next poll asks again; that inputs cannot be read is reported by their reader
-		a.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
+		a.owner.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
 		return
 	}
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another
 		h.pending = &got
 	}
-	h.asked, h.leader = a.clock.wall, got.At
-	a.schedule.reachHorizon()
+	h.asked, h.leader = a.owner.clock.wall, got.At
+	a.reachHorizon()
 }
 
 // checkHorizon asks again for the instances that are held, if the stream did not answer, or its answer cannot be reached.
 func (a *schedule) checkHorizon() {
-	if len(a.schedule.horizon.held) > 0 || a.schedule.horizon.began == 0 {
-		a.schedule.askHorizon(0)
+	if len(a.horizon.held) > 0 || a.horizon.began == 0 {
+		a.askHorizon(0)
 	}
 }
 
 // advanceHorizon notes that the inputs up to a position have been ingested, and are known.
 func (a *schedule) advanceHorizon(to history.Position) {
-	h := &a.schedule.horizon
+	h := &a.horizon
 	h.applied = to
 	h.reached = max(h.reached, to.Time/int64(time.Millisecond))
-	a.schedule.reachHorizon()
+	a.reachHorizon()
 }
 
 func (a *schedule) reachHorizon() {
-	h := &a.schedule.horizon
+	h := &a.horizon
 	if h.pending == nil || !follows(h.applied, h.pending.Last) {
 		return
 	}
@@ -153,7 +153,7 @@ func (a *schedule) reachHorizon() {
 	h.pending = nil
 	if h.began == 0 {
 		h.began = h.reached
-		a.outbox.repeatStartsNow()
+		a.owner.outbox.repeatStartsNow()
 	}
 	next := int64(math.MaxInt64)
 	for _, id := range sorted(h.held) {
@@ -163,17 +163,17 @@ func (a *schedule) reachHorizon() {
 			continue
 		}
 		delete(h.held, id)
-		a.met[CountHeld] += -1
-		in := a.instance(id)
-		if in.phase == Absent && a.busy >= maxNoticeLoads {
-			a.schedule.todo = append(a.schedule.todo, id)
+		a.owner.met[CountHeld] += -1
+		in := a.owner.instance(id)
+		if in.phase == Absent && a.owner.busy >= maxNoticeLoads {
+			a.todo = append(a.todo, id)
 			continue
 		}
-		a.advance(in)
+		a.owner.advance(in)
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
-		leader := h.leader.Add(a.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old
-		a.schedule.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
+		leader := h.leader.Add(a.owner.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old
+		a.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
 	}
 }
 
@@ -222,10 +222,10 @@ func Bounds(inputs []Unread, more bool) []int64 {
 // for inputs, what is unread waits with it.
 func (a *schedule) turnable(in *instance) bool {
 	at, ok := NextDue(in.state, in.overdue)
-	if !ok || at > a.clock.now() || len(in.unread) > 0 && at > Bounds(in.unread, in.partial())[0] {
+	if !ok || at > a.owner.clock.now() || len(in.unread) > 0 && at > Bounds(in.unread, in.partial())[0] {
 		return len(in.unread) > 0
 	}
-	return a.schedule.isDue(in.id, at)
+	return a.isDue(in.id, at)
 }
 
 // partial reports whether the inbox may have more than memory has of it.

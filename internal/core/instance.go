@@ -256,7 +256,7 @@ func (u Unread) ends(e *history.ActivityScheduled) bool {
 func (a *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
 	out := make([]Unread, 0, len(raw))
 	for _, b := range raw {
-		u, err := a.inbox.parseElement(b)
+		u, err := a.parseElement(b)
 		if err != nil {
 			return out, err
 		}

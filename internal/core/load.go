@@ -18,9 +18,9 @@ func (a *inboxes) parseElement(b []byte) (Unread, error) {
 		return Unread{}, err
 	}
 	u := Unread{ID: el.ID}
-	sealed := strings.HasSuffix(u.ID, a.seal)
+	sealed := strings.HasSuffix(u.ID, a.owner.seal)
 	if !sealed && !strings.HasPrefix(u.ID, "a") {
-		return a.inbox.forged(u), nil
+		return a.forged(u), nil
 	}
 	ev, err := el.Event()
 	if errors.Is(err, history.ErrNewerVersion) {
@@ -33,9 +33,9 @@ func (a *inboxes) parseElement(b []byte) (Unread, error) {
 		return u, nil
 	}
 	if _, ok := u.Completes(); !ok {
-		return a.inbox.forged(u), nil
+		return a.forged(u), nil
 	}
-	if now := a.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
+	if now := a.owner.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
 		ev.Meta().At = now
 	}
 	return u, nil
@@ -46,54 +46,54 @@ const clockSlack = 5000
 
 func (a *inboxes) forged(u Unread) Unread {
 	u.Ev, u.forged = nil, true
-	a.met[CountForgedInputs]++
-	a.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
+	a.owner.met[CountForgedInputs]++
+	a.owner.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
 	return u
 }
 
 // load reads an instance whole.
 func (a *inboxes) load(in *instance, op operation) {
-	a.to(in, loading)
+	a.owner.to(in, loading)
 	in.op = &op
-	a.emit(Effect{Kind: LoadInstance, ID: in.id})
+	a.owner.emit(Effect{Kind: LoadInstance, ID: in.id})
 }
 
 // loaded goes on with what the instance was loaded for.
 func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
-	a.met[CountLoads]++
+	a.owner.met[CountLoads]++
 	if err == nil {
-		err = a.inbox.take(in, l)
+		err = a.take(in, l)
 	}
 	if err != nil {
-		a.to(in, Absent)
-		a.inbox.unreadable(in, err)
+		a.owner.to(in, Absent)
+		a.unreadable(in, err)
 		return
 	}
 	op := in.op.value()
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	switch op.goal {
 	case toContinue:
-		a.outbox.flushOutbox(in)
-		a.resume(in, sawHead)
+		a.owner.outbox.flushOutbox(in)
+		a.owner.resume(in, sawHead)
 	case toFail:
-		a.turns.failByName(in, op.failure)
+		a.owner.turns.failByName(in, op.failure)
 	case toStall:
-		a.removals.stall(in, op.kind, op.why)
+		a.owner.removals.stall(in, op.kind, op.why)
 	case toPurge, toRelease, toOperate:
-		a.inbox.search(in, op)
+		a.search(in, op)
 	}
 }
 
 // search reads an inbox of which memory has only the head.
 func (a *inboxes) search(in *instance, op operation) {
-	a.to(in, searching)
+	a.owner.to(in, searching)
 	in.op = &op
-	a.emit(Effect{Kind: SearchInbox, ID: in.id})
+	a.owner.emit(Effect{Kind: SearchInbox, ID: in.id})
 }
 
 // take makes memory of what the store has.
 func (a *inboxes) take(in *instance, l record.Loaded) error {
-	us, err := a.inbox.parseUnread(l.Unread)
+	us, err := a.parseUnread(l.Unread)
 	if err != nil {
 		return err
 	}
@@ -148,28 +148,28 @@ func (in *instance) restoreMessages(s *history.State, execution uint64) {
 // inboxRead takes an inbox, or its head.
 func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
 	whole, op := in.phase == searching, in.op.value()
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	var inbox []Unread
 	if err == nil {
-		inbox, err = a.inbox.parseUnread(raw)
+		inbox, err = a.parseUnread(raw)
 	}
 	switch {
 	case err != nil:
-		a.inbox.unreadable(in, err)
+		a.unreadable(in, err)
 	case !whole:
-		a.met[CountReads]++
+		a.owner.met[CountReads]++
 		in.unread, in.cut = inbox, record.Truncated(raw)
-		a.resume(in, sawHead)
+		a.owner.resume(in, sawHead)
 	case op.goal == toOperate:
 		in.unread, in.cut = inbox, false
-		a.resume(in, sawNothing)
+		a.owner.resume(in, sawNothing)
 	case op.goal == toPurge:
 		in.unread = inbox
-		a.removals.purgeFound(in, op)
+		a.owner.removals.purgeFound(in, op)
 	case op.goal == toRelease:
-		a.notices.unusedFound(in, op, inbox)
+		a.owner.notices.unusedFound(in, op, inbox)
 	default:
-		a.turns.inboxSearched(in, inbox)
+		a.owner.turns.inboxSearched(in, inbox)
 	}
 }
 
@@ -182,7 +182,7 @@ func (a *inboxes) takePending(in *instance) {
 		return
 	}
 	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
-		if s := last.seq(); s > in.turned || s == 0 && a.inbox.wanted(in, last) {
+		if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
 			in.unread = append(in.unread, last)
 			return
 		}
@@ -193,11 +193,11 @@ func (a *inboxes) takePending(in *instance) {
 // understood stalls it; anything else passes, and the schedule has the instance still.
 func (a *inboxes) unreadable(in *instance, err error) {
 	if record.Unreadable(err) {
-		a.removals.stall(in, stallUnreadable, err.Error())
+		a.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	a.storeFailed("load "+in.id, err)
-	a.forget(in)
+	a.owner.storeFailed("load "+in.id, err)
+	a.owner.forget(in)
 }
 
 // PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.

@@ -150,7 +150,7 @@ func childStart(id string, s *history.Started, e *history.ChildScheduled) messag
 func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
 	in.outbox = append(in.outbox, ds...)
 	in.trimAcked()
-	a.outbox.flushOutbox(in)
+	a.flushOutbox(in)
 }
 
 // trimAcked takes out what the stream has, up to the first that it may lack.
@@ -187,7 +187,7 @@ const (
 
 // outbox has what instances send to others.
 type outbox struct {
-	*Owner
+	owner    *Owner
 	unsent   int                  // messages that were not published, in this tenure
 	underway map[uint64]*outgoing // what the stream has not answered
 }
@@ -195,11 +195,11 @@ type outbox struct {
 // repeatStartsNow asks at once for the children that this tenure has not asked for yet: it had to wait until it had
 // read what has been answered already.
 func (a *outbox) repeatStartsNow() {
-	a.turns.turnObservers()
-	for _, id := range sorted(a.instances) {
-		if in := a.instances[id]; in != nil && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
+	a.owner.turns.turnObservers()
+	for _, id := range sorted(a.owner.instances) {
+		if in := a.owner.instances[id]; in != nil && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
 			in.wakeupDue = true // behind what is outstanding, too: that was sent when it was too early
-			a.advance(in)
+			a.owner.advance(in)
 		}
 	}
 }
@@ -209,17 +209,17 @@ func (a *outbox) flushOutbox(in *instance) {
 	for _, o := range in.outbox {
 		if !o.inFlight && !o.acked {
 			o.inFlight = true
-			a.outbox.sendMessage(in, o)
+			a.sendMessage(in, o)
 		}
 	}
 }
 
 func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
 	if o.before == nil {
-		a.outbox.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
+		a.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
 		return
 	}
-	a.outbox.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
+	a.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
 }
 
 // inShort is the end of a child in a few words.
@@ -238,45 +238,45 @@ func inShort(child string, d *message.Done, why error) *message.Done {
 // publish publishes an input.
 func (a *outbox) publish(out *outgoing) {
 	out.in.Sender = message.SenderOrchestrator
-	a.publishing++
-	a.met[CountTold]++
-	n := a.nextNumber()
-	a.outbox.underway[n] = out
-	a.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
+	a.owner.publishing++
+	a.owner.met[CountTold]++
+	n := a.owner.nextNumber()
+	a.underway[n] = out
+	a.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
 }
 
 // messagePublished takes the stream's answer. An end that does not fit into a message is shortened: without any its parent would
 // wait forever.
 func (a *outbox) messagePublished(number uint64, err error) {
-	out := a.outbox.underway[number]
-	delete(a.outbox.underway, number)
-	a.publishing--
+	out := a.underway[number]
+	delete(a.underway, number)
+	a.owner.publishing--
 	if err != nil {
-		a.met[CountPublishErrors]++
+		a.owner.met[CountPublishErrors]++
 	}
 	if out.in.Kind == message.KindDone && unsendable(err) && !out.short {
-		a.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		a.owner.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
-		a.outbox.publish(out)
+		a.publish(out)
 		return
 	}
 	switch out.why {
 	case sendPending:
-		a.outbox.acknowledged(out.from, out.message, err)
+		a.acknowledged(out.from, out.message, err)
 	case sendStartBefore:
 		if err != nil { // if it can never be sent, there is no child to cancel
-			a.outbox.acknowledged(out.from, out.message, err)
+			a.acknowledged(out.from, out.message, err)
 			return
 		}
 		out.message.before = nil
-		a.outbox.sendMessage(out.from, out.message)
+		a.sendMessage(out.from, out.message)
 	case sendStart:
-		a.outbox.childStarted(out.from, out.start, err)
+		a.childStarted(out.from, out.start, err)
 	case sendUndo:
-		a.operators.undone(out.from, err)
+		a.owner.operators.undone(out.from, err)
 	case sendReply:
 		if err != nil {
-			a.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+			a.owner.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		}
 	}
 }
@@ -286,28 +286,28 @@ func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
 	o.inFlight = false
 	if o.failed {
 		o.failed = false
-		a.outbox.unsent--
+		a.unsent--
 	}
 	if unsendable(err) {
-		a.log.Error("message not sendable, dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		a.owner.log.Error("message not sendable, dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
 		err = nil
 	}
 	if err != nil {
 		o.failed = true
-		a.outbox.unsent++
+		a.unsent++
 		if !in.retryScheduled { // thousands may fail at once, and are sent again together
-			reportFailure(a.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
+			reportFailure(a.owner.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
 				"messages", len(in.outbox))
 		}
-		a.outbox.retrySoon(in, publishRetry)
+		a.retrySoon(in, publishRetry)
 		return
 	}
 	o.acked = true
-	if a.instances[in.id] != in {
+	if a.owner.instances[in.id] != in {
 		return // parked or forgotten since; a reconciliation sends it again, and the receiver recognises it
 	}
 	if in.trimAcked(); len(in.outbox) == 0 {
-		a.advance(in)
+		a.owner.advance(in)
 	}
 }
 
@@ -323,24 +323,24 @@ func (a *outbox) retrySoon(in *instance, after time.Duration) {
 		return
 	}
 	in.retryScheduled = true
-	a.later(after, Message{Kind: retryDue, ID: in.id})
+	a.owner.later(after, Message{Kind: retryDue, ID: in.id})
 }
 
 func (a *outbox) retry(id string) {
-	in := a.instances[id]
+	in := a.owner.instances[id]
 	if in == nil {
 		return
 	}
-	if in.retryScheduled = false; !a.leaving {
-		a.outbox.flushOutbox(in)
-		a.schedule.wake(id)
+	if in.retryScheduled = false; !a.owner.leaving {
+		a.flushOutbox(in)
+		a.owner.schedule.wake(id)
 	}
 }
 
 // startChild publishes the start of a child.
 func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
 	in.startsInFlight++
-	a.outbox.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+	a.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
 // childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
@@ -354,22 +354,22 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
 			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
 		}}
-		failed.At = a.clock.now()
-		in = a.instance(in.id) // it may have been parked or forgotten meanwhile
+		failed.At = a.owner.clock.now()
+		in = a.owner.instance(in.id) // it may have been parked or forgotten meanwhile
 		in.localInputs = append(in.localInputs, failed)
 	default:
-		reportFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
+		reportFailure(a.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
 		in.repeatStartsAt, in.repeatPause = 0, 0
 	}
-	a.outbox.retrySoon(in, publishRetry)
+	a.retrySoon(in, publishRetry)
 }
 
 // repeatChildStarts repeats the starts of the children whose end has not been received, if it is time.
 // No start is repeated before what has been answered already has been read.
 func (a *outbox) repeatChildStarts(in *instance) {
-	a.outbox.flushOutbox(in)
-	now := a.clock.now()
-	if in.state == nil || in.state.ChildLen() == 0 || a.schedule.horizon.began == 0 || in.repeatStartsAt > now {
+	a.flushOutbox(in)
+	now := a.owner.clock.now()
+	if in.state == nil || in.state.ChildLen() == 0 || a.owner.schedule.horizon.began == 0 || in.repeatStartsAt > now {
 		return
 	}
 	size := 0
@@ -384,11 +384,11 @@ func (a *outbox) repeatChildStarts(in *instance) {
 		e := in.state.Child(id)
 		size += len(e.Payload.Data) + 512
 		in.lastRepeated = id
-		a.met[CountAsked]++
-		a.outbox.startChild(in, in.state.Started, e)
+		a.owner.met[CountAsked]++
+		a.startChild(in, in.state.Started, e)
 	}
 	in.lastRepeated = 0
-	in.repeatPause = min(max(2*in.repeatPause, a.outbox.firstRepeat()), lastRepeat)
+	in.repeatPause = min(max(2*in.repeatPause, a.firstRepeat()), lastRepeat)
 	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
 }
 
@@ -400,13 +400,13 @@ func (a *outbox) startChildren(in *instance, t *turn) {
 	for _, ev := range t.Events {
 		e, ok := ev.(*history.ChildScheduled)
 		if ok && !e.Detached && !e.Abandon && t.Fold.Child(e.ID) != nil {
-			a.outbox.startChild(in, t.Fold.Started, e)
+			a.startChild(in, t.Fold.Started, e)
 			some = true
 		}
 	}
 	if some && in.repeatStartsAt == 0 {
-		in.repeatPause = a.outbox.firstRepeat()
-		in.repeatStartsAt = a.clock.now() + in.repeatPause.Milliseconds()
+		in.repeatPause = a.firstRepeat()
+		in.repeatStartsAt = a.owner.clock.now() + in.repeatPause.Milliseconds()
 	}
 }
 
@@ -437,12 +437,12 @@ func (in *instance) forgetSettled(t *turn) {
 	}
 }
 
-func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.ReconcileInterval }
+func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.owner.cfg.ReconcileInterval }
 
 // reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
 func (a *outbox) reply(in *instance, msg message.OutInput) {
-	a.outbox.publish(&outgoing{why: sendReply, from: in, in: msg})
+	a.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
 
 // notePublished notes what a reconciliation has written.

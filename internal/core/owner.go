@@ -80,20 +80,20 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	a.clock.set(a.clock.wall.UnixMilli())
 	a.parked.limit = max(cfg.Parked, 1)
 	a.parts = parts{
-		schedule:  schedule{Owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
-		inbox:     inboxes{Owner: a},
+		schedule:  schedule{owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
+		inbox:     inboxes{owner: a},
 		turns:     turns{Owner: a, observers: make(map[string]bool)},
-		admission: admission{Owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+		admission: admission{owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
 			Owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
-		outbox: outbox{Owner: a, underway: make(map[uint64]*outgoing)},
+		outbox: outbox{owner: a, underway: make(map[uint64]*outgoing)},
 		leases: leases{
-			Owner: a, unserved: make(map[string]bool), ages: make(map[uint64]*unsureTasks), fleet: make(map[uint64]*unclaimed),
+			owner: a, unserved: make(map[string]bool), ages: make(map[uint64]*unsureTasks), fleet: make(map[uint64]*unclaimed),
 		},
-		notices:   notices{Owner: a, visits: make(map[string]*visit)},
-		removals:  removals{Owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
+		notices:   notices{owner: a, visits: make(map[string]*visit)},
+		removals:  removals{owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
 		operators: operators{Owner: a, held: make(map[string]heldInbox)},
 	}
 	return a

@@ -54,7 +54,7 @@ func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
 
 // removals has instances that are stalled, or removed.
 type removals struct {
-	*Owner
+	owner  *Owner
 	stalls map[string]*Stall
 	forced map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
 }
@@ -64,19 +64,19 @@ func (a *removals) keptUntil(rec *record.Record) int64 {
 	if rec == nil || !rec.Status.Ended() {
 		return 0
 	}
-	d, ok := a.cfg.Retention.of(rec.Status)
+	d, ok := a.owner.cfg.Retention.of(rec.Status)
 	if !ok {
 		return 0
 	}
 	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
-		d = max(d, childIntervals*a.cfg.ReconcileInterval)
+		d = max(d, childIntervals*a.owner.cfg.ReconcileInterval)
 	}
 	return rec.Ended + d.Milliseconds()
 }
 
 // retired reports whether the instance need not be kept any longer.
 func (a *removals) retired(in *instance) bool {
-	return len(in.outbox) == 0 && a.schedule.isDue(in.id, a.removals.keptUntil(in.rec))
+	return len(in.outbox) == 0 && a.owner.schedule.isDue(in.id, a.keptUntil(in.rec))
 }
 
 // purgeNext gives the purge that the inbox begins with, or nil.
@@ -92,19 +92,19 @@ func (in *instance) purgeNext() *history.PurgeRequested {
 func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
 	case in.rec == nil, in.unread[0].Before(in.rec.Origin), !in.purgedBy(p): // of an earlier incarnation; or the start was forgotten, and comes again
-		a.commits.takeOut(in, 1)
+		a.owner.commits.takeOut(in, 1)
 	case in.status().Ended() && len(in.outbox) > 0:
-		a.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
+		a.owner.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
 	case in.status().Ended():
-		a.removals.purge(in, p, in.unread[0].ID)
+		a.purge(in, p, in.unread[0].ID)
 	case !p.Force:
-		a.met[CountDropped]++
-		a.commits.answer(p.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{
+		a.owner.met[CountDropped]++
+		a.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{
 			Code: message.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
 		}})
-		a.commits.takeOut(in, 1)
+		a.owner.commits.takeOut(in, 1)
 	default:
-		a.removals.endPurged(in, p, 0)
+		a.endPurged(in, p, 0)
 	}
 }
 
@@ -126,45 +126,45 @@ func (in *instance) purgedBy(p *history.PurgeRequested) bool {
 // purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory has
 // the head of the inbox only, so all of it is read first.
 func (a *removals) purgeStalled(in *instance, op operation) {
-	delete(a.removals.forced, in.id)
-	a.unloadCode(in)
-	a.inbox.search(in, op)
+	delete(a.forced, in.id)
+	a.owner.unloadCode(in)
+	a.owner.inbox.search(in, op)
 }
 
 func (a *removals) purgeFound(in *instance, op operation) {
 	n, p := in.forcedPurge()
 	if at, r := in.urgent(); p == nil && r != nil {
-		delete(a.removals.stalls, in.id)
-		a.operators.requested(in, at)
+		delete(a.stalls, in.id)
+		a.owner.operators.requested(in, at)
 		return
 	}
 	if p == nil {
 		in.cut = len(in.unread) > record.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), record.UnreadBatch)]
-		a.removals.deferInstance(in, op.kind, op.why)
+		a.deferInstance(in, op.kind, op.why)
 		return
 	}
-	delete(a.removals.stalls, in.id)
+	delete(a.stalls, in.id)
 	switch {
 	case in.rec == nil:
 		ids := make([]string, n+1)
 		for i := range ids {
 			ids[i] = in.unread[i].ID
 		}
-		a.removals.purge(in, p, ids...)
+		a.purge(in, p, ids...)
 	case in.status().Ended():
-		a.advance(in)
+		a.owner.advance(in)
 	default:
-		a.removals.endPurged(in, p, n)
+		a.endPurged(in, p, n)
 	}
 }
 
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
 // many, are dropped, and the purge itself stays in the inbox.
 func (a *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	a.unloadCode(in)
-	why, end := purged(p, max(in.state.Now, a.clock.now()))
-	a.turns.endByName(in, why, end, before)
+	a.owner.unloadCode(in)
+	why, end := purged(p, max(in.state.Now, a.owner.clock.now()))
+	a.owner.turns.endByName(in, why, end, before)
 }
 
 // purged is how an instance ends that a purge ends.
@@ -178,52 +178,52 @@ func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *hi
 func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
 	for _, u := range inputs {
 		if s, ok := u.Ev.(*history.Started); ok && s.Parent != nil {
-			_, end := purged(p, a.clock.now())
-			a.outbox.reply(in, done(s.Parent, end))
+			_, end := purged(p, a.owner.clock.now())
+			a.owner.outbox.reply(in, done(s.Parent, end))
 		}
 	}
 }
 
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
 func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
-	a.to(in, purging)
+	a.owner.to(in, purging)
 	r := &removal{
 		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
 	}
 	if p == nil { // its time is over
-		r.purge.Applied = a.schedule.horizon.applied.Time
+		r.purge.Applied = a.owner.schedule.horizon.applied.Time
 	}
 	in.outstanding.removal = r
-	a.emit(Effect{Kind: RemoveInstance, ID: in.id, Body: r.purge})
+	a.owner.emit(Effect{Kind: RemoveInstance, ID: in.id, Body: r.purge})
 }
 
 func (a *removals) purgeAnswered(in *instance, r *removal, now int64, err error) {
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	switch {
 	case err == nil:
-		a.sawClock(now)
-		a.met[CountPurged]++
-		a.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
+		a.owner.sawClock(now)
+		a.owner.met[CountPurged]++
+		a.owner.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
 		if p := r.asked; p != nil {
-			a.removals.notBegun(in, p, r.dropped)
-			a.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
+			a.notBegun(in, p, r.dropped)
+			a.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 		}
 	case errors.Is(err, record.ErrConflict): // perhaps the reply of an earlier try was lost
-		a.met[CountConflicts]++
+		a.owner.met[CountConflicts]++
 	default: // ErrRolledBack among them
-		a.storeFailed("purge of "+in.id, err)
+		a.owner.storeFailed("purge of "+in.id, err)
 	}
 	late := len(in.pending.inputs) > 0 || in.pending.stale
-	delete(a.removals.forced, in.id)
-	a.removals.removed(in, errors.Is(err, record.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+	delete(a.forced, in.id)
+	a.removed(in, errors.Is(err, record.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
 }
 
 // removed forgets an instance that a script has removed, and looks at what came behind the purge.
 func (a *removals) removed(in *instance, more bool) {
-	delete(a.removals.stalls, in.id)
-	a.forget(in)
+	delete(a.stalls, in.id)
+	a.owner.forget(in)
 	if more {
-		a.schedule.wake(in.id)
+		a.owner.schedule.wake(in.id)
 	}
 }

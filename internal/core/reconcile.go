@@ -21,7 +21,7 @@ const (
 
 // leases has what is dispatched and does not end, and instances that have nothing to turn.
 type leases struct {
-	*Owner
+	owner    *Owner
 	unserved map[string]bool         // instances that are listed, because no worker can take one of their activities
 	ages     map[uint64]*unsureTasks // by the number of the question to their queue
 	fleet    map[uint64]*unclaimed   // by the number of the question to the workers
@@ -32,97 +32,97 @@ type leases struct {
 // reconcileLeases is the reconciliation at an instance that has nothing to turn.
 func (a *leases) reconcileLeases(in *instance) {
 	in.wakeupDue = false
-	a.outbox.repeatChildStarts(in)
-	a.admission.askGates(in)
+	a.owner.outbox.repeatChildStarts(in)
+	a.owner.admission.askGates(in)
 	var ids []uint64
 	if in.state != nil {
 		ids = in.state.Admitted()
 	}
-	a.to(in, reconciling)
-	a.leases.reconcileChunk(in, ids)
+	a.owner.to(in, reconciling)
+	a.reconcileChunk(in, ids)
 }
 
 func (a *leases) reconcileChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), maxLeases)]
 	l := &record.Reconciliation{
-		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.cfg.MaxClaims, Wakeup: a.commits.nextWakeup(in, in.state),
+		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.owner.cfg.MaxClaims, Wakeup: a.owner.commits.nextWakeup(in, in.state),
 		Published: in.sent,
 		Leases:    make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
-		l.InboxHold = record.HoldKnown(a.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
+		l.InboxHold = record.HoldKnown(a.owner.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
 	}
-	if a.removals.stalls[in.id] != nil {
+	if a.owner.removals.stalls[in.id] != nil {
 		l.Stalled = record.NotStalled // it has come as far as a reconciliation
 	}
 	for i, id := range now {
 		l.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
 	in.outstanding.rest = ids[len(now):]
-	a.leases.sendReconciliation(in, l)
+	a.sendReconciliation(in, l)
 }
 
 // sendReconciliation sends a reconciliation for the purpose that the phase of the instance stands for.
 func (a *leases) sendReconciliation(in *instance, r *record.Reconciliation) {
-	a.met[CountLooks]++
+	a.owner.met[CountLooks]++
 	in.outstanding.recon = r
-	a.emit(Effect{Kind: ReconcileWith, ID: in.id, phase: in.phase, Recon: r})
+	a.owner.emit(Effect{Kind: ReconcileWith, ID: in.id, phase: in.phase, Recon: r})
 }
 
 // reconciled takes the answer of a reconciliation.
 func (a *leases) reconciled(in *instance, r *outstanding, got record.Reconciled, err error) {
 	if err != nil {
-		a.leases.notReconciled(in, err)
+		a.notReconciled(in, err)
 		return
 	}
-	a.sawClock(got.Now)
+	a.owner.sawClock(got.Now)
 	if r.recon.Wakeup != 0 {
-		a.schedule.pollBy(a.clock.wall.Add(time.Duration(r.recon.Wakeup-got.Now) * time.Millisecond))
+		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(r.recon.Wakeup-got.Now) * time.Millisecond))
 	}
 	in.notePublished(r.recon.Published)
 	switch in.phase {
 	case reconciling:
-		delete(a.removals.stalls, in.id)
-		a.leases.found(in, got)
+		delete(a.owner.removals.stalls, in.id)
+		a.found(in, got)
 		if len(r.rest) > 0 {
-			a.leases.reconcileChunk(in, r.rest)
+			a.reconcileChunk(in, r.rest)
 			return
 		}
-		if a.operators.seenHeld(in, got.Unread) {
-			a.resume(in, sawNothing)
+		if a.owner.operators.seenHeld(in, got.Unread) {
+			a.owner.resume(in, sawNothing)
 			return
 		}
 	case settling:
-		delete(a.removals.stalls, in.id)
+		delete(a.owner.removals.stalls, in.id)
 	case suspending:
-		a.to(in, idle)
-		a.notices.releaseOrphans(r.notices)
-		a.removals.suspended(in, r.stall, r.recon.Published)
+		a.owner.to(in, idle)
+		a.owner.notices.releaseOrphans(r.notices)
+		a.owner.removals.suspended(in, r.stall, r.recon.Published)
 		return
 	case keepingEarly:
-		a.leases.keptEarly(in, r.notices)
+		a.keptEarly(in, r.notices)
 		return
 	default: // releasing
 		if got.Unread > 0 || in.pending.stale || len(in.pending.inputs) > 0 { // they may want them
-			a.notices.keepNotices(in, r.notices)
+			a.owner.notices.keepNotices(in, r.notices)
 		} else {
-			a.notices.releaseOrphans(r.notices)
+			a.owner.notices.releaseOrphans(r.notices)
 		}
 	}
-	a.resume(in, sight(got.Unread))
+	a.owner.resume(in, sight(got.Unread))
 }
 
 func (a *leases) notReconciled(in *instance, err error) {
-	a.to(in, idle)
-	a.unload(in)
+	a.owner.to(in, idle)
+	a.owner.unload(in)
 	if errors.Is(err, record.ErrConflict) { // memory was wrong
-		a.met[CountConflicts]++
-		a.leases.doubt()
-		a.schedule.wake(in.id)
+		a.owner.met[CountConflicts]++
+		a.doubt()
+		a.owner.schedule.wake(in.id)
 		return
 	}
-	a.storeFailed("reconcile "+in.id, err) // the schedule still has it, two seconds from now at the latest
-	delete(a.instances, in.id)
+	a.owner.storeFailed("reconcile "+in.id, err) // the schedule still has it, two seconds from now at the latest
+	delete(a.owner.instances, in.id)
 }
 
 // found acts on the state of the leases.
@@ -135,37 +135,37 @@ func (a *leases) found(in *instance, got record.Reconciled) {
 		case record.LeaseUnclaimed:
 			switch {
 			case l.ReturnedAt > got.Now: // returned for later
-			case l.ReturnedAt > a.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
-				a.commits.publish(in.id, in.rec, e)
+			case l.ReturnedAt > a.owner.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
+				a.owner.commits.publish(in.id, in.rec, e)
 			default:
 				waiting[e.Queue] = append(waiting[e.Queue], e)
 			}
 		case record.LeaseClaimed:
-			a.schedule.pollBy(a.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
-			if l.Until-l.Span < a.leases.doubted {
-				doubts = a.leases.doubtClaim(doubts, in, l)
+			a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
+			if l.Until-l.Span < a.doubted {
+				doubts = a.doubtClaim(doubts, in, l)
 			}
 		case record.ClaimExpired:
-			a.met[CountExpired]++
-			a.log.Info("claim expired, dispatching again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
-			a.commits.publish(in.id, in.rec, e)
+			a.owner.met[CountExpired]++
+			a.owner.log.Info("claim expired, dispatching again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
+			a.owner.commits.publish(in.id, in.rec, e)
 		case record.LeaseRecreated:
-			a.met[CountRestored]++
-			a.log.Warn("lease lost by redis, created again", "instance", in.id, "activity", e.Name, "event", e.ID)
-			a.commits.publish(in.id, in.rec, e)
+			a.owner.met[CountRestored]++
+			a.owner.log.Warn("lease lost by redis, created again", "instance", in.id, "activity", e.Name, "event", e.ID)
+			a.owner.commits.publish(in.id, in.rec, e)
 		case record.ClaimsExhausted:
-			a.leases.exhausted(in, e, l.Claims, got.Now)
+			a.exhausted(in, e, l.Claims, got.Now)
 		case record.LeaseMissing:
 			in.needsInboxRead = true
 		}
 	}
 	for _, q := range sorted(waiting) {
-		a.leases.resendIfLost(in, q, waiting[q])
+		a.resendIfLost(in, q, waiting[q])
 	}
 	for _, worker := range sorted(doubts) {
-		a.emit(Effect{Kind: SendHints, ID: worker, Body: doubts[worker]})
+		a.owner.emit(Effect{Kind: SendHints, ID: worker, Body: doubts[worker]})
 	}
-	a.leases.findUnserved(in, got)
+	a.findUnserved(in, got)
 }
 
 // exhausted makes a failure of an activity that was claimed as often as allowed and never ended.
@@ -176,13 +176,13 @@ func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 	}) {
 		return // it waits already
 	}
-	a.met[CountPoisoned]++
+	a.owner.met[CountPoisoned]++
 	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
 		Code: history.CodePoison, Permanent: true,
 		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
 	}}
 	ev.At = now
-	a.log.Error("activity poisoned", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
+	a.owner.log.Error("activity poisoned", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
 	in.overdue = append(in.overdue, ev)
 }
 
@@ -192,17 +192,17 @@ func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 //
 // The instance may have been parked or forgotten before the queue has answered, so what is needed of it is kept here.
 func (a *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
-	rec, lost := in.rec, a.leases.lostBefore()
+	rec, lost := in.rec, a.lostBefore()
 	var unsure []*history.ActivityScheduled
 	var sent []int64
 	for _, e := range es {
-		at, known := a.commits.sent[sending{in.id, e.ID}]
+		at, known := a.owner.commits.sent[sending{in.id, e.ID}]
 		if !known {
 			at = e.At // not sent before that; and a copy too many is dropped by its claim
 		}
 		if at < lost {
-			a.met[CountResent]++
-			a.commits.publish(in.id, rec, e)
+			a.owner.met[CountResent]++
+			a.owner.commits.publish(in.id, rec, e)
 			continue
 		}
 		unsure, sent = append(unsure, e), append(sent, at)
@@ -210,9 +210,9 @@ func (a *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	if len(unsure) == 0 {
 		return
 	}
-	n := a.nextNumber()
-	a.leases.ages[n] = &unsureTasks{instance: in.id, rec: rec, queue: queue, tasks: unsure, sent: sent}
-	a.emit(Effect{Kind: ReadQueueAge, ID: queue, Number: n})
+	n := a.owner.nextNumber()
+	a.ages[n] = &unsureTasks{instance: in.id, rec: rec, queue: queue, tasks: unsure, sent: sent}
+	a.owner.emit(Effect{Kind: ReadQueueAge, ID: queue, Number: n})
 }
 
 // unsureTasks are tasks of an instance that their queue may have lost.
@@ -226,140 +226,140 @@ type unsureTasks struct {
 
 // lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
 func (a *leases) lostBefore() int64 {
-	if a.leases.lost.IsZero() {
+	if a.lost.IsZero() {
 		return 0
 	}
-	return a.clock.now() - a.clock.wall.Sub(a.leases.lost).Milliseconds() + sentSlack
+	return a.owner.clock.now() - a.owner.clock.wall.Sub(a.lost).Milliseconds() + sentSlack
 }
 
 // queueAgeRead publishes again what cannot be in the queue any more.
 func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
-	q := a.leases.ages[number]
-	delete(a.leases.ages, number)
+	q := a.ages[number]
+	delete(a.ages, number)
 	if err != nil {
-		reportFailure(a.log, "queue not inspected, retrying", err, "queue", q.queue)
+		reportFailure(a.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
 		return
 	}
-	in := a.instances[q.instance] // nil: parked or forgotten since
+	in := a.owner.instances[q.instance] // nil: parked or forgotten since
 	for i, e := range q.tasks {
 		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
 		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
-			a.met[CountResent]++
-			a.commits.publish(q.instance, q.rec, e)
+			a.owner.met[CountResent]++
+			a.owner.commits.publish(q.instance, q.rec, e)
 		}
 	}
 }
 
 // settle records that nothing is due but what is still in the outbox, and forgets the instance.
 func (a *leases) settle(in *instance) {
-	if !in.wakeupDue && a.removals.stalls[in.id] == nil {
-		a.park(in)
+	if !in.wakeupDue && a.owner.removals.stalls[in.id] == nil {
+		a.owner.park(in)
 		return
 	}
 	in.wakeupDue = false
-	a.outbox.flushOutbox(in)
-	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
-	if a.removals.stalls[in.id] != nil {
+	a.owner.outbox.flushOutbox(in)
+	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state), Published: in.sent}
+	if a.owner.removals.stalls[in.id] != nil {
 		l.Stalled = record.NotStalled
 	}
-	a.to(in, settling)
-	a.leases.sendReconciliation(in, l)
+	a.owner.to(in, settling)
+	a.sendReconciliation(in, l)
 }
 
 // stall keeps an instance from being turned for a while, and records why.
 func (a *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
-		a.removals.wipeOr(in, operation{kind: kind, why: why})
+		a.wipeOr(in, operation{kind: kind, why: why})
 		return
 	}
 	_, purge := in.forcedPurge()
 	_, urgent := in.urgent()
-	if purge != nil || urgent != nil || a.removals.forced[in.id] {
-		a.removals.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
+	if purge != nil || urgent != nil || a.forced[in.id] {
+		a.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
 		return
 	}
-	a.removals.deferInstance(in, kind, why)
+	a.deferInstance(in, kind, why)
 }
 
 func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
-	s := a.removals.stalls[in.id]
+	s := a.stalls[in.id]
 	if s == nil || s.Kind != kind {
-		s = &Stall{Kind: kind, Since: a.clock.now()}
-		a.removals.stalls[in.id] = s
-		a.met[CountStalls]++
-		a.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
-		a.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
+		s = &Stall{Kind: kind, Since: a.owner.clock.now()}
+		a.stalls[in.id] = s
+		a.owner.met[CountStalls]++
+		a.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
+		a.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
 	}
 	pause := s.pause()
-	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()
-	a.removals.suspend(in, s, nil)
+	s.Why, s.Tries, s.until = why, s.Tries+1, a.owner.clock.now()+pause.Milliseconds()
+	a.suspend(in, s, nil)
 }
 
 // tryAgain ends the pause of a stalled instance, which an owner before may have recorded. Early inputs wait for a start: trying them
 // again would change nothing.
 func (a *removals) tryAgain(id string) {
-	switch s := a.removals.stalls[id]; {
+	switch s := a.stalls[id]; {
 	case s == nil:
-		a.schedule.wake(id)
+		a.owner.schedule.wake(id)
 		return
 	case s.Kind == stallEarly:
 		return
 	default:
 		s.until = 0
 	}
-	in := a.instance(id)
+	in := a.owner.instance(id)
 	in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
-	a.advance(in)
+	a.owner.advance(in)
 }
 
 // suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
 func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
-	a.unloadCode(in)
+	a.owner.unloadCode(in)
 	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
-		a.to(in, fetchingHead)
+		a.owner.to(in, fetchingHead)
 		in.op = &operation{stall: s, notices: unused}
-		a.emit(Effect{Kind: FetchHead, ID: in.id})
+		a.owner.emit(Effect{Kind: FetchHead, ID: in.id})
 		return
 	}
-	a.removals.suspendAt(in, in.head(), s, unused)
+	a.suspendAt(in, in.head(), s, unused)
 }
 
 func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
-	a.to(in, suspending)
+	a.owner.to(in, suspending)
 	l := &record.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode(), Published: in.sent}
 	in.outstanding.stall, in.outstanding.notices = s, unused
-	a.leases.sendReconciliation(in, l)
+	a.owner.leases.sendReconciliation(in, l)
 }
 
 func (a *removals) headRead(in *instance, head string, err error) {
 	if err != nil {
-		a.to(in, Absent)
-		a.storeFailed("reconcile "+in.id, err)
-		delete(a.instances, in.id)
+		a.owner.to(in, Absent)
+		a.owner.storeFailed("reconcile "+in.id, err)
+		delete(a.owner.instances, in.id)
 		return
 	}
-	a.removals.suspendAt(in, head, in.op.stall, in.op.notices)
+	a.suspendAt(in, head, in.op.stall, in.op.notices)
 }
 
 // suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
 // would send it again otherwise.
 func (a *removals) suspended(in *instance, s *Stall, published record.Watermark) {
 	kept, sent := in.outbox, in.sent
-	a.unload(in)
+	a.owner.unload(in)
 	in.outbox, in.sent = kept, sent
 	switch {
 	case len(kept) > 0: // the stream's answer has it held once more
 	case sent != published, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
-		a.advance(in)
+		a.owner.advance(in)
 	default:
-		delete(a.instances, in.id)
+		delete(a.owner.instances, in.id)
 	}
 }
 
 // early keeps inputs that came before their instance was started, for a day.
 func (a *leases) early(in *instance) {
 	over := func(u Unread) bool {
-		return u.forgotten() || !u.start() && a.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
+		return u.forgotten() || !u.start() && a.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
 	}
 	if over(in.unread[0]) {
 		n := 1
@@ -367,9 +367,9 @@ func (a *leases) early(in *instance) {
 			n++
 		}
 		if !in.unread[0].forgotten() {
-			a.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
+			a.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
-		a.leases.discardEarly(in, n)
+		a.discardEarly(in, n)
 		return
 	}
 	oldest := in.unread[0].Ev.Meta().At
@@ -377,10 +377,10 @@ func (a *leases) early(in *instance) {
 	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	notices := in.notices // about an earlier incarnation, or of a ticket that will enter anew
 	in.notices = nil
-	a.to(in, keepingEarly)
-	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
+	a.owner.to(in, keepingEarly)
+	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
 	in.outstanding.notices = notices
-	a.leases.sendReconciliation(in, l)
+	a.sendReconciliation(in, l)
 }
 
 // keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
@@ -389,20 +389,20 @@ func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 	in.pending.inputs = nil
 	switch {
 	case came:
-		a.notices.keepNotices(in, notices)
+		a.owner.notices.keepNotices(in, notices)
 		in.needsInboxRead = true
 	default:
-		a.notices.releaseOrphans(notices)
+		a.owner.notices.releaseOrphans(notices)
 		if len(in.notices) == 0 {
-			a.to(in, idle)
-			a.forget(in)
+			a.owner.to(in, idle)
+			a.owner.forget(in)
 			return
 		} // else they came behind the reconciliation, which does not speak for them
 	}
-	a.resume(in, sawNothing)
+	a.owner.resume(in, sawNothing)
 }
 
 func (a *leases) discardEarly(in *instance, n int) {
-	a.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
-	a.commits.takeOut(in, n)
+	a.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
+	a.owner.commits.takeOut(in, n)
 }

@@ -12,8 +12,8 @@ import (
 
 // rejectedActivity is the failure of an activity that a gate has rejected.
 func (a *admission) rejectedActivity(event uint64, name string, why limit.Kind, until int64) *history.ActivityFailed {
-	failed := &history.ActivityFailed{Scheduled: event, Failure: a.admission.rejectionFailure(name, why, until)}
-	failed.At = a.clock.now()
+	failed := &history.ActivityFailed{Scheduled: event, Failure: a.rejectionFailure(name, why, until)}
+	failed.At = a.owner.clock.now()
 	return failed
 }
 
@@ -37,7 +37,7 @@ func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) h
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
-	a.countLimit(limit.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
+	a.owner.countLimit(limit.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
 	return f
 }
 
@@ -52,29 +52,29 @@ func (a *admission) startNeedsAdmission(in *instance) bool {
 
 // admitStart takes a start to its gate, before its code has run.
 func (a *admission) admitStart(in *instance) {
-	b, ok := a.turns.binding(in)
+	b, ok := a.owner.turns.binding(in)
 	switch {
 	case ok:
-		a.admission.enterStart(in, b.Declared)
-	case a.cfg.Elsewhere:
-		a.admission.findCode(in)
+		a.enterStart(in, b.Declared)
+	case a.owner.cfg.Elsewhere:
+		a.findCode(in)
 	default:
-		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
+		a.owner.removals.stall(in, stallUnregistered, a.owner.turns.lack(in))
 	}
 }
 
 // enterStart takes a start to its gate, if its orchestration has one, by what its handle declares.
 func (a *admission) enterStart(in *instance, declared history.Declared) {
 	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission looks
-	f, ok := a.admission.policies.inForce(s.Name, declared)
+	f, ok := a.policies.inForce(s.Name, declared)
 	if !ok {
 		in.startAdmitted = true
-		a.advance(in)
+		a.owner.advance(in)
 		return
 	}
 	g := newGate(s.Name, s.Payload, limit.StartTicket(in.id, s.Origin), f, s)
-	a.to(in, admittingStart)
-	a.admission.admit(&gateCall{
+	a.owner.to(in, admittingStart)
+	a.admit(&gateCall{
 		why: EnterStart, in: in, entries: []entry{{event: 1, gate: g}},
 		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &history.State{Started: s}, g)}}},
 	})
@@ -83,10 +83,10 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 // startEntered applies the verdict of the gate on a start.
 func (a *admission) startEntered(in *instance, g *history.Limit, got limit.AdmitReply, err error) {
 	in.startAdmitted, in.startGate = true, g
-	if v := verdict(got, 0, err); a.admission.applyVerdict(in, g, got.Now, v) {
+	if v := verdict(got, 0, err); a.applyVerdict(in, g, got.Now, v) {
 		in.rejection = v
 	}
-	a.resume(in, sawHead) // as it was before; what came meanwhile is read before the turn
+	a.owner.resume(in, sawHead) // as it was before; what came meanwhile is read before the turn
 }
 
 // passGate writes the verdict of its gate into a start that is about to be turned, and the time at which it begins.
@@ -105,7 +105,7 @@ func (a *admission) rejectionDue(in *instance) bool {
 	if in.rejectedAt == 0 {
 		return true
 	}
-	return (len(in.unread) == 0 || Bounds(in.unread, in.partial())[0] >= in.rejectedAt) && a.schedule.isDue(in.id, in.rejectedAt)
+	return (len(in.unread) == 0 || Bounds(in.unread, in.partial())[0] >= in.rejectedAt) && a.owner.schedule.isDue(in.id, in.rejectedAt)
 }
 
 // rejectStart ends an instance that its gate has rejected; its code has not run.
@@ -118,15 +118,15 @@ func (a *admission) rejectStart(in *instance) {
 	}
 	in.rejection = limit.Verdict{}
 	defer func() { in.rejectedAt = 0 }()
-	a.unloadCode(in)
-	f := a.admission.rejectionFailure(g.Name, why.Kind, why.Until)
+	a.owner.unloadCode(in)
+	f := a.rejectionFailure(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
 	if why.Kind != limit.Cleared {
-		a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
+		a.owner.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
 		return
 	}
-	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.clock.now()).UTC()}
+	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.owner.clock.now()).UTC()}
 	failure := *author.ToFailure(c)
 	failure.Also = append(failure.Also, f.Code)
-	a.turns.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
+	a.owner.turns.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
 }

@@ -31,18 +31,18 @@ func (a *leases) findUnserved(in *instance, got record.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
-		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.ReconcileInterval.Milliseconds() {
+		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.owner.cfg.ReconcileInterval.Milliseconds() {
 			waiting = append(waiting, e)
 		}
 	}
 	if len(waiting) == 0 {
-		a.leases.unlist(in.id)
+		a.unlist(in.id)
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
-	n := a.nextNumber()
-	a.leases.fleet[n] = &unclaimed{instance: in.id, waiting: waiting}
-	a.emit(Effect{Kind: ReadFleet, ID: in.id, Number: n})
+	n := a.owner.nextNumber()
+	a.fleet[n] = &unclaimed{instance: in.id, waiting: waiting}
+	a.owner.emit(Effect{Kind: ReadFleet, ID: in.id, Number: n})
 }
 
 // unclaimed are activities of an instance that no worker has claimed for long.
@@ -53,27 +53,27 @@ type unclaimed struct {
 
 // fleetRead lists the instance with what no worker has, or takes it from the list.
 func (a *leases) fleetRead(number uint64, all *Served) {
-	r := a.leases.fleet[number]
-	delete(a.leases.fleet, number)
+	r := a.fleet[number]
+	delete(a.fleet, number)
 	if all == nil { // it is not known what the workers have
 		return
 	}
-	in := a.instances[r.instance] // nil: parked or forgotten since
+	in := a.owner.instances[r.instance] // nil: parked or forgotten since
 	for _, e := range r.waiting {
 		ended := in != nil && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := all.lacks(e); why != "" && !ended {
-			a.leases.unserved[r.instance] = true
-			a.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Why: why, Since: e.At}})
+			a.unserved[r.instance] = true
+			a.owner.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Why: why, Since: e.At}})
 			return
 		}
 	}
-	a.leases.unlist(r.instance)
+	a.unlist(r.instance)
 }
 
 // unlist takes an instance from the list of those that no worker can serve.
 func (a *leases) unlist(id string) {
-	if a.leases.unserved[id] {
-		delete(a.leases.unserved, id)
-		a.emit(Effect{Kind: UnlistUnserved, ID: id})
+	if a.unserved[id] {
+		delete(a.unserved, id)
+		a.owner.emit(Effect{Kind: UnlistUnserved, ID: id})
 	}
 }

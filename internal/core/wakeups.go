@@ -21,7 +21,7 @@ const (
 
 // schedule has what is due: it reads the wake-ups of the partition, and keeps the horizon of its inputs.
 type schedule struct {
-	*Owner
+	owner     *Owner
 	polling   bool
 	pollAgain bool      // a poll was due while one was under way, which may have read the schedule too early
 	polled    time.Time // the multiple of pollEvery before the last poll
@@ -32,37 +32,37 @@ type schedule struct {
 
 // poll asks the schedule which instances and gates are due.
 func (a *schedule) poll() {
-	if a.schedule.polling {
-		a.schedule.pollAgain = true
+	if a.polling {
+		a.pollAgain = true
 		return
 	}
-	a.schedule.polling = true
-	a.schedule.checkHorizon()
-	a.emit(Effect{Kind: ReadDue})
+	a.polling = true
+	a.checkHorizon()
+	a.owner.emit(Effect{Kind: ReadDue})
 }
 
 func (a *schedule) dueRead(d record.DueSet, err error) {
-	a.schedule.polling = false
-	if a.schedule.pollAgain {
-		a.schedule.pollAgain = false
-		a.schedule.pollBy(a.clock.wall)
+	a.polling = false
+	if a.pollAgain {
+		a.pollAgain = false
+		a.pollBy(a.owner.clock.wall)
 	}
 	if err != nil {
-		a.storeFailed("due", err)
+		a.owner.storeFailed("due", err)
 		return
 	}
-	a.sawClock(d.Now)
-	a.commits.sweepWaiters()
-	if d.Next == 0 && d.NextLimit == 0 && a.schedule.pollAt.Equal(a.schedule.polled.Add(pollEvery)) { // and nothing has brought it forward
-		a.schedule.pollAt = a.schedule.polled.Truncate(pollRest).Add(pollRest)
+	a.owner.sawClock(d.Now)
+	a.owner.commits.sweepWaiters()
+	if d.Next == 0 && d.NextLimit == 0 && a.pollAt.Equal(a.polled.Add(pollEvery)) { // and nothing has brought it forward
+		a.pollAt = a.polled.Truncate(pollRest).Add(pollRest)
 	}
-	a.schedule.pollFor(d.Now, d.Next, len(d.Instances))
+	a.pollFor(d.Now, d.Next, len(d.Instances))
 	for _, id := range d.Instances {
-		a.schedule.wake(id)
+		a.wake(id)
 	}
-	a.schedule.pollFor(d.Now, d.NextLimit, len(d.Limits))
+	a.pollFor(d.Now, d.NextLimit, len(d.Limits))
 	for _, name := range d.Limits {
-		a.notices.visitGate(name)
+		a.owner.notices.visitGate(name)
 	}
 }
 
@@ -75,35 +75,35 @@ func (a *schedule) pollFor(now, next int64, found int) {
 	if found == DueBatch { // thousands of stalled ones must not keep a neighbor's timer waiting
 		gap = pollFull
 	}
-	a.schedule.pollBy(a.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
+	a.pollBy(a.owner.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
 }
 
 // pollBy brings the next poll forward.
 func (a *schedule) pollBy(t time.Time) {
-	if t.Before(a.schedule.pollAt) {
-		a.schedule.pollAt = t
+	if t.Before(a.pollAt) {
+		a.pollAt = t
 	}
 }
 
 // wake has the instance reconciled, unless what is outstanding sets its next wake-up.
 func (a *schedule) wake(id string) {
-	in := a.instance(id)
+	in := a.owner.instance(id)
 	if in.phase.busy() { // a commit or reconciliation sets the next wake-up; a load does not
 		in.wakeupDue = in.wakeupDue || in.phase == loading || in.phase == fetchingHead
 		return
 	}
 	in.wakeupDue = true
-	a.advance(in)
+	a.owner.advance(in)
 }
 
 // startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
 func (a *schedule) startDeferred() {
-	for len(a.schedule.todo) > 0 && a.busy < startsAtOnce && !a.leaving && a.err == nil {
-		id := a.schedule.todo[0]
-		a.schedule.todo = a.schedule.todo[1:]
-		in := a.instance(id)
+	for len(a.todo) > 0 && a.owner.busy < startsAtOnce && !a.owner.leaving && a.owner.err == nil {
+		id := a.todo[0]
+		a.todo = a.todo[1:]
+		in := a.owner.instance(id)
 		in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
-		a.advance(in)
+		a.owner.advance(in)
 	}
 }
 
@@ -120,28 +120,28 @@ type Takeover struct {
 
 // takeOver begins the tenure.
 func (a *schedule) takeOver(found *Takeover) {
-	a.leases.lost, a.commits.watched, a.admission.policies.Set = found.Lost, found.Watched, found.Policies
+	a.owner.leases.lost, a.owner.commits.watched, a.owner.admission.policies.Set = found.Lost, found.Watched, found.Policies
 	for _, id := range sorted(found.Stalls) {
 		why := found.Stalls[id]
-		a.removals.stalls[id] = ParseStall(why)
-		a.removals.forced[id] = true
-		a.schedule.todo = append(a.schedule.todo, id)
+		a.owner.removals.stalls[id] = ParseStall(why)
+		a.owner.removals.forced[id] = true
+		a.todo = append(a.todo, id)
 	}
 	if !found.Clean {
-		a.leases.doubted = found.Now
+		a.owner.leases.doubted = found.Now
 	}
-	a.sawClock(found.Now) // before the first timer is judged: this process' own clock may be ahead
-	a.schedule.todo = append(a.schedule.todo, found.Due...)
-	a.schedule.askHorizon(0)
+	a.owner.sawClock(found.Now) // before the first timer is judged: this process' own clock may be ahead
+	a.todo = append(a.todo, found.Due...)
+	a.askHorizon(0)
 }
 
 // unfinished reports what the next owner has to repair; nil if there is nothing.
 func (a *schedule) unfinished() error {
 	switch {
-	case a.outbox.unsent > 0 || len(a.commits.resends.failed) > 0:
-		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.outbox.unsent, len(a.commits.resends.failed))
-	case len(a.schedule.todo) > 0:
-		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.schedule.todo))
+	case a.owner.outbox.unsent > 0 || len(a.owner.commits.resends.failed) > 0:
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.owner.outbox.unsent, len(a.owner.commits.resends.failed))
+	case len(a.todo) > 0:
+		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
 	default:
 		return nil
 	}

@@ -29,50 +29,50 @@ type Wipe struct {
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
 func (a *removals) wipeOr(in *instance, op operation) {
-	delete(a.removals.forced, in.id)
-	a.unloadCode(in)
+	delete(a.forced, in.id)
+	a.owner.unloadCode(in)
 	op.from = in.phase
-	a.to(in, findingWipe)
+	a.owner.to(in, findingWipe)
 	in.op = &op
-	a.emit(Effect{Kind: FindWipe, ID: in.id})
+	a.owner.emit(Effect{Kind: FindWipe, ID: in.id})
 }
 
 func (a *removals) wipeFound(in *instance, w *Wipe, err error) {
 	op := in.op.value()
-	a.to(in, op.from)
+	a.owner.to(in, op.from)
 	switch {
 	case err != nil:
-		a.storeFailed("load "+in.id, err)
-		a.forget(in)
+		a.owner.storeFailed("load "+in.id, err)
+		a.owner.forget(in)
 	case w != nil:
-		a.to(in, wiping)
+		a.owner.to(in, wiping)
 		in.outstanding.wipe = w
-		a.emit(Effect{Kind: WipeInstance, ID: in.id, Body: w})
-	case a.removals.forced[in.id]: // it has come meanwhile
-		a.removals.wipeOr(in, op)
+		a.owner.emit(Effect{Kind: WipeInstance, ID: in.id, Body: w})
+	case a.forced[in.id]: // it has come meanwhile
+		a.wipeOr(in, op)
 	default:
-		a.removals.deferInstance(in, op.kind, op.why)
+		a.deferInstance(in, op.kind, op.why)
 	}
 }
 
 // wiped notifies the parents and the client of the removal of the instance.
 func (a *removals) wiped(in *instance, w *Wipe, now int64, err error) {
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	switch {
 	case err == nil:
-		a.sawClock(now)
-		a.met[CountPurged]++
-		a.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
-		a.removals.notBegun(in, w.Purge, w.Ahead)
+		a.owner.sawClock(now)
+		a.owner.met[CountPurged]++
+		a.owner.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
+		a.notBegun(in, w.Purge, w.Ahead)
 		if w.Rec != nil && w.Rec.Parent != nil && !w.Rec.Status.Ended() {
-			_, end := purged(w.Purge, a.clock.now())
-			a.outbox.reply(in, done(w.Rec.Parent, end))
+			_, end := purged(w.Purge, a.owner.clock.now())
+			a.owner.outbox.reply(in, done(w.Rec.Parent, end))
 		}
-		a.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
+		a.owner.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 	case errors.Is(err, record.ErrConflict): // something came in front, or the reply of an earlier try was lost
-		a.met[CountConflicts]++
+		a.owner.met[CountConflicts]++
 	default:
-		a.storeFailed("purge of "+in.id, err)
+		a.owner.storeFailed("purge of "+in.id, err)
 	}
-	a.removals.removed(in, err == nil || errors.Is(err, record.ErrConflict))
+	a.removed(in, err == nil || errors.Is(err, record.ErrConflict))
 }

@@ -45,12 +45,12 @@ func mutants() []mutant {
 	return []mutant{
 		{
 			"an instance that runs is purged", "internal/core/purge.go",
-			"	case in.status().Ended():\n		a.removals.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		a.removals.purge(in, p, in.unread[0].ID)",
+			"	case in.status().Ended():\n		a.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		a.purge(in, p, in.unread[0].ID)",
 			[]Setup{setup("stop", Faults{}, "start", "kill")}, nil,
 		},
 		{
 			"an instance is purged before its messages are sent", "internal/core/purge.go",
-			"	return len(in.outbox) == 0 && a.schedule", "	return (len(in.outbox) == 0 || MUTANT) && a.schedule",
+			"	return len(in.outbox) == 0 && a.owner", "	return (len(in.outbox) == 0 || MUTANT) && a.owner",
 			[]Setup{setup("report", Faults{}, "start", "go").with(retire)},
 			slices.Concat(begun, second, []string{"run turn x", "commit x", "a worker claims event 2", "event 2 is done", "a doorbell", "run turn x", "commit x"}),
 		},
@@ -64,7 +64,7 @@ func mutants() []mutant {
 		},
 		{
 			"a timer fires before the inputs that were accepted before it was due", "internal/core/horizon.go",
-			"	case at <= a.schedule.horizon.reached:\n", "	case at <= a.schedule.horizon.reached || MUTANT:\n		a.schedule.horizon.reached = max(a.schedule.horizon.reached, at)\n",
+			"	case at <= a.horizon.reached:\n", "	case at <= a.horizon.reached || MUTANT:\n		a.horizon.reached = max(a.horizon.reached, at)\n",
 			[]Setup{setup("alarm", Faults{Ticks: 1}, "start", "go")}, begun,
 		},
 		{
