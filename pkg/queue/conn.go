@@ -132,7 +132,7 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	l.log = l.outage.Logger().With("namespace", o.Namespace)
 	s := &streams{link: l}
 	return &Conn{
-		link: l, streams: s, inputStream: &inputStream{link: l, streams: s, contact: newContact()}, taskStream: &taskStream{streams: s},
+		link: l, streams: s, inputStream: &inputStream{link: l, streams: s, contact: newContact()}, taskStream: &taskStream{link: l, streams: s},
 		objects: newObjects(s), signals: &signals{l}, requests: &requests{link: l},
 	}, nil
 }

@@ -54,7 +54,8 @@ type inputStream struct {
 
 // taskStream publishes to TASKS and pulls from its queues.
 type taskStream struct {
-	*streams
+	*link
+	streams *streams
 
 	toTasks *publisher
 	taskSeq atomic.Uint64 // highest sequence that TASKS has acknowledged

@@ -167,7 +167,7 @@ func (p *Puller) Stop() {
 // as there is a leader.
 func (p *Puller) resume(ctx context.Context) error {
 	var ignored struct{}
-	err := p.c.api(ctx, "CONSUMER.INFO."+p.c.tasks.Name+"."+queueToken(p.queue), struct{}{}, &ignored)
+	err := p.c.streams.api(ctx, "CONSUMER.INFO."+p.c.streams.tasks.Name+"."+queueToken(p.queue), struct{}{}, &ignored)
 	switch {
 	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
 		return p.setUp(ctx)
@@ -193,13 +193,13 @@ func (p *Puller) setUp(ctx context.Context) error {
 		MaxWaiting:    maxWaiting,
 	}
 	create := func(ctx context.Context) (jetstream.Consumer, error) {
-		ctx, settle := p.c.whileAllowed(ctx, p.c.apiSubject("CONSUMER.CREATE."+p.c.tasks.Name+"."+cfg.Durable+"."))
-		consumer, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+		ctx, settle := p.c.whileAllowed(ctx, p.c.streams.apiSubject("CONSUMER.CREATE."+p.c.streams.tasks.Name+"."+cfg.Durable+"."))
+		consumer, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.streams.tasks.Name, cfg)
 		return consumer, settle(err)
 	}
 	consumer, err := repeated(ctx, createAgain, create)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = p.c.mend(ctx, p.c.tasks); err == nil {
+		if err = p.c.streams.mend(ctx, p.c.streams.tasks); err == nil {
 			consumer, err = repeated(ctx, createAgain, create)
 		}
 	}
@@ -213,7 +213,7 @@ func (p *Puller) setUp(ctx context.Context) error {
 }
 
 func (p *Puller) begin() error {
-	requests := p.c.apiSubject("CONSUMER.MSG.NEXT." + p.c.tasks.Name + "." + queueToken(p.queue))
+	requests := p.c.streams.apiSubject("CONSUMER.MSG.NEXT." + p.c.streams.tasks.Name + "." + queueToken(p.queue))
 	f, err := newFetch(p.c.nc, requests, pullExpires, calmExpires, p.take)
 	if err != nil {
 		return err

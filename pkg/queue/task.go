@@ -93,7 +93,7 @@ func (c *taskStream) PublishTask(t Task, done func(error)) {
 		if err != nil {
 			c.count.failed.Add(1)
 			if errors.Is(err, ErrNoStream) {
-				c.mendSoon(c.tasks)
+				c.streams.mendSoon(c.streams.tasks)
 			}
 		} else {
 			c.count.tasks.Add(1)
@@ -110,7 +110,7 @@ func (c *taskStream) OldestTask(ctx context.Context, queue string) (at time.Time
 	if err := checkQueue(queue); err != nil {
 		return time.Time{}, false, err
 	}
-	m, err := c.message(ctx, c.tasks.Name, messageGet{Seq: 1, NextFor: c.subj.task(queue)})
+	m, err := c.streams.message(ctx, c.streams.tasks.Name, messageGet{Seq: 1, NextFor: c.subj.task(queue)})
 	c.observe("find oldest task", err)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrStreamNotFound):

@@ -101,10 +101,10 @@ func (w *TasksWatch) elect(ctx context.Context, info *jetstream.StreamInfo, now 
 		return nil
 	}
 	w.leaderless = time.Time{}
-	w.c.log.Warn("tasks stream has no leader, creating it again", "stream", w.c.tasks.Name)
-	allowed, settle := w.c.whileAllowed(ctx, w.c.apiSubject("STREAM.DELETE."+w.c.tasks.Name))
-	if err := settle(w.c.js.DeleteStream(allowed, w.c.tasks.Name)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("queue: delete stream %s: %w", w.c.tasks.Name, w.c.explain(err))
+	w.c.log.Warn("tasks stream has no leader, creating it again", "stream", w.c.streams.tasks.Name)
+	allowed, settle := w.c.whileAllowed(ctx, w.c.streams.apiSubject("STREAM.DELETE."+w.c.streams.tasks.Name))
+	if err := settle(w.c.js.DeleteStream(allowed, w.c.streams.tasks.Name)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("queue: delete stream %s: %w", w.c.streams.tasks.Name, w.c.explain(err))
 	}
 	return nil
 }
@@ -114,23 +114,23 @@ func (c *taskStream) madeAgain(ctx context.Context, tasks *jetstream.StreamInfo,
 	if tasks.TimeStamp.Sub(tasks.Created) >= recent {
 		return false, nil
 	}
-	s, err := c.js.Stream(ctx, c.inputs.Name)
+	s, err := c.js.Stream(ctx, c.streams.inputs.Name)
 	if err != nil {
-		return false, fmt.Errorf("queue: read stream %s: %w", c.inputs.Name, c.explain(err))
+		return false, fmt.Errorf("queue: read stream %s: %w", c.streams.inputs.Name, c.explain(err))
 	}
 	return tasks.Created.Sub(s.CachedInfo().Created) > madeTogether, nil
 }
 
 // tasksInfo describes TASKS, which is created again if it is gone.
 func (c *taskStream) tasksInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
-	s, err := c.js.Stream(ctx, c.tasks.Name)
+	s, err := c.js.Stream(ctx, c.streams.tasks.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err = c.mend(ctx, c.tasks); err == nil {
-			s, err = c.js.Stream(ctx, c.tasks.Name)
+		if err = c.streams.mend(ctx, c.streams.tasks); err == nil {
+			s, err = c.js.Stream(ctx, c.streams.tasks.Name)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("queue: look at stream %s: %w", c.tasks.Name, c.explain(err))
+		return nil, fmt.Errorf("queue: look at stream %s: %w", c.streams.tasks.Name, c.explain(err))
 	}
 	return s.CachedInfo(), nil
 }
