@@ -30,9 +30,6 @@ var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"internal/replay.Execution": "it is its code to the program, and its own to the owner",
 	"internal/replay.Code":      "all that a program may decide, on what is recorded",
 	"internal/replay.record":    "what is recorded is so by the strands that it schedules",
-	"internal/core.commits":     "it decides for its owner",
-	"internal/core.turns":       "it decides for its owner",
-	"internal/core.operators":   "it decides for its owner",
 }
 
 // methodSet is what a type declares and embeds in its files that are no tests.

@@ -17,15 +17,15 @@ func (a *commits) noteCancelled(debts []*pendingMessage) {
 		}
 	}
 	if len(marks) > 0 {
-		a.emit(Effect{Kind: NoteCancelled, Body: marks})
+		a.owner.emit(Effect{Kind: NoteCancelled, Body: marks})
 	}
 }
 
 // refuseBelow ends an instance before its code begins, because an ancestor was cancelled.
 func (a *turns) refuseBelow(in *instance) {
-	a.met[CountChildRefused]++
+	a.owner.met[CountChildRefused]++
 	why := &cancel.Cancelled{
-		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.clock.now()).UTC(),
+		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.owner.clock.now()).UTC(),
 	}
-	a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
+	a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
 }

@@ -50,26 +50,26 @@ func StatusAnswer(id string, rec *record.Record) message.Answer {
 // waits for the next one asks again.
 func (a *commits) showStatus(in *instance) {
 	in.notifiedStatusVersion = in.rec.CustomVersion
-	if ws := a.commits.watchers.take(in.id); len(ws) > 0 {
-		a.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: ws, Answer: StatusAnswer(in.id, in.rec)}})
+	if ws := a.watchers.take(in.id); len(ws) > 0 {
+		a.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: ws, Answer: StatusAnswer(in.id, in.rec)}})
 	}
 }
 
 // answerWaiters sends the outcome of an instance to the clients that wait for it.
 func (a *commits) answerWaiters(in *instance, committed bool) {
-	answer := &ClientAnswer{To: a.commits.waiters.take(in.id), Committed: committed}
+	answer := &ClientAnswer{To: a.waiters.take(in.id), Committed: committed}
 	if len(answer.To) > 0 {
 		answer.Answer = EndAnswer(in.id, in.rec)
 	}
 	if committed || len(answer.To) > 0 {
-		a.emit(Effect{Kind: AnswerClients, Body: answer})
+		a.owner.emit(Effect{Kind: AnswerClients, Body: answer})
 	}
 }
 
 // answer sends an answer to one client.
 func (a *commits) answer(reply string, ans message.Answer) {
 	if reply != "" {
-		a.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: []string{reply}, Answer: ans}})
+		a.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: []string{reply}, Answer: ans}})
 	}
 }
 

@@ -74,16 +74,16 @@ func parentOf(in *instance) *history.Parent {
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
 func (a *turns) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
-		a.inbox.search(in, operation{})
+		a.owner.inbox.search(in, operation{})
 		in.searched = true // what is ingested meanwhile resets it
 		return true
 	}
 	n, purge, c := in.ending()
 	switch {
 	case purge != nil:
-		a.removals.endPurged(in, purge, n)
+		a.owner.removals.endPurged(in, purge, n)
 		return true
-	case a.operators.atBoundary(in):
+	case a.owner.operators.atBoundary(in):
 		return true
 	case c != nil:
 		if s, ok := in.unread[0].Ev.(*history.Started); ok {
@@ -91,7 +91,7 @@ func (a *turns) atBoundary(in *instance) (waits bool) {
 		}
 		return false
 	default:
-		return a.turns.pace(in)
+		return a.pace(in)
 	}
 }
 
@@ -101,28 +101,28 @@ func (a *turns) inboxSearched(in *instance, inbox []Unread) {
 	in.unread = inbox
 	n, purge, c := in.ending()
 	if purge != nil && in.continues() {
-		a.removals.endPurged(in, purge, n)
+		a.owner.removals.endPurged(in, purge, n)
 		return
 	}
-	if in.continues() && a.operators.atBoundary(in) {
+	if in.continues() && a.owner.operators.atBoundary(in) {
 		return
 	}
 	in.cancelled, in.unread = c, head
-	a.resume(in, sawNothing)
+	a.owner.resume(in, sawNothing)
 }
 
 // pace reports that the instance has begun too many executions, and has it turned when it may begin another.
 func (a *turns) pace(in *instance) (waits bool) {
 	const interval = time.Second / executionsPerSecond
-	now := a.clock.wall
+	now := a.owner.clock.wall
 	if in.pace.next.Before(now) {
 		in.pace.next = now
 	}
 	if wait := in.pace.next.Sub(now) - (burstExecutions-1)*interval; wait > 0 {
 		if !in.pace.waiting {
 			in.pace.waiting = true
-			a.met[CountPaced]++
-			a.later(wait, Message{Kind: paceDue, ID: in.id})
+			a.owner.met[CountPaced]++
+			a.owner.later(wait, Message{Kind: paceDue, ID: in.id})
 		}
 		return true
 	}

@@ -19,7 +19,7 @@ func (a *commits) publishCommit(in *instance, t *turn, c *record.Commit, stalled
 		ans := endAnswer(in, t)
 		o := ans.Outcome()
 		o.Orchestration, o.At = in.rec.Name, message.LiveTime(now)
-		a.emit(Effect{Kind: PublishOutcome, Body: o})
+		a.owner.emit(Effect{Kind: PublishOutcome, Body: o})
 	}
 	n := message.Change{Status: string(status), Replaced: replacedBy(c, stalled)}
 	if c.From != status {
@@ -28,7 +28,7 @@ func (a *commits) publishCommit(in *instance, t *turn, c *record.Commit, stalled
 	if t.Fold != nil {
 		n.Events = t.Fold.Len
 	}
-	a.commits.publishChange(in, n, now)
+	a.publishChange(in, n, now)
 }
 
 // replacedBy names the fields of filters that had another value before a commit: watchers of that value receive it, too.
@@ -60,7 +60,7 @@ func endAnswer(in *instance, t *turn) message.Answer {
 
 // publishChange publishes a change of an instance if someone watches.
 func (a *commits) publishChange(in *instance, n message.Change, now int64) {
-	if !a.clock.wall.Before(a.commits.watched) {
+	if !a.owner.clock.wall.Before(a.watched) {
 		return
 	}
 	n.Instance, n.At = in.id, message.LiveTime(now)
@@ -71,5 +71,5 @@ func (a *commits) publishChange(in *instance, n message.Change, now int64) {
 			n.Parent = rec.Parent.Instance
 		}
 	}
-	a.emit(Effect{Kind: PublishChange, Body: n})
+	a.owner.emit(Effect{Kind: PublishChange, Body: n})
 }

@@ -15,7 +15,7 @@ import (
 
 // commits writes turns, and has sent what follows from them.
 type commits struct {
-	*Owner
+	owner    *Owner
 	number   int64             // highest that the store has acknowledged
 	heads    string            // what heads begin with; the end of each is counted
 	watched  time.Time         // changes are published until then: without a watcher a commit costs no message
@@ -28,10 +28,10 @@ type commits struct {
 
 // commit writes a turn and, once it is written, sends its effects.
 func (a *commits) commit(in *instance, t *turn) {
-	a.to(in, committing)
-	delete(a.operators.held, in.id)
+	a.owner.to(in, committing)
+	delete(a.owner.operators.held, in.id)
 	in.outstanding.turn = t
-	t.execution, t.after, t.retry = in.execution(), a.commits.number, firstRecommit
+	t.execution, t.after, t.retry = in.execution(), a.number, firstRecommit
 	if t.imported {
 		t.execution = t.Fold.Execution()
 	}
@@ -41,13 +41,13 @@ func (a *commits) commit(in *instance, t *turn) {
 	}
 	c := &record.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.Encoded, Prepend: t.Front,
-		From: in.status(), Wakeup: a.commits.wakeupAfter(in, t), MaxUnread: record.UnreadBatch, Execution: t.execution, Due: t.Due,
+		From: in.status(), Wakeup: a.wakeupAfter(in, t), MaxUnread: record.UnreadBatch, Execution: t.execution, Due: t.Due,
 	}
 	if t.Due != 0 {
-		c.Applied = a.schedule.horizon.applied.Time
+		c.Applied = a.owner.schedule.horizon.applied.Time
 	}
 	if len(t.Events) > 0 || len(t.Front) > 0 || t.noted {
-		c.NewHead = a.commits.heads + strconv.FormatUint(a.nextNumber(), 36)
+		c.NewHead = a.heads + strconv.FormatUint(a.owner.nextNumber(), 36)
 		c.Record = changes(in, t)
 		c.Reindex(in.rec)
 		if !t.imported {
@@ -55,13 +55,13 @@ func (a *commits) commit(in *instance, t *turn) {
 			c.Retain, c.Release = t.keeps(), t.forgone
 		}
 		if c.Record.Status.Ended() {
-			c.Wakeup = sooner(c.Wakeup, a.schedule.notBefore(a.removals.keptUntil(c.Record)))
+			c.Wakeup = sooner(c.Wakeup, a.owner.schedule.notBefore(a.owner.removals.keptUntil(c.Record)))
 		}
 		if t.Begins() && c.Execution > keptExecutions {
 			c.Prune = c.Execution - keptExecutions
 		}
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
-		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
+		c.Wakeup = sooner(c.Wakeup, a.owner.clock.now()+a.owner.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
 	}
 	c.Answers = t.answers()
 	in.outstanding.commit = c
@@ -69,7 +69,7 @@ func (a *commits) commit(in *instance, t *turn) {
 	if t.imported { // it is neither measured nor traced again
 		made = &Decided{Made: Made{Fold: t.Fold}}
 	}
-	a.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: c, Decided: made})
+	a.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: c, Decided: made})
 }
 
 // The pause before a commit is sent again whose fate is unknown doubles from the first to the last.
@@ -134,9 +134,9 @@ func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
 	if t.Fold != nil {
 		s = t.Fold
 	}
-	at := a.commits.nextWakeup(in, s)
+	at := a.nextWakeup(in, s)
 	if len(t.messages) > 0 || slices.ContainsFunc(t.Events, startsChild) {
-		return sooner(at, a.clock.now()+a.cfg.ReconcileInterval.Milliseconds())
+		return sooner(at, a.owner.clock.now()+a.owner.cfg.ReconcileInterval.Milliseconds())
 	}
 	return at
 }
@@ -146,19 +146,19 @@ func startsChild(e history.Event) bool { return e.Kind() == history.KindChildSch
 // nextWakeup returns when the instance must be reconciled if nothing happens before; 0: nothing is due.
 func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	var at int64
-	soon := a.clock.now() + a.cfg.ReconcileInterval.Milliseconds()
+	soon := a.owner.clock.now() + a.owner.cfg.ReconcileInterval.Milliseconds()
 	if len(in.outbox) > 0 {
 		at = soon
 	}
-	at = sooner(at, a.schedule.notBefore(a.removals.keptUntil(in.rec)))
+	at = sooner(at, a.owner.schedule.notBefore(a.owner.removals.keptUntil(in.rec)))
 	if s == nil || s.End != nil {
 		return at
 	}
 	if start := in.delayed(); start != nil {
-		at = sooner(at, a.schedule.notBefore(start.StartAt))
+		at = sooner(at, a.owner.schedule.notBefore(start.StartAt))
 	}
 	if d := in.deadline(s); d != 0 && s.PausedBy() == nil {
-		at = sooner(at, a.schedule.notBefore(d))
+		at = sooner(at, a.owner.schedule.notBefore(d))
 	}
 	if s.AdmittedLen() > 0 {
 		at = soon
@@ -166,7 +166,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	if s.TicketLen() > 0 {
 		ask := in.gateAt
 		if ask == 0 {
-			ask = a.clock.now() + a.admission.firstGateAsk()
+			ask = a.owner.clock.now() + a.owner.admission.firstGateAsk()
 		}
 		at = sooner(at, ask)
 	}
@@ -178,7 +178,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 		at = sooner(at, ask)
 	}
 	if due, ok := NextDue(s, in.overdue); ok && s.PausedBy() == nil {
-		at = sooner(at, a.schedule.notBefore(due))
+		at = sooner(at, a.owner.schedule.notBefore(due))
 	}
 	return at
 }
@@ -197,47 +197,47 @@ func (a *commits) commitAnswered(in *instance, t *turn, c *record.Commit, m *Mes
 	err := m.Err
 	switch {
 	case err == nil:
-		a.commits.committed(in, t, c, m.Committed)
+		a.committed(in, t, c, m.Committed)
 		number := m.Committed.Number
 		if number <= t.after { // it is in the store, and others are not any more
-			a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, record.ErrRolledBack))
+			a.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, record.ErrRolledBack))
 		}
-		a.commits.number = max(a.commits.number, number)
+		a.number = max(a.number, number)
 	case errors.Is(err, record.ErrConflict):
-		a.to(in, idle)
-		a.met[CountConflicts]++
-		a.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
-		a.leases.doubt()
-		a.unload(in)
-		a.advance(in)
+		a.owner.to(in, idle)
+		a.owner.met[CountConflicts]++
+		a.owner.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
+		a.owner.leases.doubt()
+		a.owner.unload(in)
+		a.owner.advance(in)
 	case errors.Is(err, record.ErrFenced), errors.Is(err, record.ErrRolledBack):
-		a.to(in, idle)
-		a.storeFailed("commit", err)
+		a.owner.to(in, idle)
+		a.owner.storeFailed("commit", err)
 	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
-		a.to(in, idle)
-		a.removals.stall(in, stallUnreadable, err.Error())
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallUnreadable, err.Error())
 	default:
-		a.storeFailed("commit of "+in.id, err)
-		a.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
+		a.owner.storeFailed("commit of "+in.id, err)
+		a.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
 		t.retry = min(2*t.retry, lastRecommit)
 	}
 }
 
 // committed makes memory what the store now has, and sends the effects.
 func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record.Committed) {
-	a.to(in, idle)
-	a.sawClock(done.Now)
-	a.met[CountCommits]++
-	_, stalled := a.removals.stalls[in.id]
+	a.owner.to(in, idle)
+	a.owner.sawClock(done.Now)
+	a.owner.met[CountCommits]++
+	_, stalled := a.owner.removals.stalls[in.id]
 	if c.NewHead != "" {
 		if len(c.Record.Unread) > 0 {
-			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
+			a.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
 		}
 		in.rec = AdvanceRecord(in.rec, c)
-		delete(a.removals.stalls, in.id)
-		a.leases.unlist(in.id)
+		delete(a.owner.removals.stalls, in.id)
+		a.owner.leases.unlist(in.id)
 		if err := in.fold(t); err != nil {
-			a.removals.stall(in, stallUnreadable, err.Error())
+			a.owner.removals.stall(in, stallUnreadable, err.Error())
 			return
 		}
 	}
@@ -249,31 +249,31 @@ func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record
 	if t.Begins() {
 		in.startGate = nil // its start records it
 	}
-	us, err := a.inbox.parseUnread(done.Unread)
+	us, err := a.owner.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
-	a.commits.sendEffects(in, t, done)
-	a.commits.publishCommit(in, t, c, stalled, done.Now)
+	a.sendEffects(in, t, done)
+	a.publishCommit(in, t, c, stalled, done.Now)
 	if len(c.Prepend) > 0 {
-		a.unloadCode(in)
+		a.owner.unloadCode(in)
 		in.current = current{state: &history.State{}}
 		if c.Record.NewIncarnation {
 			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // none of it is its successor's
 		}
 	}
 	if t.noted {
-		a.unload(in) // the code in memory lacks what was recorded
-		a.schedule.wake(in.id)
+		a.owner.unload(in) // the code in memory lacks what was recorded
+		a.owner.schedule.wake(in.id)
 		return
 	}
 	if err != nil {
-		a.inbox.unreadable(in, err)
+		a.owner.inbox.unreadable(in, err)
 		return
 	}
 	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set is enough
 	if c.Wakeup != 0 {
-		a.schedule.pollBy(a.clock.wall.Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
+		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
 	}
-	a.resume(in, sawHead)
+	a.owner.resume(in, sawHead)
 }
 
 // fold makes the state of the instance what the turn has made of it.
@@ -298,7 +298,7 @@ func (in *instance) fold(t *turn) error {
 // the reconciliation, hints by the next renewal, and a client without an answer asks again.
 func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	if t.imported {
-		a.commits.answerWaiters(in, true)
+		a.answerWaiters(in, true)
 		return
 	}
 	var hints map[string][]message.Hint
@@ -306,14 +306,14 @@ func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
 			if in.state.Activity(e.ID) != nil && !in.state.Waiting(e.ID) { // not cancelled in the same turn
-				a.commits.publish(in.id, in.rec, e)
+				a.publish(in.id, in.rec, e)
 			}
 		case *history.Granted:
 			if s := in.state.Activity(e.Scheduled); s != nil {
-				a.commits.publish(in.id, in.rec, s)
+				a.publish(in.id, in.rec, s)
 			}
 		case *history.ActivityCancelRequested:
-			delete(a.commits.sent, sending{in.id, e.Scheduled})
+			delete(a.sent, sending{in.id, e.Scheduled})
 			if w := done.Workers[e.Scheduled]; w != "" {
 				if hints == nil {
 					hints = make(map[string][]message.Hint)
@@ -323,76 +323,76 @@ func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 		case *history.Paused:
 			hints = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
 		case *history.ActivityCompleted:
-			delete(a.commits.sent, sending{in.id, e.Scheduled})
+			delete(a.sent, sending{in.id, e.Scheduled})
 		case *history.ActivityFailed:
-			delete(a.commits.sent, sending{in.id, e.Scheduled})
+			delete(a.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	a.commits.sendHints(hints)
+	a.sendHints(hints)
 	in.forgetSettled(t)
-	a.admission.leaveGates(in, t, allTickets)
-	a.outbox.startChildren(in, t)
-	a.outbox.enqueue(in, t.messages)
-	a.commits.noteCancelled(t.messages)
+	a.owner.admission.leaveGates(in, t, allTickets)
+	a.owner.outbox.startChildren(in, t)
+	a.owner.outbox.enqueue(in, t.messages)
+	a.noteCancelled(t.messages)
 	for _, r := range t.Replies {
-		a.met[CountTaken]++
-		a.outbox.reply(in, r)
+		a.owner.met[CountTaken]++
+		a.owner.outbox.reply(in, r)
 	}
 	if len(t.Late) > 0 {
-		a.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
+		a.owner.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
 	}
-	a.commits.replyUpdates(in, t)
-	a.commits.answerOperator(in)
+	a.replyUpdates(in, t)
+	a.answerOperator(in)
 	if in.status().Ended() {
-		a.commits.answerWaiters(in, true)
+		a.answerWaiters(in, true)
 	}
 	if in.rec != nil && (in.status().Ended() || in.rec.CustomVersion > in.notifiedStatusVersion) {
-		a.commits.showStatus(in)
+		a.showStatus(in)
 	}
 }
 
 // publish has the task of an activity put into its queue.
 func (a *commits) publish(instance string, rec *record.Record, e *history.ActivityScheduled) {
-	a.commits.sent[sending{instance, e.ID}] = a.clock.now()
-	a.publishing++
-	a.met[CountPublished]++
+	a.sent[sending{instance, e.ID}] = a.owner.clock.now()
+	a.owner.publishing++
+	a.owner.met[CountPublished]++
 	var headers history.Headers
-	if in := a.instances[instance]; in != nil && in.state != nil && in.state.Started != nil {
+	if in := a.owner.instances[instance]; in != nil && in.state != nil && in.state.Started != nil {
 		headers = in.state.Started.Headers
 	}
-	a.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
+	a.owner.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
 }
 
 // taskAnswered takes the answer of the queue.
 func (a *commits) taskAnswered(instance string, id uint64, err error) {
-	a.publishing--
+	a.owner.publishing--
 	if err == nil {
-		a.commits.taskPublished()
+		a.taskPublished()
 		return
 	}
-	a.met[CountPublishErrors]++
-	reportFailure(a.log, "task not published, retrying", err, "instance", instance, "activity", id)
-	if _, outstanding := a.commits.sent[sending{instance, id}]; outstanding {
-		a.commits.sent[sending{instance, id}] = notSent
+	a.owner.met[CountPublishErrors]++
+	reportFailure(a.owner.log, "task not published, retrying", err, "instance", instance, "activity", id)
+	if _, outstanding := a.sent[sending{instance, id}]; outstanding {
+		a.sent[sending{instance, id}] = notSent
 	}
-	a.commits.taskFailed(instance)
+	a.taskFailed(instance)
 }
 
 // discard takes inputs out of the inbox of an instance that does not read them any more.
 func (a *commits) discard(in *instance) {
-	a.commits.answerWaiters(in, false)
-	n, successor := a.turns.answerStarts(in)
+	a.answerWaiters(in, false)
+	n, successor := a.owner.turns.answerStarts(in)
 	switch {
 	case n > 0:
-		a.commits.takeOut(in, n)
+		a.takeOut(in, n)
 	case successor != nil && len(in.outbox) > 0:
-		a.outbox.flushOutbox(in) // and go on when the stream has the end of the orphan
+		a.owner.outbox.flushOutbox(in) // and go on when the stream has the end of the orphan
 	case successor != nil:
-		a.turns.promoteSuccessor(in, successor)
-	case a.removals.retired(in):
-		a.removals.purge(in, nil)
+		a.owner.turns.promoteSuccessor(in, successor)
+	case a.owner.removals.retired(in):
+		a.owner.removals.purge(in, nil)
 	default:
-		a.leases.settle(in)
+		a.owner.leases.settle(in)
 	}
 }
 
@@ -406,6 +406,6 @@ func (a *commits) takeOut(in *instance, n int) {
 		t.Pop = append(t.Pop, u.ID)
 		t.leave(u)
 	}
-	a.met[CountDropped] += float64(n)
-	a.commits.commit(in, t)
+	a.owner.met[CountDropped] += float64(n)
+	a.commit(in, t)
 }

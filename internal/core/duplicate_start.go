@@ -71,13 +71,13 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 				return i, s
 			}
 			if end, err := in.rec.EndEvent(); s.Parent != nil && err == nil && end != nil {
-				a.outbox.reply(in, done(s.Parent, end))
+				a.owner.outbox.reply(in, done(s.Parent, end))
 			}
 		case OrphanStart:
 			return i, s
 		case IDConflict:
-			a.met[CountTaken]++
-			a.outbox.reply(in, IDConflictReply(in.id, s.Parent))
+			a.owner.met[CountTaken]++
+			a.owner.outbox.reply(in, IDConflictReply(in.id, s.Parent))
 		}
 	}
 	return len(in.unread), nil
@@ -87,14 +87,14 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
 	t := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
-	front, err := Element(successorID(successor.Execution)+a.seal, successor)
+	front, err := Element(successorID(successor.Execution)+a.owner.seal, successor)
 	if err != nil {
-		a.removals.stall(in, stallUnreadable, err.Error())
+		a.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	t.Front = [][]byte{front}
-	a.log.Info("id of ended instance reused", "instance", in.id, "sequence", successor.Origin.Seq)
-	a.commits.commit(in, t)
+	a.owner.log.Info("id of ended instance reused", "instance", in.id, "sequence", successor.Origin.Seq)
+	a.owner.commits.commit(in, t)
 }
 
 // Element encodes an input for the front of an inbox.

@@ -31,24 +31,24 @@ func (a *operators) searchHeld(in *instance) bool {
 		return false
 	}
 	in.searched = true // what is ingested meanwhile resets it
-	if h, ok := a.operators.held[in.id]; ok && h.seen <= h.known {
+	if h, ok := a.held[in.id]; ok && h.seen <= h.known {
 		return false
 	}
-	delete(a.operators.held, in.id)
-	a.inbox.search(in, operation{goal: toOperate})
+	delete(a.held, in.id)
+	a.owner.inbox.search(in, operation{goal: toOperate})
 	return true
 }
 
 // wait puts an instance away in whose inbox nothing ends its wait.
 func (a *operators) wait(in *instance) {
 	if in.searched && !in.cut {
-		a.operators.held[in.id] = heldInbox{known: len(in.unread)}
+		a.held[in.id] = heldInbox{known: len(in.unread)}
 	}
 	if in.wakeupDue {
-		a.leases.reconcileLeases(in)
+		a.owner.leases.reconcileLeases(in)
 		return
 	}
-	a.park(in)
+	a.owner.park(in)
 }
 
 // endsWait reports an input that may end the wait of an instance.
@@ -59,30 +59,30 @@ func (arr *Arrival) endsWait() bool {
 
 // keepsWaiting takes note of what was ingested for a held instance. It reports that nothing else is to be done: its wakeup is set.
 func (a *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
-	h, ok := a.operators.held[arr.Instance]
+	h, ok := a.held[arr.Instance]
 	switch {
 	case !ok:
 		return false
 	case result == nil, result.Full, arr.endsWait():
-		delete(a.operators.held, arr.Instance)
+		delete(a.held, arr.Instance)
 		return false
 	}
 	h.known = max(h.known, result.Unread)
-	a.operators.held[arr.Instance] = h
-	return a.PhaseOf(arr.Instance) == Absent
+	a.held[arr.Instance] = h
+	return a.owner.PhaseOf(arr.Instance) == Absent
 }
 
 // knownInputs is how many inputs at the head of the inbox of an instance that takes no turn do not end its wait.
 func (a *operators) knownInputs(in *instance) int {
-	return max(len(in.unread), a.operators.held[in.id].known)
+	return max(len(in.unread), a.held[in.id].known)
 }
 
 // seenHeld notes the length of a held inbox. It reports that there is nothing in it that memory lacks.
 func (a *operators) seenHeld(in *instance, length int) bool {
-	h, ok := a.operators.held[in.id]
+	h, ok := a.held[in.id]
 	if ok {
 		h.seen = length
-		a.operators.held[in.id] = h
+		a.held[in.id] = h
 	}
 	return ok && in.cut
 }

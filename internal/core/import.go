@@ -54,13 +54,13 @@ func (a *turns) importInstance(in *instance, s *history.Started) {
 		err = pawlcodec.CheckPortable(events[i])
 	}
 	if errors.Is(err, history.ErrNewerVersion) {
-		a.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload
+		a.owner.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload
 		return
 	}
 	s.Payload = history.Payload{}
-	t := &turn{in: in, now: a.clock.now(), noted: true, imported: true, Decided: Decided{Made: Made{Fold: &history.State{}}}}
+	t := &turn{in: in, now: a.owner.clock.now(), noted: true, imported: true, Decided: Decided{Made: Made{Fold: &history.State{}}}}
 	if err != nil || !t.Record(events) {
-		a.turns.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, t.Err).Error()})
+		a.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, t.Err).Error()})
 		return
 	}
 	if t.Fold.End == nil {
@@ -75,6 +75,6 @@ func (a *turns) importInstance(in *instance, s *history.Started) {
 	t.Fold.TrimAcked(t.Fold.Len)
 	t.Pop, t.Attributes, t.Settled, t.Answers = []string{in.unread[0].ID}, m.Attributes, nil, nil
 	in.sent = record.Watermark{Execution: t.Fold.Execution(), Event: t.Fold.Len} // nothing of it is sent
-	a.log.Info("instance imported", "instance", in.id, "from", m.Instance, "by", s.By, "events", len(m.Events))
-	a.commits.commit(in, t)
+	a.owner.log.Info("instance imported", "instance", in.id, "from", m.Instance, "by", s.By, "events", len(m.Events))
+	a.owner.commits.commit(in, t)
 }

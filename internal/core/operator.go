@@ -53,8 +53,8 @@ import (
 
 // operators carries out what operators request.
 type operators struct {
-	*Owner
-	held map[string]heldInbox // of instances that take no turn: see held.go
+	owner *Owner
+	held  map[string]heldInbox // of instances that take no turn: see held.go
 }
 
 // operator is the request of an operator, or nil.
@@ -103,7 +103,7 @@ func (a *operators) terminatedEarly(in *instance) bool {
 	if r == nil || r.Of == "" {
 		return false
 	}
-	a.operators.terminate(in, n)
+	a.terminate(in, n)
 	return true
 }
 
@@ -141,32 +141,32 @@ func (a *operators) requested(in *instance, n int) {
 	ended, begun := in.status().Ended(), in.rec != nil && (in.status().Ended() || in.state != nil && in.state.Len > 0)
 	switch {
 	case in.rec == nil && n == 0, in.tookEffect(u, r):
-		a.commits.takeOut(in, 1)
+		a.owner.commits.takeOut(in, 1)
 	case r.Verb == history.VerbPause && ended, r.Verb == history.VerbTerminate && ended:
-		a.operators.refuse(in, n, fmt.Sprintf("instance %s has ended", in.id))
+		a.refuse(in, n, fmt.Sprintf("instance %s has ended", in.id))
 	case r.Verb == history.VerbPause && in.paused():
-		a.operators.refuse(in, n, fmt.Sprintf("instance %s is paused already", in.id))
+		a.refuse(in, n, fmt.Sprintf("instance %s is paused already", in.id))
 	case r.Verb == history.VerbPause:
-		a.operators.pause(in, n)
+		a.pause(in, n)
 	case r.Verb == history.VerbResume && in.paused():
-		a.operators.resume(in, n, r.By, r.Text, r.Reply)
+		a.resume(in, n, r.By, r.Text, r.Reply)
 	case r.Verb == history.VerbResume:
-		a.operators.refuse(in, n, fmt.Sprintf("instance %s is not paused", in.id))
+		a.refuse(in, n, fmt.Sprintf("instance %s is not paused", in.id))
 	case r.Verb == history.VerbTerminate:
-		a.operators.terminate(in, n)
+		a.terminate(in, n)
 	case r.Verb == history.VerbRetry && !ended:
-		a.operators.refuse(in, n, fmt.Sprintf("instance %s has not ended; rewind it instead", in.id))
+		a.refuse(in, n, fmt.Sprintf("instance %s has not ended; rewind it instead", in.id))
 	case !begun:
-		a.operators.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
+		a.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
 	case len(in.outbox) > 0:
 		if n > 0 {
-			a.removals.forced[in.id] = true // it is searched for once more
+			a.owner.removals.forced[in.id] = true // it is searched for once more
 		}
-		a.outbox.flushOutbox(in) // and go on when the stream has it
+		a.owner.outbox.flushOutbox(in) // and go on when the stream has it
 	default:
-		a.to(in, readingHistory)
+		a.owner.to(in, readingHistory)
 		in.op = &operation{place: n}
-		a.emit(Effect{Kind: ReadHistory, ID: in.id, Number: in.execution()})
+		a.owner.emit(Effect{Kind: ReadHistory, ID: in.id, Number: in.execution()})
 	}
 }
 
@@ -174,28 +174,28 @@ func (a *operators) requested(in *instance, n int) {
 func (a *operators) refuse(in *instance, n int, why string) {
 	u := in.unread[n]
 	r, at := u.operator(), u.position()
-	a.met[CountDropped]++
-	a.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
-	a.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	a.owner.met[CountDropped]++
+	a.owner.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
+	a.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	if r.Reply == "" && r.Of == "" { // as of a batch, which does not wait
 		note := record.Refusal{Instance: in.id, Seq: at.Seq, At: at.Time / int64(time.Millisecond), Reason: fmt.Sprintf("%s by %s: %s", r.Verb, r.By, why)}
-		a.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
+		a.owner.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
 	}
 	if n == 0 {
-		a.commits.takeOut(in, 1)
+		a.owner.commits.takeOut(in, 1)
 		return
 	}
 	in.control = at
-	a.unloadCode(in)
-	a.commits.commit(in, &turn{in: in, now: a.clock.now(), noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}})
+	a.owner.unloadCode(in)
+	a.owner.commits.commit(in, &turn{in: in, now: a.owner.clock.now(), noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}})
 }
 
 // pause has the instance take no turn until it is resumed.
 func (a *operators) pause(in *instance, n int) {
 	u := in.unread[n]
 	r := u.operator()
-	a.unloadCode(in)
-	t := &turn{in: in, now: a.clock.now(), note: record.Paused, noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}}
+	a.owner.unloadCode(in)
+	t := &turn{in: in, now: a.owner.clock.now(), note: record.Paused, noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}}
 	if n == 0 {
 		t.Pop = []string{u.ID}
 	}
@@ -203,35 +203,35 @@ func (a *operators) pause(in *instance, n int) {
 		ev := &history.Paused{By: r.By, Text: r.Text, Stop: r.Stop}
 		ev.Head = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
 		if !t.Record([]history.Event{ev}) {
-			a.removals.stall(in, stallUnreadable, t.Err.Error())
+			a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
 			return
 		}
 	}
 	in.control, in.answerTo = u.position(), r.Reply
-	a.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
-	a.commits.commit(in, t)
+	a.owner.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
+	a.owner.commits.commit(in, t)
 }
 
 // whilePaused looks for what ends the pause, and has the activities reconciled that still run.
 func (a *operators) whilePaused(in *instance) {
-	if a.operators.searchHeld(in) {
+	if a.searchHeld(in) {
 		return
 	}
 	if n, p := in.forcedPurge(); p != nil {
-		a.removals.endPurged(in, p, n)
+		a.owner.removals.endPurged(in, p, n)
 		return
 	}
 	for n, u := range in.unread {
 		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) {
-			a.operators.requested(in, n)
+			a.requested(in, n)
 			return
 		}
 		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
-			a.operators.resume(in, n, c.By, c.Text, "")
+			a.resume(in, n, c.By, c.Text, "")
 			return
 		}
 	}
-	a.operators.wait(in)
+	a.wait(in)
 }
 
 // resume has the instance take turns again: for an operator, or for a cancellation, which the code handles.
@@ -239,7 +239,7 @@ func (a *operators) resume(in *instance, n int, by, why, reply string) {
 	in.control, in.answerTo = in.unread[n].position(), reply
 	if p := in.state.PausedBy(); p != nil {
 		ev := &history.Resumed{By: by, Text: why, Stopped: p.Stop}
-		ev.At = max(in.state.Now, a.clock.now())
+		ev.At = max(in.state.Now, a.owner.clock.now())
 		if p.Stop {
 			for _, id := range in.state.Outstanding() {
 				if slices.ContainsFunc(in.unread, in.ends(id)) {
@@ -249,23 +249,23 @@ func (a *operators) resume(in *instance, n int, by, why, reply string) {
 		}
 		in.localInputs = slices.Insert(in.localInputs, 0, history.Event(ev))
 	}
-	a.log.Info("instance resumed", "instance", in.id, "by", by)
-	a.turns.turn(in)
+	a.owner.log.Info("instance resumed", "instance", in.id, "by", by)
+	a.owner.turns.turn(in)
 }
 
 // terminate ends the instance without its code; its history stays, and so does a start that is to take its id.
 func (a *operators) terminate(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
-	a.unloadCode(in)
+	a.owner.unloadCode(in)
 	in.control, in.answerTo = u.position(), r.Reply
-	why := &cancel.Cancelled{Reason: cancel.Terminated, By: r.By, Text: r.Text, At: time.UnixMilli(a.clock.now()).UTC()}
-	a.log.Info("instance terminated", "instance", in.id, "by", r.By)
+	why := &cancel.Cancelled{Reason: cancel.Terminated, By: r.By, Text: r.Text, At: time.UnixMilli(a.owner.clock.now()).UTC()}
+	a.owner.log.Info("instance terminated", "instance", in.id, "by", r.By)
 	drop := n
 	if !u.start() {
 		drop++
 	}
-	a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: r.By, Text: r.Text}, drop)
+	a.owner.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: r.By, Text: r.Text}, drop)
 }
 
 // atBoundary pauses or terminates an instance between two executions, if that was requested.
@@ -274,7 +274,7 @@ func (a *operators) atBoundary(in *instance) bool {
 	if r == nil {
 		return false
 	}
-	a.operators.requested(in, n)
+	a.requested(in, n)
 	return true
 }
 
@@ -307,8 +307,8 @@ func hint(in *instance, execution, activity uint64, effect string, why *history.
 // sendHints sends hints to workers whose leases were deleted.
 func (a *commits) sendHints(hints map[string][]message.Hint) {
 	for _, w := range sorted(hints) {
-		a.met[CountHints] += float64(len(hints[w]))
-		a.emit(Effect{Kind: SendHints, ID: w, Body: hints[w]})
+		a.owner.met[CountHints] += float64(len(hints[w]))
+		a.owner.emit(Effect{Kind: SendHints, ID: w, Body: hints[w]})
 	}
 }
 
@@ -316,7 +316,7 @@ func (a *commits) sendHints(hints map[string][]message.Hint) {
 func (a *commits) answerOperator(in *instance) {
 	if to := in.answerTo; to != "" {
 		in.answerTo = ""
-		a.commits.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
+		a.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
 	}
 }
 
@@ -333,11 +333,11 @@ type rewind struct {
 // historyRead plans the rewind, and undoes the children whose starts it does not keep.
 func (a *operators) historyRead(in *instance, src record.RewindSource, err error) {
 	op := in.op.value()
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	var inbox []Unread
 	var events []history.Event
 	if err == nil {
-		inbox, err = a.inbox.parseUnread(src.Inbox)
+		inbox, err = a.owner.inbox.parseUnread(src.Inbox)
 	}
 	if err == nil {
 		events, err = decodeAll(1, src.Events)
@@ -346,34 +346,34 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 		err = fmt.Errorf("inbox of %s: %w", in.id, record.ErrConflict)
 	}
 	if err != nil {
-		a.unload(in)
-		a.inbox.unreadable(in, err)
+		a.owner.unload(in)
+		a.owner.inbox.unreadable(in, err)
 		return
 	}
 	in.unread, in.cut = inbox, false
 	r := inbox[op.place].operator()
 	if r == nil { // memory had another inbox
-		a.unload(in)
-		a.schedule.wake(in.id)
+		a.owner.unload(in)
+		a.owner.schedule.wake(in.id)
 		return
 	}
 	plan, results, err := planRewind(events, r, inbox)
 	if err != nil {
-		a.operators.refuse(in, op.place, fmt.Sprintf("instance %s: %v", in.id, err))
+		a.refuse(in, op.place, fmt.Sprintf("instance %s: %v", in.id, err))
 		return
 	}
 	began, _ := events[0].(*history.Started)
 	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: results}
 	in.op = &operation{place: op.place, rewind: rw}
-	a.to(in, undoing)
+	a.owner.to(in, undoing)
 	for _, c := range plan.Undone {
 		if out, ok := undo(in, began, c, r); ok {
 			rw.undone++
-			a.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
+			a.owner.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
 		}
 	}
 	if rw.undone == 0 {
-		a.operators.commitRewind(in)
+		a.commitRewind(in)
 	}
 }
 
@@ -408,7 +408,7 @@ func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *hi
 // undone takes the acknowledgement of a message to an undone child.
 func (a *operators) undone(in *instance, err error) {
 	rw := in.op.value().rewind
-	if a.instances[in.id] != in || in.phase != undoing || rw == nil {
+	if a.owner.instances[in.id] != in || in.phase != undoing || rw == nil {
 		return
 	}
 	rw.failed = rw.failed || err != nil && !unsendable(err)
@@ -416,20 +416,20 @@ func (a *operators) undone(in *instance, err error) {
 		return
 	}
 	if rw.failed {
-		a.to(in, idle)
-		a.outbox.retrySoon(in, publishRetry)
+		a.owner.to(in, idle)
+		a.owner.outbox.retrySoon(in, publishRetry)
 		return
 	}
-	a.operators.commitRewind(in)
+	a.commitRewind(in)
 }
 
 // commitRewind writes the rewind.
 func (a *operators) commitRewind(in *instance) {
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	rw, u := in.op.rewind, in.unread[in.op.place]
 	r, plan, next := u.operator(), rw.plan, in.execution()+1
 	w := &record.Rewind{
-		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.commits.heads + strconv.FormatUint(a.nextNumber(), 36),
+		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.owner.commits.heads + strconv.FormatUint(a.owner.nextNumber(), 36),
 		From: in.status(), To: record.Running, Read: rw.inbox, Results: rw.results, Control: u.position(), Release: in.rec.Retained,
 	}
 	if plan.State.Waiting(1) {
@@ -456,27 +456,27 @@ func (a *operators) commitRewind(in *instance) {
 		s.Execution, s.Version, s.Limit, s.Cancel, s.StatusVersion, s.CustomStatus = next, "", nil, nil, in.rec.CustomVersion, in.rec.Custom
 		s.Recorded = nil
 		if s.StartAt, s.Reuse = 0, 0; s.Timeout > 0 {
-			s.Deadline = max(a.clock.now(), plan.State.Now) + s.Timeout
+			s.Deadline = max(a.owner.clock.now(), plan.State.Now) + s.Timeout
 		}
 		first, id = &s, successorID(next)
 	} else {
 		first = &history.Rewound{Execution: next, From: in.execution(), By: r.By, Text: r.Text, Answered: plan.Answered}
 	}
-	first.Meta().At = max(a.clock.now(), plan.State.Now)
-	err := prepend(w, id+a.seal, first)
+	first.Meta().At = max(a.owner.clock.now(), plan.State.Now)
+	err := prepend(w, id+a.owner.seal, first)
 	for i, ev := range plan.PutBack {
 		back := CarriedID(next, i+1)
 		if c, ok := ev.(*history.ActivityCompleted); ok {
 			back = "a" + plan.State.Activity(c.Scheduled).Effect + ".r"
 		}
-		err = errors.Join(err, prepend(w, back+a.seal, ev))
+		err = errors.Join(err, prepend(w, back+a.owner.seal, ev))
 	}
 	if err != nil {
-		a.operators.refuse(in, in.op.place, err.Error())
+		a.refuse(in, in.op.place, err.Error())
 		return
 	}
-	a.to(in, rewinding)
-	a.emit(Effect{Kind: RewindInstance, ID: in.id, Body: w})
+	a.owner.to(in, rewinding)
+	a.owner.emit(Effect{Kind: RewindInstance, ID: in.id, Body: w})
 }
 
 func prepend(w *record.Rewind, id string, ev history.Event) error {
@@ -489,38 +489,38 @@ func prepend(w *record.Rewind, id string, ev history.Event) error {
 func (a *operators) rewound(in *instance, done record.Committed, err error) {
 	u := in.unread[in.op.place]
 	r := u.operator()
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	switch {
 	case err == nil:
-		a.sawClock(done.Now)
-		a.met[CountCommits]++
-		if done.Number <= a.commits.number {
-			a.fail(fmt.Errorf("rewind %d was acknowledged before as %d: %w", done.Number, a.commits.number, record.ErrRolledBack))
+		a.owner.sawClock(done.Now)
+		a.owner.met[CountCommits]++
+		if done.Number <= a.owner.commits.number {
+			a.owner.fail(fmt.Errorf("rewind %d was acknowledged before as %d: %w", done.Number, a.owner.commits.number, record.ErrRolledBack))
 			return
 		}
-		a.commits.number = done.Number
-		a.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", in.op.rewind.plan.Keep, "execution", in.execution()+1)
-		a.operators.sendRewound(in, done, r)
+		a.owner.commits.number = done.Number
+		a.owner.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", in.op.rewind.plan.Keep, "execution", in.execution()+1)
+		a.sendRewound(in, done, r)
 	case errors.Is(err, record.ErrConflict):
-		a.met[CountConflicts]++
+		a.owner.met[CountConflicts]++
 	default:
-		a.storeFailed("rewind of "+in.id, err)
+		a.owner.storeFailed("rewind of "+in.id, err)
 	}
-	delete(a.removals.stalls, in.id)
-	delete(a.removals.forced, in.id)
-	a.unload(in)
-	a.schedule.wake(in.id)
+	delete(a.owner.removals.stalls, in.id)
+	delete(a.owner.removals.forced, in.id)
+	a.owner.unload(in)
+	a.owner.schedule.wake(in.id)
 }
 
 // sendRewound notifies workers and watchers of a rewind.
 func (a *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
 	why := &history.ActivityCancelRequested{Reason: cancel.Rewound, By: r.By, Text: r.Text}
-	a.commits.sendHints(stopHints(in, why, done))
+	a.owner.commits.sendHints(stopHints(in, why, done))
 	if in.state != nil {
 		for _, id := range in.state.Outstanding() {
-			delete(a.commits.sent, sending{in.id, id})
+			delete(a.owner.commits.sent, sending{in.id, id})
 		}
 	}
-	a.commits.publishChange(in, message.Change{Status: string(record.Running), Was: string(in.status())}, done.Now)
-	a.commits.answer(r.Reply, message.Answer{Instance: in.id, Execution: in.execution() + 1, Status: string(record.Running)})
+	a.owner.commits.publishChange(in, message.Change{Status: string(record.Running), Was: string(in.status())}, done.Now)
+	a.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Execution: in.execution() + 1, Status: string(record.Running)})
 }

@@ -82,10 +82,10 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	a.parts = parts{
 		schedule:  schedule{owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{owner: a},
-		turns:     turns{Owner: a, observers: make(map[string]bool)},
+		turns:     turns{owner: a, observers: make(map[string]bool)},
 		admission: admission{owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
-			Owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
+			owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
 		outbox: outbox{owner: a, underway: make(map[uint64]*outgoing)},
@@ -94,7 +94,7 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 		},
 		notices:   notices{owner: a, visits: make(map[string]*visit)},
 		removals:  removals{owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
-		operators: operators{Owner: a, held: make(map[string]heldInbox)},
+		operators: operators{owner: a, held: make(map[string]heldInbox)},
 	}
 	return a
 }

@@ -29,19 +29,19 @@ func (g *Given) takeInputs(in *instance) {
 
 // waitToObserve forgets a turn that polls too early, until the owner has caught up.
 func (a *turns) waitToObserve(in *instance) {
-	a.unload(in)
-	if a.schedule.horizon.began != 0 { // meanwhile
-		a.advance(in)
+	a.owner.unload(in)
+	if a.owner.schedule.horizon.began != 0 { // meanwhile
+		a.owner.advance(in)
 		return
 	}
-	a.turns.observers[in.id] = true
+	a.observers[in.id] = true
 }
 
 // turnObservers turns the instances that have waited for it.
 func (a *turns) turnObservers() {
-	ids := sorted(a.turns.observers)
-	clear(a.turns.observers)
+	ids := sorted(a.observers)
+	clear(a.observers)
 	for _, id := range ids {
-		a.schedule.wake(id)
+		a.owner.schedule.wake(id)
 	}
 }

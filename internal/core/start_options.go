@@ -45,34 +45,34 @@ func (in *instance) delayed() *history.Started {
 func (a *turns) beforeStart(in *instance) (waits bool) {
 	s := in.delayed()
 	switch {
-	case s == nil, in.rec == nil && s.StartAt <= a.clock.now():
+	case s == nil, in.rec == nil && s.StartAt <= a.owner.clock.now():
 		return false
 	case in.rec == nil:
-		a.commits.commit(in, &turn{in: in, now: a.clock.now(), note: record.Pending, noted: true, Decided: Decided{Made: Made{Fold: &history.State{}}}})
+		a.owner.commits.commit(in, &turn{in: in, now: a.owner.clock.now(), note: record.Pending, noted: true, Decided: Decided{Made: Made{Fold: &history.State{}}}})
 		return true
-	case a.operators.searchHeld(in):
+	case a.owner.operators.searchHeld(in):
 		return true
 	}
 	if n, p := in.forcedPurge(); p != nil {
-		a.removals.endPurged(in, p, n)
+		a.owner.removals.endPurged(in, p, n)
 		return true
 	}
 	for n, u := range in.unread {
 		if r := requestOf(in, u); r != nil && r.Verb == history.VerbTerminate && !in.tookEffect(u, r) {
-			a.operators.terminate(in, n)
+			a.owner.operators.terminate(in, n)
 			return true
 		}
 		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
-			why := &cancel.Cancelled{Reason: cancel.Requested, By: c.By, Text: c.Text, At: time.UnixMilli(a.clock.now()).UTC()}
-			a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: c.By, Text: c.Text}, n+1)
+			why := &cancel.Cancelled{Reason: cancel.Requested, By: c.By, Text: c.Text, At: time.UnixMilli(a.owner.clock.now()).UTC()}
+			a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: c.By, Text: c.Text}, n+1)
 			return true
 		}
 	}
 	switch {
-	case a.schedule.isDue(in.id, s.StartAt):
+	case a.owner.schedule.isDue(in.id, s.StartAt):
 		return false
 	default:
-		a.operators.wait(in)
+		a.owner.operators.wait(in)
 	}
 	return true
 }
@@ -91,13 +91,13 @@ func (in *instance) deadline(s *history.State) int64 {
 // runTimedOut reports that the run has timed out, and that everything that was accepted before has been turned.
 func (a *turns) runTimedOut(in *instance) bool {
 	d := in.deadline(in.state)
-	if d == 0 || d > a.clock.now() || in.state != nil && in.state.End != nil {
+	if d == 0 || d > a.owner.clock.now() || in.state != nil && in.state.End != nil {
 		return false
 	}
 	if behind := in.behindStart(); !in.continues() && len(behind) > 0 && Bounds(behind, in.partial())[0] < d {
 		return false
 	}
-	return a.schedule.isDue(in.id, d)
+	return a.owner.schedule.isDue(in.id, d)
 }
 
 // behindStart is what is unread, without a start at the head.
@@ -122,8 +122,8 @@ func (a *turns) endTimedOut(in *instance) {
 		defer func() { in.rejectedAt = 0 }()
 	}
 	in.passGate()
-	a.unloadCode(in)
-	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
+	a.owner.unloadCode(in)
+	a.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
 		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
 		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),
 	}}, 0)

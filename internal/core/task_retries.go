@@ -26,36 +26,36 @@ const notSent = -1
 
 // taskFailed notes that a task of an instance could not be published.
 func (a *commits) taskFailed(instance string) {
-	a.commits.resends.failed[instance] = struct{}{}
-	a.commits.tryResend()
+	a.resends.failed[instance] = struct{}{}
+	a.tryResend()
 }
 
 // taskPublished has all instances tried again: the stream takes tasks.
 func (a *commits) taskPublished() {
-	a.schedule.todo = append(a.schedule.todo, sorted(a.commits.resends.failed)...)
-	clear(a.commits.resends.failed)
+	a.owner.schedule.todo = append(a.owner.schedule.todo, sorted(a.resends.failed)...)
+	clear(a.resends.failed)
 }
 
 // tryResend looks at one of the instances in a while.
 func (a *commits) tryResend() {
-	if a.commits.resends.timer || len(a.commits.resends.failed) == 0 {
+	if a.resends.timer || len(a.resends.failed) == 0 {
 		return
 	}
-	a.commits.resends.timer = true
-	a.emit(Effect{Kind: PostResend, After: resendTask})
+	a.resends.timer = true
+	a.owner.emit(Effect{Kind: PostResend, After: resendTask})
 }
 
 // resend looks at one of the instances.
 func (a *commits) resend(connected bool) {
-	a.commits.resends.timer = false
+	a.resends.timer = false
 	if !connected {
-		a.commits.tryResend()
+		a.tryResend()
 		return
 	}
-	for _, id := range sorted(a.commits.resends.failed) {
-		delete(a.commits.resends.failed, id)
-		a.schedule.todo = append(a.schedule.todo, id)
+	for _, id := range sorted(a.resends.failed) {
+		delete(a.resends.failed, id)
+		a.owner.schedule.todo = append(a.owner.schedule.todo, id)
 		break
 	}
-	a.commits.tryResend()
+	a.tryResend()
 }

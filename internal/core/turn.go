@@ -114,7 +114,7 @@ type attempt struct {
 
 // turns has what the code of an instance is given, and ends instances without their code.
 type turns struct {
-	*Owner
+	owner     *Owner
 	observers map[string]bool // instances whose code polls, and whose turn waits until the owner has caught up: see polls.go
 }
 
@@ -122,32 +122,32 @@ type turns struct {
 // evicted was refused, is loaded again: its code must replay all of its history.
 func (a *turns) turn(in *instance) {
 	if in.lacksCode() {
-		a.unload(in)
-		a.advance(in)
+		a.owner.unload(in)
+		a.owner.advance(in)
 		return
 	}
-	b, ok := a.turns.binding(in)
-	if !ok && !a.cfg.Elsewhere {
-		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
+	b, ok := a.binding(in)
+	if !ok && !a.owner.cfg.Elsewhere {
+		a.owner.removals.stall(in, stallUnregistered, a.lack(in))
 		return
 	}
 	in.passGate()
-	a.to(in, turning)
+	a.owner.to(in, turning)
 	g := &Given{
-		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: a.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
-		Now: a.clock.now(), Behind: a.schedule.horizon.began == 0, Part: in.partial(),
+		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: a.owner.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
+		Now: a.owner.clock.now(), Behind: a.owner.schedule.horizon.began == 0, Part: in.partial(),
 	}
 	if !ok {
-		g.Name, g.Place = a.turns.place(in)
+		g.Name, g.Place = a.place(in)
 	}
-	g.Until = min(g.Now, a.schedule.horizon.reached)
+	g.Until = min(g.Now, a.owner.schedule.horizon.reached)
 	g.takeInputs(in)
 	if s, ok := in.unread0().(*history.Started); ok && in.rec == nil {
 		g.Parent = s.Parent
 	}
 	in.outstanding.turn = &turn{in: in, now: g.Now}
 	in.events, in.localInputs, in.overdue = nil, nil, nil
-	a.emit(Effect{Kind: RunTurn, ID: in.id, Given: g})
+	a.owner.emit(Effect{Kind: RunTurn, ID: in.id, Given: g})
 }
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
@@ -155,9 +155,9 @@ func (a *turns) turn(in *instance) {
 func (a *turns) binding(in *instance) (author.Orchestration, bool) {
 	name, version, begins := in.orchestration()
 	if !begins || version != "" {
-		return a.cfg.Programs.Recorded(name, version)
+		return a.owner.cfg.Programs.Recorded(name, version)
 	}
-	b, ok := a.cfg.Programs.Requested(name, version)
+	b, ok := a.owner.cfg.Programs.Requested(name, version)
 	if ok {
 		in.unread[0].Ev.(*history.Started).Version = b.Version //nolint:forcetypeassert // begins
 	}
@@ -167,7 +167,7 @@ func (a *turns) binding(in *instance) (author.Orchestration, bool) {
 // lack describes the code that the instance waits for.
 func (a *turns) lack(in *instance) string {
 	name, version, _ := in.orchestration()
-	has := a.cfg.Programs.Versions(name)
+	has := a.owner.cfg.Programs.Versions(name)
 	if len(has) == 0 {
 		return fmt.Sprintf("no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", name)
 	}
@@ -267,50 +267,50 @@ func (t *Decided) noteSettled(e history.Event) {
 // turned takes a turn back from the turner.
 func (a *turns) turned(in *instance, t *turn) {
 	in.resident, in.heavy = !t.Forbidden, t.Heavy
-	a.met[CountTurns]++
-	a.met[CountDropped] += float64(t.Dropped)
+	a.owner.met[CountTurns]++
+	a.owner.met[CountDropped] += float64(t.Dropped)
 	switch {
 	case t.Forbidden:
-		a.to(in, idle)
-		a.turns.refuseBelow(in)
+		a.owner.to(in, idle)
+		a.refuseBelow(in)
 	case t.Missing != "":
-		a.to(in, idle)
-		a.removals.stall(in, stallUnregistered, t.Missing)
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallUnregistered, t.Missing)
 	case t.Diverged:
-		a.to(in, idle)
-		a.met[CountDiverged]++
-		a.turns.divergedFrom(in, t.Err.Error())
+		a.owner.to(in, idle)
+		a.owner.met[CountDiverged]++
+		a.divergedFrom(in, t.Err.Error())
 	case errors.Is(t.Err, replay.ErrSealed):
-		a.to(in, idle)
-		a.removals.stall(in, stallSealed, t.Err.Error())
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallSealed, t.Err.Error())
 	case errors.Is(t.Err, replay.ErrObject):
-		a.to(in, idle)
-		a.removals.stall(in, stallObject, t.Err.Error())
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallObject, t.Err.Error())
 	case t.Err != nil:
-		a.to(in, idle)
-		a.removals.stall(in, stallUnreadable, t.Err.Error())
+		a.owner.to(in, idle)
+		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
 	case t.Size > record.CommitBytes:
-		a.to(in, idle)
-		a.turns.tooLarge(in, t)
+		a.owner.to(in, idle)
+		a.tooLarge(in, t)
 	case t.Early:
-		a.to(in, idle)
-		a.turns.waitToObserve(in)
+		a.owner.to(in, idle)
+		a.waitToObserve(in)
 	case len(t.Events) == 0 && len(t.Pop) == 0:
-		a.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
+		a.owner.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
 		in.overdue = t.Overdue
-		a.leases.reconcileLeases(in)
+		a.owner.leases.reconcileLeases(in)
 	default:
-		a.admission.enter(in, t)
+		a.owner.admission.enter(in, t)
 	}
 }
 
 // divergedFrom keeps an instance until code comes that fits its history, or fails it, as configured.
 func (a *turns) divergedFrom(in *instance, why string) {
-	if !a.cfg.FailDiverged {
-		a.removals.stall(in, stallDiverged, why)
+	if !a.owner.cfg.FailDiverged {
+		a.owner.removals.stall(in, stallDiverged, why)
 		return
 	}
-	a.turns.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
+	a.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
 }
 
 // tooLarge fails an instance whose turn does not fit into a commit.
@@ -320,7 +320,7 @@ func (a *turns) tooLarge(in *instance, t *turn) {
 		why = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
 			in.id, t.Size, n-1, record.CommitBytes)
 	}
-	a.turns.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
+	a.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
 }
 
 // takenBack cancels what an instance that is ended by name has outstanding.
@@ -341,16 +341,16 @@ func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 // blocked gives up a turn whose code does not come back. The goroutine that was left behind has the code and the inputs that it was
 // given, and may still write them, so the instance is read anew.
 func (a *turns) blocked(in *instance) {
-	a.to(in, idle)
+	a.owner.to(in, idle)
 	in.resident = false
-	a.unload(in)
-	s := a.removals.stalls[in.id]
+	a.owner.unload(in)
+	s := a.owner.removals.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
-		a.inbox.load(in, operation{goal: toStall, kind: stallBlocked,
+		a.owner.inbox.load(in, operation{goal: toStall, kind: stallBlocked,
 			why: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"})
 		return
 	}
-	a.inbox.load(in, operation{goal: toFail, failure: &history.Failure{
+	a.owner.inbox.load(in, operation{goal: toFail, failure: &history.Failure{
 		Code:    history.CodeBlocked,
 		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),
 	}})
@@ -359,15 +359,15 @@ func (a *turns) blocked(in *instance) {
 // failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
 // its inbox is read no further.
 func (a *turns) failByName(in *instance, f *history.Failure) {
-	a.log.Error("instance failed", "instance", in.id, "error", f.Message)
-	a.unloadCode(in)
-	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+	a.owner.log.Error("instance failed", "instance", in.id, "error", f.Message)
+	a.owner.unloadCode(in)
+	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
 }
 
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
 // first so many inputs are dropped.
 func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
-	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Made: Made{Fold: in.state.Clone()}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
+	t := &turn{in: in, now: a.owner.clock.now(), Decided: Decided{Made: Made{Fold: in.state.Clone()}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
 	if t.Fold.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].Ev.Meta().ID = 1
 		t.Record([]history.Event{in.unread[0].Ev})
@@ -390,8 +390,8 @@ func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	}
 	*end.Meta() = history.Head{ID: t.Fold.Len + 1, At: at}
 	if !t.Record([]history.Event{end}) {
-		a.removals.stall(in, stallUnreadable, t.Err.Error())
+		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
 		return
 	}
-	a.commits.commit(in, t)
+	a.owner.commits.commit(in, t)
 }

@@ -87,23 +87,23 @@ func (t *turn) answers() []record.Answer {
 // replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
 func (a *commits) replyUpdates(in *instance, t *turn) {
 	for _, u := range t.Answers {
-		a.commits.replyUpdate(in.id, u.Update, u.Answer)
+		a.replyUpdate(in.id, u.Update, u.Answer)
 	}
 	if t.Fold == nil || t.Fold.End == nil || !in.status().Ended() {
 		return
 	}
 	for _, u := range t.Fold.OpenUpdates() {
-		a.commits.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
+		a.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
 	}
 }
 
 func (a *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
-	to := a.commits.updaters.take(UpdateWait(instance, u.Key()))
+	to := a.updaters.take(UpdateWait(instance, u.Key()))
 	if u.Reply != "" {
 		to = append(to, u.Reply)
 	}
 	if len(to) > 0 {
-		a.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
+		a.owner.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
 	}
 }
 
@@ -118,6 +118,6 @@ func (a *commits) repeatedUpdate(arr Arrival, result record.Ingested) {
 	if !ok || arr.Reply == "" || !result.Repeat {
 		return
 	}
-	a.commits.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, a.clock.now())
-	a.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
+	a.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, a.owner.clock.now())
+	a.owner.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
 }

@@ -89,7 +89,7 @@ func (w *waiters) sweep(now int64) {
 
 // sweepWaiters drops the clients that ask no more, also where no other one comes.
 func (a *commits) sweepWaiters() {
-	now := a.clock.now()
+	now := a.owner.clock.now()
 	a.waiters.sweep(now)
 	a.watchers.sweep(now)
 	a.updaters.sweep(now)
