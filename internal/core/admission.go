@@ -283,7 +283,7 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 		case *history.ActivityCompleted:
 			ended[e.Scheduled] = true
 		case *history.ActivityFailed:
-			ended[e.Scheduled] = e.Worker != "" // else it is poison, or the gate's own word
+			ended[e.Scheduled] = e.Worker != "" // otherwise the owner has failed it, or its limit
 		}
 	}
 	return func(k history.Ticket) bool { return ended[k.Event] }

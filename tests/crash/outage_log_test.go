@@ -81,7 +81,9 @@ func (c away) run(t *testing.T) {
 		if share > steadyCPU {
 			t.Errorf("that is more than %.0f %%", 100*steadyCPU)
 		}
-		if got := lines(p)[before[i]:]; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+		got := lines(p)[before[i]:]
+		got = slices.DeleteFunc(got, func(line string) bool { return strings.HasSuffix(line, " still unavailable") }) // once a minute, on a slow machine
+		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("the %s logged %q, want %q", role, got, want)
 		}
 	}
