@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,10 +86,7 @@ type batchBench struct {
 
 // batch measures batches.
 func (r *run) batch(ctx context.Context, f *fleet, d *driver) error {
-	b := &batchBench{driver: d, f: f, n: r.opts.Instances, errw: r.errw}
-	if b.n == 0 {
-		b.n = batchInstances
-	}
+	b := &batchBench{driver: d, f: f, n: cmp.Or(r.opts.Instances, batchInstances), errw: r.errw}
 	if err := b.fill(ctx, r.opts.InFlight); err != nil {
 		return err
 	}

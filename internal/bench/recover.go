@@ -179,10 +179,8 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 	if ft.held > 0 {
 		cs.startLong(ctx)
 	}
-	select {
-	case <-time.After(calmBefore):
-	case <-ctx.Done():
-		return nil, at, ctx.Err()
+	if err := waitUntil(ctx, time.Now().Add(calmBefore)); err != nil {
+		return nil, at, err
 	}
 	at.fault = time.Now()
 	if at.from, err = ft.inject(ctx, f, d, one.round); err != nil {

@@ -172,9 +172,6 @@ func (d *driver) ask(ctx context.Context, instance, id string, n int) (executed,
 			return executed, repeats, err
 		}
 		repeats++
-		select {
-		case <-time.After(canaryInterval):
-		case <-ctx.Done():
-		}
+		_ = waitUntil(ctx, time.Now().Add(canaryInterval)) // the next request finds that ctx is over
 	}
 }

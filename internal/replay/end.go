@@ -38,20 +38,16 @@ func (x *Code) Continues() bool { return x.next != nil }
 // the turn that ended it. They belong to the next execution, and must not be modified. Inputs that were dropped because the
 // execution had ended are not among them. Of any other execution it returns nil.
 func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
-	if x.left == nil || x.left.continued == nil {
+	l := x.left.value()
+	if l.continued == nil {
 		return nil, nil
 	}
-	return x.left.continued, x.left.unread
+	return l.continued, l.unread
 }
 
 // Unread returns, of an execution that has ended in any way, the events that it has received and not read, as Continued
 // does. They must not be modified.
-func (x *Execution) Unread() []*history.EventReceived {
-	if x.left == nil {
-		return nil
-	}
-	return x.left.unread
-}
+func (x *Execution) Unread() []*history.EventReceived { return x.left.value().unread }
 
 // Successor returns the start of the execution that follows one which has continued as new; nil after any other. It has the
 // time at which that one ended, and belongs to the caller.

@@ -106,6 +106,14 @@ type left struct {
 	carried   []history.Event         // of one that has
 }
 
+// value is what was left; nothing before the end.
+func (l *left) value() left {
+	if l == nil {
+		return left{}
+	}
+	return *l
+}
+
 // Code is the part of an execution that its program uses. Only the program may call these methods, on the strand that it runs on;
 // from anywhere else they return a *Misuse, or panic with one if they have no error to return. GiveUp is the exception.
 type Code struct {

@@ -212,12 +212,7 @@ func (x *Execution) carry() []history.Event {
 
 // Carried returns, of an execution that has continued as new, the inputs with which the next one begins, in this order: the updates that
 // the code has received and not answered, and the events and updates that it has not read. They must not be modified.
-func (x *Execution) Carried() []history.Event {
-	if x.left == nil {
-		return nil
-	}
-	return x.left.carried
-}
+func (x *Execution) Carried() []history.Event { return x.left.value().carried }
 
 // Validator rejects an update before it is recorded, with a failure; nil accepts it.
 type Validator func(history.Payload) *history.Failure

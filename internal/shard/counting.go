@@ -93,7 +93,7 @@ func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.
 		tally.Field, tally.Known = string(by), likely(qs.process.cfg.Programs, by)
 		tally.Value = func(id string, rec *store.Record) string { return rec.Row(id).Value(by) }
 	}
-	t, err := qs.process.store.Tally(ctx, qs.part, &tally)
+	t, err := qs.process.store.Tally(ctx, qs.shell.st.Part, &tally)
 	if err != nil {
 		return r, err
 	}
@@ -123,7 +123,7 @@ func likely(programs *author.Registry, by filter.Field) (values []string) {
 // countAll counts the instances of each status in the partition, those of them that have ended since some times, and those that are
 // stalled, without reading them.
 func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Counts, _ error) {
-	n, err := qs.process.store.Sizes(ctx, qs.part, since)
+	n, err := qs.process.store.Sizes(ctx, qs.shell.st.Part, since)
 	if err != nil {
 		return r, err
 	}
@@ -131,7 +131,7 @@ func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Count
 		r.Groups = append(r.Groups, request.Group{Value: string(status), Count: n.Status[status], Since: n.Since[status]})
 	}
 	lacking := slices.Collect(maps.Keys(qs.shell.unserved.list()))
-	both, err := qs.process.store.StalledReasons(ctx, qs.part, lacking)
+	both, err := qs.process.store.StalledReasons(ctx, qs.shell.st.Part, lacking)
 	r.Stalled = n.Stalled + uint64(len(lacking)-len(both)) //nolint:gosec // those of lacking that the store lists, too
 	return r, err
 }

@@ -28,7 +28,7 @@ const (
 
 // limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last one of the page before.
 func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
-	names, err := qs.process.gates.Scheduled(ctx, qs.part)
+	names, err := qs.process.gates.Scheduled(ctx, qs.shell.st.Part)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) 
 		}
 	}
 	if len(own) == 0 {
-		return nil, nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.part)}
+		return nil, nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.shell.st.Part)}
 	}
 	return own, left, nil
 }

@@ -20,7 +20,6 @@ import (
 type queries struct {
 	process *Process
 	shell   *shell
-	part    int
 }
 
 // serve answers one request.
@@ -35,16 +34,16 @@ func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply,
 		return nil, err
 	}
 	if qs.shell.ctx.Err() != nil {
-		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.part)}
+		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.shell.st.Part)}
 	}
 	logFailure(qs.shell.log, "request not answered", err, "request", fmt.Sprintf("%T", q))
 	return nil, err
 }
 
 func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply, error) {
-	if id := request.InstanceOf(q); id != "" && qs.process.conn.PartitionOf(id) != qs.part { // its record would be missing here
+	if id := request.InstanceOf(q); id != "" && qs.process.conn.PartitionOf(id) != qs.shell.st.Part { // its record would be missing here
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf(
-			"instance %s is not in partition %d of %d: the partitions were resized, restart this program", id, qs.part, qs.process.conn.Partitions())}
+			"instance %s is not in partition %d of %d: the partitions were resized, restart this program", id, qs.shell.st.Part, qs.process.conn.Partitions())}
 	}
 	switch q := q.(type) {
 	case *request.Await:
@@ -102,7 +101,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 
 // pending distinguishes an instance that has not begun from one that does not exist.
 func (qs *queries) pending(ctx context.Context, id string, is error) error {
-	n, err := qs.process.store.InboxLen(ctx, qs.part, id)
+	n, err := qs.process.store.InboxLen(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return err
 	}
@@ -144,7 +143,7 @@ func (qs *queries) register(ctx context.Context, id, replyTo string, as core.Mes
 	if replyTo != "" {
 		qs.shell.post(core.Message{Kind: as, ID: id, Body: replyTo})
 	}
-	rec, err := qs.process.store.Record(ctx, qs.part, id)
+	rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, id)
 	if err == nil && rec == nil {
 		err = qs.pending(ctx, id, nil)
 	}
@@ -166,7 +165,7 @@ func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, 
 func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.Reply, error) {
 	id := q.Instance
 	if q.Accepted > 0 {
-		at, err := qs.process.store.Applied(ctx, qs.part)
+		at, err := qs.process.store.Applied(ctx, qs.shell.st.Part)
 		if err == nil && at.Seq < q.Accepted {
 			err = &request.Problem{Code: request.ProblemInternal, Message: fmt.Sprintf("input %d is not applied yet", q.Accepted)}
 		}
@@ -174,15 +173,15 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 			return nil, err
 		}
 	}
-	unread, err := qs.process.store.InboxLen(ctx, qs.part, id)
+	unread, err := qs.process.store.InboxLen(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return nil, err
 	}
-	stalled, err := qs.process.store.StalledReason(ctx, qs.part, id)
+	stalled, err := qs.process.store.StalledReason(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return nil, err
 	}
-	l, err := qs.process.store.Load(ctx, qs.part, id)
+	l, err := qs.process.store.Load(ctx, qs.shell.st.Part, id)
 	if err != nil && stalled == "" {
 		return nil, err
 	}
@@ -247,7 +246,7 @@ const maxOutstanding = 100
 func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
-	held, err := qs.process.store.Holders(ctx, qs.part, id, rec.Execution, ids)
+	held, err := qs.process.store.Holders(ctx, qs.shell.st.Part, id, rec.Execution, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +305,7 @@ func described(id string, rec *store.Record, stalled string) *request.Descriptio
 }
 
 func (qs *queries) historyPage(ctx context.Context, q *request.History) (request.Reply, error) {
-	rec, err := qs.process.store.Record(ctx, qs.part, q.Instance)
+	rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, q.Instance)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +325,7 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
 		execution-- // the latest has not had its first turn
 	}
-	raw, err := qs.process.store.RawHistory(ctx, qs.part, q.Instance, execution, q.After, limit+1)
+	raw, err := qs.process.store.RawHistory(ctx, qs.shell.st.Part, q.Instance, execution, q.After, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +344,7 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 
 // requeue has a stalled instance tried again without the rest of its pause.
 func (qs *queries) requeue(ctx context.Context, id string) (request.Reply, error) {
-	why, err := qs.process.store.StalledReason(ctx, qs.part, id)
+	why, err := qs.process.store.StalledReason(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return nil, err
 	}
@@ -362,7 +361,7 @@ const maxStalled = 500
 // stalled lists the stalled instances, by id; the cursor is the last one of the page before. Of a list that a flood of early inputs
 // has made long only the ids are read for each page.
 func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Reply, error) {
-	ids, err := qs.process.store.StalledIDs(ctx, qs.part)
+	ids, err := qs.process.store.StalledIDs(ctx, qs.shell.st.Part)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +378,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 		limit = maxStalled
 	}
 	page := ids[from:min(len(ids), from+limit)]
-	whys, err := qs.process.store.StalledReasons(ctx, qs.part, page)
+	whys, err := qs.process.store.StalledReasons(ctx, qs.shell.st.Part, page)
 	if err != nil {
 		return nil, err
 	}
@@ -398,7 +397,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 			r.Cursor = r.Instances[len(r.Instances)-1].Instance
 			return r, nil
 		}
-		rec, err := qs.process.store.Record(ctx, qs.part, id)
+		rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, id)
 		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
@@ -417,7 +416,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 
 // refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
 func (qs *queries) refusals(ctx context.Context, r *request.InstancePage) (request.Reply, error) {
-	refused, err := qs.process.store.Refusals(ctx, qs.part)
+	refused, err := qs.process.store.Refusals(ctx, qs.shell.st.Part)
 	if err != nil {
 		return r, err
 	}

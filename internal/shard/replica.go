@@ -55,7 +55,7 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 	if start, ok := events[0].(*history.Started); ok {
 		if _, here := qs.process.cfg.Programs.Recorded(start.Name, start.Version); !here {
 			id := history.Identity{Instance: q.Instance, Origin: start.Origin, Execution: execution}
-			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
+			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.shell.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
 	return qs.process.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.process.loader(qs.shell.life))
@@ -174,7 +174,7 @@ func (s *Process) onReplica(what, id string, execution uint64, events []history.
 
 // committed reads the history of the latest execution that has one.
 func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, uint64, error) {
-	rec, err := qs.process.store.Record(ctx, qs.part, id)
+	rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (qs *queries) committed(ctx context.Context, id string) ([]history.Event, u
 		return nil, 0, qs.pending(ctx, id, cannotAnswer("instance %s has not begun", id))
 	}
 	for execution := rec.Execution; execution > 0 && execution+1 >= rec.Execution; execution-- {
-		events, err := qs.process.store.History(ctx, qs.part, id, execution)
+		events, err := qs.process.store.History(ctx, qs.shell.st.Part, id, execution)
 		if err != nil || len(events) > 0 {
 			return events, execution, err
 		}

@@ -25,7 +25,7 @@ func (qs *queries) reports(ctx context.Context, id string, execution, after uint
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	texts, err := qs.process.store.Reports(ctx, qs.part, id, execution, ids)
+	texts, err := qs.process.store.Reports(ctx, qs.shell.st.Part, id, execution, ids)
 	if err != nil {
 		return nil, err
 	}

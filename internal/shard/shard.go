@@ -46,7 +46,7 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	begin := core.Beginning{Seal: sh.seal, Heads: rand.Text()[:headBytes] + ".", Applied: t.Applied, Commits: t.Commits()}
 	now := sh.now()
 	s.trace.begin(t.Part, now, &cfg, &begin)
-	return &shard{process: s, shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{s, sh}, queries: queries{s, sh, t.Part}}
+	return &shard{process: s, shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{s, sh}, queries: queries{s, sh}}
 }
 
 // run is the tenure. See partition.Config.Run for what it returns.

@@ -17,7 +17,7 @@ import (
 func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Reply, error) {
 	r := new(request.StartState)
 	begun := func() (*store.Record, error) {
-		rec, err := qs.process.store.Record(ctx, qs.part, q.Instance)
+		rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, q.Instance)
 		if err == nil && rec != nil && (q.Seq == 0 || rec.Origin.Seq == q.Seq) {
 			r.State = request.StartBegun
 		}
@@ -26,11 +26,11 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 	if _, err := begun(); err != nil || r.State == request.StartBegun { // as most have
 		return r, err
 	}
-	applied, err := qs.process.store.Applied(ctx, qs.part)
+	applied, err := qs.process.store.Applied(ctx, qs.shell.st.Part)
 	if err != nil || applied.Seq < q.Accepted {
 		return r, err
 	}
-	inbox, err := qs.process.store.Unread(ctx, qs.part, q.Instance)
+	inbox, err := qs.process.store.Unread(ctx, qs.shell.st.Part, q.Instance)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func waits(at int, delayed, truncated bool) bool { return !delayed && (at >= 0 |
 
 // startOf reports whether an instance is that of an earlier copy of the start.
 func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *store.Record) (request.StartStatus, error) {
-	first, err := qs.process.store.RawHistory(ctx, qs.part, q.Instance, rec.Execution, 0, 1)
+	first, err := qs.process.store.RawHistory(ctx, qs.shell.st.Part, q.Instance, rec.Execution, 0, 1)
 	if err != nil || len(first) == 0 || q.ID == "" {
 		return request.StartTaken, err
 	}

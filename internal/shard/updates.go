@@ -90,7 +90,7 @@ func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request
 		return nil, err
 	}
 	if a == nil {
-		rec, err := qs.process.store.Record(ctx, qs.part, q.Instance)
+		rec, err := qs.process.store.Record(ctx, qs.shell.st.Part, q.Instance)
 		if err == nil && rec == nil {
 			err = qs.pending(ctx, q.Instance, nil)
 		}

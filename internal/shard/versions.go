@@ -20,7 +20,7 @@ func (qs *queries) versions(ctx context.Context) (request.Reply, error) {
 	at := make(map[[2]string]int)
 	q := store.ListQuery{Statuses: []store.Status{store.Pending, store.Running}, Limit: maxStalled}
 	for n := 0; ; {
-		page, err := qs.process.store.List(ctx, qs.part, q)
+		page, err := qs.process.store.List(ctx, qs.shell.st.Part, q)
 		if err != nil {
 			return nil, err
 		}
