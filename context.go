@@ -14,7 +14,7 @@ import (
 // operations return a *Misuse. NewID, Rand, Patched and Future.Cancel have no error and panic with it; where the panic would end the
 // process, in a goroutine that the author has started, they log it and end that goroutine.
 type Context struct {
-	x     *replay.Execution
+	x     *replay.Code
 	scope *replay.Scope
 }
 

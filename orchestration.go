@@ -75,7 +75,7 @@ func (o Orchestration[In, Out]) example() []byte {
 }
 
 func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
-	return func(x *replay.Execution) replay.Ending {
+	return func(x *replay.Code) replay.Ending {
 		var in In
 		if p := x.Input(); p.Type != "" || len(p.Data) > 0 { // no input: the zero value
 			var err error

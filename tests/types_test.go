@@ -27,7 +27,7 @@ var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"pkg/queue.Conn":            "all operations of a connection are its methods; each part of it is a type",
 	"pkg/history.State":         "what has been decided is asked of one value; 40 are its own",
 	"pkg/history/store.Store":   "it writes what a Reader reads",
-	"internal/replay.Execution": "it is its code to the program, and its own to the owner",
+	"internal/replay.Execution": "its own are for the owner, who reads also what it records; a program is given its Code",
 	"internal/replay.Code":      "all that a program may decide, on what is recorded",
 	"internal/replay.record":    "what is recorded is so by the strands that it schedules",
 }

@@ -56,7 +56,7 @@ const (
 // Crash points. Before the commit nothing is sent, and the page is read again. Behind the commit the messages are in the history, and are
 // sent again unless the watermark shows that the stream has them; all messages of a batch have one id, by which an instance recognizes
 // a repeat, for an hour. It also recognizes what the second reading has found again. So an instance gets the request once.
-func (n Instances) batch(x *replay.Execution) replay.Ending {
+func (n Instances) batch(x *replay.Code) replay.Ending {
 	result, err := n.runBatch(x)
 	if err == nil {
 		return replay.Ending{Result: result}
@@ -68,7 +68,7 @@ func (n Instances) batch(x *replay.Execution) replay.Ending {
 	return replay.Ending{Failure: author.ToFailure(err), Cancelled: cancelled}
 }
 
-func (n Instances) runBatch(x *replay.Execution) (history.Payload, error) {
+func (n Instances) runBatch(x *replay.Code) (history.Payload, error) {
 	var st BatchState
 	if err := json.Unmarshal(x.Input().Data, &st); err != nil {
 		return history.Payload{}, fmt.Errorf("input of %s: %w: %w", x.Name(), err, pawl.ErrUndecodable)
@@ -140,7 +140,7 @@ type page struct {
 }
 
 // next reads the next page, or has it from the history. failure is why it could not be read.
-func (n Instances) next(x *replay.Execution, st *BatchState) (got page, failure, err error) {
+func (n Instances) next(x *replay.Code, st *BatchState) (got page, failure, err error) {
 	p, err := x.SideEffect(func() (history.Payload, *history.Failure) {
 		var b []byte
 		got, err := n.read(x.Identity().Instance, st)

@@ -81,7 +81,7 @@ func (j *Job) call() replay.Call {
 }
 
 // job is the program of pawl.job.
-func job(x *replay.Execution) replay.Ending {
+func job(x *replay.Code) replay.Ending {
 	result, err := runJob(x)
 	if err == nil {
 		return replay.Ending{Result: result}
@@ -93,7 +93,7 @@ func job(x *replay.Execution) replay.Ending {
 	return replay.Ending{Failure: author.ToFailure(err), Cancelled: cancelled}
 }
 
-func runJob(x *replay.Execution) (history.Payload, error) {
+func runJob(x *replay.Code) (history.Payload, error) {
 	var j Job
 	if err := json.Unmarshal(x.Input().Data, &j); err != nil { //nolint:musttag // as above
 		return history.Payload{}, fmt.Errorf("input of %s: %w: %w", JobName, err, pawl.ErrUndecodable)

@@ -29,18 +29,18 @@ type scheduler struct {
 	*State
 
 	ctx     *pawl.Context
-	x       *replay.Execution
+	x       *replay.Code
 	id      string
 	running *pawl.Future[pawl.None] // nil: none
 	over    bool                    // it has ended, which has not been taken note of
 }
 
 // scheduleProgram is the program of pawl.schedule. The execution is for terminate_other: only a broadcast is the request of an operator.
-func scheduleProgram(x *replay.Execution) replay.Ending {
+func scheduleProgram(x *replay.Code) replay.Ending {
 	return author.Program(Schedules.Do(func(ctx *pawl.Context, st State) (pawl.None, error) { return runSchedule(ctx, x, st) }))(x)
 }
 
-func runSchedule(ctx *pawl.Context, x *replay.Execution, st State) (pawl.None, error) {
+func runSchedule(ctx *pawl.Context, x *replay.Code, st State) (pawl.None, error) {
 	if err := st.Schedule.Check(); err != nil {
 		return pawl.None{}, err
 	}

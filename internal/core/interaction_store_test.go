@@ -93,7 +93,7 @@ func interactionPrograms() (*author.Registry, error) {
 		return restarted.ContinueAsNew(ctx, "last")
 	})
 	nap := pawl.NewOrchestration[string, string]("nap").Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Minute) })
-	broadcast := author.BindOrchestration(author.Orchestration{Name: "broadcast", Program: func(x *replay.Execution) replay.Ending {
+	broadcast := author.BindOrchestration(author.Orchestration{Name: "broadcast", Program: func(x *replay.Code) replay.Ending {
 		sent := x.Broadcast(&history.Broadcast{Verb: "pause", Instances: []string{"a", "b", "c"}, Text: "stocktaking"}, nil)
 		if err := errors.Join(sent, x.Wait(x.Timer(time.Minute, nil), nil)); err != nil {
 			return replay.Ending{Failure: author.ToFailure(err)}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func chain(x *replay.Execution) replay.Ending {
+func chain(x *replay.Code) replay.Ending {
 	for {
 		if _, err := call(x, "step", "in"); err != nil {
 			return replay.Ending{Failure: &history.Failure{Message: err.Error()}}

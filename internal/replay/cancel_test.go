@@ -12,7 +12,7 @@ import (
 )
 
 func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		kept := x.Call(replay.Call{Activity: "kept", Scope: x.Detach(nil, 0)})
 		a, timer, e := start(x, "a", ""), x.Timer(time.Hour, nil), x.Next("e", nil)
 		_, err := get(x, a)
@@ -54,7 +54,7 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 }
 
 func TestWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		return get(x, x.Call(replay.Call{Activity: "kept", Scope: x.Detach(nil, 0)}))
 	})
 	d.Start(text(""))
@@ -68,7 +68,7 @@ func TestWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
 
 func TestCancelledInstanceMayCompleteOrFail(t *testing.T) {
 	for want, result := range map[history.Kind]error{history.KindCompleted: nil, history.KindFailed: errors.New("compensation failed")} {
-		d := drive(t, func(x *replay.Execution) (string, error) {
+		d := drive(t, func(x *replay.Code) (string, error) {
 			_, _ = call(x, "a", "")
 			return "", result
 		})
@@ -82,7 +82,7 @@ func TestCancelledInstanceMayCompleteOrFail(t *testing.T) {
 }
 
 func TestCancelledErrorWithoutACancellationIsAFailure(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		a := start(x, "a", "")
 		a.Withdraw(lostSelect, "")
 		return get(x, a)
@@ -103,7 +103,7 @@ func TestEndCancelsOutstandingWorkFirstInAscendingOrder(t *testing.T) {
 		"failed":    {errors.New("no"), cancel.OrchestrationFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := drive(t, func(x *replay.Execution) (string, error) {
+			d := drive(t, func(x *replay.Code) (string, error) {
 				for range 50 {
 					start(x, "a", "")
 				}
@@ -134,7 +134,7 @@ func TestEndCancelsOutstandingWorkFirstInAscendingOrder(t *testing.T) {
 }
 
 func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		_, err := get(x, x.Next("go", x.Detach(nil, 0))) // waits on, but for a detached event
 		if !errors.Is(err, errCancelled) {
 			return "", errors.New("the wait was not ended")
@@ -155,7 +155,7 @@ func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
 }
 
 func TestWaitingSiblingsAreCancelled(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		cancelled := 0
 		var fs []*replay.Future
 		for range 5 {
@@ -180,7 +180,7 @@ func TestWaitingSiblingsAreCancelled(t *testing.T) {
 
 func TestCancellationWakesWaitsInTheOrderOfTheirBeginning(t *testing.T) {
 	const n = 40
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for i := range n {
 			x.Go(nil, func(*replay.Scope) {
 				_, _ = get(x, x.Next(fmt.Sprint("event-", i), nil))

@@ -12,7 +12,7 @@ import (
 
 // What had arrived before the first turn of an execution is known to its code from the start, also on replay.
 func TestExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
-	program := func(x *replay.Execution) replay.Ending {
+	program := func(x *replay.Code) replay.Ending {
 		err := x.ContinueAsNew(history.Payload{}, "", nil)
 		var c *cancel.Cancelled
 		if !errors.As(err, &c) || c.By != "ops" || c.Reason != cancel.Requested {

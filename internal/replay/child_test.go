@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func child(x *replay.Execution, name string) *replay.Future {
+func child(x *replay.Code, name string) *replay.Future {
 	return x.Call(replay.Call{Child: &replay.Child{Name: name}, Payload: text("in")})
 }
 
@@ -57,7 +57,7 @@ func TestDerivedChildIDsAreReadable(t *testing.T) {
 }
 
 func TestEndOfAChildWithAnotherEffectIsDropped(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) { return get(x, child(x, "c")) })
+	d := drive(t, func(x *replay.Code) (string, error) { return get(x, child(x, "c")) })
 	d.Start(text(""))
 	start := d.OnlyChild()
 	for _, in := range []history.Event{
@@ -76,19 +76,19 @@ func TestEndOfAChildWithAnotherEffectIsDropped(t *testing.T) {
 
 func TestEffectIDOfAChildDependsOnEveryField(t *testing.T) {
 	seen := make(map[string]bool)
-	for i, start := range []func(x *replay.Execution, c replay.Child) error{
-		func(x *replay.Execution, c replay.Child) error { return x.Launch(c, text("in"), nil) },
-		func(x *replay.Execution, c replay.Child) error {
+	for i, start := range []func(x *replay.Code, c replay.Child) error{
+		func(x *replay.Code, c replay.Child) error { return x.Launch(c, text("in"), nil) },
+		func(x *replay.Code, c replay.Child) error {
 			_, err := get(x, x.Call(replay.Call{Child: &c, Payload: text("in")}))
 			return err
 		},
-		func(x *replay.Execution, c replay.Child) error {
+		func(x *replay.Code, c replay.Child) error {
 			_, err := get(x, x.Call(replay.Call{Child: &c, Payload: text("IN")}))
 			return err
 		},
 	} {
 		for _, c := range []replay.Child{{Name: "a", Instance: "b"}, {Name: "a", Instance: "b", Version: "1"}, {Name: "a", Instance: "b1"}, {Name: "ab", Instance: "b"}} {
-			d := drive(t, func(x *replay.Execution) (string, error) { return "", start(x, c) })
+			d := drive(t, func(x *replay.Code) (string, error) { return "", start(x, c) })
 			d.Start(text(""))
 			effect := d.EffectOf(2)
 			if seen[effect] || len(effect) != 22 {
@@ -100,7 +100,7 @@ func TestEffectIDOfAChildDependsOnEveryField(t *testing.T) {
 }
 
 func TestChildrenCountForTheLimitOfWhatIsOutstanding(t *testing.T) {
-	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+	d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 		start(x, "a", "")
 		child(x, "b")
 		x.Call(replay.Call{Child: &replay.Child{Name: "c", Abandon: true}})
@@ -112,7 +112,7 @@ func TestChildrenCountForTheLimitOfWhatIsOutstanding(t *testing.T) {
 
 func TestWideFanInOfChildrenReplaysInAnyOrderOfTheirEnds(t *testing.T) {
 	const n = 1024
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		fs := make([]*replay.Future, n)
 		for i := range fs {
 			fs[i] = child(x, "c")
@@ -137,7 +137,7 @@ func TestWideFanInOfChildrenReplaysInAnyOrderOfTheirEnds(t *testing.T) {
 
 // Each attempt of a child is an instance of its own; one that was cancelled is the last.
 func TestChildIsRetriedUntilItIsCancelled(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "id"}, Retry: replay.Retry{Attempts: 3, Initial: time.Second, Factor: 1, Max: time.Second}, AttemptTimeout: time.Second}))
 	})
 	wantKinds(t, d.Start(text("")), history.KindChildScheduled)
@@ -155,7 +155,7 @@ func TestChildIsRetriedUntilItIsCancelled(t *testing.T) {
 }
 
 func TestChildIsCancelledWithTheReasonOfItsParent(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if x.Parent() == nil || x.Parent().Instance != "parent" {
 			return "", errors.New("another parent")
 		}
@@ -175,7 +175,7 @@ func TestChildIsCancelledWithTheReasonOfItsParent(t *testing.T) {
 func TestUnrecordedCancellationOfAChildIsRecordedWithTheNextInput(t *testing.T) {
 	events := numbered(&history.Started{}, &history.ChildScheduled{Name: "c", Instance: "c-1", Payload: text("in"), Effect: "e"},
 		&history.EventReceived{Name: "go"})
-	x, err := replayWith(func(x *replay.Execution) (string, error) {
+	x, err := replayWith(func(x *replay.Code) (string, error) {
 		c := x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "c-1"}, Payload: text("in")})
 		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
@@ -197,7 +197,7 @@ func TestUnrecordedCancellationOfAChildIsRecordedWithTheNextInput(t *testing.T) 
 
 func TestDeferredCodeDecidesNothingDuringUnwinding(t *testing.T) {
 	ran := 0
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for _, word := range []func(){
 			func() { child(x, "c") },
 			func() { _ = x.Launch(replay.Child{Name: "c", Instance: "i"}, text(""), nil) },

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-type body = func(*replay.Execution) (string, error)
+type body = func(*replay.Code) (string, error)
 
 func numbered(events ...history.Event) []history.Event {
 	for i, ev := range events {
@@ -30,7 +30,7 @@ func scheduled(name string) *history.ActivityScheduled {
 }
 
 func waitsFor(name string) body {
-	return func(x *replay.Execution) (string, error) { return call(x, name, "in") }
+	return func(x *replay.Code) (string, error) { return call(x, name, "in") }
 }
 
 func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
@@ -48,12 +48,12 @@ func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 			event: 2, expected: "ActivityScheduled of a", met: "ActivityScheduled of b",
 		},
 		"another kind": {
-			code:    func(x *replay.Execution) (string, error) { return get(x, x.Timer(5, nil)) },
+			code:    func(x *replay.Code) (string, error) { return get(x, x.Timer(5, nil)) },
 			history: numbered(started, scheduled("a")),
 			event:   2, expected: "ActivityScheduled of a", met: "TimerScheduled",
 		},
 		"a decision too many": {
-			code: func(x *replay.Execution) (string, error) {
+			code: func(x *replay.Code) (string, error) {
 				start(x, "a", "in")
 				return call(x, "b", "in")
 			},
@@ -61,7 +61,7 @@ func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 			event:   3, expected: "nothing more", met: "ActivityScheduled of b",
 		},
 		"a decision too many, before an input": {
-			code: func(x *replay.Execution) (string, error) {
+			code: func(x *replay.Code) (string, error) {
 				start(x, "a", "in")
 				return call(x, "b", "in")
 			},
@@ -74,7 +74,7 @@ func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 			event:   3, expected: "ActivityScheduled of b", met: "code that waits",
 		},
 		"an end too early": {
-			code:    func(*replay.Execution) (string, error) { return "", nil },
+			code:    func(*replay.Code) (string, error) { return "", nil },
 			history: numbered(started, scheduled("a")),
 			event:   2, expected: "ActivityScheduled of a", met: "Completed", nowhere: true,
 		},
@@ -84,12 +84,12 @@ func TestDivergenceNamesTheEventAndTheLine(t *testing.T) {
 			event:   4, expected: "Completed", met: "code that waits",
 		},
 		"another end": {
-			code:    func(*replay.Execution) (string, error) { return "", errors.New("sorry") },
+			code:    func(*replay.Code) (string, error) { return "", errors.New("sorry") },
 			history: numbered(started, &history.Completed{}),
 			event:   2, expected: "Completed", met: "Failed", nowhere: true,
 		},
 		"something after the end": {
-			code:    func(*replay.Execution) (string, error) { return "", nil },
+			code:    func(*replay.Code) (string, error) { return "", nil },
 			history: numbered(started, &history.Completed{}, &history.EventReceived{Name: "e"}),
 			event:   3, expected: "EventReceived of e", met: "nothing follows the end", nowhere: true,
 		},
@@ -146,7 +146,7 @@ func TestGapInTheEventIDsIsADivergence(t *testing.T) {
 
 func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"))
-	other := func(x *replay.Execution) (string, error) { return call(x, "a", "in, with a new field") }
+	other := func(x *replay.Code) (string, error) { return call(x, "a", "in, with a new field") }
 	var told []uint64
 	lax := replay.Options{PayloadChanged: func(id uint64, _ string) { told = append(told, id) }}
 	x, err := replayWith(other, lax, events)
@@ -163,7 +163,7 @@ func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	if _, err := replayWith(other, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
 		t.Fatalf("strict: %v", err)
 	}
-	result := func(*replay.Execution) (string, error) { return "another result", nil }
+	result := func(*replay.Code) (string, error) { return "another result", nil }
 	events = numbered(&history.Started{}, &history.Completed{Result: text("result")})
 	if x, err := replayWith(result, lax, events); err != nil || len(told) != 2 || !x.Ended() {
 		t.Fatalf("another result: %v, reported %v", err, told)
@@ -175,7 +175,7 @@ func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 
 func TestCancellationsOfAStepMatchInAnyOrder(t *testing.T) {
 	both := func(order ...int) body {
-		return func(x *replay.Execution) (string, error) {
+		return func(x *replay.Code) (string, error) {
 			fs := []*replay.Future{start(x, "a", "in"), start(x, "b", "in")}
 			if _, err := get(x, x.Next("go", nil)); err != nil {
 				return "", err
@@ -205,7 +205,7 @@ func TestCancellationsOfAStepMatchInAnyOrder(t *testing.T) {
 }
 
 func TestUnrecordedCancellationIsRecordedWithTheNextInput(t *testing.T) {
-	eager := func(x *replay.Execution) (string, error) {
+	eager := func(x *replay.Code) (string, error) {
 		a := start(x, "a", "in")
 		timer := x.Timer(1000, nil)
 		if _, err := get(x, x.Next("go", nil)); err != nil {
@@ -248,7 +248,7 @@ func TestUnrecordedCancellationIsRecordedWithTheNextInput(t *testing.T) {
 }
 
 func TestCompletionBeforeAnUnrecordedCancellationIsRecordedAndIgnored(t *testing.T) {
-	eager := func(x *replay.Execution) (string, error) {
+	eager := func(x *replay.Code) (string, error) {
 		a := start(x, "a", "in")
 		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
@@ -258,7 +258,7 @@ func TestCompletionBeforeAnUnrecordedCancellationIsRecordedAndIgnored(t *testing
 	}
 	base := []history.Event{&history.Started{}, scheduled("a"), &history.EventReceived{Name: "go"}}
 	for _, replayed := range []bool{true, false} {
-		code := func(x *replay.Execution) (string, error) {
+		code := func(x *replay.Code) (string, error) {
 			_, _ = eager(x)
 			return call(x, "b", "in")
 		}
@@ -285,7 +285,7 @@ func TestCompletionBeforeAnUnrecordedCancellationIsRecordedAndIgnored(t *testing
 }
 
 func TestReplayedEndCoversCancellationsRecordedLate(t *testing.T) {
-	code := func(x *replay.Execution) (string, error) {
+	code := func(x *replay.Code) (string, error) {
 		a := start(x, "a", "in")
 		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err

@@ -27,8 +27,9 @@
 //
 // # Types
 //
-// An Execution is for its owner. Code, which it embeds, has the methods for the program. Both consist of a record (events,
-// and what follows from them), a scheduler (strands), outstanding work, and mailboxes (events and waits for them).
+// An Execution is for its owner. Code, which it embeds, is all of it that its program is given: a program cannot apply an input. Both
+// consist of a record (events, and what follows from them), a scheduler (strands), outstanding work, and mailboxes (events and waits
+// for them).
 //
 // # Scopes and siblings
 //

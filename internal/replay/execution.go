@@ -14,7 +14,7 @@ import (
 )
 
 // Program is the untyped body of an orchestration. It runs as the root strand; the execution ends when it returns.
-type Program func(*Execution) Ending
+type Program func(*Code) Ending
 
 // Ending is what a program returned.
 type Ending struct {

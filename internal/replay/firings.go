@@ -20,7 +20,7 @@ const (
 )
 
 // CountFirings calls add, unless the step is replayed. It is neither a decision nor an observation: the code must not depend on it.
-func CountFirings(x *Execution, add func(*Firings)) {
+func CountFirings(x *Code, add func(*Firings)) {
 	if x.past.active {
 		return
 	}

@@ -15,7 +15,7 @@ func declared() *history.Declared {
 }
 
 func TestScheduleHasDeclaredLimits(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for _, c := range []replay.Call{{}, {Declared: declared()}, {KeepSlot: true}} {
 			c.Activity = "a"
 			x.Call(c)
@@ -38,7 +38,7 @@ func TestScheduleHasDeclaredLimits(t *testing.T) {
 
 func TestChangedLimitsInTheCodeAreNoDivergence(t *testing.T) {
 	body := func(c replay.Call) replay.Program {
-		return program(func(x *replay.Execution) (string, error) {
+		return program(func(x *replay.Code) (string, error) {
 			c.Activity, c.Retry = "a", replay.Retry{Attempts: 3, Initial: time.Second, Factor: 1, Max: time.Second}
 			return get(x, x.Call(c))
 		})
@@ -115,14 +115,14 @@ func TestUnresolvedLimitBlocksNoCall(t *testing.T) {
 
 func TestWaitingInstanceRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 	runs := 0
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		runs++
 		return x.Now().UTC().Format(time.TimeOnly), nil
 	})
 	d.Limit("test", false)
 	d.Start(text(""))
 	d.Send("e", text("1"))
-	d.Deploy(program(func(x *replay.Execution) (string, error) { // evicts, and replays
+	d.Deploy(program(func(x *replay.Code) (string, error) { // evicts, and replays
 		runs++
 		return x.Now().UTC().Format(time.TimeOnly), nil
 	}))
@@ -139,7 +139,7 @@ func TestWaitingInstanceRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 }
 
 func TestWaitingInstanceMayReachTheLimitOfItsHistory(t *testing.T) {
-	d := replaytest.New(t, program(func(*replay.Execution) (string, error) { panic("it runs") }), replay.Options{Limits: replay.Limits{Events: 5}})
+	d := replaytest.New(t, program(func(*replay.Code) (string, error) { panic("it runs") }), replay.Options{Limits: replay.Limits{Events: 5}})
 	d.Limit("test", false)
 	d.Start(text(""))
 	for !d.X.Ended() {
@@ -177,7 +177,7 @@ func replaysTurnedAway(t *testing.T, end history.Event) {
 	events := numbered(
 		&history.Started{Name: "test", Limit: &history.Limit{Name: "test", Ticket: "t", Waiting: true}},
 		&history.EventReceived{Name: "e", Payload: text("1")}, end)
-	code := func(*replay.Execution) (string, error) { panic("it runs") }
+	code := func(*replay.Code) (string, error) { panic("it runs") }
 	x, err := replayWith(code, replay.Options{Strict: true}, events)
 	if err != nil || !x.Ended() || x.Len() != 3 {
 		t.Fatalf("%v, %d events", err, x.Len())

@@ -19,8 +19,8 @@ func text(s string) history.Payload {
 }
 
 // program makes a body of a function that gives a text or an error.
-func program(fn func(*replay.Execution) (string, error)) replay.Program {
-	return func(x *replay.Execution) replay.Ending {
+func program(fn func(*replay.Code) (string, error)) replay.Program {
+	return func(x *replay.Code) replay.Ending {
 		result, err := fn(x)
 		if err == nil {
 			return replay.Ending{Result: text(result)}
@@ -33,21 +33,21 @@ func program(fn func(*replay.Execution) (string, error)) replay.Program {
 	}
 }
 
-func drive(tb testing.TB, fn func(*replay.Execution) (string, error)) *replaytest.Driver {
+func drive(tb testing.TB, fn func(*replay.Code) (string, error)) *replaytest.Driver {
 	tb.Helper()
 	return replaytest.New(tb, program(fn), replay.Options{})
 }
 
 // call runs an activity and waits.
-func call(x *replay.Execution, name, in string) (string, error) {
+func call(x *replay.Code, name, in string) (string, error) {
 	return get(x, start(x, name, in))
 }
 
-func start(x *replay.Execution, name, in string) *replay.Future {
+func start(x *replay.Code, name, in string) *replay.Future {
 	return x.Call(replay.Call{Activity: name, Queue: name, Payload: text(in)})
 }
 
-func get(x *replay.Execution, f *replay.Future) (string, error) {
+func get(x *replay.Code, f *replay.Future) (string, error) {
 	if err := x.Wait(f, nil); err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func get(x *replay.Execution, f *replay.Future) (string, error) {
 }
 
 // choose waits for the first of the futures and withdraws the others.
-func choose(x *replay.Execution, fs ...*replay.Future) (int, error) {
+func choose(x *replay.Code, fs ...*replay.Future) (int, error) {
 	winner, err := x.WaitAny(fs, nil)
 	if err != nil {
 		return -1, err

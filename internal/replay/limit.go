@@ -67,7 +67,7 @@ func (x *Execution) grant(in *history.Granted) {
 // begin runs the program.
 func (x *Execution) begin() {
 	x.main = newStrand(&x.Code, func() {
-		e := x.program(x)
+		e := x.program(&x.Code)
 		x.ending = &e
 	})
 }

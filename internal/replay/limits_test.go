@@ -12,7 +12,7 @@ import (
 )
 
 func TestOversizedPayloadIsAFailureAtTheCall(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		return call(x, "a", strings.Repeat("x", replay.MaxPayload+1))
 	})
 	d.Start(text(""))
@@ -20,7 +20,7 @@ func TestOversizedPayloadIsAFailureAtTheCall(t *testing.T) {
 }
 
 func TestOversizedResultFailsTheExecution(t *testing.T) {
-	d := drive(t, func(*replay.Execution) (string, error) {
+	d := drive(t, func(*replay.Code) (string, error) {
 		return strings.Repeat("x", replay.MaxPayload+1), nil
 	})
 	d.Start(text(""))
@@ -28,7 +28,7 @@ func TestOversizedResultFailsTheExecution(t *testing.T) {
 }
 
 func TestActivityOverTheLimitIsAFailureAtTheCall(t *testing.T) {
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		for i := range 4 {
 			if f := start(x, "a", ""); f.Settled() {
 				_, err := f.Value()
@@ -43,7 +43,7 @@ func TestActivityOverTheLimitIsAFailureAtTheCall(t *testing.T) {
 }
 
 func TestRecordedCallsReplayUnderLowerLimits(t *testing.T) {
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		for range 3 {
 			start(x, "a", strings.Repeat("x", 100))
 		}
@@ -78,7 +78,7 @@ func TestOversizedHistoryFailsTheExecutionByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			unwound := false
-			d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+			d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 				start(x, "kept", "")
 				defer func() { unwound = true }()
 				for {
@@ -103,7 +103,7 @@ func TestOversizedHistoryFailsTheExecutionByName(t *testing.T) {
 }
 
 func TestRepeatedCompletionOrFailureTakesEffectOnce(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}
@@ -121,7 +121,7 @@ func TestRepeatedCompletionOrFailureTakesEffectOnce(t *testing.T) {
 }
 
 func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}
@@ -155,7 +155,7 @@ func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
 }
 
 func TestStepOverTheLimitKeepsItsEarlierDecisions(t *testing.T) {
-	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+	d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}

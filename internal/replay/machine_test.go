@@ -57,7 +57,7 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //	note            schedules an activity "note" with the last value, and does not wait
 //	return · fail TEXT · panic TEXT
 type machine struct {
-	x       *replay.Execution
+	x       *replay.Code
 	futures map[string]*replay.Future
 	counter int
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestDetachedStartIsRecordedOnceAndNotRepeatedOnReplay(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if err := x.Launch(replay.Child{Name: "report", Instance: "r-1", Abandon: true}, text("in"), nil); err != nil {
 			return "", err
 		}
@@ -32,7 +32,7 @@ func TestDetachedStartIsRecordedOnceAndNotRepeatedOnReplay(t *testing.T) {
 }
 
 func TestMessageIsRejectedAfterItsScopeHasEnded(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		_, _ = call(x, "a", "")
 		for _, err := range []error{
 			x.Send("i", "e", text(""), nil), x.SendOrStart("i", "e", text(""), history.SentStart{Name: "c"}, nil), x.Launch(replay.Child{Name: "c"}, text(""), nil), x.ContinueAsNew(text(""), "", nil),
@@ -51,26 +51,26 @@ func TestMessageIsRejectedAfterItsScopeHasEnded(t *testing.T) {
 
 func TestOversizedPayloadIsRejectedByEveryOperation(t *testing.T) {
 	big := text(strings.Repeat("x", 11))
-	for name, word := range map[string]func(*replay.Execution) error{
-		"event e": func(x *replay.Execution) error { return x.Send("i", "e", big, nil) },
-		"event s": func(x *replay.Execution) error {
+	for name, word := range map[string]func(*replay.Code) error{
+		"event e": func(x *replay.Code) error { return x.Send("i", "e", big, nil) },
+		"event s": func(x *replay.Code) error {
 			return x.SendOrStart("i", "s", big, history.SentStart{Name: "c"}, nil)
 		},
-		"of orchestration d has": func(x *replay.Execution) error {
+		"of orchestration d has": func(x *replay.Code) error {
 			return x.SendOrStart("i", "s", text(""), history.SentStart{Name: "d", Payload: big}, nil)
 		},
-		"have 12 bytes together": func(x *replay.Execution) error {
+		"have 12 bytes together": func(x *replay.Code) error {
 			return x.SendOrStart("i", "s", text("123456"), history.SentStart{Name: "d", Payload: text("123456")}, nil)
 		},
-		"orchestration c": func(x *replay.Execution) error { return x.Launch(replay.Child{Name: "c"}, big, nil) },
-		"next execution":  func(x *replay.Execution) error { return x.ContinueAsNew(big, "", nil) },
-		"custom status":   func(x *replay.Execution) error { return x.SetStatus("", big) },
-		"the input of child ": func(x *replay.Execution) error {
+		"orchestration c": func(x *replay.Code) error { return x.Launch(replay.Child{Name: "c"}, big, nil) },
+		"next execution":  func(x *replay.Code) error { return x.ContinueAsNew(big, "", nil) },
+		"custom status":   func(x *replay.Code) error { return x.SetStatus("", big) },
+		"the input of child ": func(x *replay.Code) error {
 			_, err := get(x, x.Call(replay.Call{Child: &replay.Child{}, Payload: big}))
 			return err
 		},
 	} {
-		d := replaytest.New(t, program(func(x *replay.Execution) (string, error) { return "", word(x) }),
+		d := replaytest.New(t, program(func(x *replay.Code) (string, error) { return "", word(x) }),
 			replay.Options{Limits: replay.Limits{Payload: 10}})
 		made := d.Start(text(""))
 		if decides := name != "next execution" && name != "custom status"; len(made) == 1 == decides {
@@ -89,17 +89,17 @@ func TestDivergenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 	}
 	sent := numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in")})
 	to := func(instance, name string) body {
-		return func(x *replay.Execution) (string, error) {
+		return func(x *replay.Code) (string, error) {
 			_ = x.Send(instance, name, text("in"), nil)
 			return call(x, "a", "")
 		}
 	}
 	ask := func(c replay.Child) body {
-		return func(x *replay.Execution) (string, error) {
+		return func(x *replay.Code) (string, error) {
 			return get(x, x.Call(replay.Call{Child: &c, Payload: text("in")}))
 		}
 	}
-	launch := func(x *replay.Execution) (string, error) {
+	launch := func(x *replay.Code) (string, error) {
 		return "", x.Launch(replay.Child{Name: "c", Instance: "i"}, text("in"), nil)
 	}
 	for name, c := range map[string]struct {
@@ -123,15 +123,15 @@ func TestDivergenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 			"EventSent of e to i, or to a new c", "EventSent of e to i",
 		},
 		"sent with a start": {
-			func(x *replay.Execution) (string, error) {
+			func(x *replay.Code) (string, error) {
 				return "", x.SendOrStart("i", "e", text("in"), history.SentStart{Name: "c"}, nil)
 			}, sent, "EventSent of e to i", "EventSent of e to i, or to a new c",
 		},
 		"another end": {
-			func(*replay.Execution) (string, error) { return "", nil }, numbered(&history.Started{}, &history.ContinuedAsNew{}), "ContinuedAsNew", "Completed",
+			func(*replay.Code) (string, error) { return "", nil }, numbered(&history.Started{}, &history.ContinuedAsNew{}), "ContinuedAsNew", "Completed",
 		},
 		"an end instead of another execution": {
-			func(x *replay.Execution) (string, error) { return "", x.ContinueAsNew(text(""), "", nil) },
+			func(x *replay.Code) (string, error) { return "", x.ContinueAsNew(text(""), "", nil) },
 			numbered(&history.Started{}, &history.Completed{}), "Completed", "ContinuedAsNew",
 		},
 	} {
@@ -155,7 +155,7 @@ func TestDivergenceOfAnInputNamesIt(t *testing.T) {
 		"ChildCancelRequested of event 2": &history.ChildCancelRequested{Scheduled: 2},
 	} {
 		var d *replay.Divergence
-		if _, err := replayWith(func(x *replay.Execution) (string, error) {
+		if _, err := replayWith(func(x *replay.Code) (string, error) {
 			return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "i"}, Payload: text("in")}))
 		}, replay.Options{}, base(more)); !errors.As(err, &d) || d.EventID != 3 || d.Expected != expected {
 			t.Errorf("%s: %v", expected, err)
@@ -175,7 +175,7 @@ func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 			}
 			return text("was")
 		}
-		code := func(x *replay.Execution) (string, error) {
+		code := func(x *replay.Code) (string, error) {
 			c := x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "i"}, Payload: payload(2)})
 			_ = x.Launch(replay.Child{Name: "l", Instance: "j"}, payload(3), nil)
 			_ = x.Send("k", "s", payload(4), nil)
@@ -201,7 +201,7 @@ func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 
 func TestSendOrStartIsRecordedOnceAndItsStartIsPartOfItsEffectID(t *testing.T) {
 	effect := func(input, event string) string {
-		d := drive(t, func(x *replay.Execution) (string, error) {
+		d := drive(t, func(x *replay.Code) (string, error) {
 			if err := x.SendOrStart("tenant-7", "used", text(event), history.SentStart{Name: "tenant", Version: "2", Payload: text(input)}, nil); err != nil {
 				return "", err
 			}
@@ -221,7 +221,7 @@ func TestSendOrStartIsRecordedOnceAndItsStartIsPartOfItsEffectID(t *testing.T) {
 
 func TestInputOfASendOrStartMayEncodeDifferentlyOnReplay(t *testing.T) {
 	events := numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c", Payload: text("was")}}, scheduled("a"))
-	code := func(x *replay.Execution) (string, error) {
+	code := func(x *replay.Code) (string, error) {
 		if err := x.SendOrStart("i", "e", text("in"), history.SentStart{Name: "c", Payload: text("is")}, nil); err != nil {
 			return "", err
 		}

@@ -25,7 +25,7 @@ func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 			t.Error("a replay reads an object")
 			return nil, pawlcodec.ErrNotLoaded
 		}}
-		code := replay.Program(func(x *replay.Execution) replay.Ending {
+		code := replay.Program(func(x *replay.Code) replay.Ending {
 			if child {
 				if err := x.Launch(replay.Child{Name: "c", Instance: receiver}, large, nil); err != nil {
 					t.Error(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // loop calls Patched before each of three activities, whose input is the result.
-func loop(x *replay.Execution) (string, error) {
+func loop(x *replay.Code) (string, error) {
 	for i := range 3 {
 		if _, err := call(x, "a", fmt.Sprint(x.Patched("p"), i)); err != nil {
 			return "", err
@@ -21,7 +21,7 @@ func loop(x *replay.Execution) (string, error) {
 }
 
 func loopWith(answer bool) body {
-	return func(x *replay.Execution) (string, error) {
+	return func(x *replay.Code) (string, error) {
 		for i := range 3 {
 			if _, err := call(x, "a", fmt.Sprint(answer, i)); err != nil {
 				return "", err
@@ -68,9 +68,9 @@ func TestPatchMarkerIsRecordedOnceAndItsCallCanBeRemoved(t *testing.T) {
 
 func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
 	for _, answered := range []body{
-		func(x *replay.Execution) (string, error) { x.Patched("p"); return call(x, "a", "") },
-		func(x *replay.Execution) (string, error) { _, err := call(x, "a", ""); x.Patched("p"); return "", err },
-		func(x *replay.Execution) (string, error) {
+		func(x *replay.Code) (string, error) { x.Patched("p"); return call(x, "a", "") },
+		func(x *replay.Code) (string, error) { _, err := call(x, "a", ""); x.Patched("p"); return "", err },
+		func(x *replay.Code) (string, error) {
 			f := start(x, "a", "")
 			x.Patched("p")
 			x.Patched("q")
@@ -86,13 +86,13 @@ func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
 	}
 }
 
-func waitsForNothingElse(x *replay.Execution) (string, error) { return call(x, "a", "") }
+func waitsForNothingElse(x *replay.Code) (string, error) { return call(x, "a", "") }
 
 // What an instance waits behind has been passed, too, though nothing was decided after it.
 func TestPatchBehindTheLastEventOfAHistoryIsFalse(t *testing.T) {
 	d := drive(t, waitsForNothingElse)
 	d.Start(text(""))
-	d.Deploy(program(func(x *replay.Execution) (string, error) {
+	d.Deploy(program(func(x *replay.Code) (string, error) {
 		a := start(x, "a", "")
 		early := x.Patched("p")
 		_, err := get(x, a)
@@ -105,7 +105,7 @@ func TestPatchBehindTheLastEventOfAHistoryIsFalse(t *testing.T) {
 func TestCallMovedBeforeADecisionIsADivergence(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("new"))
 	var d *replay.Divergence
-	_, err := replayWith(func(x *replay.Execution) (string, error) {
+	_, err := replayWith(func(x *replay.Code) (string, error) {
 		patched := x.Patched("p")
 		start(x, "a", "in")
 		if patched {
@@ -120,7 +120,7 @@ func TestCallMovedBeforeADecisionIsADivergence(t *testing.T) {
 
 func TestFirstAnswerOfAPatchIsKeptThoughAMarkerFollows(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("b"))
-	x, err := replayWith(func(x *replay.Execution) (string, error) {
+	x, err := replayWith(func(x *replay.Code) (string, error) {
 		early := x.Patched("p")
 		start(x, "a", "in")
 		start(x, "b", "in")
@@ -135,19 +135,19 @@ func TestFirstAnswerOfAPatchIsKeptThoughAMarkerFollows(t *testing.T) {
 }
 
 func TestIDDerivedBehindAPatchMarkerIsTheSameWithoutTheCall(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		x.Patched("p")
 		return get(x, child(x, "c"))
 	})
 	d.Start(text(""))
-	d.Deploy(program(func(x *replay.Execution) (string, error) { return get(x, child(x, "c")) }))
+	d.Deploy(program(func(x *replay.Code) (string, error) { return get(x, child(x, "c")) }))
 	d.CompleteChild(d.OnlyChild().ID, text("done"))
 	wantResult(t, d, "done")
 }
 
 func TestPatchMarkerOverTheLimitOfTheHistoryReplays(t *testing.T) {
 	for events := uint64(3); events < 9; events++ {
-		d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+		d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 			if _, err := call(x, "a", ""); err != nil {
 				return "", err
 			}
@@ -165,7 +165,7 @@ func TestPatchMarkerOverTheLimitOfTheHistoryReplays(t *testing.T) {
 }
 
 func TestStatusVersionsCountOverAllExecutions(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if err := x.SetStatus("", text("one")); err != nil {
 			return "", err
 		}

@@ -17,7 +17,7 @@ import (
 // and that puts what it has seen so far into every payload: a replay that differs
 // anywhere differs in what is recorded.
 type wanderer struct {
-	x     *replay.Execution
+	x     *replay.Code
 	rng   *rand.Rand
 	in    *replay.Scope
 	depth int
@@ -26,7 +26,7 @@ type wanderer struct {
 }
 
 func wander(seed uint64) replay.Program {
-	return program(func(x *replay.Execution) (string, error) {
+	return program(func(x *replay.Code) (string, error) {
 		w := &wanderer{x: x, rng: rand.New(rand.NewPCG(seed, 1))}
 		return w.walk(12)
 	})

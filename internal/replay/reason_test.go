@@ -12,7 +12,7 @@ import (
 // Thousands of cancellations with the longest text would not fit into a commit, and the instance would fail for what the
 // canceller has written.
 func TestLongReasonIsCutInTheCancellationsOnly(t *testing.T) {
-	d := replaytest.New(t, func(x *replay.Execution) replay.Ending {
+	d := replaytest.New(t, func(x *replay.Code) replay.Ending {
 		f := x.Call(replay.Call{Activity: "work", Queue: "work"})
 		_ = x.Wait(f, nil)
 		_, err := f.Value()

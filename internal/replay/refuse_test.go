@@ -22,7 +22,7 @@ func codeOf(err error) string {
 // A call that is refused is followed by one of the same name that is not: a replay must not give the first the event of the second.
 func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 	big, small := text(strings.Repeat("x", 20)), text("x")
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		var codes []string
 		for _, p := range []history.Payload{big, small} {
 			_, err := get(x, x.Call(replay.Call{Activity: "a", Payload: p}))
@@ -55,7 +55,7 @@ func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 }
 
 func TestCallOverTheLimitIsRejectedOnReplayThoughTheLimitIsRaised(t *testing.T) {
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		first := start(x, "a", "")
 		_, err := get(x, start(x, "a", ""))
 		if codeOf(err) != history.CodeTooMany {
@@ -79,7 +79,7 @@ func TestCallOverTheLimitIsRejectedOnReplayThoughTheLimitIsRaised(t *testing.T) 
 func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing.T) {
 	const each = 500 << 10
 	large := strings.Repeat("x", each)
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		done := 0
 		var under []*replay.Future
 		for done < 40 {
@@ -128,8 +128,8 @@ func TestRejectionWithoutItsCallIsADivergence(t *testing.T) {
 	refused := numbered(&history.Started{}, &history.Refused{Of: history.KindActivityScheduled, Name: "a", Failure: history.Failure{Message: "no"}})
 	for name, code := range map[string]body{
 		"another call": waitsFor("b"),
-		"an event":     func(x *replay.Execution) (string, error) { return "", x.Send("i", "a", text(""), nil) },
-		"nothing":      func(x *replay.Execution) (string, error) { return get(x, x.Timer(0, nil)) },
+		"an event":     func(x *replay.Code) (string, error) { return "", x.Send("i", "a", text(""), nil) },
+		"nothing":      func(x *replay.Code) (string, error) { return get(x, x.Timer(0, nil)) },
 	} {
 		var d *replay.Divergence
 		if _, err := replayWith(code, replay.Options{}, refused); !errors.As(err, &d) || d.EventID != 2 || !strings.Contains(d.Expected, "Refused of a") {

@@ -13,7 +13,7 @@ import (
 var oops = history.Failure{Code: "oops", Message: "it broke"}
 
 func calls(c replay.Call) body {
-	return func(x *replay.Execution) (string, error) {
+	return func(x *replay.Code) (string, error) {
 		c.Activity, c.Queue = "a", "q"
 		return get(x, x.Call(c))
 	}
@@ -119,7 +119,7 @@ func TestCallThatTimesOutIsNotRetried(t *testing.T) {
 }
 
 func TestCancelledCallCancelsItsEventsInOrder(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		f := x.Call(replay.Call{Activity: "a", Retry: patient, AttemptTimeout: time.Minute, Within: time.Hour})
 		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err

@@ -61,7 +61,7 @@ func play(t *testing.T, text string) string {
 			if len(rest) > 0 {
 				t.Fatalf("code is indented badly: %q", rest)
 			}
-			body := func(x *replay.Execution) (string, error) { return (&machine{x: x}).main(code) }
+			body := func(x *replay.Code) (string, error) { return (&machine{x: x}).main(code) }
 			if d == nil {
 				d = drive(t, body)
 			} else {

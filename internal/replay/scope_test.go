@@ -14,7 +14,7 @@ import (
 )
 
 // tidy starts a sibling in the scope that does detached work when it is cancelled.
-func tidy(x *replay.Execution, in *replay.Scope) {
+func tidy(x *replay.Code, in *replay.Scope) {
 	x.Go(in, func(in *replay.Scope) {
 		_ = x.Wait(x.Timer(time.Hour, in), in)
 		d := x.Detach(in, time.Minute)
@@ -28,7 +28,7 @@ func TestScopeEndedByAPanicWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *testin
 		"Goexit": runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := drive(t, func(x *replay.Execution) (string, error) {
+			d := drive(t, func(x *replay.Code) (string, error) {
 				in := x.Open(nil)
 				defer x.Close(in)
 				tidy(x, in)
@@ -53,7 +53,7 @@ func TestScopeEndedByAPanicWaitsForItsSiblingsAndCanBeEvictedMeanwhile(t *testin
 }
 
 func TestExpiredBoundOfDetachedWorkRejectsEveryOperation(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		var late *replay.Scope
 		f := x.Go(nil, func(in *replay.Scope) { late = x.Detach(in, time.Minute) })
 		if err := errors.Join(x.Wait(f, nil), x.Wait(x.Timer(time.Hour, nil), nil)); err != nil {
@@ -69,7 +69,7 @@ func TestExpiredBoundOfDetachedWorkRejectsEveryOperation(t *testing.T) {
 
 func TestUnrecordedEndOfAScopeIsRecordedAfterTheReplay(t *testing.T) {
 	code := func(scoped bool) replay.Program {
-		return program(func(x *replay.Execution) (string, error) {
+		return program(func(x *replay.Code) (string, error) {
 			in := x.Open(nil)
 			x.Call(replay.Call{Activity: "left", Scope: in})
 			x.Timer(time.Hour, in)
@@ -100,10 +100,10 @@ func TestUnrecordedEndOfAScopeIsRecordedAfterTheReplay(t *testing.T) {
 }
 
 func TestRemovedAwaitIsADivergence(t *testing.T) {
-	code := func(x *replay.Execution) (string, error) { return "", x.Await(func() bool { return false }, nil) }
+	code := func(x *replay.Code) (string, error) { return "", x.Await(func() bool { return false }, nil) }
 	d := drive(t, code)
 	d.Start(text(""))
-	x := replay.New(d.X.Identity(), program(func(*replay.Execution) (string, error) { return "", nil }), replay.Options{})
+	x := replay.New(d.X.Identity(), program(func(*replay.Code) (string, error) { return "", nil }), replay.Options{})
 	var diverged *replay.Divergence
 	if err := x.Replay(d.History); !errors.As(err, &diverged) || diverged.EventID != 2 {
 		t.Fatalf("replay: %v", err)
@@ -111,15 +111,15 @@ func TestRemovedAwaitIsADivergence(t *testing.T) {
 }
 
 func TestRemovedOrAddedSideEffectIsADivergence(t *testing.T) {
-	with := func(x *replay.Execution) (string, error) {
+	with := func(x *replay.Code) (string, error) {
 		p, err := x.SideEffect(func() (history.Payload, *history.Failure) { return text("7"), nil }, nil)
 		if err != nil {
 			return "", err
 		}
 		return call(x, "a", string(p.Data))
 	}
-	without := func(x *replay.Execution) (string, error) { return call(x, "a", "7") }
-	for name, c := range map[string][2]func(*replay.Execution) (string, error){
+	without := func(x *replay.Code) (string, error) { return call(x, "a", "7") }
+	for name, c := range map[string][2]func(*replay.Code) (string, error){
 		"gone": {with, without}, "new": {without, with},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestRemovedOrAddedSideEffectIsADivergence(t *testing.T) {
 
 func TestScopeOfTenThousandCallsEndsInOneStep(t *testing.T) {
 	const n = 10_000
-	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+	d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 		in := x.Open(nil)
 		for range n {
 			x.Go(in, func(in *replay.Scope) { _, _ = get(x, x.Call(replay.Call{Activity: "a", Scope: in})) })

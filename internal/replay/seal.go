@@ -104,7 +104,7 @@ func StoredBytes(x *Execution) int { return x.stored.bytes }
 func Heavy(x *Execution) bool { return x.stored.held > heavyBytes }
 
 // PayloadLimit is what the fleet allows for a payload, in bytes; the limits of the execution may be lower.
-func PayloadLimit(x *Execution) int { return x.opts.Codec.MaxPayload() }
+func PayloadLimit(x *Code) int { return x.opts.Codec.MaxPayload() }
 
 // tooLargeInline is tooLarge for a payload that is never kept in the object store.
 func tooLargeInline(x *record, p history.Payload, what string) *history.Failure {

@@ -14,7 +14,7 @@ import (
 const secret = `"secret"`
 
 // sealedCode uses a payload in every place that code has.
-func sealedCode(x *replay.Execution) (string, error) {
+func sealedCode(x *replay.Code) (string, error) {
 	if string(x.Input().Data) != secret {
 		return "", errors.New("input " + string(x.Input().Data))
 	}
@@ -156,7 +156,7 @@ func TestMissingKeyBreaksTheExecutionAndIsNoDivergence(t *testing.T) {
 
 func TestUpdateWhoseKeyIsMissingEndsTheCode(t *testing.T) {
 	unwound := 0
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		defer func() { unwound++ }()
 		if err := x.SetValidator("update", func(history.Payload) *history.Failure { return nil }); err != nil {
 			return "", err

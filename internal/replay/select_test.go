@@ -14,7 +14,7 @@ import (
 )
 
 func TestLoserOfASelectReturnsItsPlace(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if _, err := choose(x, x.Next("approved", nil), x.Timer(time.Second, nil)); err != nil {
 			return "", err
 		}
@@ -27,7 +27,7 @@ func TestLoserOfASelectReturnsItsPlace(t *testing.T) {
 }
 
 func TestEventOfAWaitThatLosesInTheSameStepReturnsToTheFront(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		e := x.Next("e", nil)
 		if _, err := get(x, x.Next("gate", nil)); err != nil {
 			return "", err
@@ -56,7 +56,7 @@ func TestEventOfAWaitThatLosesInTheSameStepReturnsToTheFront(t *testing.T) {
 }
 
 func TestReturnedEventGoesToTheNextWait(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		a, b := x.Next("e", nil), x.Next("e", nil)
 		if _, err := get(x, x.Next("gate", nil)); err != nil {
 			return "", err
@@ -71,7 +71,7 @@ func TestReturnedEventGoesToTheNextWait(t *testing.T) {
 }
 
 func TestReadEventIsNotReturned(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		e := x.Next("e", nil)
 		v, err := get(x, e)
 		if err != nil {
@@ -91,7 +91,7 @@ func TestReadEventIsNotReturned(t *testing.T) {
 
 func TestFirstInHistoryWinsASelect(t *testing.T) {
 	for first := range 2 {
-		d := drive(t, func(x *replay.Execution) (string, error) {
+		d := drive(t, func(x *replay.Code) (string, error) {
 			winner, err := choose(x, start(x, "a", ""), start(x, "b", ""))
 			return fmt.Sprint(winner), err
 		})
@@ -108,7 +108,7 @@ func TestFirstInHistoryWinsASelect(t *testing.T) {
 }
 
 func TestScheduleOfALoserMatchesOnReplay(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		if _, err := choose(x, start(x, "a", ""), x.Timer(time.Second, nil)); err != nil {
 			return "", err
 		}
@@ -125,7 +125,7 @@ func TestScheduleOfALoserMatchesOnReplay(t *testing.T) {
 
 func TestSelectLoopOverLongLivedFuturesKeepsNoWaits(t *testing.T) {
 	const turns = 2_000
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		long := []*replay.Future{start(x, "long", ""), x.Timer(time.Hour, nil)}
 		for range turns {
 			tick := x.Next("tick", nil)
@@ -149,8 +149,8 @@ func TestSelectLoopOverLongLivedFuturesKeepsNoWaits(t *testing.T) {
 }
 
 // fanIn starts n activities and waits for all of them, in order.
-func fanIn(n int) func(*replay.Execution) (string, error) {
-	return func(x *replay.Execution) (string, error) {
+func fanIn(n int) func(*replay.Code) (string, error) {
+	return func(x *replay.Code) (string, error) {
 		fs := make([]*replay.Future, n)
 		for i := range fs {
 			fs[i] = start(x, "a", fmt.Sprint(i))
@@ -198,7 +198,7 @@ func TestWideFanInWakesInOneOrderForAnyOrderOfCompletions(t *testing.T) {
 
 func TestSelectOfTenThousandIsWonByTheFirst(t *testing.T) {
 	const n = 10_000
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		fs := make([]*replay.Future, n)
 		for i := range fs {
 			fs[i] = start(x, "a", "")
@@ -213,7 +213,7 @@ func TestSelectOfTenThousandIsWonByTheFirst(t *testing.T) {
 	if d.End().Kind() != history.KindCompleted || string(d.End().(*history.Completed).Result.Data) != "7000" {
 		t.Fatalf("ended with %s", replaytest.Text(d.History[len(d.History)-1:]))
 	}
-	if x, err := replayWith(func(x *replay.Execution) (string, error) {
+	if x, err := replayWith(func(x *replay.Code) (string, error) {
 		fs := make([]*replay.Future, n)
 		for i := range fs {
 			fs[i] = start(x, "a", "")

@@ -24,7 +24,7 @@ func wantFailure(tb testing.TB, d *replaytest.Driver, code, message string) *his
 }
 
 func TestPanicFailsTheExecutionWithItsStack(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		start(x, "left-behind", "")
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
@@ -41,7 +41,7 @@ func TestPanicFailsTheExecutionWithItsStack(t *testing.T) {
 
 func TestPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 	deferred := 0
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		defer func() { deferred++ }()
 		f := x.Go(nil, func(*replay.Scope) {
 			_, _ = call(x, "a", "")
@@ -58,15 +58,15 @@ func TestPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 }
 
 func TestGoexitFailsTheExecutionAndNotTheCaller(t *testing.T) {
-	for name, where := range map[string]func(x *replay.Execution){
-		"at once":        func(*replay.Execution) {},
-		"after a wait":   func(x *replay.Execution) { _, _ = call(x, "a", "") },
-		"behind a panic": func(*replay.Execution) { defer func() { _ = recover() }(); panic("first") },
-		"during a panic": func(*replay.Execution) { defer func() { panic("in a deferred function") }() },
+	for name, where := range map[string]func(x *replay.Code){
+		"at once":        func(*replay.Code) {},
+		"after a wait":   func(x *replay.Code) { _, _ = call(x, "a", "") },
+		"behind a panic": func(*replay.Code) { defer func() { _ = recover() }(); panic("first") },
+		"during a panic": func(*replay.Code) { defer func() { panic("in a deferred function") }() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			survived := false
-			d := drive(t, func(x *replay.Execution) (string, error) {
+			d := drive(t, func(x *replay.Code) (string, error) {
 				where(x)
 				runtime.Goexit()
 				return "", nil
@@ -90,7 +90,7 @@ func TestGoexitFailsTheExecutionAndNotTheCaller(t *testing.T) {
 }
 
 func TestGoexitInASiblingFailsTheExecution(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		return get(x, x.Go(nil, func(*replay.Scope) {
 			_, _ = call(x, "a", "")
 			runtime.Goexit()
@@ -103,7 +103,7 @@ func TestGoexitInASiblingFailsTheExecution(t *testing.T) {
 
 func TestEvictionRunsDeferredFunctionsThatCanScheduleNothing(t *testing.T) {
 	var ran []string
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		defer func() { ran = append(ran, "outer") }()
 		defer func() {
 			ran = append(ran, "inner")
@@ -132,7 +132,7 @@ func TestEvictionRunsDeferredFunctionsThatCanScheduleNothing(t *testing.T) {
 }
 
 func TestRecoverCannotStopTheUnwinding(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for {
 			func() {
 				defer func() { _ = recover() }()
@@ -147,7 +147,7 @@ func TestRecoverCannotStopTheUnwinding(t *testing.T) {
 }
 
 func TestPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
-	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Execution) (string, error) {
+	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Code) (string, error) {
 		defer func() { panic("while unwound") }()
 		return call(x, "a", "")
 	}), replay.Options{})
@@ -161,7 +161,7 @@ func TestPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
 
 func TestSiblingsAreUnwoundWhenTheRootReturns(t *testing.T) {
 	var ran []string
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for i := range 3 {
 			x.Go(nil, func(*replay.Scope) {
 				defer func() {
@@ -182,7 +182,7 @@ func TestSiblingsAreUnwoundWhenTheRootReturns(t *testing.T) {
 }
 
 func TestExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "") })
+	d := drive(t, func(x *replay.Code) (string, error) { return call(x, "a", "") })
 	d.Start(text(""))
 	done := make(chan error)
 	go func() { done <- d.X.Evict() }()
@@ -193,7 +193,7 @@ func TestExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 
 func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	release := make(chan struct{})
-	stuck := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Execution) (string, error) {
+	stuck := replay.New(history.Identity{Instance: "blocked"}, program(func(*replay.Code) (string, error) {
 		<-release
 		return "late", nil
 	}), replay.Options{})
@@ -202,7 +202,7 @@ func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 		defer close(done)
 		_, _ = stuck.Apply(&history.Started{})
 	}()
-	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "") })
+	d := drive(t, func(x *replay.Code) (string, error) { return call(x, "a", "") })
 	d.Start(text(""))
 	d.Complete(d.Only("a"), text("A"))
 	wantResult(t, d, "A")
@@ -214,7 +214,7 @@ func TestContextOnAnotherGoroutineIsAMisuse(t *testing.T) {
 	logs := new(strings.Builder)
 	errs := make(chan error, 4)
 	var ended bool
-	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+	d := replaytest.New(t, program(func(x *replay.Code) (string, error) {
 		f := start(x, "a", "")
 		done := make(chan struct{})
 		go func() {
@@ -250,14 +250,14 @@ func TestContextOnAnotherGoroutineIsAMisuse(t *testing.T) {
 }
 
 func TestContextInAnotherInstanceOrAfterTheEndIsAMisuse(t *testing.T) {
-	var leaked *replay.Execution
-	first := drive(t, func(x *replay.Execution) (string, error) {
+	var leaked *replay.Code
+	first := drive(t, func(x *replay.Code) (string, error) {
 		leaked = x
 		return call(x, "a", "")
 	})
 	first.Start(text(""))
 	for _, after := range []string{"parked", "ended"} {
-		second := replay.New(history.Identity{Instance: "second"}, program(func(*replay.Execution) (string, error) {
+		second := replay.New(history.Identity{Instance: "second"}, program(func(*replay.Code) (string, error) {
 			return call(leaked, "b", "")
 		}), replay.Options{})
 		if _, err := second.Apply(&history.Started{}); err != nil {
@@ -279,22 +279,29 @@ func TestContextInAnotherInstanceOrAfterTheEndIsAMisuse(t *testing.T) {
 
 func TestMisuseFailsTheInstanceThatCalls(t *testing.T) {
 	leaked := replay.New(history.Identity{Instance: "other"}, nil, replay.Options{})
-	d := drive(t, func(*replay.Execution) (string, error) { return leaked.NewID(), nil })
+	d := drive(t, func(*replay.Code) (string, error) { return leaked.NewID(), nil })
 	d.Start(text(""))
 	wantFailure(t, d, history.CodePanic, `the context of instance "other" was used`)
 }
 
 func TestStepInsideAStepIsRejected(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	var x *replay.Execution
+	var inside error
+	x = replay.New(history.Identity{Instance: "order-42"}, func(*replay.Code) replay.Ending {
 		_, applied := x.Apply(&history.EventReceived{Name: "e"})
-		return "", errors.Join(applied, x.Evict())
-	})
-	d.Start(text(""))
-	wantFailure(t, d, "", replay.ErrBusy.Error())
+		inside = errors.Join(applied, x.Evict())
+		return replay.Ending{}
+	}, replay.Options{})
+	if _, err := x.Apply(&history.Started{Name: "o"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(inside.Error(), replay.ErrBusy.Error()); n != 2 {
+		t.Fatalf("applied and evicted: %v", inside)
+	}
 }
 
 func TestSiblingThatNeverRanIsNotUnwound(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		x.Go(nil, func(*replay.Scope) { t.Error("a sibling ran after the end") })
 		return "done", nil
 	})

@@ -18,7 +18,7 @@ func shuffle(seed uint64, n int, swap func(i, j int)) {
 }
 
 func TestNowIDsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		var got []string
 		for range 3 {
 			got = append(got, x.NewID(), x.NewID(), fmt.Sprint(x.Rand().Uint64(), x.Now().UnixMilli()))
@@ -50,7 +50,7 @@ func TestIDsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Origin: history.Position{Seq: 1}},
 		{Instance: "a", Origin: history.Position{Time: 1}},
 	} {
-		x := replay.New(id, program(func(x *replay.Execution) (string, error) { return x.NewID(), nil }), replay.Options{})
+		x := replay.New(id, program(func(x *replay.Code) (string, error) { return x.NewID(), nil }), replay.Options{})
 		if _, err := x.Apply(&history.Started{}); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestIDsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 
 func TestNowIsMonotonicAndTimersCountFromIt(t *testing.T) {
 	var times []int64
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		for range 3 {
 			times = append(times, x.Now().UnixMilli())
 			if _, err := get(x, x.Next("e", nil)); err != nil {
@@ -97,7 +97,7 @@ func TestNowIsMonotonicAndTimersCountFromIt(t *testing.T) {
 }
 
 func TestNextTimerReturnsTimersInOrder(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		var fs []*replay.Future
 		for _, s := range []int{5, 3, 9, 1, 7, 3} {
 			fs = append(fs, x.Timer(time.Duration(s)*time.Second, nil))
@@ -126,7 +126,7 @@ func TestNextTimerReturnsTimersInOrder(t *testing.T) {
 func TestLoggerIsSilentDuringReplay(t *testing.T) {
 	logs := new(strings.Builder)
 	opts := replay.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}
-	code := program(func(x *replay.Execution) (string, error) {
+	code := program(func(x *replay.Code) (string, error) {
 		log := x.Logger().With("k", "v").WithGroup("g")
 		log.Info("before")
 		_, err := call(x, "a", "")
@@ -172,7 +172,7 @@ func TestEffectIDDependsOnEveryField(t *testing.T) {
 }
 
 func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
-	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "in") })
+	d := drive(t, func(x *replay.Code) (string, error) { return call(x, "a", "in") })
 	d.Start(text(""))
 	ev := d.History[1].(*history.ActivityScheduled)
 	want := history.ActivityEffect(d.X.Identity(), ev)
@@ -185,7 +185,7 @@ func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
 func TestEventsOfManyNamesAreKeptApart(t *testing.T) {
 	const names = 40
 	name := func(i int) string { return fmt.Sprint("event-", i) }
-	d := drive(t, func(x *replay.Execution) (string, error) {
+	d := drive(t, func(x *replay.Code) (string, error) {
 		var got []string
 		for i := range names {
 			if _, err := get(x, x.Next(name(i), nil)); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // naps sleeps an hour, sets the status and ends with the text; or sleeps a given number of times.
 func naps(times int, result, status string) replay.Program {
-	return func(x *replay.Execution) replay.Ending {
+	return func(x *replay.Code) replay.Ending {
 		for range times {
 			if err := x.Wait(x.Timer(time.Hour, nil), nil); err != nil {
 				return replay.Ending{Failure: &history.Failure{Message: err.Error()}}
@@ -78,7 +78,7 @@ func TestDivergenceMayBeAnExtraOrAMissingDecision(t *testing.T) {
 	long := replaytest.New(t, naps(2, "rested", "awake"), replay.Options{})
 	long.Start(text("in"))
 	long.Fire()
-	p = replaytest.Past{ID: long.X.Identity(), Events: long.History, Program: func(x *replay.Execution) replay.Ending {
+	p = replaytest.Past{ID: long.X.Identity(), Events: long.History, Program: func(x *replay.Code) replay.Ending {
 		_ = x.Wait(x.Timer(time.Hour, nil), nil)
 		_ = x.Wait(x.Next("never", nil), nil)
 		return replay.Ending{}
@@ -112,7 +112,7 @@ func TestHistoryOfSeveralBuildsIsCheckedFromTheLastDeployment(t *testing.T) {
 
 // The time of a limit is its owner's clock, which no check has.
 func TestTimeOfALimitIsNoDivergence(t *testing.T) {
-	code := func(x *replay.Execution) replay.Ending {
+	code := func(x *replay.Code) replay.Ending {
 		_ = x.Wait(x.Call(replay.Call{Activity: "act", AttemptTimeout: time.Minute}), nil)
 		return replay.Ending{Result: text("over")}
 	}
