@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"reflect"
 	"time"
 
@@ -44,7 +45,7 @@ type Report struct {
 	At     time.Time     // by the clock of the process that recorded it, UTC; zero: not recorded
 }
 
-// readReport returns nil for a text that is not a report: the history is read without it.
+// readReport returns nil for a text that is not a report, which any worker may write: the history is read without it.
 func readReport(text string) *Report {
 	var r struct {
 		How     How    `json:"how"`
@@ -52,7 +53,8 @@ func readReport(text string) *Report {
 		Worker  string `json:"worker"`
 		At      int64  `json:"at"`
 	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil || r.How == "" {
+	const longest = int64(math.MaxInt64 / time.Millisecond)
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.How == "" || r.AfterMS < 0 || r.AfterMS > longest {
 		return nil
 	}
 	report := &Report{How: r.How, After: time.Duration(r.AfterMS) * time.Millisecond, Worker: r.Worker}

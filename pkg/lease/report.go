@@ -12,15 +12,6 @@ import (
 //go:embed report.lua
 var reportLua string
 
-// ParseReport parses the text of a report.
-func ParseReport(text string) (Report, error) {
-	var r Report
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return Report{}, fmt.Errorf("lease: the report %.100q cannot be read", text)
-	}
-	return r, nil
-}
-
 // MaxReports is the maximum number of reports of one script.
 const MaxReports = 500
 
