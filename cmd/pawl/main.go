@@ -161,9 +161,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &e):
 		return int(e)
 	}
-	s.fail(args, err)
+	code = settings.ExitFailed
 	if _, wrong := errors.AsType[settings.UsageError](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
-		return settings.ExitUsage
+		code, err = settings.ExitUsage, fmt.Errorf("%w; see %s --help", err, k.Selected().FullPath())
 	}
-	return settings.ExitFailed
+	s.fail(args, err)
+	return code
 }

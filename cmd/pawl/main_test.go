@@ -129,6 +129,7 @@ func TestUsageErrorIsJSONWithTheFlag(t *testing.T) {
 }
 
 func TestUsageErrorNamesTheHelpOfItsCommand(t *testing.T) {
+	const alphabet = "1 to 100 characters of [A-Za-z0-9_.-] are allowed, no dot at an end or beside another"
 	for _, c := range []struct {
 		args []string
 		want string
@@ -136,6 +137,9 @@ func TestUsageErrorNamesTheHelpOfItsCommand(t *testing.T) {
 		{[]string{"nonsense"}, "pawl: unexpected argument nonsense; see pawl --help\n"},
 		{[]string{"start"}, "pawl: expected \"<orchestration>\"; see pawl start --help\n"},
 		{[]string{"policy", "set", "debit", "--rate", "5"}, "pawl: --rate: \"5\": must be a number per window, such as 100/1s; see pawl policy set --help\n"},
+		{[]string{"start", ""}, "pawl: bad name \"\": " + alphabet + "; see pawl start --help\n"},
+		{[]string{"start", "hello", "x", "--event", "=1"}, "pawl: bad name \"\": " + alphabet + "; see pawl start --help\n"},
+		{[]string{"run", ""}, "pawl: bad name \"\": " + alphabet + "; see pawl run --help\n"},
 		{[]string{"list", "--limit=-1"}, "pawl: --limit must not be negative (got -1); see pawl list --help\n"},
 	} {
 		if code, _, errs := command(t, c.args...); code != 2 || errs != c.want {
