@@ -2,8 +2,11 @@ package pawlcodec_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -52,4 +55,39 @@ func ExampleKeys() {
 	// Output:
 	// "4242" <nil>
 	// true
+}
+
+// A file may be changed while the process runs, such as a mounted secret.
+func ExampleFileKeys() {
+	dir, err := os.MkdirTemp("", "keys")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "keys")
+	secret := base64.StdEncoding.EncodeToString(make([]byte, 32)) // random bytes
+	if err := os.WriteFile(file, []byte("# the first is the current one\n2026-11="+secret+"\n2026-10="+secret+"\n"), 0o600); err != nil {
+		panic(err)
+	}
+	keys, err := pawlcodec.FileKeys(file)
+	if err != nil {
+		panic(err)
+	}
+	current, err := keys.Current()
+	fmt.Println(current, err)
+	// Output: key 2026-11 <nil>
+}
+
+func ExampleEnvKeys() {
+	secret := base64.StdEncoding.EncodeToString(make([]byte, 32)) // random bytes
+	if err := os.Setenv("SHOP_KEYS", "2026-11="+secret); err != nil {
+		panic(err)
+	}
+	keys, err := pawlcodec.EnvKeys("SHOP_KEYS")
+	if err != nil {
+		panic(err)
+	}
+	_, err = keys.Key("2025-11")
+	fmt.Println(err)
+	// Output: no such key
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -64,6 +65,39 @@ func ExampleHTTPSignIn() {
 	os.Exit(serving("0.0.0.0:7295",
 		pawlfx.HTTPOIDC("https://login.example.org", "pawl", ""),
 		pawlfx.HTTPSignIn("pawl-console", "/etc/pawl/oidc-secret"))) // browsers sign in at the issuer
+}
+
+// The file has {"rules": […]}, each such as {"type": "com.shop.approved", "event": "approved", "id": "order-{subject}"}.
+func ExampleHTTPTriggers() {
+	os.Exit(serving("127.0.0.1:7295", pawlfx.HTTPTriggers("/etc/pawl/triggers.json")))
+}
+
+// Profiles have no access control: their address is one of the machine itself.
+func ExampleProfiles() {
+	os.Exit(pawlfx.Run(slog.Default(), pawlfx.Profiles("127.0.0.1:7296"))) // and the other options of the program
+}
+
+// The orchestrator, the worker and the HTTP API of the program encrypt payloads with the keys of a file.
+func ExamplePayloads() {
+	keys, err := pawlcodec.FileKeys("/etc/pawl/keys")
+	if err != nil {
+		panic(err)
+	}
+	codec, err := pawlcodec.New(pawlcodec.Options{Keys: keys})
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(pawlfx.Run(slog.Default(),
+		pawlfx.Payloads(codec),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return nats.Connect(nats.DefaultURL) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: "localhost:6379"}) },
+		),
+		pawlfx.Activities(func() []pawl.ActivityBinding {
+			return []pawl.ActivityBinding{encode.Do(encoder{format: "mp4"}.encode)}
+		}),
+		pawlfx.Worker(worker.Config{}),
+	))
 }
 
 // If the address is in use, the error names the flag that changes it.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/pawlrun/pawl/pawlotel"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -31,10 +34,26 @@ func ExampleNewTracer() {
 	// Output: true true
 }
 
+// The spans of an instance continue the trace of the context in which it was started, and so do those of its activities.
+func ExampleClientInterceptor() {
+	nc, err := queue.Dial("nats://127.0.0.1:4222")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	tp := sdktrace.NewTracerProvider() // and with an exporter
+	c, err := client.New(context.Background(), nc, client.Options{Interceptors: []client.Interceptor{pawlotel.ClientInterceptor(tp)}})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer c.Close()
+}
+
 func ExampleLogHandler() {
 	tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(pawlotel.IDGenerator{}))
 	defer func() { _ = tp.Shutdown(context.Background()) }()
-	log := slog.New(pawlotel.LogHandler(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+	logger := slog.New(pawlotel.LogHandler(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			switch a.Key {
 			case slog.TimeKey:
@@ -47,6 +66,6 @@ func ExampleLogHandler() {
 	})))
 	ctx, span := tp.Tracer("shop").Start(context.Background(), "order")
 	defer span.End()
-	log.InfoContext(ctx, "paid", "order", 7)
+	logger.InfoContext(ctx, "paid", "order", 7)
 	// Output: level=INFO msg=paid order=7 trace_id=32 span_id=16
 }
