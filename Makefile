@@ -16,7 +16,7 @@ PREVIOUS ?= HEAD~1
 # pools and connections that they share with others are raced where their owners are tested.
 SEQUENTIAL = cmd/pawlvet deployments internal/build internal/builtin internal/core internal/filter internal/payload \
 	internal/prose internal/record internal/redact internal/schedule internal/show internal/term internal/text internal/vet internal/wire pkg/cancel \
-	pkg/history tests tests/chaos/verdict tests/conformance tests/model tests/model/gates
+	pkg/history tests tests/chaos/verdict tests/conformance tests/model
 
 # PROCESSES lists the packages whose tests run fleets as processes. What they test is in the processes, which the race detector of the
 # test does not see; decision 70 has where their code is raced.

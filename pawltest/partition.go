@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -26,7 +27,6 @@ const (
 // comment for the order in which things happen.
 type partition struct {
 	memstore.Shell
-	limits memstore.Limits
 
 	env      *world
 	owner    *core.Owner
@@ -55,7 +55,7 @@ func newPartition(e *world) *partition {
 		Seen: dedupKept.Milliseconds(), Seal: ".test",
 	}
 	p := &partition{
-		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: epoch().UnixMilli()}, limits: memstore.Limits{Stale: never.Milliseconds()}, env: e,
+		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: epoch().UnixMilli(), Limits: memstore.Limits{Rules: memlimit.Rules{Stale: never.Milliseconds()}}}, env: e,
 		resident: make(map[string]turn.Code), spare: make(map[string]turn.Code), behind: make(map[string]uint64), stalled: make(map[string]string),
 	}
 	return p
@@ -155,10 +155,8 @@ func (p *partition) do(e *core.Effect) {
 
 // request carries out an effect that the store or a limit answers; any other is logged, counted, or sent to a watcher.
 func (p *partition) request(e *core.Effect) {
+	p.ListLimit(e)
 	m := p.Answer(e, p.token())
-	if m == nil {
-		m = p.AnswerLimit(&p.limits, e)
-	}
 	if m != nil {
 		p.post(*m)
 	}
@@ -233,7 +231,7 @@ func (p *partition) expected() (at int64, ok bool) {
 		}
 	}
 	for name, t := range p.Store.Gates {
-		if p.limits.Waiting(name) > 0 && t < p.Now+never.Milliseconds()/2 && (!ok || t < at) {
+		if p.Limits.Waiting(name) > 0 && t < p.Now+never.Milliseconds()/2 && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}

@@ -40,7 +40,7 @@ func (m Moment) DeletePolicy(level string) {
 func (m Moment) ClearQueue(a Named, key string) {
 	m.add(func() {
 		name := limit.Name(a.Name(), key)
-		m.e.part.limits.Clear(name, m.e.part.Now)
+		m.e.part.Limits.Clear(name, m.e.part.Now)
 		m.e.part.post(core.Message{Kind: core.GateDue, ID: name})
 	})
 }

@@ -11,37 +11,44 @@ import (
 
 // Limits are the limits of a partition. They share its clock, and its store has the list of those that are to be visited.
 type Limits struct {
-	Stale    int64 // ms after which a holder, or a notice, is repeated
-	gates    map[string]*memlimit.Gate
+	Rules    memlimit.Rules
+	Gates    map[string]*memlimit.Gate
 	policies map[string]limit.InForce
 }
 
+// The mistakes around limits.
+const (
+	Unlisted      memlimit.Mistake = "an entry does not put the gate on its list"
+	PendingWanted memlimit.Mistake = "an instance that waits counts as an admitted one"
+)
+
 // Waiting counts the members that wait at a limit.
 func (l *Limits) Waiting(name string) int {
-	if g := l.gates[name]; g != nil {
+	if g := l.Gates[name]; g != nil {
 		return len(g.Queue)
 	}
 	return 0
 }
 
 // Clear rejects all that wait at a limit.
-func (l *Limits) Clear(name string, now int64) { l.gate(name).Clear(now * 1000) }
+func (l *Limits) Clear(name string, now int64) { l.Gate(name).Clear(now * 1000) }
 
-func (l *Limits) gate(name string) *memlimit.Gate {
-	g := l.gates[name]
+// Gate gives a limit. It is made if it is not there.
+func (l *Limits) Gate(name string) *memlimit.Gate {
+	g := l.Gates[name]
 	if g == nil {
-		g = &memlimit.Gate{Rules: memlimit.Rules{Stale: l.Stale}, Keyed: limit.Key(name) != ""}
-		if l.gates == nil {
-			l.gates, l.policies = map[string]*memlimit.Gate{}, map[string]limit.InForce{}
+		g = &memlimit.Gate{Rules: l.Rules, Keyed: limit.Key(name) != ""}
+		if l.Gates == nil {
+			l.Gates, l.policies = map[string]*memlimit.Gate{}, map[string]limit.InForce{}
 		}
-		l.gates[name] = g
+		l.Gates[name] = g
 	}
 	return g
 }
 
 // force notes the policy that a request brings; nil: it brings none.
 func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
-	if f == nil || f.Version == 0 {
+	if f == nil || f.Level == "" {
 		return nil
 	}
 	if f.Version >= l.policies[name].Version {
@@ -54,8 +61,18 @@ func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
 	}}
 }
 
-// AnswerLimit carries out a request to a limit, and returns its answer; nil: it has none, or the effect is no such request.
-func (s *Shell) AnswerLimit(l *Limits, e *core.Effect) *core.Message {
+// ListLimit puts the limit that an effect enters on the list of the partition, which comes before the call of it.
+func (s *Shell) ListLimit(e *core.Effect) {
+	if e.Kind == core.CallGate && len(e.Call.Enter) > 0 && s.Limits.Rules.Wrong != Unlisted {
+		if _, listed := s.Store.Gates[e.Call.Limit]; !listed {
+			s.Store.List(s.Now, e.Call.Limit)
+		}
+	}
+}
+
+// answerLimit carries out a request to a limit, and returns its answer; nil: it has none, or the effect is no such request.
+func (s *Shell) answerLimit(e *core.Effect) *core.Message {
+	l := &s.Limits
 	switch e.Kind {
 	case core.CallGate:
 		return &core.Message{Kind: core.GateAnswered, Number: e.Number, Admitted: s.admit(l, e.Call)}
@@ -64,7 +81,7 @@ func (s *Shell) AnswerLimit(l *Limits, e *core.Effect) *core.Message {
 		for _, o := range e.Body.([]limit.Orphan) {
 			leave = append(leave, memlimit.Leave{Member: memlimit.Member(o.Member), Disowned: true, At: o.At})
 		}
-		got := l.gate(e.ID).Admit(s.Now*1000, nil, leave, nil)
+		got := l.Gate(e.ID).Admit(s.Now*1000, nil, leave, nil)
 		return &core.Message{Kind: core.TicketsReleased, ID: e.ID, Admitted: s.admitted(got)}
 	case core.SweepGate:
 		f, _ := e.Body.(*limit.InForce)
@@ -101,10 +118,7 @@ func (s *Shell) admit(l *Limits, r *limit.AdmitRequest) limit.AdmitReply {
 	for _, e := range r.Enter {
 		enter = append(enter, memlimit.Entry{Member: memlimit.Member(e.Member), In: e.Active})
 	}
-	if _, listed := s.Store.Gates[r.Limit]; !listed && len(enter) > 0 {
-		s.Store.List(s.Now, r.Limit)
-	}
-	return s.admitted(l.gate(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
+	return s.admitted(l.Gate(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
 }
 
 func (s *Shell) admitted(got memlimit.Admitted) limit.AdmitReply {
@@ -120,7 +134,7 @@ func (s *Shell) admitted(got memlimit.Admitted) limit.AdmitReply {
 }
 
 func (s *Shell) swept(l *Limits, name string, f *limit.InForce) limit.SweepReply {
-	got := l.gate(name).Sweep(s.Now*1000, l.force(name, f))
+	got := l.Gate(name).Sweep(s.Now*1000, l.force(name, f))
 	out := limit.SweepReply{
 		Now: s.Now, Granted: members(got.Granted), Stale: members(got.Stale), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until,
 		Next: got.Next, Deadlocked: got.Deadlocked, IdleFor: time.Duration(got.Idle) * time.Millisecond,
@@ -150,7 +164,7 @@ func (s *Shell) wanted(m limit.Member) bool {
 		return false
 	}
 	if origin, ok := m.Origin(); ok {
-		return limit.StartPlace(in.Data.Origin) == "o"+origin && in.Status != "pending" && in.Data.Ended == 0
+		return limit.StartPlace(in.Data.Origin) == "o"+origin && (in.Status != "pending" || s.Limits.Rules.Wrong == PendingWanted) && in.Data.Ended == 0
 	}
 	return in.Data.Ended == 0 && slices.Contains(in.Data.Retained, m.Ticket)
 }

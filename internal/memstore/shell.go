@@ -16,6 +16,7 @@ type Shell struct {
 	Store  *Store
 	Now    int64           // Unix ms: the clock of the store, of the stream and of the owner
 	Stream []message.Input // accepted, in order
+	Limits Limits
 }
 
 // Accept puts an input into the stream.
@@ -75,7 +76,7 @@ func (s *Shell) Ingest(token string, from, to int) (*core.Ingested, error) {
 	return b, err
 }
 
-// Answer carries out a request to the store, and returns its answer; nil: the effect is no such request.
+// Answer carries out a request to the store, or to a limit, and returns its answer; nil: the effect is no such request.
 func (s *Shell) Answer(e *core.Effect, token string) *core.Message {
 	m := &core.Message{ID: e.ID}
 	switch e.Kind {
@@ -116,7 +117,7 @@ func (s *Shell) Answer(e *core.Effect, token string) *core.Message {
 		}
 		return nil
 	default:
-		return nil
+		return s.answerLimit(e)
 	}
 	return m
 }

@@ -7,7 +7,7 @@
 // back to an earlier copy, and time may pass or step back: the times that are stored are moved, in Redis and in the model alike,
 // because no test should wait and no Redis lets its clock be set.
 //
-// The scripts of a limit run beside package gates in the same way: see limit_test.go.
+// The scripts of a limit run beside package memlimit in the same way: see limit_test.go.
 package conformance
 
 import (

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/memstore"
-	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
 func TestMain(m *testing.M) {
@@ -129,13 +128,17 @@ func repairs() []world {
 }
 
 func TestOwnerKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
-	for _, c := range slices.Concat(worlds(), repairs()) {
+	for _, c := range slices.Concat(worlds(), repairs(), limitWorlds()) {
 		t.Run(c.name, func(t *testing.T) {
 			w, missing := NewWorld(&c.setup).story(c.begins)
 			if missing != "" {
 				t.Fatal(missing)
 			}
-			f := explore.Search(w, explore.Bound(t, 1_000))
+			most := 1_000
+			if c.setup.Policies != nil {
+				most = 500
+			}
+			f := Search(w, Bound(t, most))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}
@@ -233,7 +236,7 @@ func TestSearchFindsACounterexampleForEveryMistakeOfTheScripts(t *testing.T) {
 			if missing != "" {
 				t.Fatal(missing)
 			}
-			f := explore.Search(w, 10_000)
+			f := Search(w, 10_000)
 			if f.Broken == "" {
 				t.Fatalf("no counterexample: %s", f)
 			}

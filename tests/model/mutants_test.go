@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
 // mutant is a mistake of the owner: a change of its source, and the worlds in which the search must find it.
@@ -125,42 +123,95 @@ func mutants() []mutant {
 	}
 }
 
+// atLimits are the mistakes of what owners do about limits: they are found by walks.
+func atLimits() []mutant {
+	at := func(f Faults, programs ...string) []Setup {
+		return []Setup{behindLimits(oneSlot(), f, programs...)}
+	}
+	entered, waits, done := entered("slot"), waits(), done()
+	// An instance is admitted, and its turn lost in a crash after it has entered the next limit. The ticket leaves that limit, for no history has it; then
+	// the turn is decided again and must wait there. A notice of its first entry, received now, is none for its second.
+	lateNotice := []string{
+		"publish startx", "read input 1", "ingest", "the reply is lost: call gate behind", "run turn x", "commit x",
+		"publish starty", "read input 2", "ingest", "run turn y", "call gate another", "commit y",
+		passes, passes, "the schedule", "call gate behind", "reconcile x", "call gate another", "run turn x", "call gate another", "the owner dies", "commit x",
+		"a worker claims event 2 of y", "event 2 is done", "a doorbell of y", "load y", "the answer: load y", "run turn y", "call gate another", "commit y",
+		"arrives, and once more later: pass notices", "load x", "the answer: load x", "reconcile x", "release tickets",
+		"publish startz", "read input 3", "ingest", "run turn z", "call gate another", "commit z", passes, passes, passes, "the schedule",
+		"load x", "the answer: load x", "call gate behind", "reconcile x", "call gate another", "run turn x", "call gate another", "commit x", "pass notices",
+	}
+	return []mutant{
+		{
+			"a cancelled activity leaves before the commit", "internal/core/admission.go",
+			"	a.leaveGates(in, t, ended)\n", "	if MUTANT {\n		a.leaveGates(in, t, allTickets)\n	}\n	a.leaveGates(in, t, ended)\n",
+			[]Setup{at(Faults{}, "one")[0].with(cancelled)}, nil,
+		},
+		{
+			"a notice that was lost is never repeated", "internal/core/gate_visits.go", "len(got.Stale) > 0 {", "len(got.Stale) > 0 && !MUTANT {",
+			at(Faults{Fails: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
+		},
+		{
+			"a grant is taken up twice", "internal/core/gate_notices.go", "		if k.Waiting {", "		if k.Waiting || MUTANT {",
+			at(Faults{Echoes: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot"}),
+		},
+		{"a grant is taken up twice", "internal/replay/apply.go", "ok && !x.waits(g.Scheduled) {", "ok && !x.waits(g.Scheduled) && !MUTANT {", nil, nil}, // two more defences
+		{"a grant is taken up twice", "internal/turn/turn.go", "		return !r.Fold.Waiting(e.Scheduled)\n", "		return !r.Fold.Waiting(e.Scheduled) && !MUTANT\n", nil, nil},
+		{
+			"a notice about an unknown ticket is ignored", "internal/core/gate_notices.go",
+			"	in.notices = nil\n	a.owner.to(in, releasing)", "	in.notices = nil\n	if MUTANT {\n		notices = nil\n	}\n	a.owner.to(in, releasing)", at(Faults{Echoes: 1}, "one"), nil,
+		},
+		{
+			"a ticket is disowned unseen", "internal/core/gate_notices.go",
+			"	a.owner.to(in, releasing)\n	l :=", "	if MUTANT {\n		a.releaseOrphans(notices)\n		notices = nil\n	}\n	a.owner.to(in, releasing)\n	l :=",
+			at(Faults{Pauses: 1, Ticks: 2}, "chain"),
+			slices.Concat(entered, []string{
+				"a worker claims event 2 of x", "the owner is replaced", "event 2 is done", "a doorbell of x", "load x", "the answer: load x", "run turn x", "call gate slot",
+				"time passes nev", "the schedule", "sweep", "find unwanted",
+			}),
+		},
+		{
+			"a notice is applied whatever entry it is about", "internal/core/gate_notices.go",
+			"	return w.At > since && since != 0", "	return w.At > since && since != 0 || MUTANT", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other", "other"), lateNotice,
+		},
+		{
+			"the record keeps the slot of a waiter", "internal/core/admission.go",
+			"	for s := range t.LetIn {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.LetIn {\n		if s.Limit == nil",
+			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
+		},
+		{
+			"the record keeps a slot after the call has ended", "internal/core/admission.go",
+			"		if k.Limit.Retain {\n			t.forgone", "		if k.Limit.Retain && !MUTANT {\n			t.forgone", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call gate slot", "commit x"}),
+		},
+		{
+			"no owner asks again", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.gateAt > now {", "in.state.TicketLen() == 0 || in.gateAt > now || MUTANT {",
+			at(Faults{Forgets: 1}, "one", "one"), nil,
+		},
+	}
+}
+
 // control is the name of no mistake: the binary finds nothing then.
 const control = "control"
 
 // searchMutant searches for a mistake in the binary that has it.
 func searchMutant(name string) int {
+	all := slices.Concat(mutants(), atLimits())
+	most := 6_000
 	if name == control {
-		all := worlds()
-		for _, m := range mutants() {
-			for _, setup := range m.setups {
-				all = append(all, world{m.name, setup, nil})
-			}
+		most = 250
+		for _, w := range worlds() {
+			all = append(all, mutant{name: w.name, setups: []Setup{w.setup}})
 		}
-		for i := range all {
-			if f := explore.Search(NewWorld(&all[i].setup), 250); f.Broken != "" {
-				fmt.Fprintln(os.Stderr, all[i].name, f)
-				return 0
-			}
-		}
-		return 1
 	}
-	for _, m := range mutants() {
-		if m.name != name {
-			continue
-		}
+	for _, m := range all {
 		for i := range m.setups {
-			w, missing := NewWorld(&m.setups[i]).story(m.begins)
-			if missing != "" {
-				fmt.Fprintln(os.Stderr, missing)
-				return 2
+			if m.name != name && name != control {
+				continue
 			}
-			if f := explore.Search(w, 6_000); f.Broken != "" {
-				fmt.Fprintln(os.Stderr, f)
+			if found := m.setups[i].counterexample(m.begins, most); found != "" {
+				fmt.Fprintln(os.Stderr, m.name, found)
 				return 0
 			}
 		}
-		return 1
 	}
 	return 1
 }
@@ -210,16 +261,16 @@ func compileMutants(t *testing.T, root, dir string) (binary string, names []stri
 		changed[file] = strings.Replace(text, old, wrong, 1)
 	}
 	replace("internal/record/record.go", "	UnreadBatch     = 256 ", "	UnreadBatch     = 2 ")
-	for _, m := range mutants() {
-		mutant := fmt.Sprintf("record.Mutant(%q)", m.name)
+	for _, m := range slices.Concat(mutants(), atLimits()) {
+		mutant := fmt.Sprintf("mistake.Mutant(%q)", m.name)
 		replace(m.file, m.old, strings.ReplaceAll(m.wrong, "MUTANT", mutant))
 		names = append(names, m.name)
 	}
 	changed["internal/record/mutant.go"] = "package record\n\nimport \"os\"\n\nvar mutant = os.Getenv(\"PAWL_MUTANT\")\n\nfunc Mutant(name string) bool { return mutant == name }\n"
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, text := range changed {
-		if strings.HasPrefix(file, "internal/turn") || strings.HasPrefix(file, "internal/core") {
-			text = imported(text)
+		if !strings.HasPrefix(file, "internal/record/") {
+			text = strings.Replace(text, "import (\n", "import (\n	mistake \"github.com/pawlrun/pawl/internal/record\"\n", 1)
 		}
 		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
 		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
@@ -239,14 +290,5 @@ func compileMutants(t *testing.T, root, dir string) (binary string, names []stri
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return binary, names
-}
-
-// imported has the source import package record.
-func imported(text string) string {
-	const record = "\t\"github.com/pawlrun/pawl/internal/record\"\n"
-	if strings.Contains(text, record) {
-		return text
-	}
-	return strings.Replace(text, "import (\n", "import (\n"+record, 1)
+	return binary, slices.Compact(names)
 }

@@ -28,6 +28,8 @@ func programs() *author.Registry {
 	all, err := author.NewRegistry(
 		program("both", both), program("race", race), program("deadline", deadline), program("window", window), program("alarm", alarm),
 		program("churn", churn), program("stop", stop), program("brief", brief), program("sweep", sweep), program("report", report), cycle(), count(),
+		program("one", one), program("two", two), program("chain", chain), program("cross", cross), program("kept", kept), program("start", started),
+		program("behind", elsewhere), program("other", elsewhere), program("flip", flip),
 	)
 	if err != nil {
 		panic(err)
@@ -135,6 +137,61 @@ func report(ctx *pawl.Context, _ string) error {
 		return err
 	}
 	_, err = e.Get(ctx)
+	return err
+}
+
+// Those that wait at limits: at that of slot, at that of another, or (start, behind) at one of their own.
+
+var slot, another = pawl.NewActivity[string, string]("slot"), pawl.NewActivity[string, string]("another")
+
+func one(ctx *pawl.Context, _ string) error {
+	_, err := slot.Call(ctx, "A")
+	return err
+}
+
+func two(ctx *pawl.Context, _ string) error {
+	_, err := pawl.All(ctx, slot.Start(ctx, "A"), slot.Start(ctx, "Z"))
+	return err
+}
+
+func chain(ctx *pawl.Context, _ string) error {
+	if _, err := slot.Call(ctx, "A"); err != nil {
+		return err
+	}
+	_, err := slot.Call(ctx, "Z")
+	return err
+}
+
+func cross(ctx *pawl.Context, _ string) error {
+	_, err := pawl.All(ctx, slot.Start(ctx, "A"), another.Start(ctx, "Z"))
+	return err
+}
+
+func kept(ctx *pawl.Context, _ string) error {
+	if _, err := slot.Call(ctx, "A", pawl.Retry{Attempts: 2, Initial: time.Second}, pawl.KeepSlot()); err != nil {
+		return err
+	}
+	return pawl.Sleep(ctx, 4*timerSpan) // it is under way when its slot is free again
+}
+
+func started(ctx *pawl.Context, _ string) error {
+	_, err := act.Call(ctx, "A")
+	return err
+}
+
+func elsewhere(ctx *pawl.Context, _ string) error {
+	_, err := another.Call(ctx, "A")
+	return err
+}
+
+// variant is what side effects have now: see Faults.Otherwise.
+var variant string
+
+func flip(ctx *pawl.Context, _ string) error {
+	v, err := pawl.SideEffect(ctx, func() (string, error) { return variant, nil })
+	if err == nil {
+		_, err = slot.Call(ctx, "A"+v)
+	}
 	return err
 }
 

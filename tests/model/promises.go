@@ -15,6 +15,9 @@ func (w *World) Check() string {
 	if w.Broken != "" {
 		return w.Broken
 	}
+	if b := limited(w); b != "" {
+		return b
+	}
 	for _, id := range w.IDs() {
 		if b := checkInstance(w, id, w.Store.Get(id)); b != "" {
 			return id + ": " + b
@@ -82,6 +85,8 @@ func wakeup(w *World, id string, in *memstore.Instance, past *history.State) str
 		what = "pending messages"
 	case past.AdmittedLen() > 0 && late(w.Now+look):
 		what = "outstanding activities"
+	case past.WaitingLen() > 0 && !listed:
+		what = "a ticket that waits"
 	case timed && past.End == nil && !paused && late(t.FireAt):
 		what = fmt.Sprintf("a timer of %d", t.FireAt-begin)
 	default:
@@ -310,7 +315,11 @@ func leases(in *memstore.Instance, past *history.State) string {
 				n++
 			}
 		}
-		if n != 1 && (n != 0 || !stopped && !beginsRewound(in)) { // they are scheduled anew
+		want := 1
+		if past.Waiting(a) {
+			want = 0
+		}
+		if n != want && (n != 0 || !stopped && !beginsRewound(in)) { // they are scheduled anew
 			return fmt.Sprintf("activity %d has %d leases and unread completions", a, n)
 		}
 	}
@@ -402,6 +411,9 @@ func (w *World) Finished() string {
 	if w.Plan < len(w.setup.Plan) || int(w.Store.Owner.Applied.Seq) < len(w.Stream) {
 		return "inputs were never ingested"
 	}
+	if b := occupied(w); b != "" {
+		return b
+	}
 	for _, id := range w.IDs() {
 		in := w.Store.Get(id)
 		past, _, _ := fold(in.History())
@@ -437,14 +449,10 @@ func (w *World) Finished() string {
 
 // Fair picks the next step of a world in which nothing goes wrong any more, or reports that it has come to rest. Time passes last.
 func (w *World) Fair() (Step, bool) {
-	var last Step
-	for _, s := range w.Steps() {
-		if s.Optional {
-			continue
-		}
-		if last = s; s.Name != passes {
-			return s, true
-		}
+	s := fair(w)
+	i := slices.IndexFunc(s, func(s Step) bool { return !s.Optional })
+	if i < 0 {
+		return Step{}, false
 	}
-	return last, last.do != nil
+	return Step{Name: s[i].Name, do: func(w *World) { w.Calm = true; s[i].do(w) }}, true
 }

@@ -18,7 +18,14 @@ type steps []Step
 
 // Steps lists what can happen now, the fair before the faulty.
 func (w *World) Steps() []Step {
-	var s steps
+	s := fair(w)
+	s.netFaults(w)
+	s.faults(w)
+	return s
+}
+
+// fair lists what must happen sooner or later; time passes last. (What is optional among it is not.)
+func fair(w *World) (s steps) {
 	s.net(w)
 	s.owner(w)
 	s.workers(w)
@@ -29,8 +36,6 @@ func (w *World) Steps() []Step {
 	if _, ok := w.next(); ok {
 		s.add(passes, func(w *World) { w.Now, _ = w.next() })
 	}
-	s.netFaults(w)
-	s.faults(w)
 	return s
 }
 
@@ -47,6 +52,7 @@ func (s *steps) net(w *World) {
 	for i := range w.Net {
 		r := &w.Net[i]
 		switch {
+		case inLine(w, i):
 		case r.reply != nil:
 			s.add("the answer: "+r.String(), func(w *World) { r := w.take(i); w.hear(&r, r.reply) })
 		case r.effect.Kind == core.LoadInstance || r.effect.Kind == core.ReadInbox: // its answer may be later than any other
@@ -58,9 +64,17 @@ func (s *steps) net(w *World) {
 	for i, b := range w.Bells {
 		s.add("a doorbell of "+b.Instance, func(w *World) {
 			w.Bells = slices.Delete(slices.Clone(w.Bells), i, i+1)
-			w.tell(core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
+			w.tell(w.Owner, core.Message{Kind: core.DoorbellsReceived, Bells: []message.Doorbell{b}})
 		})
 	}
+}
+
+// inLine reports whether the same process has sent another call to the same limit before: they arrive in order, but for a copy.
+func inLine(w *World, i int) bool {
+	r := &w.Net[i]
+	return r.effect.Kind == core.CallGate && !r.echo && slices.ContainsFunc(w.Net[:i], func(b request) bool {
+		return b.effect.Kind == core.CallGate && !b.echo && b.token == r.token && b.effect.Call.Limit == r.effect.Call.Limit
+	})
 }
 
 func (w *World) take(i int) request {
@@ -71,6 +85,9 @@ func (w *World) take(i int) request {
 
 func (s *steps) owner(w *World) {
 	t := w.Owner
+	if w.Former != nil {
+		s.add("the former owner finds itself fenced", func(w *World) { dies(w, w.Former) })
+	}
 	if o := &w.Store.Owner; o.Token != t.token {
 		s.add("the owner finds itself fenced and acquires", func(w *World) { w.acquire() })
 		return
@@ -90,7 +107,7 @@ func (s *steps) owner(w *World) {
 				if x.msg.Kind == 0 {
 					x.msg = *w.Horizon()
 				}
-				w.tell(x.msg)
+				w.tell(w.Owner, x.msg)
 			})
 			break // in their order
 		}
@@ -107,8 +124,9 @@ func (s *steps) owner(w *World) {
 			s.add(fmt.Sprintf("read inputs %d to %d", t.sent+1, n), send(n))
 		}
 	}
-	if len(w.Within(0)) > 0 {
-		s.add("the schedule is read", func(w *World) { w.tell(core.Message{Kind: core.WakeupsDue}) })
+	due := func(at int64) bool { return at <= w.Now }
+	if len(w.Within(0)) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(w.Store.Gates)), due) {
+		s.add("the schedule is read", func(w *World) { w.tell(w.Owner, core.Message{Kind: core.WakeupsDue}) })
 	}
 }
 
@@ -147,6 +165,9 @@ func (w *World) next() (at int64, ok bool) {
 	for _, t := range w.Store.Agenda {
 		sooner(t)
 	}
+	for _, t := range w.Store.Gates {
+		sooner(t)
+	}
 	for _, r := range w.Runs {
 		sooner(r.trust)
 	}
@@ -159,7 +180,7 @@ func (w *World) next() (at int64, ok bool) {
 func (s *steps) netFaults(w *World) {
 	for i := range w.Net {
 		r := &w.Net[i]
-		if r.token != w.Owner.token || r.echo || r.reply != nil || r.effect.Kind == core.RunTurn {
+		if tenureOf(w, r.token) == nil || r.echo || r.reply != nil || r.effect.Kind == core.RunTurn || inLine(w, i) {
 			continue
 		}
 		s.may(w.Left.Resends, "the reply is lost: "+r.String(), func(w *World) {
@@ -192,17 +213,19 @@ func (s *steps) netFaults(w *World) {
 // lost reports to the owner that a request has no answer; an ingest is sent again.
 func (w *World) lost(r *request) {
 	if r.effect.Kind == 0 {
-		if r.token == w.Owner.token {
-			w.Net = append(w.Net, *r)
-		}
+		w.Net = append(w.Net, *r)
 		return
 	}
 	kinds := map[core.EffectKind]core.MessageKind{
 		core.CommitTurn: core.CommitAnswered, core.ReconcileWith: core.Reconciled, core.RemoveInstance: core.PurgeAnswered, core.LoadInstance: core.InstanceLoaded,
 		core.ReadInbox: core.InboxRead, core.SearchInbox: core.InboxRead, core.FetchHead: core.HeadRead, core.PublishMessage: core.MessagePublished,
-		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered,
+		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered, core.CallGate: core.GateAnswered, core.SweepGate: core.GateSwept,
+		core.ReleaseTickets: core.TicketsReleased, core.RelistGate: core.GateRelisted, core.FindUnwanted: core.UnwantedFound,
 	}
-	k := kinds[r.effect.Kind]
+	k, answered := kinds[r.effect.Kind]
+	if !answered {
+		return
+	}
 	w.hear(r, &core.Message{Kind: k, ID: r.effect.ID, Number: r.effect.Number, Err: context.DeadlineExceeded, Body: emptyBody(k)})
 }
 
@@ -211,6 +234,7 @@ func (s *steps) faults(w *World) {
 		s.may(w.Left.Rollbacks, "(what a restart will remember)", func(w *World) { w.Saved, w.SavedIDs = w.Store.Clone(), maps.Clone(w.Spent) })
 	} else {
 		s.may(w.Left.Rollbacks, "ROLLBACK", func(w *World) {
+			rolledBack(w, w.Saved)
 			w.Store, w.Spent, w.Saved, w.Forgot, w.Unheard = w.Saved, w.SavedIDs, nil, true, true
 			w.Left.Rollbacks--
 		})
@@ -249,8 +273,9 @@ func (s *steps) faults(w *World) {
 		s.may(w.Left.Dues, "the schedule names "+id, func(w *World) {
 			w.Left.Dues--
 			w.Store.Agenda[id] = w.Now
-			w.tell(core.Message{Kind: core.WakeupsDue})
+			w.tell(w.Owner, core.Message{Kind: core.WakeupsDue})
 		})
 	}
+	s.limitFaults(w)
 	s.may(w.Left.Ticks, "time passes nevertheless", func(w *World) { w.Left.Ticks--; w.Now += soon })
 }

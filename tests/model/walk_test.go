@@ -2,11 +2,11 @@ package model
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
 // walks is how many random walks each program takes. Their seeds are fixed, so that a failure comes again.
@@ -41,7 +41,7 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 	for _, program := range []string{"both", "race", "deadline", "churn", "stop", "cycle", "count", "report", "brief", "sweep", "window", "alarm"} {
 		t.Run(program, func(t *testing.T) {
 			seeds := found[program]
-			for seed := range explore.Bound(t, walks) {
+			for seed := range Bound(t, walks) {
 				seeds = append(seeds, uint64(seed))
 			}
 			for _, seed := range seeds {
@@ -52,10 +52,23 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 				}
 				setup := &Setup{Program: program, Plan: plan, Retire: pick.IntN(2) == 0, Parked: 2,
 					Faults: Faults{Rollbacks: 2, Crashes: 2, Resends: 3, Fails: 2, Deaths: 2, Losses: 1, Doubles: 2, Echoes: 2, Repeats: 3, Silent: 2, Dues: 2, Ticks: 4}}
-				if broken, trace := explore.Walk(NewWorld(setup), 1+pick.IntN(150), pick.IntN); broken != "" {
+				if broken, trace := Walk(NewWorld(setup), 1+pick.IntN(150), pick.IntN); broken != "" {
 					t.Fatalf("seed %d: %s:\n  %s", seed, broken, strings.Join(trace, "\n  "))
 				}
 			}
 		})
 	}
+}
+
+// Bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
+func Bound(t testing.TB, most int) int {
+	t.Helper()
+	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return most
 }

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -33,7 +35,7 @@ func (w *World) claim(task memstore.Grip) {
 func (w *World) ack(i int) {
 	r := w.Runs[i]
 	w.Runs = slices.Delete(w.Runs, i, i+1)
-	switch a := w.complete(r.grip, r.name); {
+	switch a := w.complete(r.grip, returns(r.grip, r.name)); {
 	case a == memstore.OK && r.trust <= w.Now:
 		w.Broken = fmt.Sprintf("the acknowledgement of event %d was accepted after its lease", r.grip.Activity)
 	case a == memstore.OK && w.Saved != nil: // else it is not forgotten
@@ -44,9 +46,13 @@ func (w *World) ack(i int) {
 	}
 }
 
+// returns is the end of an activity.
+func returns(g memstore.Grip, result string) history.Event {
+	return &history.ActivityCompleted{Scheduled: g.Activity, Result: history.Payload{Type: history.TypeJSON, Data: []byte(result)}}
+}
+
 // complete acknowledges, and rings if the inbox was empty.
-func (w *World) complete(g memstore.Grip, result string) memstore.Answer {
-	end := &history.ActivityCompleted{Scheduled: g.Activity, Result: history.Payload{Type: history.TypeJSON, Data: []byte(result)}}
+func (w *World) complete(g memstore.Grip, end history.Event) memstore.Answer {
 	a, pushed, first := w.Store.Complete(w.Now, g, end)
 	if first && w.setup.Bare {
 		pushed = nil
@@ -69,7 +75,7 @@ func (w *World) renew(i int) {
 // acknowledged, and returns anything else.
 func (w *World) doubted(g memstore.Grip) {
 	if slices.Contains(w.Acked, g) {
-		w.complete(g, w.named(g))
+		w.complete(g, returns(g, w.named(g)))
 		return
 	}
 	w.Store.Abandon(w.Now, g, true, 0)
@@ -119,6 +125,12 @@ func emptyBody(k core.MessageKind) any {
 		return [][]byte(nil)
 	case core.HeadRead:
 		return ""
+	case core.GateSwept:
+		return limit.SweepReply{}
+	case core.GateRelisted:
+		return time.Second
+	case core.UnwantedFound:
+		return (*core.UnwantedMembers)(nil)
 	case core.PurgeAnswered:
 		return int64(0)
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/memlimit"
 	"github.com/pawlrun/pawl/internal/memstore"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -32,6 +33,9 @@ type Setup struct {
 	Bare    bool // doorbells carry no completion
 	Wrong   memstore.Mistake
 
+	Policies map[string]history.Policy // of activities and orchestrations
+	Unfair   memlimit.Mistake          // of limits
+
 	programs *author.Registry
 }
 
@@ -49,6 +53,11 @@ type Faults struct {
 	Silent    int // a doorbell is lost
 	Dues      int // a wakeup comes before its time
 	Ticks     int // time passes though nothing waits for it
+	Pauses    int // an owner is replaced without noticing: what it does meets the fence, but no limit has one
+	Forgets   int // the store of a limit returns to an earlier state
+	Clears    int // a client clears a limit
+	Failures  int // an activity fails
+	Otherwise int // a turn has another side effect: what it schedules has other tickets
 }
 
 const (
@@ -68,6 +77,7 @@ type World struct {
 	Saved    *memstore.Store // what a restart would remember
 	Plan     int             // messages published
 	Owner    *tenure
+	Former   *tenure   // that assumes that it still is the owner
 	Net      []request // that have not arrived; they do so in any order, except that one owner ingests one batch at a time
 	Bells    []message.Doorbell
 	Tasks    []memstore.Grip
@@ -80,8 +90,12 @@ type World struct {
 	Broken   string // what a step itself saw go wrong
 	Tenures  int
 	Claims   int
-	Forgot   bool // the store has been rolled back
-	Unheard  bool // a reply, a request or a doorbell was lost, or an owner: what follows may wait for a wakeup
+	Forgot   bool              // the store has been rolled back
+	Queues   map[string]*queue // at the limits, by name
+	Vague    bool              // the store, or a limit, has been rolled back: who runs need not be a holder
+	Scripted bool              // the last step was a script of a limit: what follows from it comes later
+	Calm     bool              // nothing goes wrong any more: see Fair
+	Unheard  bool              // a reply, a request or a doorbell was lost, or an owner: what follows may wait for a wakeup
 }
 
 // tenure is an owner and what its shell has.
@@ -140,7 +154,11 @@ func NewWorld(setup *Setup) *World {
 		bound = 100
 	}
 	rules := memstore.Rules{Soon: soon, LeaseTTL: ttl, OwnerTTL: forever, Claims: 3, Inbox: bound, Seen: forever, Seal: seal, Wrong: setup.Wrong}
-	w := &World{Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: begin}, setup: setup, Left: setup.Faults, Spent: map[string]bool{}}
+	limits := memstore.Limits{Rules: memlimit.Rules{Stale: soon, Wrong: setup.Unfair}}
+	w := &World{
+		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: begin, Limits: limits}, setup: setup, Left: setup.Faults,
+		Spent: map[string]bool{}, Queues: map[string]*queue{},
+	}
 	w.acquire()
 	return w
 }
@@ -148,12 +166,19 @@ func NewWorld(setup *Setup) *World {
 // After returns the world in which the step has happened.
 func (w *World) After(s Step) *World {
 	c := copied(w)
-	s.do(c)
+	c.Do(s)
 	return c
 }
 
 // Do has the step happen in this very world.
-func (w *World) Do(s Step) { s.do(w) }
+func (w *World) Do(s Step) {
+	was := w.Scripted
+	w.Scripted = false
+	if s.do(w); was && !w.Scripted {
+		w.Now++
+	}
+	w.Calm = false
+}
 
 // Hash identifies the state.
 func (w *World) Hash() [2]uint64 {
@@ -165,7 +190,7 @@ func (w *World) Hash() [2]uint64 {
 func (w *World) acquire() {
 	w.Store.Owner.Until = min(w.Store.Owner.Until, w.Now) // it waits until it may
 	w.Tenures++
-	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() })
+	silence(w)
 	token := "o" + strconv.Itoa(w.Tenures)
 	_, applied, _ := w.Store.Acquire(w.Now, token)
 	cfg := core.Config{ReconcileInterval: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
@@ -175,20 +200,40 @@ func (w *World) acquire() {
 	at := history.Position(applied)
 	w.Owner = &tenure{token: token, code: map[string]*code{}, sent: int(applied.Seq), acked: at, number: w.Store.Owner.Commits}
 	w.Owner.core = core.New(cfg, core.Beginning{Seal: seal, Heads: token + ".", Applied: at, Commits: w.Owner.number}, time.UnixMilli(w.Now))
-	w.tell(core.Message{Kind: core.TenureBegan, Body: &core.Takeover{Now: w.Now, Due: w.Within(look), Policies: &limit.Overrides{}}})
+	policies := &limit.Overrides{Policies: map[string]history.Policy{}}
+	for action, p := range w.setup.Policies {
+		policies.Version, policies.Policies[limit.ActionLevel+action] = 1, p
+	}
+	w.tell(w.Owner, core.Message{Kind: core.TenureBegan, Body: &core.Takeover{Now: w.Now, Due: w.Within(look), Policies: policies}})
 }
 
-// `tell` gives the owner a message, and carries out the effects that are answered at once.
-func (w *World) tell(first core.Message) {
-	t := w.Owner
+// silence has the requests of owners that have died not answered: those that have not been sent are not any more.
+func silence(w *World) {
+	w.Net = slices.DeleteFunc(w.Net, func(r request) bool {
+		return !r.outlives() && (w.Former == nil || r.token != w.Former.token)
+	})
+}
+
+// dies has an owner end that finds itself fenced.
+func dies(w *World, t *tenure) {
+	if t == w.Owner {
+		w.acquire()
+		return
+	}
+	w.Former = nil
+	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() && r.token == t.token })
+}
+
+// `tell` gives an owner a message, and carries out the effects that are answered at once.
+func (w *World) tell(t *tenure, first core.Message) {
 	for queue := []core.Message{first}; len(queue) > 0; queue = queue[1:] {
 		effects := slices.Clone(t.core.Step(time.UnixMilli(w.Now), &queue[0]))
 		if t.core.Err() != nil {
-			w.acquire()
+			dies(w, t)
 			return
 		}
 		for _, e := range effects {
-			if m := w.carryOut(&e); m != nil {
+			if m := w.carryOut(t, &e); m != nil {
 				queue = append(queue, *m)
 			}
 		}
@@ -196,11 +241,13 @@ func (w *World) tell(first core.Message) {
 }
 
 // carryOut begins an effect; it returns the answer of one that is answered at once.
-func (w *World) carryOut(e *core.Effect) *core.Message {
-	t := w.Owner
+func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
+	if w.ListLimit(e); e.Kind == core.CallGate && len(e.Call.Enter) > 0 {
+		queueOf(w, e.Call.Limit).Unlisted = false
+	}
 	switch e.Kind {
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.RunTurn, core.PublishMessage,
-		core.ReadHistory, core.RewindInstance:
+		core.ReadHistory, core.RewindInstance, core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices:
 		w.Net = append(w.Net, request{effect: *e, token: t.token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
 	case core.EvictCode:
 		delete(t.code, e.ID)
@@ -248,8 +295,10 @@ func (w *World) arrive(r *request) *core.Message {
 	switch e.Kind {
 	case core.CommitTurn:
 		head, unread, before := s.Get(e.ID).Head, slices.Clone(s.Get(e.ID).Inbox), slices.Clone(s.Get(e.ID).History())
+		seated := seats(e.ID, s.Get(e.ID))
 		if m = w.Answer(e, r.token); m.Err == nil && (head == "" || head != e.Commit.NewHead) {
 			past, _, _ := fold(before)
+			admitted(w, e.ID, seated, seats(e.ID, s.Get(e.ID)))
 			resumed(w, unread, past, e.Decided.Events)
 			popped(w, e.ID, unread[:min(len(e.Commit.Pop), len(unread))], head == "" && e.Commit.NewHead == "")
 		}
@@ -264,7 +313,7 @@ func (w *World) arrive(r *request) *core.Message {
 			rewound(w, before, e.Body.(*record.Rewind))
 		}
 	case core.RunTurn:
-		m = &core.Message{Kind: core.TurnDone, ID: e.ID, Decided: w.turn(e)}
+		m = &core.Message{Kind: core.TurnDone, ID: e.ID, Decided: w.turn(tenureOf(w, r.token), e)}
 		if r.unseen && slices.ContainsFunc(m.Decided.Events, func(ev history.Event) bool { return ev.Kind() == history.KindObserved }) {
 			w.Broken = "a poll is complete before everything that had arrived"
 		}
@@ -275,12 +324,20 @@ func (w *World) arrive(r *request) *core.Message {
 			slices.Sort(w.Told)
 		}
 		return &core.Message{Kind: core.MessagePublished, ID: e.ID, Number: e.Number}
+	case core.CallGate, core.ReleaseTickets, core.SweepGate:
+		return script(w, r)
+	case core.PassNotices:
+		pass(w, r)
+		return nil
+	case core.UnlistGate:
+		queueOf(w, e.ID).Unlisted = true
+		return w.Answer(e, r.token)
 	case 0:
 		m = w.ingest(r)
 	default:
 		m = w.Answer(e, r.token)
 	}
-	if m.Err == nil && r.token != s.Owner.Token && r.outlives() {
+	if m.Err == nil && r.token != s.Owner.Token && r.fenced() {
 		w.Broken = fmt.Sprintf("a former owner has written: %s", r)
 	}
 	return m
@@ -288,6 +345,16 @@ func (w *World) arrive(r *request) *core.Message {
 
 // outlives reports whether the request may arrive after its owner has died.
 func (r *request) outlives() bool {
+	switch r.effect.Kind {
+	case core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.PassNotices:
+		return true
+	default:
+		return r.fenced()
+	}
+}
+
+// fenced reports whether only the owner may have the request carried out.
+func (r *request) fenced() bool {
 	switch r.effect.Kind {
 	case 0, core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.PublishMessage, core.RewindInstance:
 		return true
@@ -317,12 +384,12 @@ func (w *World) ingest(r *request) *core.Message {
 }
 
 // turn has the code of an instance decide. Code is not kept: it is brought to where it was.
-func (w *World) turn(e *core.Effect) *core.Decided {
+func (w *World) turn(t *tenure, e *core.Effect) *core.Decided {
 	g := e.Given
-	c := w.Owner.code[e.ID]
+	c := t.code[e.ID]
 	if !g.Resident {
 		c = &code{events: slices.Clone(g.Events)}
-		w.Owner.code[e.ID] = c
+		t.code[e.ID] = c
 	}
 	if begins := len(g.Inputs) > 0 && g.Inputs[0].Ev != nil && g.Inputs[0].Ev.Kind() == history.KindStarted; !g.Resident && len(g.Events) == 0 && !begins {
 		w.Broken = "a turn of an execution that has begun is given no history"
@@ -345,20 +412,30 @@ func (w *World) turn(e *core.Effect) *core.Decided {
 	return d
 }
 
-// `hear` gives the owner an answer, unless the request was of another.
+// tenureOf finds the owner of a token; nil: it is over.
+func tenureOf(w *World, token string) *tenure {
+	for _, t := range []*tenure{w.Owner, w.Former} {
+		if t != nil && t.token == token {
+			return t
+		}
+	}
+	return nil
+}
+
+// `hear` gives the owner that has sent a request the answer, if there is one.
 func (w *World) hear(r *request, m *core.Message) {
-	t := w.Owner
-	if r.token != t.token || r.echo {
+	t := tenureOf(w, r.token)
+	if t == nil || r.echo || m == nil {
 		return
 	}
 	switch {
 	case r.effect.Kind == 0 && m.Err != nil:
-		w.acquire()
+		dies(w, t)
 		return
 	case r.effect.Kind == 0:
 		t.acked = w.At(r.to)
 	case (r.effect.Kind == core.CommitTurn || r.effect.Kind == core.RewindInstance) && m.Err == nil:
 		t.number = max(t.number, m.Committed.Number)
 	}
-	w.tell(*m)
+	w.tell(t, *m)
 }

@@ -1,0 +1,182 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Found is what a search has found.
+type Found struct {
+	States int
+	Whole  bool   // there is no state that was not seen
+	Broken string // the promise, empty if all hold
+	Trace  []string
+}
+
+// String shows the counterexample, one step a line.
+func (f Found) String() string {
+	if f.Broken == "" {
+		return fmt.Sprintf("holds in %d states (all: %v)", f.States, f.Whole)
+	}
+	return fmt.Sprintf("%s, found in %d states:\n  %s", f.Broken, f.States, strings.Join(f.Trace, "\n  "))
+}
+
+type search struct {
+	index   map[[2]uint64]int32
+	parent  []int32
+	step    []string
+	follows []int32            // of each state that was visited: its fair successor; -1: it was let come to rest
+	rests   map[[2]uint64]bool // states from which the fair world is known to finish
+}
+
+// RestBound is how many fair steps a world may need to come to rest.
+const RestBound = 400
+
+// compared is after how many of them the world is compared with those that are known to come to rest: it costs as much as several steps.
+const compared = 8
+
+// Search visits the worlds that follow from the first, at most so many, and stops at the first that breaks a promise.
+func Search(first *World, most int) Found {
+	s := &search{index: map[[2]uint64]int32{}, rests: map[[2]uint64]bool{}}
+	s.see(first, -1, "")
+	queue := []*World{first}
+	for n := 0; len(queue) > 0; n++ {
+		w := queue[0]
+		queue[0] = nil
+		queue = queue[1:]
+		if b := w.Check(); b != "" {
+			return Found{States: len(s.parent), Broken: b, Trace: s.trace(int32(n))}
+		}
+		follows := int32(-1) // the fair successor, if the search visits it: then that comes to rest, or does not
+		fair, more := w.Fair()
+		for _, step := range w.Steps() {
+			if len(s.parent) >= most {
+				follows = -1
+				break
+			}
+			next := w.After(step)
+			at, fresh := s.see(next, int32(n), step.String())
+			if fresh {
+				queue = append(queue, next)
+			}
+			if more && follows < 0 && step.String() == fair.String() {
+				follows = at
+			}
+		}
+		s.follows = append(s.follows, follows)
+		if follows >= 0 {
+			continue
+		}
+		if b, tail := s.rest(w); b != "" {
+			return Found{States: len(s.parent), Broken: b, Trace: append(s.trace(int32(n)), tail...)}
+		}
+	}
+	if n := s.cycle(); n >= 0 {
+		return Found{States: len(s.parent), Broken: "the world never comes to rest", Trace: s.trace(n)}
+	}
+	return Found{States: len(s.parent), Whole: len(s.parent) < most}
+}
+
+func (s *search) see(w *World, parent int32, step string) (at int32, fresh bool) {
+	k := w.Hash()
+	if at, known := s.index[k]; known {
+		return at, false
+	}
+	at = int32(len(s.parent))
+	s.index[k] = at
+	s.parent, s.step = append(s.parent, parent), append(s.step, step)
+	return at, true
+}
+
+// cycle returns a state from which the fair world goes round in a circle; -1: there is none.
+func (s *search) cycle() int32 {
+	ends := make([]bool, len(s.follows))
+	for n := range s.follows {
+		at := int32(n)
+		for steps := 0; at >= 0 && int(at) < len(ends) && !ends[at]; steps++ {
+			if steps > len(ends) {
+				return int32(n)
+			}
+			at = s.follows[at]
+		}
+		for at := int32(n); at >= 0 && int(at) < len(ends) && !ends[at]; at = s.follows[at] {
+			ends[at] = true
+		}
+	}
+	return -1
+}
+
+func (s *search) trace(n int32) (steps []string) {
+	for ; s.parent[n] >= 0; n = s.parent[n] {
+		steps = append(steps, s.step[n])
+	}
+	slices.Reverse(steps)
+	return steps
+}
+
+// rest lets the world go on fairly until it rests or meets a state that is known to finish.
+func (s *search) rest(w *World) (broken string, steps []string) {
+	var path [][2]uint64
+	for n := range RestBound {
+		if n%compared == 0 {
+			k := w.Hash()
+			if s.rests[k] {
+				break
+			}
+			path = append(path, k)
+		}
+		step, more := w.Fair()
+		if !more {
+			if b := w.Finished(); b != "" {
+				return b, append(steps, "(at rest)")
+			}
+			break
+		}
+		if len(steps) == 0 {
+			w = w.After(step)
+		} else {
+			w.Do(step)
+		}
+		steps = append(steps, "  then "+step.String())
+		if b := w.Check(); b != "" {
+			return b, steps
+		}
+		if len(steps) == RestBound {
+			return "the world never comes to rest", steps[:min(len(steps), 60)]
+		}
+	}
+	for _, k := range path {
+		s.rests[k] = true
+	}
+	return "", nil
+}
+
+// Walk takes steps in a world, at most so many, each of which pick chooses among n, then lets it come to rest. It returns the
+// promise that broke, nothing if none did, and what was done. The world itself is changed.
+func Walk(w *World, steps int, pick func(n int) int) (broken string, trace []string) {
+	for range steps {
+		all := w.Steps()
+		if len(all) == 0 {
+			break
+		}
+		s := all[pick(len(all))]
+		w.Do(s)
+		trace = append(trace, s.String())
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	for range 20 * RestBound {
+		s, more := w.Fair()
+		if !more {
+			return w.Finished(), append(trace, "(at rest)")
+		}
+		w.Do(s)
+		trace = append(trace, "  then "+s.String())
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	return "the world never comes to rest", trace
+}

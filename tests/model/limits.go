@@ -1,0 +1,347 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/memlimit"
+	"github.com/pawlrun/pawl/internal/memstore"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// queue is what was seen of a limit from outside.
+type queue struct {
+	Kept      *memlimit.Gate // what a restart of the limit would remember
+	Arrived   []string       // the tickets that have waited since they came, in order
+	LetIn     []string       // tickets that it has ever admitted
+	Forgotten int            // grants that a rollback has forgotten, and ends of holders
+	Times     []int64        // when a ticket was admitted within the limits, ms
+	Unlisted  bool           // it is on no list, for it was idle
+	Unheard   map[string]int // at how many visits, with nothing else under way, a holder did not know that it is one
+}
+
+func queueOf(w *World, name string) *queue {
+	q := w.Queues[name]
+	if q == nil {
+		q = &queue{Unheard: map[string]int{}}
+		w.Queues[name] = q
+	}
+	return q
+}
+
+func breaksf(w *World, format string, args ...any) {
+	if w.Broken == "" {
+		w.Broken = fmt.Sprintf(format, args...)
+	}
+}
+
+// seat is a ticket, as the store has it.
+type seat struct {
+	member limit.Member
+	gate   string
+	wanted bool // by the history
+	waits  bool
+	runs   bool // it has a lease, or its instance runs
+}
+
+// seats are the tickets of an instance.
+func seats(id string, in *memstore.Instance) map[string]seat {
+	past, events, _ := fold(in.History())
+	all := map[string]seat{}
+	for _, ev := range events {
+		if s, ok := ev.(*history.ActivityScheduled); ok && s.Limit != nil {
+			all[s.Limit.Ticket] = seat{gate: s.Limit.Name}
+		}
+		if s, ok := ev.(*history.Started); ok && s.Limit != nil {
+			all[s.Limit.Ticket] = seat{gate: s.Limit.Name}
+		}
+	}
+	for _, k := range past.Tickets() {
+		s := seat{member: core.Member(id, k.Event, past, k.Limit), gate: k.Limit.Name, wanted: true, waits: k.Waiting}
+		s.runs = k.Event == 1 && !k.Waiting
+		if a := past.Activity(k.Event); a != nil {
+			s.runs = in.Leases[memstore.Place{Execution: max(in.Execution, 1), Event: k.Event}].Effect == a.Effect
+		}
+		all[k.ID] = s
+	}
+	return all
+}
+
+// seat finds a ticket.
+func seatOf(w *World, m memlimit.Member) seat {
+	return seats(m.Instance, w.Store.Get(m.Instance))[m.Ticket]
+}
+
+// admitted checks that what a commit lets begin was admitted, and has not run before.
+func admitted(w *World, id string, before, now map[string]seat) {
+	for ticket, s := range now {
+		was, known := before[ticket]
+		if !s.runs || was.runs {
+			continue
+		}
+		if !slices.Contains(queueOf(w, s.gate).LetIn, ticket) {
+			breaksf(w, "%s of %s runs and was never admitted", ticket, id)
+		}
+		if known && !was.wanted {
+			breaksf(w, "%s of %s runs again after its end", ticket, id)
+		}
+	}
+}
+
+// limited checks those that run, and those that wait, against the limits.
+func limited(w *World) string {
+	if len(w.Limits.Gates) == 0 {
+		return ""
+	}
+	running := map[string]int{}
+	for _, id := range w.IDs() {
+		for ticket, s := range seats(id, w.Store.Get(id)) {
+			gate, m := w.Limits.Gate(s.gate), memlimit.Member(s.member)
+			switch {
+			case s.runs:
+				running[s.gate]++
+				if gate.Holder(m) < 0 && !w.Vague {
+					return ticket + " runs, and its slot is free for another"
+				}
+			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.gate).Arrived, ticket) && gate.Holder(m) < 0 && gate.Waiter(m) < 0 && gate.Turned(m) < 0:
+				return ticket + " waits, and has lost its place"
+			}
+		}
+	}
+	for name, gate := range w.Limits.Gates {
+		if b := gate.Check(); b != "" {
+			return name + ": " + b
+		}
+		if _, listed := w.Store.Gates[name]; !listed && !gate.Empty() && !w.Vague && !queueOf(w, name).Unlisted {
+			return name + " has members, and is not visited"
+		}
+		if c := gate.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).Forgotten {
+			return fmt.Sprintf("%d run behind %s, which admits %d", running[name], name, c)
+		}
+	}
+	return ""
+}
+
+// script carries out a request to a limit, and looks at what it has done.
+func script(w *World, r *request) *core.Message {
+	e := &r.effect
+	name := e.ID
+	if e.Kind == core.CallGate {
+		name = e.Call.Limit
+	}
+	w.Scripted = true
+	gate, q := w.Limits.Gate(name), queueOf(w, name)
+	before, quiet := gate.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.timers) == 0 && w.Former == nil && w.Calm
+	m := w.Answer(e, r.token)
+	switch e.Kind {
+	case core.CallGate:
+		q.left(w, before, gate, e.Call.Leave)
+		q.granted(w, gate, m.Admitted.Granted)
+		for i, x := range e.Call.Enter {
+			if !slices.Contains(m.Admitted.Granted, x.Member) {
+				q.came(w, before, gate, x, m.Admitted.Verdicts[i].Kind)
+			}
+		}
+	case core.ReleaseTickets:
+		var leave []limit.Member
+		for _, o := range e.Body.([]limit.Orphan) {
+			leave = append(leave, o.Member)
+		}
+		q.left(w, before, gate, leave)
+		q.granted(w, gate, m.Admitted.Granted)
+	default:
+		q.granted(w, gate, m.Body.(limit.SweepReply).Granted)
+		if quiet {
+			q.visited(w, m.Body.(limit.SweepReply).Stale)
+		}
+	}
+	return m
+}
+
+// visited counts the visits that ask about a holder whose instance does not know of it: behind two, it does, or it is none any more.
+func (q *queue) visited(w *World, stale []limit.Member) {
+	unheard := map[string]int{}
+	for _, m := range stale {
+		if s := seatOf(w, memlimit.Member(m)); s.wanted && !s.waits {
+			continue
+		}
+		if unheard[m.Ticket] = q.Unheard[m.Ticket] + 1; unheard[m.Ticket] > 2 {
+			breaksf(w, "%s is leaked: two visits have not brought its notice home", m.Ticket)
+		}
+	}
+	q.Unheard = unheard
+}
+
+// left takes note of leaves, as one sees them from outside: who waits in its instance waits.
+func (q *queue) left(w *World, before, gate *memlimit.Gate, leave []limit.Member) {
+	for _, l := range leave {
+		m := memlimit.Member(l)
+		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Turned(m) < 0 || gate.Waiter(m) >= 0 {
+			continue
+		}
+		q.leave(l.Ticket)
+	}
+}
+
+func (q *queue) leave(ticket string) {
+	q.Arrived = slices.DeleteFunc(q.Arrived, func(t string) bool { return t == ticket })
+}
+
+// granted takes note of waiters that were admitted: no waiter that came before them may still wait.
+func (q *queue) granted(w *World, gate *memlimit.Gate, ms []limit.Member) {
+	for _, m := range ms {
+		q.through(w, gate, m.Ticket, max(slices.Index(q.Arrived, m.Ticket), 0))
+	}
+}
+
+// through takes note of a ticket that is admitted in front of, or behind, so many: no window has more than the rate allows.
+func (q *queue) through(w *World, gate *memlimit.Gate, ticket string, behind int) {
+	for _, first := range q.Arrived[:behind] {
+		away := slices.ContainsFunc(gate.Away, func(t memlimit.Turned) bool { return t.Member.Ticket == first }) // it waits only for the notice
+		for _, id := range w.IDs() {
+			if seats(id, w.Store.Get(id))[first].waits && !away && !w.Vague {
+				breaksf(w, "%s overtakes %s", ticket, first)
+			}
+		}
+	}
+	q.Times = append(q.Times, w.Now)
+	if p, n := gate.Force.Policy, len(q.Times); p.Rate > 0 && n > p.Rate && w.Now-q.Times[n-1-p.Rate] < p.RateWindow {
+		breaksf(w, "%d are admitted within %d ms", p.Rate+1, p.RateWindow)
+	}
+	q.admitted(ticket)
+}
+
+func (q *queue) admitted(ticket string) {
+	q.leave(ticket)
+	if !slices.Contains(q.LetIn, ticket) {
+		q.LetIn = append(q.LetIn, ticket)
+		slices.Sort(q.LetIn)
+	}
+}
+
+// came takes note of an entry and what became of it. Who runs, and is reported as such, is a holder again, whatever has been forgotten.
+func (q *queue) came(w *World, before, gate *memlimit.Gate, e limit.Entry, k limit.Kind) {
+	t, m := e.Member.Ticket, memlimit.Member(e.Member)
+	at := slices.Index(q.Arrived, t)
+	switch {
+	case e.Active && seatOf(w, m).runs && gate.Holder(m) < 0:
+		breaksf(w, "%s has reported that it runs, and has no slot", t)
+	case e.Active && k == limit.Admitted:
+		q.leave(t)
+	case k == limit.Admitted && before.Holder(m) >= 0:
+		q.admitted(t)
+	case k == limit.Admitted && at < 0:
+		q.through(w, gate, t, len(q.Arrived))
+	case k == limit.Admitted:
+		q.through(w, gate, t, at)
+	case k == limit.Waiting && at < 0:
+		q.Arrived = append(q.Arrived, t)
+	}
+}
+
+// rolledBack notes which tickets run again, or wait again, that were over: others have been admitted in their place.
+func rolledBack(w *World, to *memstore.Store) {
+	w.Vague = true
+	for _, q := range w.Queues {
+		for _, ticket := range q.LetIn {
+			now, then := ticketIn(w.Store, ticket), ticketIn(to, ticket)
+			if now.gate != "" && !now.waits && !now.runs && (then.gate == "" || then.waits || then.runs) {
+				q.Forgotten++
+			}
+		}
+	}
+}
+
+// ticketIn is a ticket of a store.
+func ticketIn(s *memstore.Store, ticket string) seat {
+	for id, in := range s.Instances {
+		if x, ok := seats(id, in)[ticket]; ok {
+			return x
+		}
+	}
+	return seat{}
+}
+
+// pass has the notices of a limit received: by the process that sends them, or else as the messages of another.
+func pass(w *World, r *request) {
+	all := r.effect.Body.([]core.GateNotice)
+	sent := make([]message.LimitNotice, len(all))
+	for i, n := range all {
+		sent[i] = n.Encode()
+	}
+	for _, t := range []*tenure{w.Owner, w.Former} {
+		switch {
+		case t == nil:
+		case t.token == r.token:
+			w.tell(t, core.Message{Kind: core.NoticesPassed, Body: all})
+		default:
+			w.tell(t, core.Message{Kind: core.NoticesReceived, Body: sent})
+		}
+	}
+}
+
+// limitFaults are those of limits, and what clients do with them.
+func (s *steps) limitFaults(w *World) {
+	for _, name := range slices.Sorted(maps.Keys(w.Limits.Gates)) {
+		if queueOf(w, name).Kept == nil {
+			s.may(w.Left.Forgets, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Gate(name).Clone() })
+		} else {
+			s.may(w.Left.Forgets, "ROLLBACK of "+name, func(w *World) {
+				w.Left.Forgets--
+				q := queueOf(w, name)
+				for _, h := range w.Limits.Gate(name).Holders {
+					if q.Kept.Holder(h.Member) < 0 {
+						q.Forgotten++
+					}
+				}
+				w.Limits.Gates[name], q.Kept, q.Times, w.Vague = q.Kept, nil, nil, true
+			})
+		}
+		s.may(w.Left.Clears, name+" is cleared", func(w *World) {
+			w.Left.Clears--
+			w.Limits.Clear(name, w.Now)
+			w.tell(w.Owner, core.Message{Kind: core.GateDue, ID: name})
+		})
+	}
+	for i, r := range w.Runs {
+		s.may(w.Left.Failures, fmt.Sprintf("event %d of %s fails", r.grip.Activity, r.grip.Instance), func(w *World) {
+			w.Left.Failures--
+			r := w.Runs[i]
+			w.Runs = slices.Delete(w.Runs, i, i+1)
+			w.complete(r.grip, &history.ActivityFailed{Scheduled: r.grip.Activity, Failure: history.Failure{Message: "failed"}, Worker: "w"})
+		})
+	}
+	for i := range w.Net {
+		if r := &w.Net[i]; r.effect.Kind == core.RunTurn {
+			s.may(w.Left.Otherwise, r.String()+", decided otherwise", func(w *World) {
+				w.Left.Otherwise--
+				variant = "'"
+				defer func() { variant = "" }()
+				r := w.take(i)
+				w.hear(&r, w.arrive(&r))
+			})
+		}
+	}
+	if w.Former == nil {
+		s.may(w.Left.Pauses, "the owner is replaced, and does not know it", func(w *World) {
+			w.Left.Pauses--
+			w.Unheard = true
+			w.Former = w.Owner
+			w.acquire()
+		})
+	}
+}
+
+// occupied reports a limit that has members though all instances have ended.
+func occupied(w *World) string {
+	for name, gate := range w.Limits.Gates {
+		if _, listed := w.Store.Gates[name]; listed && !gate.Empty() {
+			return name + " is never empty"
+		}
+	}
+	return ""
+}
