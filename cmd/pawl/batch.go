@@ -36,7 +36,7 @@ type batchFlags struct {
 	All        bool   `help:"All instances, instead of --where."`
 	Rate       int    `placeholder:"N" help:"Maximum number of requests a second. Default: no limit."`
 	Reason     string `placeholder:"TEXT" help:"Reason, shown in histories."`
-	ID         string `name:"id" placeholder:"ID" help:"Id of the batch. Default: made up."`
+	ID         string `name:"id" placeholder:"ID" help:"Id of the batch. Default: a generated one."`
 	DryRun     bool   `help:"Count the instances, and do nothing."`
 	Yes        bool   `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
 	Detach     bool   `help:"Do not wait for the end."`

@@ -99,5 +99,5 @@ func (c *requeueCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	if err := cl.Requeue(ctx, c.ID); err != nil {
 		return err
 	}
-	return accepted(s, c.JSON, c.ID, "is tried again", "")
+	return accepted(s, c.JSON, c.ID, "will be tried again", "")
 }

@@ -209,4 +209,8 @@ func TestUnregisteredVersionIsReported(t *testing.T) {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
 	wants(t, must(t, at("get", "t-9")...), "status", "stalled", "9")
+	wants(t, must(t, at("requeue", "t-9")...), "t-9: will be tried again")
+	if code, _, errs := command(t, at("requeue", "absent")...); code != 1 || !strings.Contains(errs, "absent") {
+		t.Errorf("code %d, %q", code, errs)
+	}
 }

@@ -100,6 +100,13 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	wants(t, must(t, at("get", "o-9")...), "shipped")
 	fails("o-9", "import", "o-9", file)
 
+	wants(t, must(t, at("rewind", "o-1", "--to", "2", "--dry-run")...), "keeps its result: activity charge", "received again: 1 update")
+	wants(t, must(t, at("rewind", "o-1", "--to", "2", "--reason", "wrong price", "--json")...), `"status":"running"`)
+	wants(t, must(t, at("get", "o-1", "--wait", "--timeout", "30s")...), "shipped")
+	if charges.Load() != 1 || shipped.Load() != 3 {
+		t.Errorf("behind the rewind: charged %d times, shipped %d times", charges.Load(), shipped.Load())
+	}
+
 	must(t, at("start", "order", "o-2", "--input", "1")...)
 	wants(t, must(t, at("terminate", "o-2", "--reason", "a duplicate")...), "o-2: terminated (")
 	fails("a duplicate", "get", "o-2", "--wait")

@@ -37,6 +37,9 @@ func TestScheduleIsCreatedChangedShownAndDeleted(t *testing.T) {
 	if got := must(t, schedule("describe", "tick")...); !strings.Contains(got, "paused") || !strings.Contains(got, "holiday") {
 		t.Errorf("%s", got)
 	}
+	must(t, schedule("resume", "tick", "--note", "back")...)
+	poll.Until(t, time.Minute, "it runs jobs again", func() bool { return describe().Done > 3 })
+	must(t, schedule("pause", "tick")...)
 	done := describe().Done
 	must(t, schedule("trigger", "tick")...)
 	if got := describe(); got.Done != done+1 || got.Recent[len(got.Recent)-1].Time.Truncate(time.Second).Equal(first.Time) {

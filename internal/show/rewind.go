@@ -15,27 +15,47 @@ func RewindPlan(id string, p *history.RewindPlan) []string {
 	for _, e := range p.Reruns {
 		lines = append(lines, fmt.Sprintf("runs again: activity %s (event %d)", e.Name, e.ID))
 	}
+	events, updates, ended := 0, 0, make(map[uint64]bool)
+	for _, e := range p.PutBack {
+		switch e := e.(type) {
+		case *history.EventReceived:
+			events++
+		case *history.UpdateReceived:
+			updates++
+		case *history.ChildCompleted:
+			ended[e.Scheduled] = true
+		}
+	}
 	for _, e := range p.Awaited {
-		lines = append(lines, fmt.Sprintf("waits again: child %s (event %d); retry it first if it has failed", e.Instance, e.ID))
+		if !ended[e.ID] {
+			lines = append(lines, fmt.Sprintf("waits again: child %s (event %d); retry it first if it has failed", e.Instance, e.ID))
+		}
 	}
 	for _, e := range p.Undone {
 		lines = append(lines, fmt.Sprintf("undone: child %s (event %d)", e.Instance, e.ID))
 	}
-	events := 0
-	for _, e := range p.PutBack {
-		if e.Kind() == history.KindEventReceived {
-			events++
+	for _, id := range p.Answered {
+		lines = append(lines, fmt.Sprintf("keeps its result: activity %s (event %d)", p.State.Activity(id).Name, id))
+	}
+	for _, e := range p.Awaited {
+		if ended[e.ID] {
+			lines = append(lines, fmt.Sprintf("keeps its result: child %s (event %d)", e.Instance, e.ID))
 		}
 	}
-	if events > 0 {
-		lines = append(lines, fmt.Sprintf("received again: %s", counted(events)))
+	for _, again := range []struct {
+		n    int
+		what string
+	}{{events, "event"}, {updates, "update"}} {
+		if again.n > 0 {
+			lines = append(lines, "received again: "+counted(again.n, again.what))
+		}
 	}
 	return lines
 }
 
-func counted(events int) string {
-	if events == 1 {
-		return "1 event"
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d events", events)
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -296,3 +296,33 @@ func TestInvalidExportIsAnErrorWithItsReason(t *testing.T) {
 		}
 	}
 }
+
+func TestRewindPlanHasWhatRunsAgainAndWhatKeepsItsResult(t *testing.T) {
+	events := []history.Event{
+		&history.Started{Name: "o"},
+		&history.ActivityScheduled{Name: "charge", Effect: "e2"}, &history.ActivityScheduled{Name: "ship", Effect: "e3"},
+		&history.ChildScheduled{Name: "c", Instance: "c-1", Effect: "e4"}, &history.ChildScheduled{Name: "c", Instance: "c-2", Effect: "e5"},
+		&history.ActivityCompleted{Scheduled: 2}, &history.ActivityFailed{Scheduled: 3, Failure: history.Failure{Message: "no truck"}},
+		&history.ChildCompleted{Scheduled: 4, Effect: "e4"},
+		&history.EventReceived{Name: "go"}, &history.ChildScheduled{Name: "c", Instance: "c-3", Effect: "e10"},
+		&history.UpdateReceived{Name: "u", UpdateID: "1"}, &history.UpdateReceived{Name: "u", UpdateID: "2"},
+	}
+	for i, e := range events {
+		e.Meta().ID = uint64(i) + 1
+	}
+	p, err := history.PlanRewind(events, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `o-1 would keep events 1 to 5
+runs again: activity ship (event 3)
+waits again: child c-2 (event 5); retry it first if it has failed
+undone: child c-3 (event 10)
+keeps its result: activity charge (event 2)
+keeps its result: child c-1 (event 4)
+received again: 1 event
+received again: 2 updates`
+	if got := strings.Join(show.RewindPlan("o-1", p), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
