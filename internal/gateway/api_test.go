@@ -331,6 +331,12 @@ func TestInvalidRequestsAreRefusedByName(t *testing.T) {
 		{400, "POST", "/instances", `{"orchestration":"pay","id":"a b"}`, "a b", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay","wait":"2m"}`, "at most 1m", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay","event":{"name":"*"}}`, "bad name", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","version":"1 0"}`, "1 0", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","start_at":"tomorrow"}`, "start_at", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","start_at":"-1h"}`, "start_at", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","run_timeout":"0s"}`, "run_timeout", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","run_timeout":"long"}`, "run_timeout", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","id_reuse":"always"}`, "after-failure", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay"} {}`, "more than one", nil},
 		{400, "POST", "/instances", `{"orchestration":"pay"}}`, "more than one", nil},
 		{400, "POST", "/instances", "{\"orchestration\":\"pay\",\"input\":\"\xff\"}", "UTF-8", nil},
@@ -411,6 +417,9 @@ func (h *harness) startIsWaitedFor() {
 	}
 	h.want(h.do(200, "GET", "/counts?where=id+starts+s-", ""), "count", 3)
 	h.want(h.do(200, "GET", "/instances/s-2", ""), "status", "pending")
+	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"late","start_at":"`+time.Now().Add(time.Hour).Format(time.RFC3339)+`","wait_for":"started"}`)
+	h.want(h.do(200, "GET", "/instances/late", ""), "status", "pending")
+	h.want(h.do(200, "POST", "/instances", `{"orchestration":"single","id":"short","run_timeout":"300ms","wait":"1m"}`), "status", "failed")
 	h.do(409, "POST", "/instances", `{"orchestration":"nap","id":"s-1","wait_for":"started","id_reuse":"reject"}`)
 	if got := h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-0","wait_for":"started","wait":"50ms"}`); got["started"] != nil {
 		h.t.Errorf("no code is there: %v", got)
