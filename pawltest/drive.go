@@ -89,10 +89,7 @@ func (e *world) next(until int64, moments bool) bool {
 	if at == math.MaxInt64 {
 		return false
 	}
-	if wake, ok := p.due(); ok && wake < at { // what the owner has to see to on the way
-		at = wake
-	}
-	if at > until {
+	if at = min(at, p.due()); at > until { // what the owner has to see to on the way
 		return false
 	}
 	p.Now = max(p.Now, at)
@@ -101,29 +98,26 @@ func (e *world) next(until int64, moments bool) bool {
 
 // expected is when something happens that is waited for: a run ends, which is then due, a timer fires, a limit admits, a moment comes.
 func (e *world) expected(due int64) int64 {
-	at := min(due, e.moments.next())
+	at := min(due, e.moments.next(), e.part.expected())
 	for _, in := range e.live {
-		if t, ok := in.timer(); ok {
-			at = min(at, t)
-		}
-	}
-	if t, ok := e.part.expected(); ok {
-		at = min(at, t)
+		at = min(at, in.timer())
 	}
 	return at
 }
 
-// timer is when the first timer of an instance is due, or its run times out.
-func (in *instance) timer() (at int64, ok bool) {
-	s := in.now().state
+// timer is when the first timer of an instance is due, or its run times out; math.MaxInt64: never.
+func (in *instance) timer() int64 {
+	s, at := in.now().state, int64(math.MaxInt64)
 	if s.End != nil || s.PausedBy() != nil {
-		return 0, false
+		return at
 	}
-	t, ok := s.NextTimer()
-	if d := s.Deadline(); d != 0 && (!ok || d < t.FireAt) {
-		return d, true
+	if t, ok := s.NextTimer(); ok {
+		at = t.FireAt
 	}
-	return t.FireAt, ok
+	if d := s.Deadline(); d != 0 {
+		at = min(at, d)
+	}
+	return at
 }
 
 // arrived reports whether nothing is left that is due at this instant and that a poll must see: moments, and the runs up to a number.

@@ -2,6 +2,7 @@ package pawltest
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/turn"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // never is how far ahead of time is what is not waited for: claims of workers expire, and what nothing has lost is reconciled, behind it.
@@ -29,24 +29,17 @@ type partition struct {
 	memstore.Shell
 
 	env      *world
-	owner    *core.Owner
+	owner    *memstore.Tenure
 	tenures  int
 	ingested int            // inputs of the stream
 	mailbox  []core.Message // to the owner
 	read     int            // of the mailbox
 	turns    []core.Effect  // that are to run
-	pauses   []pause        // of the owner
 	delays   []int64        // when delayed starts are due
 	resident map[string]turn.Code
 	spare    map[string]turn.Code // of the owner before: brought back from the history already
 	behind   map[string]uint64    // instances whose code polls: that is complete behind the work up to this number
 	stalled  map[string]string    // instances whose code is not there, and why, as the store has it
-}
-
-// pause is a message that the owner gets later.
-type pause struct {
-	at  int64
-	msg core.Message // of no kind: how far the stream is
 }
 
 func newPartition(e *world) *partition {
@@ -64,9 +57,6 @@ func newPartition(e *world) *partition {
 // acquire begins the tenure of another owner, with the code that is bound now. What the one before has not done is left to it.
 func (p *partition) acquire() {
 	p.tenures++
-	p.Store.Owner.Until = min(p.Store.Owner.Until, p.Now)
-	_, applied, _ := p.Store.Acquire(p.Now, p.token())
-	p.ingested, p.mailbox, p.read, p.turns, p.pauses = int(applied.Seq), nil, 0, nil, nil //nolint:gosec // a length
 	for id, c := range p.resident {
 		if c.Exec == nil || !c.Exec.Ended() { // another execution may follow, which the owner has not begun
 			p.spare[id] = c
@@ -77,15 +67,11 @@ func (p *partition) acquire() {
 	cfg := core.Config{
 		ReconcileInterval: never, MaxClaims: 3, Parked: 1 << 30, Retention: core.Retention{Completed: -1, Failed: -1, Cancelled: -1}, Programs: p.env.code.registry,
 	}
-	begin := core.Beginning{Seal: p.Store.Rules.Seal, Heads: p.token() + ".", Applied: history.Position(applied), Commits: p.Store.Owner.Commits}
-	p.owner = core.New(cfg, begin, time.UnixMilli(p.Now))
-	p.post(core.Message{Kind: core.TenureBegan, Body: &core.Takeover{
-		Now: p.Now, Due: p.Within(5 * never.Milliseconds()), Stalls: maps.Clone(p.stalled), Policies: p.env.policies,
-	}})
-	p.ingest() // before anything is repeated that it may have ended
+	with := core.Takeover{Stalls: maps.Clone(p.stalled), Policies: p.env.policies}
+	owner, applied, first := memstore.Begin(&p.Shell, "owner-"+strconv.Itoa(p.tenures), cfg, 5*never.Milliseconds(), with)
+	p.owner, p.ingested, p.mailbox, p.read, p.turns = owner, int(applied.Seq), []core.Message{first}, 0, nil //nolint:gosec // a length
+	p.ingest()                                                                                               // before anything is repeated that it may have ended
 }
-
-func (p *partition) token() string { return "owner-" + strconv.Itoa(p.tenures) }
 
 func (p *partition) post(m core.Message) {
 	if p.read == len(p.mailbox) {
@@ -101,13 +87,13 @@ func (p *partition) handle() bool {
 	}
 	m := &p.mailbox[p.read]
 	p.read++
-	tenure, effects := p.tenures, p.owner.Step(time.UnixMilli(p.Now), m)
+	owner, effects := p.owner, p.owner.Core.Step(time.UnixMilli(p.Now), m)
 	for i := range effects {
-		if p.do(&effects[i]); p.tenures != tenure {
+		if p.do(&effects[i]); p.owner != owner {
 			return true // it has died
 		}
 	}
-	if err := p.owner.Err(); err != nil {
+	if err := p.owner.Core.Err(); err != nil {
 		p.env.fatalf("the owner of the instances has failed: %v", err)
 	}
 	return true
@@ -121,7 +107,7 @@ func (p *partition) do(e *core.Effect) {
 	case core.EvictCode:
 		p.evict(e.ID)
 	case core.CommitTurn:
-		m := p.Answer(e, p.token())
+		m := p.Answer(e, p.owner.Token)
 		p.post(*m)
 		if m.Err == nil {
 			p.env.committed(e.ID, e.Commit, e.Decided)
@@ -132,20 +118,6 @@ func (p *partition) do(e *core.Effect) {
 	case core.PublishMessage:
 		p.env.send(e.Input)
 		p.post(core.Message{Kind: core.MessagePublished, Number: e.Number})
-	case core.ReadHorizon:
-		if e.After == 0 {
-			p.post(*p.Horizon())
-			return
-		}
-		p.pauses = append(p.pauses, pause{at: p.Now + e.After.Milliseconds()})
-	case core.PostLater:
-		p.pauses = append(p.pauses, pause{p.Now + e.After.Milliseconds(), *e.Body.(*core.Message)})
-	case core.PostResend:
-		p.pauses = append(p.pauses, pause{p.Now + e.After.Milliseconds(), core.Message{Kind: core.ResendDue, Body: true}})
-	case core.ReadQueueAge: // no task waits: each is with the worker, or was never sent
-		p.post(core.Message{Kind: core.QueueAgeRead, Number: e.Number, Body: core.QueueAge{At: time.UnixMilli(p.Now)}})
-	case core.ReadFleet:
-		p.post(core.Message{Kind: core.FleetRead, Number: e.Number, Body: (*core.Served)(nil)})
 	case core.AnswerClients:
 		p.env.operated(e.Body.(*core.ClientAnswer))
 	default:
@@ -155,8 +127,7 @@ func (p *partition) do(e *core.Effect) {
 
 // request carries out an effect that the store or a limit answers; any other is logged, counted, or sent to a watcher.
 func (p *partition) request(e *core.Effect) {
-	p.ListLimit(e)
-	m := p.Answer(e, p.token())
+	m := p.owner.CarryOut(&p.Shell, e)
 	if m != nil {
 		p.post(*m)
 	}
@@ -177,7 +148,7 @@ func (p *partition) ingest() bool {
 	if p.ingested == n {
 		return false
 	}
-	b, err := p.Ingest(p.token(), p.ingested, n)
+	b, err := p.Ingest(p.owner.Token, p.ingested, n)
 	if err != nil {
 		p.env.fatalf("an input cannot be taken: %v", err)
 	}
@@ -188,54 +159,45 @@ func (p *partition) ingest() bool {
 
 // wake has the owner do what is due. It reports false if nothing is.
 func (p *partition) wake() bool {
-	for i, w := range p.pauses {
-		if w.at > p.Now {
-			continue
-		}
-		p.pauses = slices.Delete(p.pauses, i, i+1)
-		if w.msg.Kind == 0 {
-			w.msg = *p.Horizon()
-		}
-		p.post(w.msg)
+	if m := p.owner.Due(&p.Shell); m != nil {
+		p.post(*m)
 		return true
 	}
-	if at, ok := p.due(); ok && at <= p.Now {
+	if p.due() <= p.Now {
 		p.post(core.Message{Kind: core.WakeupsDue})
 		return true
 	}
 	return false
 }
 
-// due is when the store has an instance or a limit woken next.
-func (p *partition) due() (at int64, ok bool) {
+// due is when the store has an instance or a limit woken next; math.MaxInt64: never.
+func (p *partition) due() int64 {
+	at := int64(math.MaxInt64)
 	for _, list := range []map[string]int64{p.Store.Agenda, p.Store.Gates} {
 		for _, t := range list {
-			if !ok || t < at {
-				at, ok = t, true
-			}
+			at = min(at, t)
 		}
 	}
-	return at, ok
+	return at
 }
 
-// expected is when a limit, or a pause of the owner, goes on with something that is waited for.
-func (p *partition) expected() (at int64, ok bool) {
-	for _, w := range p.pauses {
-		if !ok || w.at < at {
-			at, ok = w.at, true
-		}
+// expected is when a limit, a delayed start, or a pause of the owner, goes on with something that is waited for; math.MaxInt64: never.
+func (p *partition) expected() int64 {
+	at := int64(math.MaxInt64)
+	for _, x := range p.owner.Timers {
+		at = min(at, x.At)
 	}
 	for _, t := range p.delays {
-		if t > p.Now && (!ok || t < at) {
-			at, ok = t, true
+		if t > p.Now {
+			at = min(at, t)
 		}
 	}
 	for name, t := range p.Store.Gates {
-		if p.Limits.Waiting(name) > 0 && t < p.Now+never.Milliseconds()/2 && (!ok || t < at) {
-			at, ok = t, true
+		if p.Limits.Waiting(name) > 0 && t < p.Now+never.Milliseconds()/2 {
+			at = min(at, t)
 		}
 	}
-	return at, ok
+	return at
 }
 
 // turn runs the first turn that may: one whose code polls is put off until what is due at this instant has come. It reports false if

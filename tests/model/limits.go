@@ -135,7 +135,7 @@ func script(w *World, r *request) *core.Message {
 	}
 	w.Scripted = true
 	gate, q := w.Limits.Gate(name), queueOf(w, name)
-	before, quiet := gate.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.timers) == 0 && w.Former == nil && w.Calm
+	before, quiet := gate.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Calm
 	m := w.Answer(e, r.token)
 	switch e.Kind {
 	case core.CallGate:
@@ -276,7 +276,7 @@ func pass(w *World, r *request) {
 	for _, t := range []*tenure{w.Owner, w.Former} {
 		switch {
 		case t == nil:
-		case t.token == r.token:
+		case t.Token == r.token:
 			w.tell(t, core.Message{Kind: core.NoticesPassed, Body: all})
 		default:
 			w.tell(t, core.Message{Kind: core.NoticesReceived, Body: sent})

@@ -329,10 +329,10 @@ func leases(in *memstore.Instance, past *history.State) string {
 // asleep: as long as nothing was lost, unread inputs do not wait for a wakeup of the store.
 func asleep(w *World, id string, in *memstore.Instance) string {
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
-	if !w.setup.Prompt || w.Unheard || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.timers) > 0 {
+	if !w.setup.Prompt || w.Unheard || early || len(in.Inbox) == 0 || len(w.Net) > 0 || len(w.Bells) > 0 || len(w.Owner.Timers) > 0 {
 		return ""
 	}
-	return "unread inputs, and nothing is outstanding that would have them read (" + w.Owner.core.Describe(id) + ")"
+	return "unread inputs, and nothing is outstanding that would have them read (" + w.Owner.Core.Describe(id) + ")"
 }
 
 // purged checks what a purge has left, and remembers which inputs are gone with it.

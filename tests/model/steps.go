@@ -88,34 +88,24 @@ func (s *steps) owner(w *World) {
 	if w.Former != nil {
 		s.add("the former owner finds itself fenced", func(w *World) { dies(w, w.Former) })
 	}
-	if o := &w.Store.Owner; o.Token != t.token {
+	if o := &w.Store.Owner; o.Token != t.Token {
 		s.add("the owner finds itself fenced and acquires", func(w *World) { w.acquire() })
 		return
 	}
 	if o := &w.Store.Owner; o.Applied.Time < t.acked.Time || o.Commits < t.number {
 		s.add("renewal of the ownership", func(w *World) {
-			if w.Store.Renew(w.Now, w.Owner.token, memstore.Position(w.Owner.acked), w.Owner.number) == memstore.RolledBack {
+			if w.Store.Renew(w.Now, w.Owner.Token, memstore.Position(w.Owner.acked), w.Owner.number) == memstore.RolledBack {
 				w.acquire()
 			}
 		})
 	}
-	for i, x := range t.timers {
-		if x.at <= w.Now {
-			s.add("a timer of the owner", func(w *World) {
-				x := w.Owner.timers[i]
-				w.Owner.timers = slices.Delete(w.Owner.timers, i, i+1)
-				if x.msg.Kind == 0 {
-					x.msg = *w.Horizon()
-				}
-				w.tell(w.Owner, x.msg)
-			})
-			break // in their order
-		}
+	if !t.Waits(w.Now) {
+		s.add("a timer of the owner", func(w *World) { w.tell(w.Owner, *w.Owner.Due(&w.Shell)) })
 	}
 	if n := len(w.Stream); t.sent < n && !w.ingesting() {
 		send := func(to int) func(*World) {
 			return func(w *World) {
-				w.Net = append(w.Net, request{from: w.Owner.sent, to: to, token: w.Owner.token})
+				w.Net = append(w.Net, request{from: w.Owner.sent, to: to, token: w.Owner.Token})
 				w.Owner.sent = to
 			}
 		}
@@ -131,7 +121,7 @@ func (s *steps) owner(w *World) {
 }
 
 func (w *World) ingesting() bool {
-	return slices.ContainsFunc(w.Net, func(r request) bool { return r.effect.Kind == 0 && r.token == w.Owner.token && !r.echo })
+	return slices.ContainsFunc(w.Net, func(r request) bool { return r.effect.Kind == 0 && r.token == w.Owner.Token && !r.echo })
 }
 
 func (s *steps) workers(w *World) {
@@ -171,8 +161,8 @@ func (w *World) next() (at int64, ok bool) {
 	for _, r := range w.Runs {
 		sooner(r.trust)
 	}
-	for _, t := range w.Owner.timers {
-		sooner(t.at)
+	for _, t := range w.Owner.Timers {
+		sooner(t.At)
 	}
 	return at, ok
 }

@@ -100,10 +100,9 @@ type World struct {
 
 // tenure is an owner and what its shell has.
 type tenure struct {
-	core   *core.Owner
-	token  string
+	*memstore.Tenure
+
 	code   map[string]*code
-	timers []timer
 	sent   int // messages of the stream handed to ingest
 	acked  history.Position
 	number int64 // of the last commit that was acknowledged
@@ -111,11 +110,6 @@ type tenure struct {
 
 // code is an execution in memory: the events that it has come to.
 type code struct{ events []history.Event }
-
-type timer struct {
-	at  int64
-	msg core.Message // of no kind: the stream is asked how far it is
-}
 
 // request is what an owner has requested of the store, of the stream or of the code.
 type request struct {
@@ -188,29 +182,26 @@ func (w *World) Hash() [2]uint64 {
 }
 
 func (w *World) acquire() {
-	w.Store.Owner.Until = min(w.Store.Owner.Until, w.Now) // it waits until it may
 	w.Tenures++
 	silence(w)
 	token := "o" + strconv.Itoa(w.Tenures)
-	_, applied, _ := w.Store.Acquire(w.Now, token)
 	cfg := core.Config{ReconcileInterval: look * time.Millisecond, MaxClaims: 3, Parked: cmp.Or(w.setup.Parked, 10), Programs: w.setup.programs}
 	if w.setup.Retire {
 		cfg.Retention = core.Retention{Completed: time.Millisecond, Failed: time.Millisecond, Cancelled: time.Millisecond}
 	}
-	at := history.Position(applied)
-	w.Owner = &tenure{token: token, code: map[string]*code{}, sent: int(applied.Seq), acked: at, number: w.Store.Owner.Commits}
-	w.Owner.core = core.New(cfg, core.Beginning{Seal: seal, Heads: token + ".", Applied: at, Commits: w.Owner.number}, time.UnixMilli(w.Now))
 	policies := &limit.Overrides{Policies: map[string]history.Policy{}}
 	for action, p := range w.setup.Policies {
 		policies.Version, policies.Policies[limit.ActionLevel+action] = 1, p
 	}
-	w.tell(w.Owner, core.Message{Kind: core.TenureBegan, Body: &core.Takeover{Now: w.Now, Due: w.Within(look), Policies: policies}})
+	t, at, first := memstore.Begin(&w.Shell, token, cfg, look, core.Takeover{Policies: policies})
+	w.Owner = &tenure{Tenure: t, code: map[string]*code{}, sent: int(at.Seq), acked: at, number: w.Store.Owner.Commits}
+	w.tell(w.Owner, first)
 }
 
 // silence has the requests of owners that have died not answered: those that have not been sent are not any more.
 func silence(w *World) {
 	w.Net = slices.DeleteFunc(w.Net, func(r request) bool {
-		return !r.outlives() && (w.Former == nil || r.token != w.Former.token)
+		return !r.outlives() && (w.Former == nil || r.token != w.Former.Token)
 	})
 }
 
@@ -221,14 +212,14 @@ func dies(w *World, t *tenure) {
 		return
 	}
 	w.Former = nil
-	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() && r.token == t.token })
+	w.Net = slices.DeleteFunc(w.Net, func(r request) bool { return !r.outlives() && r.token == t.Token })
 }
 
 // `tell` gives an owner a message, and carries out the effects that are answered at once.
 func (w *World) tell(t *tenure, first core.Message) {
 	for queue := []core.Message{first}; len(queue) > 0; queue = queue[1:] {
-		effects := slices.Clone(t.core.Step(time.UnixMilli(w.Now), &queue[0]))
-		if t.core.Err() != nil {
+		effects := slices.Clone(t.Core.Step(time.UnixMilli(w.Now), &queue[0]))
+		if t.Core.Err() != nil {
 			dies(w, t)
 			return
 		}
@@ -248,27 +239,16 @@ func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
 	switch e.Kind {
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.RunTurn, core.PublishMessage,
 		core.ReadHistory, core.RewindInstance, core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices:
-		w.Net = append(w.Net, request{effect: *e, token: t.token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
+		w.Net = append(w.Net, request{effect: *e, token: t.Token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
 	case core.EvictCode:
 		delete(t.code, e.ID)
 	case core.PublishTask:
 		w.task(memstore.Grip{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: string(e.Activity.Payload.Data)})
 		return &core.Message{Kind: core.TaskPublished, ID: e.ID, Event: e.Activity.ID}
-	case core.ReadHorizon:
-		if e.After == 0 {
-			return w.Horizon()
-		}
-		t.timers = append(t.timers, timer{at: w.Now + e.After.Milliseconds()})
-	case core.PostLater:
-		t.timers = append(t.timers, timer{w.Now + e.After.Milliseconds(), *e.Body.(*core.Message)})
-	case core.PostResend:
-		t.timers = append(t.timers, timer{w.Now + e.After.Milliseconds(), core.Message{Kind: core.ResendDue, Body: true}})
 	case core.ReadQueueAge:
 		return &core.Message{Kind: core.QueueAgeRead, Number: e.Number, Body: core.QueueAge{At: time.UnixMilli(w.Now), Some: len(w.Tasks) > 0}}
-	case core.ReadFleet:
-		return &core.Message{Kind: core.FleetRead, Number: e.Number, Body: (*core.Served)(nil)}
-	default: // what the store answers at once; or what is logged, counted, or sent to clients
-		return w.Answer(e, t.token)
+	default: // what is answered at once; or what is logged, counted, or sent to clients
+		return t.CarryOut(&w.Shell, e)
 	}
 	return nil
 }
@@ -415,7 +395,7 @@ func (w *World) turn(t *tenure, e *core.Effect) *core.Decided {
 // tenureOf finds the owner of a token; nil: it is over.
 func tenureOf(w *World, token string) *tenure {
 	for _, t := range []*tenure{w.Owner, w.Former} {
-		if t != nil && t.token == token {
+		if t != nil && t.Token == token {
 			return t
 		}
 	}
