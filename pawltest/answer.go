@@ -66,10 +66,7 @@ func Deadline(d time.Duration) UpdateOption {
 // test.
 func Update[In, Out any](m Moment, u pawl.Update[In, Out], in In, options ...UpdateOption) *Answer[Out] {
 	m.e.tb.Helper()
-	p, err := author.Input(u).Encode(in)
-	if err != nil {
-		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
-	}
+	p := encode(m.e, "update", u, author.Input(u), in)
 	return ask(m, u, &message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"}, options)
 }
 
@@ -78,17 +75,8 @@ func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	m Moment, o pawl.Orchestration[In, Out], in In, u pawl.Update[UpdateIn, UpdateOut], update UpdateIn, options ...UpdateOption,
 ) *Answer[UpdateOut] {
 	m.e.tb.Helper()
-	p, err := author.Input(o).Encode(in)
-	if err != nil {
-		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
-	}
-	q, err := author.Input(u).Encode(update)
-	if err != nil {
-		m.e.tb.Fatalf("update %s: %v", u.Name(), err)
-	}
-	return ask(m, u, &message.OutInput{
-		Kind: message.KindStart, Name: o.Name(), Payload: p, By: "test", Event: &message.OutEvent{Name: u.Name(), Payload: q, Update: true},
-	}, options)
+	with := &message.OutEvent{Name: u.Name(), Payload: encode(m.e, "update", u, author.Input(u), update), Update: true}
+	return ask(m, u, &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: encode(m.e, "start", o, author.Input(o), in), By: "test", Event: with}, options)
 }
 
 // ask sends an update at the moment.
@@ -130,10 +118,7 @@ func (a *Answer[Out]) Get() (Out, error) {
 func Query[In, Out any](of Recorded, q pawl.Query[In, Out], in In) (out Out, err error) {
 	r := of.recorded()
 	r.e.tb.Helper()
-	p, err := author.Input(q).Encode(in)
-	if err != nil {
-		r.e.tb.Fatalf("query %s: %v", q.Name(), err)
-	}
+	p := encode(r.e, "query", q, author.Input(q), in)
 	var answer history.Payload
 	var failure *history.Failure
 	found, exec := false, r.x.fresh()

@@ -41,19 +41,13 @@ func JobResult[In, Out any](of Recorded, a pawl.Activity[In, Out]) (out Out, err
 // Its instances are in the Env: Of(schedule + "@" + time). A configuration that is not valid fails the test.
 func (m Moment) CreateSchedule(s builtin.Schedule) {
 	m.e.tb.Helper()
-	err := s.Check()
-	var start, configure history.Payload
-	if err == nil {
-		start, err = author.Input(builtin.Schedules).Encode(builtin.State{Schedule: s})
-	}
-	if err == nil {
-		configure, err = author.Value(builtin.Commands).Encode(builtin.Command{Do: "configure", Schedule: &s})
-	}
-	if err != nil {
+	if err := s.Check(); err != nil {
 		m.e.tb.Fatalf("schedule %s: %v", m.target(), err)
 	}
-	event := &message.OutEvent{Name: builtin.Commands.Name(), Payload: configure}
-	m.input(&message.OutInput{Kind: message.KindStart, Name: builtin.Schedules.Name(), Payload: start, By: "test", Event: event})
+	configure := encode(m.e, "command", builtin.Commands, author.Value(builtin.Commands), builtin.Command{Do: "configure", Schedule: &s})
+	Start(m, builtin.Schedules, builtin.State{Schedule: s}, func(in *message.OutInput) {
+		in.Event = &message.OutEvent{Name: builtin.Commands.Name(), Payload: configure}
+	})
 }
 
 // PauseSchedule pauses the schedule that To names: its times pass without effect.
@@ -82,15 +76,10 @@ func (e *Env) Schedule(id string) builtin.State { return state(e.Of(id), builtin
 // those of a namespace. A batch that is not valid fails the test.
 func (m Moment) StartBatch(b builtin.Batch) {
 	m.e.tb.Helper()
-	err := b.Check()
-	var start history.Payload
-	if err == nil {
-		start, err = author.Input(builtin.Batches).Encode(builtin.BatchState{Batch: b})
-	}
-	if err != nil {
+	if err := b.Check(); err != nil {
 		m.e.tb.Fatalf("batch %s: %v", m.target(), err)
 	}
-	m.input(&message.OutInput{Kind: message.KindStart, Name: builtin.Batches.Name(), Payload: start, By: "test"})
+	Start(m, builtin.Batches, builtin.BatchState{Batch: b})
 }
 
 // Batch is the state of a batch. If there is none of the id, the test fails.

@@ -1,8 +1,10 @@
 package pawltest
 
 import (
+	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
@@ -49,23 +51,13 @@ func keyOf(b pawl.Binding) key {
 // deploy puts bindings in the place of those of the same name and version.
 func (c *code) deploy(tb testing.TB, bindings []pawl.Binding) {
 	tb.Helper()
-	all := append([]pawl.Binding(nil), bindings...)
-	for _, old := range c.bindings {
-		if !contains(bindings, keyOf(old)) {
-			all = append(all, old)
-		}
-	}
-	c.bindings = all
+	rest := slices.DeleteFunc(slices.Clone(c.bindings), func(old pawl.Binding) bool { return contains(bindings, keyOf(old)) })
+	c.bindings = slices.Concat(bindings, rest)
 	c.update(tb)
 }
 
 func contains(bindings []pawl.Binding, k key) bool {
-	for _, b := range bindings {
-		if keyOf(b) == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(bindings, func(b pawl.Binding) bool { return keyOf(b) == k })
 }
 
 // fake puts a binding in the place of what is bound, or faked, under its name.
@@ -84,4 +76,33 @@ func (c *code) fake(tb testing.TB, b pawl.Binding) {
 func (c *code) has(name string) bool {
 	_, ok := c.registry.Requested(name, "")
 	return ok
+}
+
+// deploy checks what the code so far has made, and goes on with the new code: another owner has it.
+func (e *world) deploy(bindings []pawl.Binding) {
+	e.checkLive()
+	e.code.deploy(e.tb, bindings)
+	for _, in := range slices.Clone(e.live) {
+		in.upgrade(bindings)
+	}
+	e.part.acquire()
+	e.returned()
+}
+
+// upgrade replaces the code of an execution that has begun, if there is other code for it.
+func (in *instance) upgrade(bindings []pawl.Binding) {
+	e, x := in.e, in.now()
+	s := x.started
+	o, ok := e.code.registry.Recorded(s.Name, s.Version)
+	if !ok || x.state.End != nil || !contains(bindings, key{name: s.Name, version: s.Version, orchestration: true}) {
+		return
+	}
+	was := e.part.resident[in.id]
+	err := e.part.evict(in.id)
+	x.program, x.deployed = o.Program, len(x.events)
+	code, bad := was.Restore(x.events, x.fresh())
+	e.part.resident[in.id] = code
+	if err = cmp.Or(err, bad); err != nil {
+		in.failf("the code that was deployed at %s does not fit instance %s: %v", time.UnixMilli(e.part.Now).UTC().Format("2006-01-02 15:04:05"), in.id, err)
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func (e *world) run(start *history.Started) {
+func (e *world) run(start *message.OutInput) {
 	e.tb.Helper()
 	if e.begun {
 		e.tb.Fatal("an Env runs one instance once; make another with New")
@@ -18,13 +18,11 @@ func (e *world) run(start *history.Started) {
 	if !e.code.has(start.Name) {
 		e.tb.Fatalf("orchestration %s is not among the bindings given to New", start.Name)
 	}
-	in := &message.OutInput{
-		Instance: e.setup.id, Kind: message.KindStart, Name: start.Name, Version: start.Version, Payload: start.Payload, By: start.By, Attrs: start.Attributes,
-	}
+	start.Instance = e.setup.id
 	for _, option := range e.setup.options {
-		option(in)
+		option(start)
 	}
-	e.open(in)
+	e.open(start)
 	e.drive(func() {
 		for !e.ended(e.setup.id) && e.endless == nil {
 			if !e.next(math.MaxInt64, true) {

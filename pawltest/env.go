@@ -10,13 +10,18 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Env is the world of the instance under test, and of those that it starts and sends messages to.
 // It is made by New, set up with what will happen, and then used by one Run. It is for the
 // goroutine of its test.
-type Env struct{ world *world }
+type Env struct {
+	Record // of the instance under test
+
+	world *world
+}
 
 // world is an Env without what its test calls.
 type world struct {
@@ -39,10 +44,7 @@ type setup struct {
 	crashes crashes
 	limit   int    // executions of one instance
 	id      string // of the instance under test
-	version string // that it asks for
-
-	attributes string // that it is started with
-	options    []StartOption
+	options []StartOption
 }
 
 // records have what has happened.
@@ -72,14 +74,16 @@ func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 		e.code.bindings = append(e.code.bindings, b)
 	}
 	e.code.update(tb)
-	return &Env{e}
+	return &Env{Record{e: e}, e}
 }
 
 // Instance gives the instance under test another id than "test".
 func (e *Env) Instance(id string) { e.world.setup.id = id }
 
 // Version starts the instance under test with a version; without it, with the newest.
-func (e *Env) Version(v pawl.Version) { e.world.setup.version = string(v) }
+func (e *Env) Version(v pawl.Version) {
+	e.StartWith(func(in *message.OutInput) { in.Version = string(v) })
+}
 
 // Fake puts a binding in the place of whatever was bound to the activity or the
 // orchestration, in all its versions, if anything was. A child that is faked is an instance
@@ -125,7 +129,7 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	if err != nil {
 		return zero, err
 	}
-	e.world.run(&history.Started{Name: o.Name(), Version: e.world.setup.version, Payload: input, By: "test", Attributes: e.world.setup.attributes})
+	e.world.run(&message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: input, By: "test"})
 	if e.world.endless != nil {
 		return zero, e.world.endless
 	}

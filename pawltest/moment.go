@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // Moment is when something is to happen from outside: to the instance under test, or to
@@ -138,11 +139,17 @@ func (m Moment) To(instance string) Moment {
 // it starts, within a day. A value that does not encode fails the test.
 func Send[T any](m Moment, event pawl.Event[T], v T) {
 	m.e.tb.Helper()
-	p, err := author.Value(event).Encode(v)
+	m.input(&message.OutInput{Kind: message.KindEvent, Name: event.Name(), Payload: encode(m.e, "event", event, author.Value(event), v)})
+}
+
+// encode gives the payload of a value of a handle. One that does not encode fails the test.
+func encode[T any](e *world, what string, handle Named, codec author.Codec[T], v T) history.Payload {
+	e.tb.Helper()
+	p, err := codec.Encode(v)
 	if err != nil {
-		m.e.tb.Fatalf("send %s: %v", event.Name(), err)
+		e.tb.Fatalf("%s %s: %v", what, handle.Name(), err)
 	}
-	m.input(&message.OutInput{Kind: message.KindEvent, Name: event.Name(), Payload: p})
+	return p
 }
 
 // Cancel requests the cancellation of the instance. One that has not started is not cancelled.

@@ -1,6 +1,8 @@
 package pawltest
 
 import (
+	"cmp"
+
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -49,23 +51,22 @@ func (m Moment) operate(v history.Verb, by, text string, o message.Operate) {
 // With gives the instance under test an attribute at its start.
 func (e *Env) With(a pawl.AttributeValue) {
 	e.world.tb.Helper()
-	if a.Err != nil {
-		e.world.tb.Fatal(a.Err)
-	}
-	as, err := history.ParseAttributes(e.world.setup.attributes)
-	if err == nil {
-		as, err = as.With(a.Attribute)
-	}
-	if err != nil {
-		e.world.tb.Fatal(err)
-	}
-	e.world.setup.attributes = as.String()
+	e.StartWith(func(in *message.OutInput) {
+		as, err := history.ParseAttributes(in.Attrs)
+		if err = cmp.Or(a.Err, err); err == nil {
+			as, err = as.With(a.Attribute)
+		}
+		if err != nil {
+			e.world.tb.Fatal(err)
+		}
+		in.Attrs = as.String()
+	})
 }
 
 // Attributes are the attributes of the instance, as text by name: those that a list would show now.
 func (r Record) Attributes() map[string]string {
 	r.e.tb.Helper()
-	d := r.e.part.Store.Get(r.in.id).Data
+	d := r.e.part.Store.Get(r.recorded().in.id).Data
 	if d == nil {
 		return nil
 	}
@@ -78,10 +79,4 @@ func (r Record) Attributes() map[string]string {
 		all[a.Name] = a.Value
 	}
 	return all
-}
-
-// Attributes are those of the instance under test: see Record.
-func (e *Env) Attributes() map[string]string {
-	e.world.tb.Helper()
-	return e.recorded().Attributes()
 }

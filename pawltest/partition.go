@@ -31,13 +31,12 @@ type partition struct {
 	env      *world
 	owner    *memstore.Tenure
 	tenures  int
-	ingested int            // inputs of the stream
-	mailbox  []core.Message // to the owner
-	read     int            // of the mailbox
-	turns    []core.Effect  // that are to run
-	delays   []int64        // when delayed starts are due
-	resident map[string]turn.Code
-	spare    map[string]turn.Code // of the owner before: brought back from the history already
+	ingested int                  // inputs of the stream
+	mailbox  []core.Message       // to the owner
+	read     int                  // of the mailbox
+	turns    []core.Effect        // that are to run
+	delays   []int64              // when delayed starts are due
+	resident map[string]turn.Code // also of the owner before: brought back from the history already
 	behind   map[string]uint64    // instances whose code polls: that is complete behind the work up to this number
 	stalled  map[string]string    // instances whose code is not there, and why, as the store has it
 }
@@ -49,7 +48,7 @@ func newPartition(e *world) *partition {
 	}
 	p := &partition{
 		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: epoch().UnixMilli(), Limits: memstore.Limits{Rules: memlimit.Rules{Stale: never.Milliseconds()}}}, env: e,
-		resident: make(map[string]turn.Code), spare: make(map[string]turn.Code), behind: make(map[string]uint64), stalled: make(map[string]string),
+		resident: make(map[string]turn.Code), behind: make(map[string]uint64), stalled: make(map[string]string),
 	}
 	return p
 }
@@ -57,12 +56,6 @@ func newPartition(e *world) *partition {
 // acquire begins the tenure of another owner, with the code that is bound now. What the one before has not done is left to it.
 func (p *partition) acquire() {
 	p.tenures++
-	for id, c := range p.resident {
-		if c.Exec == nil || !c.Exec.Ended() { // another execution may follow, which the owner has not begun
-			p.spare[id] = c
-		}
-		delete(p.resident, id)
-	}
 	clear(p.behind)
 	cfg := core.Config{
 		ReconcileInterval: never, MaxClaims: 3, Parked: 1 << 30, Retention: core.Retention{Completed: -1, Failed: -1, Cancelled: -1}, Programs: p.env.code.registry,
@@ -105,7 +98,9 @@ func (p *partition) do(e *core.Effect) {
 	case core.RunTurn:
 		p.turns = append(p.turns, *e)
 	case core.EvictCode:
-		p.evict(e.ID)
+		if err := p.evict(e.ID); err != nil {
+			p.env.failf(e.ID, "%v", err)
+		}
 	case core.CommitTurn:
 		m := p.Answer(e, p.owner.Token)
 		p.post(*m)
@@ -229,11 +224,7 @@ func (p *partition) turn() bool {
 func (p *partition) decide(id string, g *core.Given) *core.Decided {
 	e := p.env
 	code, resident := p.resident[id]
-	if !g.Resident {
-		if code, resident = p.spare[id]; resident {
-			delete(p.spare, id)
-		}
-	}
+	resident = resident && (g.Resident || code.Exec == nil || !code.Exec.Ended()) // else another execution begins
 	first(g)
 	g.More = g.More || len(p.Store.Get(id).Inbox) > len(g.Inputs)
 	var d *core.Decided
@@ -268,32 +259,21 @@ func first(g *core.Given) {
 }
 
 // evict takes the code of an instance out of memory.
-func (p *partition) evict(id string) {
-	for _, in := range []map[string]turn.Code{p.resident, p.spare} {
-		c, ok := in[id]
-		if !ok {
-			continue
-		}
-		delete(in, id)
-		if c.Exec != nil && !c.Exec.Ended() {
-			if err := c.Exec.Evict(); err != nil {
-				p.env.failf(id, "%v", err)
-			}
-		}
+func (p *partition) evict(id string) error {
+	c := p.resident[id]
+	delete(p.resident, id)
+	if c.Exec == nil || c.Exec.Ended() {
+		return nil
 	}
+	return c.Exec.Evict()
 }
 
 // clear takes all code out of memory at the end of the test.
 func (p *partition) clear() {
-	for _, in := range []map[string]turn.Code{p.resident, p.spare} {
-		for id, c := range in {
-			if c.Exec != nil && !c.Exec.Ended() {
-				if err := c.Exec.Evict(); err != nil {
-					p.env.tb.Errorf("evict %s: %v", id, err)
-				}
-			}
+	for id := range p.resident {
+		if err := p.evict(id); err != nil {
+			p.env.tb.Errorf("evict %s: %v", id, err)
 		}
-		clear(in)
 	}
 }
 

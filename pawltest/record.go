@@ -12,11 +12,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Record is what one execution of an instance leaves behind. An Env has the methods of
-// the record of the instance under test.
+// Record is what one execution of an instance leaves behind. That of an Env is of the instance under test.
 type Record struct {
 	e  *world
-	in *instance
+	in *instance // nil: the one under test
 	x  *execution
 }
 
@@ -25,15 +24,16 @@ type Recorded interface {
 	recorded() Record
 }
 
-func (r Record) recorded() Record { return r }
-
-func (e *Env) recorded() Record {
-	e.world.tb.Helper()
-	in := e.world.last(e.world.setup.id)
-	if in == nil {
-		e.world.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
+func (r Record) recorded() Record {
+	r.e.tb.Helper()
+	if r.in != nil {
+		return r
 	}
-	return Record{e: e.world, in: in, x: in.now()}
+	in := r.e.last(r.e.setup.id)
+	if in == nil {
+		r.e.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
+	}
+	return Record{e: r.e, in: in, x: in.now()}
 }
 
 // Of is the record of another instance: of its last execution. If there is none of the
@@ -59,6 +59,7 @@ func (e *Env) Instances() []string {
 // Execution is the record of an earlier execution, counted from 1.
 func (r Record) Execution(n int) Record {
 	r.e.tb.Helper()
+	r = r.recorded()
 	if n < 1 || n > len(r.in.executions) {
 		r.e.tb.Fatalf("instance %s has %d executions, and no number %d", r.in.id, len(r.in.executions), n)
 	}
@@ -67,11 +68,14 @@ func (r Record) Execution(n int) Record {
 }
 
 // Executions is how many executions the instance has begun.
-func (r Record) Executions() int { return len(r.in.executions) }
+func (r Record) Executions() int { return len(r.recorded().in.executions) }
 
 // History is the history so far, one line an event: its id, the virtual time since the
 // start of the execution, and what it is, in the words of pawl history.
-func (r Record) History() string { return replaytest.Text(r.x.events) }
+func (r Record) History() string {
+	r.e.tb.Helper()
+	return replaytest.Text(r.recorded().x.events)
+}
 
 // WantHistory demands that the history is this one, line by line. How many spaces are
 // between words, and around lines, does not matter; lines without any are left out.
@@ -124,6 +128,7 @@ func lines(text string) []string {
 // Export gives the history so far as pawl history --json does.
 func (r Record) Export() []byte {
 	r.e.tb.Helper()
+	r = r.recorded()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -137,36 +142,6 @@ func (r Record) Export() []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-// History is that of the instance under test: see Record.
-func (e *Env) History() string {
-	e.world.tb.Helper()
-	return e.recorded().History()
-}
-
-// Execution is an earlier execution of the instance under test: see Record.
-func (e *Env) Execution(n int) Record {
-	e.world.tb.Helper()
-	return e.recorded().Execution(n)
-}
-
-// WantHistory is about the instance under test: see Record.
-func (e *Env) WantHistory(want string) {
-	e.world.tb.Helper()
-	e.recorded().WantHistory(want)
-}
-
-// WantLines is about the instance under test: see Record.
-func (e *Env) WantLines(parts ...string) {
-	e.world.tb.Helper()
-	e.recorded().WantLines(parts...)
-}
-
-// Export is of the instance under test: see Record.
-func (e *Env) Export() []byte {
-	e.world.tb.Helper()
-	return e.recorded().Export()
 }
 
 // Statuses gives the values of a custom status that a watching client could have seen,

@@ -41,11 +41,7 @@ func (e *Env) StartWith(options ...StartOption) {
 // names. If it is there already, nothing happens, unless an option has it otherwise.
 func Start[In, Out any](m Moment, o pawl.Orchestration[In, Out], in In, options ...StartOption) {
 	m.e.tb.Helper()
-	p, err := author.Input(o).Encode(in)
-	if err != nil {
-		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
-	}
-	start := &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: p, By: "test"}
+	start := &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: encode(m.e, "start", o, author.Input(o), in), By: "test"}
 	for _, option := range options {
 		option(start)
 	}

@@ -21,7 +21,7 @@ type Timer struct {
 	Msg core.Message
 }
 
-// Begin has an owner acquire the partition, whoever has it. It returns up to where the store has the stream, and the message that the tenure
+// Begin has an owner acquire the partition, also from another. It returns up to where the store has the stream, and the message that the tenure
 // begins with: with what is due within so many ms, and what else the caller puts into it.
 func Begin(s *Shell, token string, cfg core.Config, ahead int64, with core.Takeover) (t *Tenure, applied history.Position, first core.Message) {
 	s.Store.Owner.Until = min(s.Store.Owner.Until, s.Now) // it waits until it may

@@ -52,40 +52,37 @@ func (d *Driver) fresh() *replay.Execution { return replay.New(d.id, d.program, 
 // Restart makes the driver begin anew with another program.
 func (d *Driver) Restart(program replay.Program) {
 	d.tb.Helper()
+	d.program, d.History, d.Now, d.deployed, d.id.Execution = program, nil, Epoch, 0, 1
+	d.resume()
+}
+
+// resume evicts the execution, and brings another to where the history is.
+func (d *Driver) resume() {
+	d.tb.Helper()
 	if err := d.X.Evict(); err != nil {
 		d.tb.Fatalf("evict: %v", err)
 	}
-	d.program, d.History, d.Now, d.deployed, d.id.Execution = program, nil, Epoch, 0, 1
 	d.X = d.fresh()
+	if err := d.X.Replay(cloneAll(d.History)); err != nil {
+		d.tb.Fatalf("replay: %v\n%s", err, Text(d.History))
+	}
 }
 
 // Deploy evicts the execution and replays its history with another program, which goes on
 // with it.
 func (d *Driver) Deploy(program replay.Program) {
 	d.tb.Helper()
-	if err := d.X.Evict(); err != nil {
-		d.tb.Fatalf("evict: %v", err)
-	}
 	d.program, d.deployed = program, len(d.History)
-	d.X = d.fresh()
-	if err := d.X.Replay(cloneAll(d.History)); err != nil {
-		d.tb.Fatalf("replay with the new program: %v\n%s", err, Text(d.History))
-	}
+	d.resume()
 }
 
 // Rewind begins the next execution as an owner does: with the events that are kept, Rewound, and what was put back.
 func (d *Driver) Rewind(plan *history.RewindPlan) {
 	d.tb.Helper()
-	if err := d.X.Evict(); err != nil {
-		d.tb.Fatalf("evict: %v", err)
-	}
 	from := plan.State.Execution()
 	d.History = cloneAll(d.History[:plan.Keep])
 	d.id.Execution = from + 1
-	d.X = d.fresh()
-	if err := d.X.Replay(cloneAll(d.History)); err != nil {
-		d.tb.Fatalf("replay of what a rewind keeps: %v\n%s", err, Text(d.History))
-	}
+	d.resume()
 	d.Feed(&history.Rewound{Execution: from + 1, From: from, Answered: plan.Answered})
 	for _, ev := range plan.PutBack {
 		if d.X.Ended() {
