@@ -36,7 +36,7 @@ func floor(pkg string) int {
 		return 5
 	case "internal/builtin", "internal/core":
 		return 6
-	case "internal/turn", "internal/memstore", "internal/pool":
+	case "internal/turn", "internal/memstore", "internal/pool", "internal/recording":
 		return 7
 	case "internal/shard":
 		return 8

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -70,6 +69,7 @@ func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err 
 		a.entered(t.in, t, e, got.Now, verdict(got, i, err))
 	}
 	if t.calls--; t.calls == 0 {
+		a.owner.to(t.in, idle)
 		a.commitEntered(t.in, t)
 	}
 }
@@ -317,12 +317,10 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 
 func (a *admission) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	if t.Size > record.CommitBytes {
-		a.owner.to(in, idle)
 		t.tickets = t.hasEntered()
 		a.leaveGates(in, t, allTickets)
 		a.owner.turns.tooLarge(in, t)
@@ -480,34 +478,10 @@ func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error)
 	}
 }
 
-// gateSpoke handles what comes from gates, and for those of the partition.
-func (a *admission) gateSpoke(m *Message) {
-	switch m.Kind {
-	case NoticesReceived:
-		a.owner.notices.onNotices(m.Body.([]message.LimitNotice))
-	case NoticesPassed:
-		for _, w := range m.Body.([]GateNotice) {
-			a.owner.notices.deliver(w)
-		}
-	case PoliciesChanged:
-		a.policies.Set = m.Body.(*limit.Overrides)
-		a.owner.notices.visitGates()
-	case GateDue:
-		a.owner.notices.visitGate(m.ID)
-	case GateAnswered:
-		a.gateAnswered(m.Number, m.Admitted, m.Err)
-	case TicketsReleased:
-		if m.Err == nil { // otherwise the sweep repeats it
-			a.passOn(m.ID, m.Admitted)
-		}
-	case GateSwept:
-		a.owner.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err)
-	case GateRelisted:
-		if m.Err == nil { // else it is reconciled in two seconds
-			a.owner.schedule.pollBy(a.owner.clock.wall.Add(m.Body.(time.Duration)))
-		}
-	default: // unwantedFound
-		a.owner.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err)
+// ticketsReleased passes on what follows from a release; one that failed is repeated by the sweep.
+func (a *admission) ticketsReleased(gate string, got limit.AdmitReply, err error) {
+	if err == nil {
+		a.passOn(gate, got)
 	}
 }
 

@@ -1,12 +1,6 @@
 package core
 
-import (
-	"time"
-
-	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/history"
-)
+import "github.com/pawlrun/pawl/pkg/cancel"
 
 // noteCancelled notes the children that a turn has cancelled.
 func (a *commits) noteCancelled(debts []*pendingMessage) {
@@ -24,8 +18,5 @@ func (a *commits) noteCancelled(debts []*pendingMessage) {
 // refuseBelow ends an instance before its code begins, because an ancestor was cancelled.
 func (a *turns) refuseBelow(in *instance) {
 	a.owner.met[CountChildRefused]++
-	why := &cancel.Cancelled{
-		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.owner.clock.now()).UTC(),
-	}
-	a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
+	a.cancelByName(in, cancel.Requested, "", "an ancestor of this instance was cancelled before it began", 0)
 }

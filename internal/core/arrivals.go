@@ -21,7 +21,7 @@ type inboxes struct {
 // ingested gives the instances what has come for them. Without results their inboxes are read.
 func (a *inboxes) ingested(batch *Ingested) {
 	results := batch.Results
-	a.owner.sawClock(batch.Now)
+	a.owner.clock.set(batch.Now)
 	defer a.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
 	a.batches++
 	touched := make([]string, 0, len(batch.Arrivals))

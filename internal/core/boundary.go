@@ -74,7 +74,7 @@ func parentOf(in *instance) *history.Parent {
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
 func (a *turns) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
-		a.owner.inbox.search(in, operation{})
+		a.owner.inbox.search(in, outstanding{})
 		in.searched = true // what is ingested meanwhile resets it
 		return true
 	}
@@ -128,4 +128,12 @@ func (a *turns) pace(in *instance) (waits bool) {
 	}
 	in.pace.next = in.pace.next.Add(interval)
 	return false
+}
+
+// paceDue turns an instance that has waited for its pace.
+func (a *turns) paceDue(id string) {
+	if in := a.owner.instances[id]; in != nil {
+		in.pace.waiting = false
+		a.owner.advance(in)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -28,9 +27,7 @@ type commits struct {
 
 // commit writes a turn and, once it is written, sends its effects.
 func (a *commits) commit(in *instance, t *turn) {
-	a.owner.to(in, committing)
 	delete(a.owner.operators.held, in.id)
-	in.outstanding.turn = t
 	t.execution, t.after, t.retry = in.execution(), a.number, firstRecommit
 	if t.imported {
 		t.execution = t.Fold.Execution()
@@ -64,12 +61,16 @@ func (a *commits) commit(in *instance, t *turn) {
 		c.Wakeup = sooner(c.Wakeup, a.owner.clock.now()+a.owner.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
 	}
 	c.Answers = t.answers()
-	in.outstanding.commit = c
 	made := &t.Decided
 	if t.imported { // it is neither measured nor traced again
 		made = &Decided{Made: Made{Fold: t.Fold}}
 	}
-	a.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: c, Decided: made})
+	a.owner.request(in, committing, outstanding{turn: t, commit: c}, Effect{Kind: CommitTurn, Commit: c, Decided: made})
+}
+
+// repeat sends a commit again, as it was.
+func (a *commits) repeat(in *instance, o outstanding) {
+	a.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: o.commit, Decided: &o.turn.Decided})
 }
 
 // The pause before a commit is sent again whose fate is unknown doubles from the first to the last.
@@ -193,40 +194,46 @@ func sooner(a, b int64) int64 {
 
 // commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
 // recognizes it by its new head.
-func (a *commits) commitAnswered(in *instance, t *turn, c *record.Commit, m *Message) {
-	err := m.Err
+func (a *commits) commitAnswered(in *instance, o outstanding, done record.Committed, err error) {
+	t, known := o.turn, err == nil || errors.Is(err, record.ErrConflict) || errors.Is(err, record.ErrRefused) || endsTenure(err)
+	if !known {
+		a.owner.storeFailed("commit of "+in.id, err)
+		a.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
+		t.retry = min(2*t.retry, lastRecommit)
+		return
+	}
+	a.owner.to(in, idle)
 	switch {
 	case err == nil:
-		a.committed(in, t, c, m.Committed)
-		number := m.Committed.Number
-		if number <= t.after { // it is in the store, and others are not any more
-			a.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, record.ErrRolledBack))
-		}
-		a.number = max(a.number, number)
+		a.committed(in, t, o.commit, done)
+		a.acknowledged(done.Number, t.after)
 	case errors.Is(err, record.ErrConflict):
-		a.owner.to(in, idle)
 		a.owner.met[CountConflicts]++
 		a.owner.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
 		a.owner.leases.doubt()
 		a.owner.unload(in)
 		a.owner.advance(in)
-	case errors.Is(err, record.ErrFenced), errors.Is(err, record.ErrRolledBack):
-		a.owner.to(in, idle)
-		a.owner.storeFailed("commit", err)
 	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallUnreadable, err.Error())
 	default:
-		a.owner.storeFailed("commit of "+in.id, err)
-		a.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
-		t.retry = min(2*t.retry, lastRecommit)
+		a.owner.storeFailed("commit", err)
 	}
+}
+
+// acknowledged notes the number of a commit. One that is not greater than what was acknowledged when it was decided ends the tenure: it is
+// in the store, and others are not any more.
+func (a *commits) acknowledged(number, before int64) bool {
+	if number <= before {
+		a.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, before, record.ErrRolledBack))
+		return false
+	}
+	a.number = max(a.number, number)
+	return true
 }
 
 // committed makes memory what the store now has, and sends the effects.
 func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record.Committed) {
-	a.owner.to(in, idle)
-	a.owner.sawClock(done.Now)
+	a.owner.clock.set(done.Now)
 	a.owner.met[CountCommits]++
 	_, stalled := a.owner.removals.stalls[in.id]
 	if c.NewHead != "" {
@@ -301,7 +308,7 @@ func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 		a.answerWaiters(in, true)
 		return
 	}
-	var hints map[string][]message.Hint
+	var to hints
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
@@ -315,20 +322,17 @@ func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 		case *history.ActivityCancelRequested:
 			delete(a.sent, sending{in.id, e.Scheduled})
 			if w := done.Workers[e.Scheduled]; w != "" {
-				if hints == nil {
-					hints = make(map[string][]message.Hint)
-				}
-				hints[w] = append(hints[w], hint(in, t.execution, e.Scheduled, t.Cancelled[e.Scheduled], e, done.Now))
+				to.add(w, hint(in, t.execution, e.Scheduled, t.Cancelled[e.Scheduled], e, done.Now))
 			}
 		case *history.Paused:
-			hints = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
+			to = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
 		case *history.ActivityCompleted:
 			delete(a.sent, sending{in.id, e.Scheduled})
 		case *history.ActivityFailed:
 			delete(a.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	a.sendHints(hints)
+	a.owner.met[CountHints] += float64(a.owner.sendHints(to))
 	in.forgetSettled(t)
 	a.owner.admission.leaveGates(in, t, allTickets)
 	a.owner.outbox.startChildren(in, t)

@@ -25,8 +25,8 @@
 //	            reading, searching, admitting start, reconciling, settling, suspending,
 //	            keeping early inputs, releasing tickets, purging, finding wipe, wiping
 //
-// In every phase but absent and idle exactly one request, or a turn, is outstanding, and the phase determines what its answer means. The table
-// transitions has the legal ones. An illegal one ends the tenure, so that the next begins with what the store has; it fails the tests.
+// In every phase but absent and idle exactly one request, or a turn, is outstanding, and the phase determines what its answer means. An
+// illegal transition (see legal) ends the tenure, so that the next begins with what the store has; it fails the tests.
 //
 // What arrives in such a phase is pending (see pending): an input that came into an empty inbox is kept, of any other it is noted only
 // that it came. The note stays until a request is sent whose answer shows the inbox (loading, reading, committing). Behind each answer

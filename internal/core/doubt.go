@@ -2,9 +2,6 @@ package core
 
 import (
 	"time"
-
-	"github.com/pawlrun/pawl/internal/message"
-	"github.com/pawlrun/pawl/internal/record"
 )
 
 // doubtEvery bounds how often a tenure doubts the claims anew: an instance that was spoilt may conflict at every try.
@@ -28,15 +25,10 @@ func (a *leases) doubt() {
 	a.reconcile()
 }
 
-// doubtClaim adds the question to those for the worker of the claim.
-func (a *leases) doubtClaim(doubts map[string][]message.Hint, in *instance, l record.LeaseState) map[string][]message.Hint {
-	if doubts == nil {
-		doubts = make(map[string][]message.Hint)
-	}
-	doubts[l.Worker] = append(doubts[l.Worker], message.Hint{
-		Instance: in.id, Execution: in.execution(), Activity: l.Activity, Effect: l.Effect, Token: l.Token,
-	})
-	return doubts
+// tasksLost sends again what was published before the TASKS stream has lost its content.
+func (a *leases) tasksLost(before time.Time) {
+	a.lost = before
+	a.reconcile()
 }
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding

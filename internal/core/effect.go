@@ -152,25 +152,6 @@ func (a *Owner) later(after time.Duration, m Message) {
 	a.emit(Effect{Kind: PostLater, After: after, Body: &m})
 }
 
-// outstanding is the request that the phase of an instance waits for, and what follows from its answer.
-type outstanding struct {
-	turn    *turn                  // of turning, admitting and committing
-	commit  *record.Commit         // of committing
-	rest    []uint64               // of reconciling: activities whose leases come behind these
-	stall   *Stall                 // of suspending
-	notices map[string]GateNotice  // of suspending, keepingEarly and releasing: about tickets that the instance does not use
-	recon   *record.Reconciliation // of these
-	removal *removal               // of purging
-	wipe    *Wipe                  // of wiping
-}
-
-// removal is a purge that is under way.
-type removal struct {
-	purge   *record.Purge
-	asked   *history.PurgeRequested // nil: its retention is over
-	dropped []Unread                // in front of the purge, and the purge
-}
-
 // ClientAnswer is the answer to clients that wait for an instance.
 type ClientAnswer struct {
 	To     []string // reply subjects

@@ -51,13 +51,11 @@ func (a *turns) place(in *instance) (name string, p Place) {
 // findCode asks for the orchestration of a start.
 func (a *admission) findCode(in *instance) {
 	name, version, _ := in.orchestration()
-	a.owner.to(in, findingCode)
-	a.owner.emit(Effect{Kind: FindCode, ID: in.id, Body: CodeName{Name: name, Version: version}})
+	a.owner.request(in, findingCode, outstanding{}, Effect{Kind: FindCode, Body: CodeName{Name: name, Version: version}})
 }
 
 // codeFound goes on with the start as if the code were here.
 func (a *admission) codeFound(in *instance, c *FoundCode) {
-	a.owner.to(in, idle)
 	if c.Missing != "" {
 		a.owner.removals.stall(in, stallUnregistered, c.Missing)
 		return

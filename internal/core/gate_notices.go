@@ -58,6 +58,13 @@ func (a *notices) onNotices(ws []message.LimitNotice) {
 	}
 }
 
+// onPassed takes the notices of other owners of this process.
+func (a *notices) onPassed(ws []GateNotice) {
+	for _, w := range ws {
+		a.deliver(w)
+	}
+}
+
 func noticeKind(k message.LimitNoticeKind) limit.Kind {
 	switch k {
 	case message.LimitTimedOut:
@@ -86,19 +93,12 @@ func (w GateNotice) Encode() message.LimitNotice {
 func (a *notices) deliver(w GateNotice) {
 	in := a.owner.instance(w.Member.Instance)
 	a.keepNotice(in, w)
-	if in.phase == Absent && a.owner.busy >= maxNoticeLoads {
-		a.owner.schedule.todo = append(a.owner.schedule.todo, in.id)
-		return
-	}
-	a.owner.advance(in)
+	a.owner.schedule.bring(in)
 }
 
 // maxUnverified bounds what is kept because of messages that any client may send: instances that wait to be loaded, gates. Beyond it a
 // message is dropped, and what it was about is found by the sweep.
 const maxUnverified = 10_000
-
-// maxNoticeLoads bounds how many instances are brought into memory at a time because of notices.
-const maxNoticeLoads = 128
 
 func (a *notices) keepNotice(in *instance, w GateNotice) {
 	if in.notices == nil {
@@ -181,10 +181,8 @@ func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 func (a *notices) confirmOrphans(in *instance) {
 	notices := in.notices
 	in.notices = nil
-	a.owner.to(in, releasing)
-	l := &record.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state), Published: in.sent}
-	in.outstanding.notices = notices
-	a.owner.leases.sendReconciliation(in, l)
+	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state)}
+	a.owner.leases.reconcileAs(in, releasing, outstanding{recon: l, notices: notices})
 }
 
 func (a *notices) releaseOrphans(notices map[string]GateNotice) {
@@ -208,18 +206,18 @@ func (a *notices) releaseUnused(in *instance, s *Stall) {
 	}
 	notices := in.notices
 	a.owner.unload(in)
-	a.owner.inbox.load(in, operation{goal: toRelease, stall: s, notices: notices})
+	a.owner.inbox.load(in, outstanding{goal: toRelease, stall: s, notices: notices})
 }
 
-func (a *notices) unusedFound(in *instance, op operation, inbox []Unread) {
-	if op.stall.until <= a.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+func (a *notices) unusedFound(in *instance, o outstanding, inbox []Unread) {
+	if o.stall.until <= a.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
 		a.owner.unload(in)
 		a.owner.advance(in)
 		return
 	}
-	a.keepNotices(in, op.notices) // to those that came behind the first: they come together
+	a.keepNotices(in, o.notices) // to those that came behind the first: they come together
 	a.owner.outbox.flushOutbox(in)
-	a.owner.removals.suspend(in, op.stall, in.unused(inbox))
+	a.owner.removals.suspend(in, o.stall, in.unused(inbox))
 }
 
 // unused gives the notices about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a

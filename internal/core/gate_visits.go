@@ -134,8 +134,16 @@ func (a *notices) forgetGates() {
 	clear(a.visits)
 }
 
-// visitGates visits all gates that the owner has a visit of: their policy may have changed.
-func (a *notices) visitGates() {
+// gateRelisted visits the gate again when its place on the list is due.
+func (a *notices) gateRelisted(due time.Duration, err error) {
+	if err == nil { // else it is reconciled in two seconds
+		a.owner.schedule.pollBy(a.owner.clock.wall.Add(due))
+	}
+}
+
+// policiesChanged visits all gates that the owner has a visit of: their policy may have changed.
+func (a *notices) policiesChanged(set *limit.Overrides) {
+	a.owner.admission.policies.Set = set
 	for _, name := range sorted(a.visits) {
 		a.visitGate(name)
 	}

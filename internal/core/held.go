@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -35,8 +36,36 @@ func (a *operators) searchHeld(in *instance) bool {
 		return false
 	}
 	delete(a.held, in.id)
-	a.owner.inbox.search(in, operation{goal: toOperate})
+	a.owner.inbox.search(in, outstanding{goal: toOperate})
 	return true
+}
+
+// endWait does what ends the wait of an instance that takes no turn, because it is paused or delayed. It reports false if nothing does.
+func (a *operators) endWait(in *instance) bool {
+	if a.searchHeld(in) {
+		return true
+	}
+	if n, p := in.forcedPurge(); p != nil {
+		a.owner.removals.endPurged(in, p, n)
+		return true
+	}
+	for n, u := range in.unread {
+		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) && (in.paused() || r.Verb == history.VerbTerminate) {
+			a.requested(in, n)
+			return true
+		}
+		c, ok := u.Ev.(*history.CancelRequested)
+		switch {
+		case !ok || !in.concerns(u, c.Of):
+			continue
+		case in.paused():
+			a.resume(in, n, c.By, c.Text, "")
+		default:
+			a.owner.turns.cancelByName(in, cancel.Requested, c.By, c.Text, n+1)
+		}
+		return true
+	}
+	return false
 }
 
 // wait puts an instance away in whose inbox nothing ends its wait.

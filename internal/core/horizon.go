@@ -153,7 +153,7 @@ func (a *schedule) reachHorizon() {
 	h.pending = nil
 	if h.began == 0 {
 		h.began = h.reached
-		a.owner.outbox.repeatStartsNow()
+		a.owner.outbox.caughtUp()
 	}
 	next := int64(math.MaxInt64)
 	for _, id := range sorted(h.held) {
@@ -164,12 +164,7 @@ func (a *schedule) reachHorizon() {
 		}
 		delete(h.held, id)
 		a.owner.met[CountHeld] += -1
-		in := a.owner.instance(id)
-		if in.phase == Absent && a.owner.busy >= maxNoticeLoads {
-			a.todo = append(a.todo, id)
-			continue
-		}
-		a.owner.advance(in)
+		a.bring(a.owner.instance(id))
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
 		leader := h.leader.Add(a.owner.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old

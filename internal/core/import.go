@@ -2,9 +2,7 @@ package core
 
 import (
 	"errors"
-	"time"
 
-	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pawlcodec"
@@ -58,18 +56,14 @@ func (a *turns) importInstance(in *instance, s *history.Started) {
 		return
 	}
 	s.Payload = history.Payload{}
-	t := &turn{in: in, now: a.owner.clock.now(), noted: true, imported: true, Decided: Decided{Made: Made{Fold: &history.State{}}}}
+	t := a.owner.newTurn(in, &history.State{})
+	t.noted, t.imported = true, true
 	if err != nil || !t.Record(events) {
 		a.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, t.Err).Error()})
 		return
 	}
 	if t.Fold.End == nil {
-		why := &cancel.Cancelled{Reason: cancel.Terminated, By: s.By, Text: "imported; a retry continues it", At: time.UnixMilli(t.now).UTC()}
-		end := &history.Cancelled{Failure: *author.ToFailure(why), By: s.By, Text: why.Text, Forced: true}
-		for _, ev := range append(takenBack(t.Fold, why), end) {
-			*ev.Meta() = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
-			t.Record([]history.Event{ev})
-		}
+		t.end(cancelled(cancel.Terminated, s.By, "imported; a retry continues it", t.now))
 	}
 	t.Fold.TakeReleased()
 	t.Fold.TrimAcked(t.Fold.Len)

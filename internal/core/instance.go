@@ -19,7 +19,6 @@ type instance struct {
 	parking
 	id          string
 	phase       Phase
-	op          *operation   // of the phase; nil: its zero value
 	outstanding *outstanding // nil: nothing is
 	pending     pending      // what has arrived in a busy phase
 
@@ -29,6 +28,7 @@ type instance struct {
 	repeatPause           time.Duration // between two requests for outstanding children
 	startsInFlight        int           // starts of children that were sent, and not answered
 	notifiedStatusVersion uint64        // version of the custom status that its watchers have been sent
+	observes              bool          // its code polls, and its turn waits until the owner has caught up: see polls.go
 	pace                  pace
 }
 
@@ -87,37 +87,37 @@ type pending struct {
 	seq    uint64   // the greatest stream sequence of such inputs, as far as they have one
 }
 
+func (p *pending) some() bool { return p.stale || len(p.inputs) > 0 }
+
+// outstanding is the request that the phase of an instance waits for, and what follows from its answer.
+type outstanding struct {
+	phase, from Phase // from: idle or absent, where the answer brings the instance back to
+
+	goal    goal                   // of loading and searching
+	failure *history.Failure       // of toFail
+	stall   *Stall                 // of toStall, toPurge, toRelease, findingWipe, fetchingHead and suspending
+	notices map[string]GateNotice  // of toRelease and suspending, keepingEarly and releasing: about tickets that the instance does not use
+	turn    *turn                  // of turning, admitting and committing
+	commit  *record.Commit         // of committing
+	recon   *record.Reconciliation // of reconciling, settling, suspending, keepingEarly and releasing
+	rest    []uint64               // of reconciling: activities whose leases come behind these
+	removal *removal               // of purging
+	wipe    *Wipe                  // of wiping
+	place   int                    // of readingHistory, undoing and rewinding: of the request, in the inbox
+	rewind  *rewind                // of undoing and rewinding
+}
+
 // goal is what an instance is loaded, or its inbox searched, for.
 type goal uint8
 
 const (
 	toContinue goal = iota // with its next step
-	toFail                 // by op.failure
-	toStall                // by op.kind and op.why
-	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled by op.kind and op.why
+	toFail                 // by the failure
+	toStall                // as the stall
+	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled
 	toRelease              // tickets that it does not use, for it is stalled
 	toOperate              // for what ends its pause
 )
-
-// operation is what the outstanding request of an instance is made for.
-type operation struct {
-	goal    goal
-	failure *history.Failure
-	kind    stallKind
-	why     string
-	stall   *Stall
-	notices map[string]GateNotice
-	from    Phase // of findingWipe
-	place   int   // of the request that is carried out, in the inbox
-	rewind  *rewind
-}
-
-func (o *operation) value() operation {
-	if o == nil {
-		return operation{}
-	}
-	return *o
-}
 
 // unread0 is the event at the head of the inbox; nil: there is none, or it does not decode.
 func (in *instance) unread0() history.Event {
@@ -249,6 +249,57 @@ func (u Unread) Fits(e *history.ActivityScheduled) bool {
 func (u Unread) ends(e *history.ActivityScheduled) bool {
 	id, ok := u.Completes()
 	return ok && e != nil && id == e.ID && u.Fits(e)
+}
+
+// EncodeEvents returns the encodings of events; nil: one cannot be encoded.
+func EncodeEvents(events []history.Event) [][]byte {
+	out := make([][]byte, 0, len(events))
+	for _, ev := range events {
+		b, err := history.Encode(ev)
+		if err != nil {
+			return nil // a recording cannot be played again then
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// DecodeEvents reads events that follow each other, the first with this id.
+func DecodeEvents(first uint64, all [][]byte) ([]history.Event, error) {
+	var out []history.Event
+	for i, b := range all {
+		ev, err := history.Decode(first+uint64(i), b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ev)
+	}
+	return out, nil
+}
+
+// MarshalJSON writes the event in its encoding.
+func (u Unread) MarshalJSON() ([]byte, error) {
+	var events []history.Event
+	if u.Ev != nil {
+		events = append(events, u.Ev)
+	}
+	return json.Marshal(map[string]any{"ID": u.ID, "Events": EncodeEvents(events)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (u *Unread) UnmarshalJSON(b []byte) error {
+	var in struct {
+		ID     string
+		Events [][]byte
+	}
+	if err := json.Unmarshal(b, &in); err != nil { //nolint:musttag // likewise
+		return err
+	}
+	events, err := DecodeEvents(0, in.Events)
+	if u.ID = in.ID; len(events) > 0 {
+		u.Ev = events[0]
+	}
+	return err
 }
 
 // parseUnread reads what the store answered. An element of a newer build stalls the

@@ -52,43 +52,37 @@ func (a *inboxes) forged(u Unread) Unread {
 }
 
 // load reads an instance whole.
-func (a *inboxes) load(in *instance, op operation) {
-	a.owner.to(in, loading)
-	in.op = &op
-	a.owner.emit(Effect{Kind: LoadInstance, ID: in.id})
+func (a *inboxes) load(in *instance, o outstanding) {
+	a.owner.request(in, loading, o, Effect{Kind: LoadInstance})
 }
 
 // loaded goes on with what the instance was loaded for.
-func (a *inboxes) loaded(in *instance, l record.Loaded, err error) {
+func (a *inboxes) loaded(in *instance, o outstanding, l record.Loaded, err error) {
 	a.owner.met[CountLoads]++
 	if err == nil {
 		err = a.take(in, l)
 	}
 	if err != nil {
-		a.owner.to(in, Absent)
 		a.unreadable(in, err)
 		return
 	}
-	op := in.op.value()
 	a.owner.to(in, idle)
-	switch op.goal {
+	switch o.goal {
 	case toContinue:
 		a.owner.outbox.flushOutbox(in)
 		a.owner.resume(in, sawHead)
 	case toFail:
-		a.owner.turns.failByName(in, op.failure)
+		a.owner.turns.failByName(in, o.failure)
 	case toStall:
-		a.owner.removals.stall(in, op.kind, op.why)
+		a.owner.removals.stall(in, o.stall.Kind, o.stall.Why)
 	case toPurge, toRelease, toOperate:
-		a.search(in, op)
+		a.search(in, o)
 	}
 }
 
 // search reads an inbox of which memory has only the head.
-func (a *inboxes) search(in *instance, op operation) {
-	a.owner.to(in, searching)
-	in.op = &op
-	a.owner.emit(Effect{Kind: SearchInbox, ID: in.id})
+func (a *inboxes) search(in *instance, o outstanding) {
+	a.owner.request(in, searching, o, Effect{Kind: SearchInbox})
 }
 
 // take makes memory of what the store has.
@@ -146,9 +140,7 @@ func (in *instance) restoreMessages(s *history.State, execution uint64) {
 }
 
 // inboxRead takes an inbox, or its head.
-func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
-	whole, op := in.phase == searching, in.op.value()
-	a.owner.to(in, idle)
+func (a *inboxes) inboxRead(in *instance, o outstanding, raw [][]byte, err error) {
 	var inbox []Unread
 	if err == nil {
 		inbox, err = a.parseUnread(raw)
@@ -156,18 +148,18 @@ func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
 	switch {
 	case err != nil:
 		a.unreadable(in, err)
-	case !whole:
+	case o.phase == reading:
 		a.owner.met[CountReads]++
 		in.unread, in.cut = inbox, record.Truncated(raw)
 		a.owner.resume(in, sawHead)
-	case op.goal == toOperate:
+	case o.goal == toOperate:
 		in.unread, in.cut = inbox, false
 		a.owner.resume(in, sawNothing)
-	case op.goal == toPurge:
+	case o.goal == toPurge:
 		in.unread = inbox
-		a.owner.removals.purgeFound(in, op)
-	case op.goal == toRelease:
-		a.owner.notices.unusedFound(in, op, inbox)
+		a.owner.removals.purgeFound(in, o)
+	case o.goal == toRelease:
+		a.owner.notices.unusedFound(in, o, inbox)
 	default:
 		a.owner.turns.inboxSearched(in, inbox)
 	}
@@ -190,14 +182,13 @@ func (a *inboxes) takePending(in *instance) {
 }
 
 // unreadable sorts the errors of reading an instance: what is there and cannot be
-// understood stalls it; anything else passes, and the schedule has the instance still.
+// understood stalls it; anything else passes.
 func (a *inboxes) unreadable(in *instance, err error) {
 	if record.Unreadable(err) {
 		a.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	a.owner.storeFailed("load "+in.id, err)
-	a.owner.forget(in)
+	a.owner.forgetFailed(in, "load", err)
 }
 
 // PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/message"
@@ -84,19 +86,104 @@ const (
 	CodeFound                                            // id, body: *FoundCode
 )
 
-var messageKinds = [...]string{
-	TenureBegan: "tenure began", HandoverBegan: "hand-over began", TenureEnded: "tenure ended", InputsIngested: "inputs ingested", TenureFailed: "tenure failed", DoorbellsReceived: "doorbells received", NoticesReceived: "notices received",
-	NoticesPassed: "notices passed", EndAwaited: "end awaited", StatusAwaited: "status awaited", UpdateAwaited: "update awaited", WakeupsDue: "wake-ups due", TasksLost: "tasks lost",
-	PoliciesChanged: "policies changed", WatchExtended: "watch extended", GateDue: "gate due", RetryRequested: "retry requested",
-	DueRead: "due read", ScheduleRead: "schedule read", InstanceLoaded: "loaded", InboxRead: "inbox read", HeadRead: "head read", TurnDone: "turn done",
-	TurnBlocked: "turn blocked", GateAnswered: "gate answered", TicketsReleased: "tickets released", CommitAnswered: "commit answered",
-	commitRetryDue: "commit retry due", Reconciled: "reconciled", PurgeAnswered: "purge answered", WipeFound: "wipe found", Wiped: "wiped", HistoryRead: "history read", RewindAnswered: "rewind answered",
-	MessagePublished: "message published", TaskPublished: "task published", retryDue: "retry due", ResendDue: "resend due", paceDue: "pace due",
-	HorizonAnswered: "horizon answered", GateSwept: "gate swept", GateRelisted: "gate relisted", UnwantedFound: "unwanted found",
-	QueueAgeRead: "queue age read", FleetRead: "fleet read", CodeFound: "code found", CodeJoined: "code joined",
+// messageRow is how a kind of messages is named, read from a trace, and handled.
+type messageRow struct {
+	name   string
+	body   func([]byte) (any, error)                      // nil: it has none, or one that is recorded by itself
+	handle func(*Owner, *Message)                         // of an arrival, or an answer of which several may be outstanding
+	answer func(*Owner, *instance, outstanding, *Message) // of one that belongs to the phase of its instance, and to what is outstanding there
 }
 
-func (k MessageKind) String() string { return messageKinds[k] }
+var messageKinds = [...]messageRow{
+	InputsIngested:    {"inputs ingested", decodeAs[*Ingested], func(a *Owner, m *Message) { a.inbox.ingested(m.Body.(*Ingested)) }, nil},
+	TenureBegan:       {"tenure began", decodeAs[*Takeover], func(a *Owner, m *Message) { a.schedule.takeOver(m.Body.(*Takeover)) }, nil},
+	TenureFailed:      {"tenure failed", nil, func(a *Owner, m *Message) { a.fail(m.Err) }, nil},
+	HandoverBegan:     {"hand-over began", nil, func(a *Owner, _ *Message) { a.leaving = true }, nil},
+	TenureEnded:       {"tenure ended", nil, func(a *Owner, _ *Message) { a.end() }, nil},
+	DoorbellsReceived: {"doorbells received", nil, func(a *Owner, m *Message) { a.inbox.onDoorbells(m.Bells) }, nil},
+	NoticesReceived:   {"notices received", decodeAs[[]message.LimitNotice], func(a *Owner, m *Message) { a.notices.onNotices(m.Body.([]message.LimitNotice)) }, nil},
+	NoticesPassed:     {"notices passed", decodeAs[[]GateNotice], func(a *Owner, m *Message) { a.notices.onPassed(m.Body.([]GateNotice)) }, nil},
+	EndAwaited:        {"end awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.waiters, m) }, nil},
+	StatusAwaited:     {"status awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.watchers, m) }, nil},
+	UpdateAwaited:     {"update awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.updaters, m) }, nil},
+	WakeupsDue:        {"wake-ups due", nil, func(a *Owner, _ *Message) { a.schedule.wakeupsDue() }, nil},
+	TasksLost:         {"tasks lost", decodeAs[time.Time], func(a *Owner, m *Message) { a.leases.tasksLost(m.Body.(time.Time)) }, nil},
+	PoliciesChanged:   {"policies changed", decodeAs[*limit.Overrides], func(a *Owner, m *Message) { a.notices.policiesChanged(m.Body.(*limit.Overrides)) }, nil},
+	WatchExtended:     {"watch extended", decodeAs[time.Time], func(a *Owner, m *Message) { a.commits.watched = m.Body.(time.Time) }, nil},
+	GateDue:           {"gate due", nil, func(a *Owner, m *Message) { a.notices.visitGate(m.ID) }, nil},
+	RetryRequested:    {"retry requested", nil, func(a *Owner, m *Message) { a.removals.tryAgain(m.ID) }, nil},
+	CodeJoined:        {"code joined", nil, func(a *Owner, _ *Message) { a.removals.codeJoined() }, nil},
+
+	DueRead:          {"due read", decodeAs[record.DueSet], func(a *Owner, m *Message) { a.schedule.dueRead(m.Body.(record.DueSet), m.Err) }, nil},
+	ScheduleRead:     {"schedule read", decodeAs[[]string], func(a *Owner, m *Message) { a.leases.scheduleRead(m.Body.([]string), m.Err) }, nil},
+	GateAnswered:     {"gate answered", nil, func(a *Owner, m *Message) { a.admission.gateAnswered(m.Number, m.Admitted, m.Err) }, nil},
+	TicketsReleased:  {"tickets released", nil, func(a *Owner, m *Message) { a.admission.ticketsReleased(m.ID, m.Admitted, m.Err) }, nil},
+	MessagePublished: {"message published", nil, func(a *Owner, m *Message) { a.outbox.messagePublished(m.Number, m.Err) }, nil},
+	TaskPublished:    {"task published", nil, func(a *Owner, m *Message) { a.commits.taskAnswered(m.ID, m.Event, m.Err) }, nil},
+	retryDue:         {"retry due", nil, func(a *Owner, m *Message) { a.outbox.retry(m.ID) }, nil},
+	ResendDue:        {"resend due", decodeAs[bool], func(a *Owner, m *Message) { a.commits.resend(m.Body.(bool)) }, nil},
+	paceDue:          {"pace due", nil, func(a *Owner, m *Message) { a.turns.paceDue(m.ID) }, nil},
+	HorizonAnswered:  {"horizon answered", decodeAs[message.Accepted], func(a *Owner, m *Message) { a.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err) }, nil},
+	GateSwept:        {"gate swept", decodeAs[limit.SweepReply], func(a *Owner, m *Message) { a.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
+	GateRelisted:     {"gate relisted", decodeAs[time.Duration], func(a *Owner, m *Message) { a.notices.gateRelisted(m.Body.(time.Duration), m.Err) }, nil},
+	UnwantedFound:    {"unwanted found", decodeAs[*UnwantedMembers], func(a *Owner, m *Message) { a.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err) }, nil},
+	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(a *Owner, m *Message) { a.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
+	FleetRead:        {"fleet read", decodeAs[*Served], func(a *Owner, m *Message) { a.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},
+
+	InstanceLoaded: {"loaded", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.inbox.loaded(in, o, m.Body.(record.Loaded), m.Err)
+	}},
+	InboxRead: {"inbox read", decodeAs[[][]byte], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.inbox.inboxRead(in, o, m.Body.([][]byte), m.Err)
+	}},
+	HeadRead: {"head read", decodeAs[string], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.removals.headRead(in, o, m.Body.(string), m.Err)
+	}},
+	TurnDone:    {"turn done", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) { a.turns.turned(in, o.turn, m.Decided) }},
+	TurnBlocked: {"turn blocked", nil, nil, func(a *Owner, in *instance, _ outstanding, _ *Message) { a.turns.blocked(in) }},
+	CommitAnswered: {"commit answered", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.commits.commitAnswered(in, o, m.Committed, m.Err)
+	}},
+	commitRetryDue: {"commit retry due", nil, nil, func(a *Owner, in *instance, o outstanding, _ *Message) { a.commits.repeat(in, o) }},
+	Reconciled:     {"reconciled", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) { a.leases.reconciled(in, o, m.Looked, m.Err) }},
+	PurgeAnswered: {"purge answered", decodeAs[int64], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.removals.purgeAnswered(in, o, m.Body.(int64), m.Err)
+	}},
+	WipeFound: {"wipe found", decodeAs[*Wipe], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.removals.wipeFound(in, o, m.Body.(*Wipe), m.Err)
+	}},
+	Wiped: {"wiped", decodeAs[int64], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.removals.wiped(in, o, m.Body.(int64), m.Err)
+	}},
+	HistoryRead: {"history read", decodeAs[record.RewindSource], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.operators.historyRead(in, o, m.Body.(record.RewindSource), m.Err)
+	}},
+	RewindAnswered: {"rewind answered", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
+		a.operators.rewound(in, o, m.Committed, m.Err)
+	}},
+	CodeFound: {"code found", decodeAs[*FoundCode], nil, func(a *Owner, in *instance, _ outstanding, m *Message) {
+		a.admission.codeFound(in, m.Body.(*FoundCode))
+	}},
+}
+
+func (k MessageKind) String() string { return messageKinds[k].name }
+
+// DecodeBody reads the body of a recorded message.
+func (k MessageKind) DecodeBody(b []byte) (any, error) {
+	if decode := messageKinds[k].body; decode != nil {
+		return decode(b)
+	}
+	return nil, nil //nolint:nilnil // it has none
+}
+
+func decodeAs[T any](b []byte) (any, error) {
+	var v T
+	if len(b) == 0 {
+		return v, nil
+	}
+	err := json.Unmarshal(b, &v)
+	return v, err
+}
 
 // String names the kind, and what the message is about.
 func (m *Message) String() string {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -164,9 +163,7 @@ func (a *operators) requested(in *instance, n int) {
 		}
 		a.owner.outbox.flushOutbox(in) // and go on when the stream has it
 	default:
-		a.owner.to(in, readingHistory)
-		in.op = &operation{place: n}
-		a.owner.emit(Effect{Kind: ReadHistory, ID: in.id, Number: in.execution()})
+		a.owner.request(in, readingHistory, outstanding{place: n}, Effect{Kind: ReadHistory, Number: in.execution()})
 	}
 }
 
@@ -187,7 +184,9 @@ func (a *operators) refuse(in *instance, n int, why string) {
 	}
 	in.control = at
 	a.owner.unloadCode(in)
-	a.owner.commits.commit(in, &turn{in: in, now: a.owner.clock.now(), noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}})
+	t := a.owner.newTurn(in, in.state.Clone())
+	t.noted = true
+	a.owner.commits.commit(in, t)
 }
 
 // pause has the instance take no turn until it is resumed.
@@ -195,43 +194,18 @@ func (a *operators) pause(in *instance, n int) {
 	u := in.unread[n]
 	r := u.operator()
 	a.owner.unloadCode(in)
-	t := &turn{in: in, now: a.owner.clock.now(), note: record.Paused, noted: true, Decided: Decided{Made: Made{Fold: in.state.Clone()}}}
+	t := a.owner.newTurn(in, in.state.Clone())
+	t.noted, t.note = true, record.Paused
 	if n == 0 {
 		t.Pop = []string{u.ID}
 	}
-	if t.Fold.Len > 0 {
-		ev := &history.Paused{By: r.By, Text: r.Text, Stop: r.Stop}
-		ev.Head = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
-		if !t.Record([]history.Event{ev}) {
-			a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
-			return
-		}
+	if t.Fold.Len > 0 && !t.add(&history.Paused{By: r.By, Text: r.Text, Stop: r.Stop}) {
+		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
+		return
 	}
 	in.control, in.answerTo = u.position(), r.Reply
 	a.owner.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
 	a.owner.commits.commit(in, t)
-}
-
-// whilePaused looks for what ends the pause, and has the activities reconciled that still run.
-func (a *operators) whilePaused(in *instance) {
-	if a.searchHeld(in) {
-		return
-	}
-	if n, p := in.forcedPurge(); p != nil {
-		a.owner.removals.endPurged(in, p, n)
-		return
-	}
-	for n, u := range in.unread {
-		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) {
-			a.requested(in, n)
-			return
-		}
-		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
-			a.resume(in, n, c.By, c.Text, "")
-			return
-		}
-	}
-	a.wait(in)
 }
 
 // resume has the instance take turns again: for an operator, or for a cancellation, which the code handles.
@@ -257,15 +231,13 @@ func (a *operators) resume(in *instance, n int, by, why, reply string) {
 func (a *operators) terminate(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
-	a.owner.unloadCode(in)
 	in.control, in.answerTo = u.position(), r.Reply
-	why := &cancel.Cancelled{Reason: cancel.Terminated, By: r.By, Text: r.Text, At: time.UnixMilli(a.owner.clock.now()).UTC()}
 	a.owner.log.Info("instance terminated", "instance", in.id, "by", r.By)
 	drop := n
 	if !u.start() {
 		drop++
 	}
-	a.owner.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: r.By, Text: r.Text}, drop)
+	a.owner.turns.cancelByName(in, cancel.Terminated, r.By, r.Text, drop)
 }
 
 // atBoundary pauses or terminates an instance between two executions, if that was requested.
@@ -290,25 +262,35 @@ func (t *turn) stopped(p *history.Paused) []record.Lease {
 }
 
 // stopHints are the hints to the workers that held the deleted leases of the current execution.
-func stopHints(in *instance, why *history.ActivityCancelRequested, done record.Committed) map[string][]message.Hint {
-	hints := make(map[string][]message.Hint)
+func stopHints(in *instance, why *history.ActivityCancelRequested, done record.Committed) (to hints) {
 	for _, id := range sorted(done.Workers) {
-		hints[done.Workers[id]] = append(hints[done.Workers[id]], hint(in, in.execution(), id, in.state.Activity(id).Effect, why, done.Now))
+		to.add(done.Workers[id], hint(in, in.execution(), id, in.state.Activity(id).Effect, why, done.Now))
 	}
-	return hints
+	return to
+}
+
+// hints are hints to workers, by worker.
+type hints map[string][]message.Hint
+
+func (h *hints) add(worker string, what message.Hint) {
+	if *h == nil {
+		*h = make(hints)
+	}
+	(*h)[worker] = append((*h)[worker], what)
+}
+
+// sendHints sends hints to workers, and returns how many.
+func (a *Owner) sendHints(to hints) (n int) {
+	for _, w := range sorted(to) {
+		a.emit(Effect{Kind: SendHints, ID: w, Body: to[w]})
+		n += len(to[w])
+	}
+	return n
 }
 
 func hint(in *instance, execution, activity uint64, effect string, why *history.ActivityCancelRequested, at int64) message.Hint {
 	return message.Hint{
 		Instance: in.id, Execution: execution, Activity: activity, Effect: effect, Reason: why.Reason, By: why.By, Text: why.Text, At: at,
-	}
-}
-
-// sendHints sends hints to workers whose leases were deleted.
-func (a *commits) sendHints(hints map[string][]message.Hint) {
-	for _, w := range sorted(hints) {
-		a.owner.met[CountHints] += float64(len(hints[w]))
-		a.owner.emit(Effect{Kind: SendHints, ID: w, Body: hints[w]})
 	}
 }
 
@@ -331,18 +313,16 @@ type rewind struct {
 }
 
 // historyRead plans the rewind, and undoes the children whose starts it does not keep.
-func (a *operators) historyRead(in *instance, src record.RewindSource, err error) {
-	op := in.op.value()
-	a.owner.to(in, idle)
+func (a *operators) historyRead(in *instance, o outstanding, src record.RewindSource, err error) {
 	var inbox []Unread
 	var events []history.Event
 	if err == nil {
 		inbox, err = a.owner.inbox.parseUnread(src.Inbox)
 	}
 	if err == nil {
-		events, err = decodeAll(1, src.Events)
+		events, err = DecodeEvents(1, src.Events)
 	}
-	if err == nil && len(inbox) <= op.place {
+	if err == nil && len(inbox) <= o.place {
 		err = fmt.Errorf("inbox of %s: %w", in.id, record.ErrConflict)
 	}
 	if err != nil {
@@ -351,7 +331,7 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 		return
 	}
 	in.unread, in.cut = inbox, false
-	r := inbox[op.place].operator()
+	r := inbox[o.place].operator()
 	if r == nil { // memory had another inbox
 		a.owner.unload(in)
 		a.owner.schedule.wake(in.id)
@@ -359,13 +339,13 @@ func (a *operators) historyRead(in *instance, src record.RewindSource, err error
 	}
 	plan, results, err := planRewind(events, r, inbox)
 	if err != nil {
-		a.refuse(in, op.place, fmt.Sprintf("instance %s: %v", in.id, err))
+		a.refuse(in, o.place, fmt.Sprintf("instance %s: %v", in.id, err))
 		return
 	}
 	began, _ := events[0].(*history.Started)
 	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: results}
-	in.op = &operation{place: op.place, rewind: rw}
 	a.owner.to(in, undoing)
+	in.outstanding.place, in.outstanding.rewind = o.place, rw
 	for _, c := range plan.Undone {
 		if out, ok := undo(in, began, c, r); ok {
 			rw.undone++
@@ -407,10 +387,10 @@ func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *hi
 
 // undone takes the acknowledgement of a message to an undone child.
 func (a *operators) undone(in *instance, err error) {
-	rw := in.op.value().rewind
-	if a.owner.instances[in.id] != in || in.phase != undoing || rw == nil {
+	if a.owner.instances[in.id] != in || in.phase != undoing {
 		return
 	}
+	rw := in.outstanding.rewind
 	rw.failed = rw.failed || err != nil && !unsendable(err)
 	if rw.undone--; rw.undone > 0 {
 		return
@@ -425,8 +405,9 @@ func (a *operators) undone(in *instance, err error) {
 
 // commitRewind writes the rewind.
 func (a *operators) commitRewind(in *instance) {
+	o := *in.outstanding
 	a.owner.to(in, idle)
-	rw, u := in.op.rewind, in.unread[in.op.place]
+	rw, u := o.rewind, in.unread[o.place]
 	r, plan, next := u.operator(), rw.plan, in.execution()+1
 	w := &record.Rewind{
 		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.owner.commits.heads + strconv.FormatUint(a.owner.nextNumber(), 36),
@@ -472,11 +453,10 @@ func (a *operators) commitRewind(in *instance) {
 		err = errors.Join(err, prepend(w, back+a.owner.seal, ev))
 	}
 	if err != nil {
-		a.refuse(in, in.op.place, err.Error())
+		a.refuse(in, o.place, err.Error())
 		return
 	}
-	a.owner.to(in, rewinding)
-	a.owner.emit(Effect{Kind: RewindInstance, ID: in.id, Body: w})
+	a.owner.request(in, rewinding, o, Effect{Kind: RewindInstance, Body: w})
 }
 
 func prepend(w *record.Rewind, id string, ev history.Event) error {
@@ -486,25 +466,15 @@ func prepend(w *record.Rewind, id string, ev history.Event) error {
 }
 
 // rewound goes on with the new execution.
-func (a *operators) rewound(in *instance, done record.Committed, err error) {
-	u := in.unread[in.op.place]
-	r := u.operator()
-	a.owner.to(in, idle)
-	switch {
-	case err == nil:
-		a.owner.sawClock(done.Now)
+func (a *operators) rewound(in *instance, o outstanding, done record.Committed, err error) {
+	r := in.unread[o.place].operator()
+	if written, _ := a.owner.scriptAnswered("rewind of "+in.id, done.Now, err); written {
 		a.owner.met[CountCommits]++
-		if done.Number <= a.owner.commits.number {
-			a.owner.fail(fmt.Errorf("rewind %d was acknowledged before as %d: %w", done.Number, a.owner.commits.number, record.ErrRolledBack))
+		if !a.owner.commits.acknowledged(done.Number, a.owner.commits.number) {
 			return
 		}
-		a.owner.commits.number = done.Number
-		a.owner.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", in.op.rewind.plan.Keep, "execution", in.execution()+1)
+		a.owner.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", o.rewind.plan.Keep, "execution", in.execution()+1)
 		a.sendRewound(in, done, r)
-	case errors.Is(err, record.ErrConflict):
-		a.owner.met[CountConflicts]++
-	default:
-		a.owner.storeFailed("rewind of "+in.id, err)
 	}
 	delete(a.owner.removals.stalls, in.id)
 	delete(a.owner.removals.forced, in.id)
@@ -515,7 +485,7 @@ func (a *operators) rewound(in *instance, done record.Committed, err error) {
 // sendRewound notifies workers and watchers of a rewind.
 func (a *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
 	why := &history.ActivityCancelRequested{Reason: cancel.Rewound, By: r.By, Text: r.Text}
-	a.owner.commits.sendHints(stopHints(in, why, done))
+	a.owner.met[CountHints] += float64(a.owner.sendHints(stopHints(in, why, done)))
 	if in.state != nil {
 		for _, id := range in.state.Outstanding() {
 			delete(a.owner.commits.sent, sending{in.id, id})

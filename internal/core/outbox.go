@@ -192,13 +192,13 @@ type outbox struct {
 	underway map[uint64]*outgoing // what the stream has not answered
 }
 
-// repeatStartsNow asks at once for the children that this tenure has not asked for yet: it had to wait until it had
-// read what has been answered already.
-func (a *outbox) repeatStartsNow() {
-	a.owner.turns.turnObservers()
+// caughtUp turns the instances whose code polls, and asks at once for the children that this tenure has not asked for yet: both had to
+// wait until it had read what has been accepted and answered already.
+func (a *outbox) caughtUp() {
 	for _, id := range sorted(a.owner.instances) {
-		if in := a.owner.instances[id]; in != nil && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
-			in.wakeupDue = true // behind what is outstanding, too: that was sent when it was too early
+		in := a.owner.instances[id]
+		if in != nil && (in.observes || in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0) {
+			in.observes, in.wakeupDue = false, true // behind what is outstanding, too: that was sent when it was too early
 			a.owner.advance(in)
 		}
 	}

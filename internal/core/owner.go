@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -82,7 +81,7 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	a.parts = parts{
 		schedule:  schedule{owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{owner: a},
-		turns:     turns{owner: a, observers: make(map[string]bool)},
+		turns:     turns{owner: a},
 		admission: admission{owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
 			owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
@@ -90,7 +89,7 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 		},
 		outbox: outbox{owner: a, underway: make(map[uint64]*outgoing)},
 		leases: leases{
-			owner: a, unserved: make(map[string]bool), ages: make(map[uint64]*unsureTasks), fleet: make(map[uint64]*unclaimed),
+			owner: a, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed),
 		},
 		notices:   notices{owner: a, visits: make(map[string]*visit)},
 		removals:  removals{owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
@@ -109,56 +108,25 @@ type clock struct {
 func (c *clock) tick(now time.Time) { c.wall = now }
 func (c *clock) set(ms int64)       { c.at, c.ms = c.wall, ms }
 func (c *clock) now() int64         { return c.ms + c.wall.Sub(c.at).Milliseconds() }
-func (a *Owner) sawClock(ms int64)  { a.clock.set(ms) }
 
 // Step handles one message, and returns the effects of it in their order. They are valid until the next step.
 func (a *Owner) Step(now time.Time, m *Message) []Effect {
 	clear(a.effects)
 	a.effects = a.effects[:0]
 	a.clock.tick(now)
-	switch m.Kind {
-	case InstanceLoaded, InboxRead, HeadRead, TurnDone, TurnBlocked, CommitAnswered, commitRetryDue, Reconciled, PurgeAnswered, WipeFound, Wiped,
-		HistoryRead, RewindAnswered, CodeFound:
+	switch row := &messageKinds[m.Kind]; {
+	case row.handle != nil:
+		row.handle(a, m)
+	default:
 		if in := a.instances[m.ID]; in != nil && in.phase.busy() {
-			a.answered(in, m)
+			o := *in.outstanding
+			if in.phase != committing { // else the fate of the commit may be unknown
+				a.to(in, o.from)
+			}
+			row.answer(a, in, o, m)
 		} else {
 			a.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
 		}
-	case MessagePublished, TaskPublished, retryDue, ResendDue, paceDue, QueueAgeRead, FleetRead:
-		a.published(m)
-	case NoticesReceived, NoticesPassed, PoliciesChanged, GateDue, GateAnswered, TicketsReleased, GateSwept, GateRelisted, UnwantedFound:
-		a.admission.gateSpoke(m)
-	case TenureBegan, TenureFailed, HandoverBegan, TenureEnded:
-		a.tenure(m)
-	case InputsIngested:
-		a.inbox.ingested(m.Body.(*Ingested))
-	case DoorbellsReceived:
-		a.inbox.onDoorbells(m.Bells)
-	case EndAwaited:
-		a.commits.waiters.add(m.ID, m.Body.(string), a.clock.now())
-	case StatusAwaited:
-		a.commits.watchers.add(m.ID, m.Body.(string), a.clock.now())
-	case UpdateAwaited:
-		a.commits.updaters.add(m.ID, m.Body.(string), a.clock.now())
-	case WatchExtended:
-		a.commits.watched = m.Body.(time.Time)
-	case CodeJoined:
-		a.removals.codeJoined()
-	case RetryRequested:
-		a.removals.tryAgain(m.ID)
-	case WakeupsDue:
-		a.schedule.polled = now.Truncate(pollEvery) // all partitions together: one pipeline
-		a.schedule.pollAt = a.schedule.polled.Add(pollEvery)
-		a.schedule.poll()
-	case DueRead:
-		a.schedule.dueRead(m.Body.(record.DueSet), m.Err)
-	case TasksLost:
-		a.leases.lost = m.Body.(time.Time)
-		a.leases.reconcile()
-	case ScheduleRead:
-		a.leases.scheduleRead(m.Body.([]string), m.Err)
-	case HorizonAnswered:
-		a.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err)
 	}
 	a.schedule.startDeferred()
 	return a.effects
@@ -208,79 +176,6 @@ func (a *Owner) Describe(id string) string {
 	return fmt.Sprintf("%s, %d in memory, %d pending%s", in.phase, len(in.unread), len(in.pending.inputs), stale)
 }
 
-// tenure handles what begins and ends the tenure.
-func (a *Owner) tenure(m *Message) {
-	switch m.Kind {
-	case TenureBegan:
-		a.schedule.takeOver(m.Body.(*Takeover))
-	case HandoverBegan:
-		a.leaving = true
-	case TenureFailed:
-		a.fail(m.Err)
-	default: // tenureEnded
-		a.end()
-	}
-}
-
-// answered handles the answers that end or change the phase of an instance.
-func (a *Owner) answered(in *instance, m *Message) {
-	o := *in.outstanding
-	switch m.Kind {
-	case InstanceLoaded:
-		a.inbox.loaded(in, m.Body.(record.Loaded), m.Err)
-	case InboxRead:
-		a.inbox.inboxRead(in, m.Body.([][]byte), m.Err)
-	case HeadRead:
-		a.removals.headRead(in, m.Body.(string), m.Err)
-	case TurnDone:
-		o.turn.Decided = *m.Decided
-		a.turns.turned(in, o.turn)
-	case TurnBlocked:
-		a.turns.blocked(in)
-	case CommitAnswered:
-		a.commits.commitAnswered(in, o.turn, o.commit, m)
-	case commitRetryDue:
-		a.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: o.commit, Decided: &o.turn.Decided})
-	case Reconciled:
-		a.leases.reconciled(in, &o, m.Looked, m.Err)
-	case PurgeAnswered:
-		a.removals.purgeAnswered(in, o.removal, m.Body.(int64), m.Err)
-	case CodeFound:
-		a.admission.codeFound(in, m.Body.(*FoundCode))
-	case HistoryRead:
-		a.operators.historyRead(in, m.Body.(record.RewindSource), m.Err)
-	case RewindAnswered:
-		a.operators.rewound(in, m.Committed, m.Err)
-	case WipeFound:
-		a.removals.wipeFound(in, m.Body.(*Wipe), m.Err)
-	default: // wiped
-		a.removals.wiped(in, o.wipe, m.Body.(int64), m.Err)
-	}
-}
-
-// published handles what follows a publication, and pauses.
-func (a *Owner) published(m *Message) {
-	switch m.Kind {
-	case MessagePublished:
-		a.outbox.messagePublished(m.Number, m.Err)
-	case TaskPublished:
-		a.commits.taskAnswered(m.ID, m.Event, m.Err)
-	case retryDue:
-		a.outbox.retry(m.ID)
-	case ResendDue:
-		a.commits.resend(m.Body.(bool))
-	case paceDue:
-		if in := a.instances[m.ID]; in != nil {
-			in.pace.waiting = false
-			a.advance(in)
-		}
-	case QueueAgeRead:
-		a.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err)
-	default: // fleetRead
-		a.leases.fleetRead(m.Number, m.Body.(*Served))
-	}
-}
-
 // ErrIllegal is the error of a transition that the table does not have, and of an answer without a request.
 var ErrIllegal = errors.New("illegal transition")
 
@@ -299,13 +194,38 @@ func (a *Owner) fail(err error) {
 
 // storeFailed sorts an error of the store: what ends the tenure, and what will pass.
 func (a *Owner) storeFailed(what string, err error) {
-	switch {
-	case errors.Is(err, record.ErrFenced), errors.Is(err, record.ErrRolledBack):
+	if endsTenure(err) {
 		a.fail(fmt.Errorf("%s: %w", what, err))
-	default:
-		a.met[CountStoreErrors]++
-		reportFailure(a.log, "redis request failed, retrying", err, "operation", what)
+		return
 	}
+	a.met[CountStoreErrors]++
+	reportFailure(a.log, "redis request failed, retrying", err, "operation", what)
+}
+
+// scriptAnswered takes the answer of a script. conflict: memory was wrong, or the reply of an earlier try was lost.
+func (a *Owner) scriptAnswered(what string, now int64, err error) (done, conflict bool) {
+	switch {
+	case err == nil:
+		a.clock.set(now)
+		return true, false
+	case errors.Is(err, record.ErrConflict):
+		a.met[CountConflicts]++
+		return false, true
+	default:
+		a.storeFailed(what, err)
+		return false, false
+	}
+}
+
+// endsTenure reports an error of the store after which another owner has the partition, or memory has what the store has forgotten.
+func endsTenure(err error) bool {
+	return errors.Is(err, record.ErrFenced) || errors.Is(err, record.ErrRolledBack)
+}
+
+// forgetFailed puts an instance away that could not be read or reconciled: the schedule has it still, two seconds from now at the latest.
+func (a *Owner) forgetFailed(in *instance, what string, err error) {
+	a.storeFailed(what+" "+in.id, err)
+	a.forget(in)
 }
 
 // instance gives the instance's place in memory.
@@ -325,7 +245,7 @@ func (a *Owner) park(in *instance) {
 	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
 	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory has it; it waits for inputs
 	case in.resident && !in.heavy && !in.status().Ended():
-		in.wakeupDue, in.op = false, nil
+		in.wakeupDue = false
 		if last := a.parked.add(in); last != nil {
 			a.forget(last)
 		}
@@ -399,6 +319,14 @@ func (a *Owner) to(in *instance, p Phase) {
 	}
 }
 
+// request moves an instance to a busy phase, and emits the effect whose answer the phase waits for.
+func (a *Owner) request(in *instance, p Phase, o outstanding, e Effect) {
+	o.phase, o.from, e.ID = p, in.phase, in.id
+	a.to(in, p)
+	*in.outstanding = o
+	a.emit(e)
+}
+
 // takeOutstanding returns one that is empty. Only busy instances have one, for most instances are idle.
 func (a *Owner) takeOutstanding() *outstanding {
 	n := len(a.spare)
@@ -413,9 +341,6 @@ func (a *Owner) takeOutstanding() *outstanding {
 // resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then
 // the next step is made.
 func (a *Owner) resume(in *instance, saw sight) {
-	if in.phase.busy() {
-		a.to(in, idle)
-	}
 	switch {
 	case saw == sawHead:
 		in.needsInboxRead = in.pending.stale && (len(in.unread) == 0 || in.missed())
@@ -441,17 +366,16 @@ func (a *Owner) advance(in *instance) {
 	}
 	stalled := a.removals.stalls[in.id]
 	switch {
-	case a.turns.observers[in.id]: // until turnObservers
+	case in.observes && a.schedule.horizon.began == 0: // until caughtUp
 	case stalled != nil && stalled.until > a.clock.now() && len(in.notices) > 0:
 		a.notices.releaseUnused(in, stalled)
 	case stalled != nil && stalled.until > a.clock.now():
 		a.removals.suspend(in, stalled, nil)
 	case in.phase == Absent:
-		a.inbox.load(in, operation{})
+		a.inbox.load(in, outstanding{})
 	case in.needsInboxRead:
-		a.to(in, reading)
 		in.needsInboxRead = false
-		a.emit(Effect{Kind: ReadInbox, ID: in.id})
+		a.request(in, reading, outstanding{}, Effect{Kind: ReadInbox})
 	default:
 		if !in.rewinding() {
 			a.notices.applyNotices(in)
@@ -488,7 +412,9 @@ func (a *Owner) next(in *instance) {
 	case in.importing() != nil:
 		a.turns.importInstance(in, in.importing())
 	case in.paused():
-		a.operators.whilePaused(in)
+		if !a.operators.endWait(in) {
+			a.operators.wait(in) // its activities still run
+		}
 	case a.operators.terminatedEarly(in):
 	case a.turns.beforeStart(in): // it waits, or has been ended
 	case a.turns.runTimedOut(in):

@@ -12,10 +12,10 @@ type Phase uint8
 // Phases.
 const (
 	Absent         Phase = iota // memory has nothing of what the store has
-	loading                     // all of it; op.goal is the purpose
+	loading                     // all of it; outstanding.goal is the purpose
 	idle                        // memory has what the store has
 	reading                     // the head of the inbox
-	searching                   // the whole inbox; op.goal is the purpose
+	searching                   // the whole inbox; likewise
 	turning                     // the turner has it
 	admittingStart              // its start is at a limit
 	admitting                   // what its turn has scheduled is at limits
@@ -51,36 +51,22 @@ func (p Phase) busy() bool { return p != Absent && p != idle }
 // showsInbox reports that the answer to the request of the phase has the head of the inbox.
 func (p Phase) showsInbox() bool { return p == loading || p == reading || p == committing }
 
-// transitions are the legal ones. Every request ends in idle, or in absent if its answer leaves nothing that may be assumed; the next
-// step of the instance begins from there, so an answer cannot begin two.
-var transitions = [...][]Phase{
-	Absent:         {idle, loading, fetchingHead, findingWipe, wiping},
-	loading:        {idle, Absent},
-	idle:           {Absent, reading, searching, turning, admittingStart, committing, reconciling, settling, suspending, keepingEarly, releasing, purging, readingHistory, undoing, rewinding, findingWipe, wiping, findingCode},
-	reading:        {idle, Absent},
-	searching:      {idle, Absent},
-	turning:        {idle, admitting, committing},
-	admittingStart: {idle},
-	admitting:      {idle, committing},
-	committing:     {idle, Absent},
-	reconciling:    {idle, Absent},
-	settling:       {idle, Absent},
-	fetchingHead:   {suspending, Absent},
-	suspending:     {idle},
-	keepingEarly:   {idle, Absent},
-	releasing:      {idle, Absent},
-	purging:        {idle},
-	readingHistory: {idle},
-	undoing:        {idle},
-	rewinding:      {idle},
-	findingWipe:    {idle, Absent},
-	wiping:         {idle},
-	findingCode:    {idle},
+// legal reports a transition that there is. Every request ends where it began, in idle or in absent, and the next step of the instance begins
+// from there: so an answer cannot begin two.
+func legal(from, to Phase) bool {
+	switch {
+	case from.busy():
+		return !to.busy()
+	case from == Absent:
+		return slices.Contains([]Phase{idle, loading, fetchingHead, suspending, findingWipe, wiping}, to)
+	default:
+		return !slices.Contains([]Phase{idle, loading, fetchingHead}, to)
+	}
 }
 
 // transition moves the instance to a phase.
 func (in *instance) transition(to Phase) error {
-	if slices.Contains(transitions[in.phase], to) {
+	if legal(in.phase, to) {
 		in.phase = to
 		return nil
 	}

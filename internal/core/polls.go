@@ -30,18 +30,6 @@ func (g *Given) takeInputs(in *instance) {
 // waitToObserve forgets a turn that polls too early, until the owner has caught up.
 func (a *turns) waitToObserve(in *instance) {
 	a.owner.unload(in)
-	if a.owner.schedule.horizon.began != 0 { // meanwhile
-		a.owner.advance(in)
-		return
-	}
-	a.observers[in.id] = true
-}
-
-// turnObservers turns the instances that have waited for it.
-func (a *turns) turnObservers() {
-	ids := sorted(a.observers)
-	clear(a.observers)
-	for _, id := range ids {
-		a.owner.schedule.wake(id)
-	}
+	in.observes = true
+	a.owner.advance(in) // the owner may have caught up meanwhile
 }

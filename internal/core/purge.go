@@ -1,11 +1,9 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -125,13 +123,13 @@ func (in *instance) purgedBy(p *history.PurgeRequested) bool {
 
 // purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory has
 // the head of the inbox only, so all of it is read first.
-func (a *removals) purgeStalled(in *instance, op operation) {
+func (a *removals) purgeStalled(in *instance, s *Stall) {
 	delete(a.forced, in.id)
 	a.owner.unloadCode(in)
-	a.owner.inbox.search(in, op)
+	a.owner.inbox.search(in, outstanding{goal: toPurge, stall: s})
 }
 
-func (a *removals) purgeFound(in *instance, op operation) {
+func (a *removals) purgeFound(in *instance, o outstanding) {
 	n, p := in.forcedPurge()
 	if at, r := in.urgent(); p == nil && r != nil {
 		delete(a.stalls, in.id)
@@ -141,7 +139,7 @@ func (a *removals) purgeFound(in *instance, op operation) {
 	if p == nil {
 		in.cut = len(in.unread) > record.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), record.UnreadBatch)]
-		a.deferInstance(in, op.kind, op.why)
+		a.deferInstance(in, o.stall.Kind, o.stall.Why)
 		return
 	}
 	delete(a.stalls, in.id)
@@ -162,31 +160,36 @@ func (a *removals) purgeFound(in *instance, op operation) {
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
 // many, are dropped, and the purge itself stays in the inbox.
 func (a *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	a.owner.unloadCode(in)
-	why, end := purged(p, max(in.state.Now, a.owner.clock.now()))
-	a.owner.turns.endByName(in, why, end, before)
-}
-
-// purged is how an instance ends that a purge ends.
-func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *history.Cancelled) {
-	why = &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
-	return why, &history.Cancelled{Failure: *author.ToFailure(why), By: p.By, Text: p.Text}
+	a.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, before)
 }
 
 // notBegun notifies the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
 // child again.
 func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
 	for _, u := range inputs {
-		if s, ok := u.Ev.(*history.Started); ok && s.Parent != nil {
-			_, end := purged(p, a.owner.clock.now())
-			a.owner.outbox.reply(in, done(s.Parent, end))
+		if s, ok := u.Ev.(*history.Started); ok {
+			a.childPurged(in, p, s.Parent)
 		}
 	}
 }
 
+// childPurged notifies a parent, nil: none, of a purge that its child will not report.
+func (a *removals) childPurged(in *instance, p *history.PurgeRequested, parent *history.Parent) {
+	if parent != nil {
+		_, end := cancelled(cancel.Purged, p.By, p.Text, a.owner.clock.now())
+		a.owner.outbox.reply(in, done(parent, end))
+	}
+}
+
+// removal is a purge that is under way.
+type removal struct {
+	purge   *record.Purge
+	asked   *history.PurgeRequested // nil: its retention is over
+	dropped []Unread                // in front of the purge, and the purge
+}
+
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
 func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
-	a.owner.to(in, purging)
 	r := &removal{
 		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
@@ -194,29 +197,22 @@ func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...stri
 	if p == nil { // its time is over
 		r.purge.Applied = a.owner.schedule.horizon.applied.Time
 	}
-	in.outstanding.removal = r
-	a.owner.emit(Effect{Kind: RemoveInstance, ID: in.id, Body: r.purge})
+	a.owner.request(in, purging, outstanding{removal: r}, Effect{Kind: RemoveInstance, Body: r.purge})
 }
 
-func (a *removals) purgeAnswered(in *instance, r *removal, now int64, err error) {
-	a.owner.to(in, idle)
-	switch {
-	case err == nil:
-		a.owner.sawClock(now)
+func (a *removals) purgeAnswered(in *instance, o outstanding, now int64, err error) {
+	r := o.removal
+	done, conflict := a.owner.scriptAnswered("purge of "+in.id, now, err)
+	if done {
 		a.owner.met[CountPurged]++
 		a.owner.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
 		if p := r.asked; p != nil {
 			a.notBegun(in, p, r.dropped)
 			a.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 		}
-	case errors.Is(err, record.ErrConflict): // perhaps the reply of an earlier try was lost
-		a.owner.met[CountConflicts]++
-	default: // ErrRolledBack among them
-		a.owner.storeFailed("purge of "+in.id, err)
 	}
-	late := len(in.pending.inputs) > 0 || in.pending.stale
 	delete(a.forced, in.id)
-	a.removed(in, errors.Is(err, record.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+	a.removed(in, conflict || done && (in.pending.some() || len(r.purge.Pop) > 0))
 }
 
 // removed forgets an instance that a script has removed, and looks at what came behind the purge.

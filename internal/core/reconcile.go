@@ -22,11 +22,10 @@ const (
 // leases has what is dispatched and does not end, and instances that have nothing to turn.
 type leases struct {
 	owner    *Owner
-	unserved map[string]bool         // instances that are listed, because no worker can take one of their activities
-	ages     map[uint64]*unsureTasks // by the number of the question to their queue
-	fleet    map[uint64]*unclaimed   // by the number of the question to the workers
-	lost     time.Time               // tasks that were published before it are gone; zero: none are known to be
-	doubted  int64                   // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
+	unserved map[string]bool       // instances that are listed, because no worker can take one of their activities
+	asked    map[uint64]*unclaimed // by the number of the question to their queue, or to the workers
+	lost     time.Time             // tasks that were published before it are gone; zero: none are known to be
+	doubted  int64                 // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
 }
 
 // reconcileLeases is the reconciliation at an instance that has nothing to turn.
@@ -38,16 +37,13 @@ func (a *leases) reconcileLeases(in *instance) {
 	if in.state != nil {
 		ids = in.state.Admitted()
 	}
-	a.owner.to(in, reconciling)
 	a.reconcileChunk(in, ids)
 }
 
 func (a *leases) reconcileChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), maxLeases)]
 	l := &record.Reconciliation{
-		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.owner.cfg.MaxClaims, Wakeup: a.owner.commits.nextWakeup(in, in.state),
-		Published: in.sent,
-		Leases:    make([]record.Lease, len(now)),
+		Head: in.head(), MaxClaims: a.owner.cfg.MaxClaims, Wakeup: a.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
 		l.InboxHold = record.HoldKnown(a.owner.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
@@ -58,34 +54,33 @@ func (a *leases) reconcileChunk(in *instance, ids []uint64) {
 	for i, id := range now {
 		l.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
-	in.outstanding.rest = ids[len(now):]
-	a.sendReconciliation(in, l)
+	a.reconcileAs(in, reconciling, outstanding{recon: l, rest: ids[len(now):]})
 }
 
-// sendReconciliation sends a reconciliation for the purpose that the phase of the instance stands for.
-func (a *leases) sendReconciliation(in *instance, r *record.Reconciliation) {
+// reconcileAs sends a reconciliation for the purpose that the phase stands for.
+func (a *leases) reconcileAs(in *instance, p Phase, o outstanding) {
 	a.owner.met[CountLooks]++
-	in.outstanding.recon = r
-	a.owner.emit(Effect{Kind: ReconcileWith, ID: in.id, phase: in.phase, Recon: r})
+	o.recon.Instance, o.recon.Execution, o.recon.Published = in.id, in.execution(), in.sent
+	a.owner.request(in, p, o, Effect{Kind: ReconcileWith, phase: p, Recon: o.recon})
 }
 
 // reconciled takes the answer of a reconciliation.
-func (a *leases) reconciled(in *instance, r *outstanding, got record.Reconciled, err error) {
+func (a *leases) reconciled(in *instance, o outstanding, got record.Reconciled, err error) {
 	if err != nil {
 		a.notReconciled(in, err)
 		return
 	}
-	a.owner.sawClock(got.Now)
-	if r.recon.Wakeup != 0 {
-		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(r.recon.Wakeup-got.Now) * time.Millisecond))
+	a.owner.clock.set(got.Now)
+	if o.recon.Wakeup != 0 {
+		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(o.recon.Wakeup-got.Now) * time.Millisecond))
 	}
-	in.notePublished(r.recon.Published)
-	switch in.phase {
+	in.notePublished(o.recon.Published)
+	switch o.phase {
 	case reconciling:
 		delete(a.owner.removals.stalls, in.id)
 		a.found(in, got)
-		if len(r.rest) > 0 {
-			a.reconcileChunk(in, r.rest)
+		if len(o.rest) > 0 {
+			a.reconcileChunk(in, o.rest)
 			return
 		}
 		if a.owner.operators.seenHeld(in, got.Unread) {
@@ -95,40 +90,37 @@ func (a *leases) reconciled(in *instance, r *outstanding, got record.Reconciled,
 	case settling:
 		delete(a.owner.removals.stalls, in.id)
 	case suspending:
-		a.owner.to(in, idle)
-		a.owner.notices.releaseOrphans(r.notices)
-		a.owner.removals.suspended(in, r.stall, r.recon.Published)
+		a.owner.notices.releaseOrphans(o.notices)
+		a.owner.removals.suspended(in, o.stall, o.recon.Published)
 		return
 	case keepingEarly:
-		a.keptEarly(in, r.notices)
+		a.keptEarly(in, o.notices)
 		return
 	default: // releasing
-		if got.Unread > 0 || in.pending.stale || len(in.pending.inputs) > 0 { // they may want them
-			a.owner.notices.keepNotices(in, r.notices)
+		if got.Unread > 0 || in.pending.some() { // they may want them
+			a.owner.notices.keepNotices(in, o.notices)
 		} else {
-			a.owner.notices.releaseOrphans(r.notices)
+			a.owner.notices.releaseOrphans(o.notices)
 		}
 	}
 	a.owner.resume(in, sight(got.Unread))
 }
 
 func (a *leases) notReconciled(in *instance, err error) {
-	a.owner.to(in, idle)
-	a.owner.unload(in)
 	if errors.Is(err, record.ErrConflict) { // memory was wrong
 		a.owner.met[CountConflicts]++
 		a.doubt()
+		a.owner.unload(in)
 		a.owner.schedule.wake(in.id)
 		return
 	}
-	a.owner.storeFailed("reconcile "+in.id, err) // the schedule still has it, two seconds from now at the latest
-	delete(a.owner.instances, in.id)
+	a.owner.forgetFailed(in, "reconcile", err)
 }
 
 // found acts on the state of the leases.
 func (a *leases) found(in *instance, got record.Reconciled) {
 	waiting := make(map[string][]*history.ActivityScheduled)
-	var doubts map[string][]message.Hint
+	var doubts hints
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
 		switch l.Status {
@@ -143,7 +135,7 @@ func (a *leases) found(in *instance, got record.Reconciled) {
 		case record.LeaseClaimed:
 			a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
 			if l.Until-l.Span < a.doubted {
-				doubts = a.doubtClaim(doubts, in, l)
+				doubts.add(l.Worker, message.Hint{Instance: in.id, Execution: in.execution(), Activity: l.Activity, Effect: l.Effect, Token: l.Token})
 			}
 		case record.ClaimExpired:
 			a.owner.met[CountExpired]++
@@ -162,9 +154,7 @@ func (a *leases) found(in *instance, got record.Reconciled) {
 	for _, q := range sorted(waiting) {
 		a.resendIfLost(in, q, waiting[q])
 	}
-	for _, worker := range sorted(doubts) {
-		a.owner.emit(Effect{Kind: SendHints, ID: worker, Body: doubts[worker]})
-	}
+	a.owner.sendHints(doubts)
 	a.findUnserved(in, got)
 }
 
@@ -210,18 +200,23 @@ func (a *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	if len(unsure) == 0 {
 		return
 	}
-	n := a.owner.nextNumber()
-	a.ages[n] = &unsureTasks{instance: in.id, rec: rec, queue: queue, tasks: unsure, sent: sent}
-	a.owner.emit(Effect{Kind: ReadQueueAge, ID: queue, Number: n})
+	a.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
 }
 
-// unsureTasks are tasks of an instance that their queue may have lost.
-type unsureTasks struct {
-	instance string
-	rec      *record.Record
-	queue    string
-	tasks    []*history.ActivityScheduled
-	sent     []int64 // when, Unix ms
+// unclaimed are activities of an instance that no worker has claimed. Their queue may have lost their tasks, or no worker may have them.
+type unclaimed struct {
+	instance   string
+	activities []*history.ActivityScheduled
+	rec        *record.Record // of a question to the queue, and the rest
+	queue      string
+	sent       []int64 // when, Unix ms
+}
+
+// ask asks a queue or the workers about activities.
+func (a *leases) ask(e Effect, about *unclaimed) {
+	e.Number = a.owner.nextNumber()
+	a.asked[e.Number] = about
+	a.owner.emit(e)
 }
 
 // lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
@@ -234,14 +229,14 @@ func (a *leases) lostBefore() int64 {
 
 // queueAgeRead publishes again what cannot be in the queue any more.
 func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
-	q := a.ages[number]
-	delete(a.ages, number)
+	q := a.asked[number]
+	delete(a.asked, number)
 	if err != nil {
 		reportFailure(a.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
 		return
 	}
 	in := a.owner.instances[q.instance] // nil: parked or forgotten since
-	for i, e := range q.tasks {
+	for i, e := range q.activities {
 		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
 		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
 			a.owner.met[CountResent]++
@@ -258,24 +253,23 @@ func (a *leases) settle(in *instance) {
 	}
 	in.wakeupDue = false
 	a.owner.outbox.flushOutbox(in)
-	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state), Published: in.sent}
+	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state)}
 	if a.owner.removals.stalls[in.id] != nil {
 		l.Stalled = record.NotStalled
 	}
-	a.owner.to(in, settling)
-	a.sendReconciliation(in, l)
+	a.reconcileAs(in, settling, outstanding{recon: l})
 }
 
 // stall keeps an instance from being turned for a while, and records why.
 func (a *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
-		a.wipeOr(in, operation{kind: kind, why: why})
+		a.wipeOr(in, &Stall{Kind: kind, Why: why})
 		return
 	}
 	_, purge := in.forcedPurge()
 	_, urgent := in.urgent()
 	if purge != nil || urgent != nil || a.forced[in.id] {
-		a.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
+		a.purgeStalled(in, &Stall{Kind: kind, Why: why})
 		return
 	}
 	a.deferInstance(in, kind, why)
@@ -298,47 +292,36 @@ func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
 // tryAgain ends the pause of a stalled instance, which an owner before may have recorded. Early inputs wait for a start: trying them
 // again would change nothing.
 func (a *removals) tryAgain(id string) {
-	switch s := a.stalls[id]; {
-	case s == nil:
-		a.owner.schedule.wake(id)
-		return
-	case s.Kind == stallEarly:
-		return
-	default:
+	if s := a.stalls[id]; s != nil {
+		if s.Kind == stallEarly {
+			return
+		}
 		s.until = 0
 	}
-	in := a.owner.instance(id)
-	in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
-	a.owner.advance(in)
+	a.owner.schedule.todo = append(a.owner.schedule.todo, id)
 }
 
 // suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
 func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
 	a.owner.unloadCode(in)
 	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
-		a.owner.to(in, fetchingHead)
-		in.op = &operation{stall: s, notices: unused}
-		a.owner.emit(Effect{Kind: FetchHead, ID: in.id})
+		a.owner.request(in, fetchingHead, outstanding{stall: s, notices: unused}, Effect{Kind: FetchHead})
 		return
 	}
 	a.suspendAt(in, in.head(), s, unused)
 }
 
 func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
-	a.owner.to(in, suspending)
-	l := &record.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode(), Published: in.sent}
-	in.outstanding.stall, in.outstanding.notices = s, unused
-	a.owner.leases.sendReconciliation(in, l)
+	l := &record.Reconciliation{Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode()}
+	a.owner.leases.reconcileAs(in, suspending, outstanding{recon: l, stall: s, notices: unused})
 }
 
-func (a *removals) headRead(in *instance, head string, err error) {
+func (a *removals) headRead(in *instance, o outstanding, head string, err error) {
 	if err != nil {
-		a.owner.to(in, Absent)
-		a.owner.storeFailed("reconcile "+in.id, err)
-		delete(a.owner.instances, in.id)
+		a.owner.forgetFailed(in, "reconcile", err)
 		return
 	}
-	a.suspendAt(in, head, in.op.stall, in.op.notices)
+	a.suspendAt(in, head, o.stall, o.notices)
 }
 
 // suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
@@ -377,15 +360,13 @@ func (a *leases) early(in *instance) {
 	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	notices := in.notices // about an earlier incarnation, or of a ticket that will enter anew
 	in.notices = nil
-	a.owner.to(in, keepingEarly)
-	l := &record.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
-	in.outstanding.notices = notices
-	a.sendReconciliation(in, l)
+	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
+	a.reconcileAs(in, keepingEarly, outstanding{recon: l, notices: notices})
 }
 
 // keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
 func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
-	came := len(in.pending.inputs) > 0 || in.pending.stale // perhaps the start
+	came := in.pending.some() // perhaps the start
 	in.pending.inputs = nil
 	switch {
 	case came:
@@ -394,7 +375,6 @@ func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 	default:
 		a.owner.notices.releaseOrphans(notices)
 		if len(in.notices) == 0 {
-			a.owner.to(in, idle)
 			a.owner.forget(in)
 			return
 		} // else they came behind the reconciliation, which does not speak for them

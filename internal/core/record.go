@@ -136,21 +136,8 @@ func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
 	if r.CustomVersion == 0 {
 		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
 	}
-	if r.Attributes == "" {
-		r.Attributes = was.Attributes
-	}
-	if r.Unanswered == "" {
-		r.Unanswered = was.Unanswered
-	}
-	if r.Control == (history.Position{}) {
-		r.Control = was.Control
-	}
-	if r.Produced == (record.Watermark{}) {
-		r.Produced = was.Produced
-	}
-	if r.Published == (record.Watermark{}) {
-		r.Published = was.Published
-	}
+	r.Attributes, r.Unanswered = cmp.Or(r.Attributes, was.Attributes), cmp.Or(r.Unanswered, was.Unanswered)
+	r.Control, r.Produced, r.Published = cmp.Or(r.Control, was.Control), cmp.Or(r.Produced, was.Produced), cmp.Or(r.Published, was.Published)
 	r.Retained = AdvanceRetained(was.Retained, c.Release, c.Retain)
 	r.Head = c.NewHead
 	return r

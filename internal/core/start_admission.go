@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -82,6 +81,7 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 
 // startEntered applies the verdict of the gate on a start.
 func (a *admission) startEntered(in *instance, g *history.Limit, got limit.AdmitReply, err error) {
+	a.owner.to(in, idle)
 	in.startAdmitted, in.startGate = true, g
 	if v := verdict(got, 0, err); a.applyVerdict(in, g, got.Now, v) {
 		in.rejection = v
@@ -118,15 +118,13 @@ func (a *admission) rejectStart(in *instance) {
 	}
 	in.rejection = limit.Verdict{}
 	defer func() { in.rejectedAt = 0 }()
-	a.owner.unloadCode(in)
 	f := a.rejectionFailure(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
 	if why.Kind != limit.Cleared {
 		a.owner.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
 		return
 	}
-	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.owner.clock.now()).UTC()}
-	failure := *author.ToFailure(c)
-	failure.Also = append(failure.Also, f.Code)
-	a.owner.turns.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
+	c, end := cancelled(cancel.Requested, "", f.Message, a.owner.clock.now())
+	end.Failure.Also = append(end.Failure.Also, f.Code)
+	a.owner.turns.endByName(in, c, end, 0)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -48,27 +47,10 @@ func (a *turns) beforeStart(in *instance) (waits bool) {
 	case s == nil, in.rec == nil && s.StartAt <= a.owner.clock.now():
 		return false
 	case in.rec == nil:
-		a.owner.commits.commit(in, &turn{in: in, now: a.owner.clock.now(), note: record.Pending, noted: true, Decided: Decided{Made: Made{Fold: &history.State{}}}})
-		return true
-	case a.owner.operators.searchHeld(in):
-		return true
-	}
-	if n, p := in.forcedPurge(); p != nil {
-		a.owner.removals.endPurged(in, p, n)
-		return true
-	}
-	for n, u := range in.unread {
-		if r := requestOf(in, u); r != nil && r.Verb == history.VerbTerminate && !in.tookEffect(u, r) {
-			a.owner.operators.terminate(in, n)
-			return true
-		}
-		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c.Of) {
-			why := &cancel.Cancelled{Reason: cancel.Requested, By: c.By, Text: c.Text, At: time.UnixMilli(a.owner.clock.now()).UTC()}
-			a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), By: c.By, Text: c.Text}, n+1)
-			return true
-		}
-	}
-	switch {
+		t := a.owner.newTurn(in, &history.State{})
+		t.noted, t.note = true, record.Pending
+		a.owner.commits.commit(in, t)
+	case a.owner.operators.endWait(in):
 	case a.owner.schedule.isDue(in.id, s.StartAt):
 		return false
 	default:
@@ -122,7 +104,6 @@ func (a *turns) endTimedOut(in *instance) {
 		defer func() { in.rejectedAt = 0 }()
 	}
 	in.passGate()
-	a.owner.unloadCode(in)
 	a.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
 		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
 		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),

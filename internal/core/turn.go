@@ -114,8 +114,7 @@ type attempt struct {
 
 // turns has what the code of an instance is given, and ends instances without their code.
 type turns struct {
-	owner     *Owner
-	observers map[string]bool // instances whose code polls, and whose turn waits until the owner has caught up: see polls.go
+	owner *Owner
 }
 
 // turn hands the inputs of an instance to its code. One whose code was evicted, and that goes on nevertheless because what had it
@@ -132,7 +131,6 @@ func (a *turns) turn(in *instance) {
 		return
 	}
 	in.passGate()
-	a.owner.to(in, turning)
 	g := &Given{
 		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: a.owner.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
 		Now: a.owner.clock.now(), Behind: a.owner.schedule.horizon.began == 0, Part: in.partial(),
@@ -145,9 +143,8 @@ func (a *turns) turn(in *instance) {
 	if s, ok := in.unread0().(*history.Started); ok && in.rec == nil {
 		g.Parent = s.Parent
 	}
-	in.outstanding.turn = &turn{in: in, now: g.Now}
 	in.events, in.localInputs, in.overdue = nil, nil, nil
-	a.owner.emit(Effect{Kind: RunTurn, ID: in.id, Given: g})
+	a.owner.request(in, turning, outstanding{turn: &turn{in: in, now: g.Now}}, Effect{Kind: RunTurn, Given: g})
 }
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
@@ -265,38 +262,30 @@ func (t *Decided) noteSettled(e history.Event) {
 }
 
 // turned takes a turn back from the turner.
-func (a *turns) turned(in *instance, t *turn) {
+func (a *turns) turned(in *instance, t *turn, d *Decided) {
+	t.Decided = *d
 	in.resident, in.heavy = !t.Forbidden, t.Heavy
 	a.owner.met[CountTurns]++
 	a.owner.met[CountDropped] += float64(t.Dropped)
 	switch {
 	case t.Forbidden:
-		a.owner.to(in, idle)
 		a.refuseBelow(in)
 	case t.Missing != "":
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallUnregistered, t.Missing)
 	case t.Diverged:
-		a.owner.to(in, idle)
 		a.owner.met[CountDiverged]++
 		a.divergedFrom(in, t.Err.Error())
 	case errors.Is(t.Err, replay.ErrSealed):
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallSealed, t.Err.Error())
 	case errors.Is(t.Err, replay.ErrObject):
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallObject, t.Err.Error())
 	case t.Err != nil:
-		a.owner.to(in, idle)
 		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
 	case t.Size > record.CommitBytes:
-		a.owner.to(in, idle)
 		a.tooLarge(in, t)
 	case t.Early:
-		a.owner.to(in, idle)
 		a.waitToObserve(in)
-	case len(t.Events) == 0 && len(t.Pop) == 0:
-		a.owner.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
+	case len(t.Events) == 0 && len(t.Pop) == 0: // a timer fired that had been cancelled meanwhile: nothing to write
 		in.overdue = t.Overdue
 		a.owner.leases.reconcileLeases(in)
 	default:
@@ -323,34 +312,18 @@ func (a *turns) tooLarge(in *instance, t *turn) {
 	a.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
 }
 
-// takenBack cancels what an instance that is ended by name has outstanding.
-func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
-	var out []history.Event
-	short := text.Shorten(why.Text, replay.MaxReason)
-	for _, id := range s.Outstanding() {
-		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
-	}
-	for _, id := range s.Children() {
-		if !s.Child(id).Abandon {
-			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
-		}
-	}
-	return out
-}
-
 // blocked gives up a turn whose code does not come back. The goroutine that was left behind has the code and the inputs that it was
 // given, and may still write them, so the instance is read anew.
 func (a *turns) blocked(in *instance) {
-	a.owner.to(in, idle)
 	in.resident = false
 	a.owner.unload(in)
 	s := a.owner.removals.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
-		a.owner.inbox.load(in, operation{goal: toStall, kind: stallBlocked,
-			why: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"})
+		a.owner.inbox.load(in, outstanding{goal: toStall, stall: &Stall{Kind: stallBlocked,
+			Why: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"}})
 		return
 	}
-	a.owner.inbox.load(in, operation{goal: toFail, failure: &history.Failure{
+	a.owner.inbox.load(in, outstanding{goal: toFail, failure: &history.Failure{
 		Code:    history.CodeBlocked,
 		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),
 	}})
@@ -360,14 +333,31 @@ func (a *turns) blocked(in *instance) {
 // its inbox is read no further.
 func (a *turns) failByName(in *instance, f *history.Failure) {
 	a.owner.log.Error("instance failed", "instance", in.id, "error", f.Message)
-	a.owner.unloadCode(in)
 	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+}
+
+// cancelByName ends an instance as cancelled, without asking its code.
+func (a *turns) cancelByName(in *instance, reason cancel.Reason, by, why string, drop int) {
+	at := a.owner.clock.now()
+	if in.state != nil {
+		at = max(at, in.state.Now)
+	}
+	c, end := cancelled(reason, by, why, at)
+	a.endByName(in, c, end, drop)
+}
+
+// cancelled is how an instance ends that is cancelled without asking its code.
+func cancelled(reason cancel.Reason, by, why string, at int64) (*cancel.Cancelled, *history.Cancelled) {
+	c := &cancel.Cancelled{Reason: reason, By: by, Text: why, At: time.UnixMilli(at).UTC()}
+	return c, &history.Cancelled{Failure: *author.ToFailure(c), By: by, Text: why}
 }
 
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
 // first so many inputs are dropped.
 func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
-	t := &turn{in: in, now: a.owner.clock.now(), Decided: Decided{Made: Made{Fold: in.state.Clone()}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
+	a.owner.unloadCode(in)
+	t := a.owner.newTurn(in, in.state.Clone())
+	t.Due = in.rejectedAt // it is not decided again
 	if t.Fold.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].Ev.Meta().ID = 1
 		t.Record([]history.Event{in.unread[0].Ev})
@@ -377,10 +367,28 @@ func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 		t.Pop = append(t.Pop, u.ID)
 		t.leave(u)
 	}
-	at := max(t.Fold.Now, t.now)
-	for _, ev := range takenBack(t.Fold, why) {
-		*ev.Meta() = history.Head{ID: t.Fold.Len + 1, At: at}
-		t.Record([]history.Event{ev})
+	if !t.end(why, end) {
+		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
+		return
+	}
+	a.owner.commits.commit(in, t)
+}
+
+// newTurn is a turn that no code decides.
+func (a *Owner) newTurn(in *instance, fold *history.State) *turn {
+	return &turn{in: in, now: a.clock.now(), Decided: Decided{Made: Made{Fold: fold}}}
+}
+
+// end records an end that no code has decided, behind the cancellation of what is outstanding. It reports false if that failed.
+func (t *turn) end(why *cancel.Cancelled, end history.Event) bool {
+	short := text.Shorten(why.Text, replay.MaxReason)
+	for _, id := range t.Fold.Outstanding() {
+		t.add(&history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
+	}
+	for _, id := range t.Fold.Children() {
+		if !t.Fold.Child(id).Abandon {
+			t.add(&history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
+		}
 	}
 	switch e := end.(type) {
 	case *history.Failed:
@@ -388,10 +396,24 @@ func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	case *history.Cancelled:
 		e.Forced = true
 	}
-	*end.Meta() = history.Head{ID: t.Fold.Len + 1, At: at}
-	if !t.Record([]history.Event{end}) {
-		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
-		return
+	return t.add(end)
+}
+
+// add records an event that no code has decided.
+func (t *turn) add(ev history.Event) bool {
+	*ev.Meta() = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
+	return t.Record([]history.Event{ev})
+}
+
+// FoldOf returns the state of the code of an instance that has come to the end of these events.
+func FoldOf(events []history.Event) (*history.State, error) {
+	s := &history.State{}
+	for _, ev := range events {
+		if err := s.Apply(ev); err != nil {
+			return s, err
+		}
 	}
-	a.owner.commits.commit(in, t)
+	s.TakeReleased() // what the turns before have released and sent is not that of the next one
+	s.TrimAcked(s.Len)
+	return s, nil
 }

@@ -40,26 +40,18 @@ func (a *leases) findUnserved(in *instance, got record.Reconciled) {
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
-	n := a.owner.nextNumber()
-	a.fleet[n] = &unclaimed{instance: in.id, waiting: waiting}
-	a.owner.emit(Effect{Kind: ReadFleet, ID: in.id, Number: n})
-}
-
-// unclaimed are activities of an instance that no worker has claimed for long.
-type unclaimed struct {
-	instance string
-	waiting  []*history.ActivityScheduled
+	a.ask(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
 }
 
 // fleetRead lists the instance with what no worker has, or takes it from the list.
 func (a *leases) fleetRead(number uint64, all *Served) {
-	r := a.fleet[number]
-	delete(a.fleet, number)
+	r := a.asked[number]
+	delete(a.asked, number)
 	if all == nil { // it is not known what the workers have
 		return
 	}
 	in := a.owner.instances[r.instance] // nil: parked or forgotten since
-	for _, e := range r.waiting {
+	for _, e := range r.activities {
 		ended := in != nil && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := all.lacks(e); why != "" && !ended {
 			a.unserved[r.instance] = true

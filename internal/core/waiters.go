@@ -87,6 +87,9 @@ func (w *waiters) sweep(now int64) {
 	}
 }
 
+// await remembers the client of the message among those that wait.
+func (a *Owner) await(among *waiters, m *Message) { among.add(m.ID, m.Body.(string), a.clock.now()) }
+
 // sweepWaiters drops the clients that ask no more, also where no other one comes.
 func (a *commits) sweepWaiters() {
 	now := a.owner.clock.now()

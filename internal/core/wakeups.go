@@ -16,7 +16,8 @@ const (
 	pollFull  = 10 * time.Millisecond // but sooner if there were more than one poll takes
 	DueBatch  = 256
 
-	startsAtOnce = 32 // instances that a takeover or a loss of tasks has reconciled at a time
+	maxLoads     = 128 // instances that are brought into memory at a time by notices of limits, or the horizon
+	startsAtOnce = 32  // instances that a takeover or a loss of tasks has reconciled at a time
 )
 
 // schedule has what is due: it reads the wake-ups of the partition, and keeps the horizon of its inputs.
@@ -28,6 +29,13 @@ type schedule struct {
 	pollAt    time.Time
 	todo      []string // to be reconciled when there is room: what a takeover found
 	horizon   horizon
+}
+
+// wakeupsDue reads the schedule when it is time.
+func (a *schedule) wakeupsDue() {
+	a.polled = a.owner.clock.wall.Truncate(pollEvery) // all partitions together: one pipeline
+	a.pollAt = a.polled.Add(pollEvery)
+	a.poll()
 }
 
 // poll asks the schedule which instances and gates are due.
@@ -51,7 +59,7 @@ func (a *schedule) dueRead(d record.DueSet, err error) {
 		a.owner.storeFailed("due", err)
 		return
 	}
-	a.owner.sawClock(d.Now)
+	a.owner.clock.set(d.Now)
 	a.owner.commits.sweepWaiters()
 	if d.Next == 0 && d.NextLimit == 0 && a.pollAt.Equal(a.polled.Add(pollEvery)) { // and nothing has brought it forward
 		a.pollAt = a.polled.Truncate(pollRest).Add(pollRest)
@@ -96,6 +104,15 @@ func (a *schedule) wake(id string) {
 	a.owner.advance(in)
 }
 
+// bring makes the next step of an instance, later if it would have to be loaded and enough are.
+func (a *schedule) bring(in *instance) {
+	if in.phase == Absent && a.owner.busy >= maxLoads {
+		a.todo = append(a.todo, in.id)
+		return
+	}
+	a.owner.advance(in)
+}
+
 // startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
 func (a *schedule) startDeferred() {
 	for len(a.todo) > 0 && a.owner.busy < startsAtOnce && !a.owner.leaving && a.owner.err == nil {
@@ -130,7 +147,7 @@ func (a *schedule) takeOver(found *Takeover) {
 	if !found.Clean {
 		a.owner.leases.doubted = found.Now
 	}
-	a.owner.sawClock(found.Now) // before the first timer is judged: this process' own clock may be ahead
+	a.owner.clock.set(found.Now) // before the first timer is judged: this process' own clock may be ahead
 	a.todo = append(a.todo, found.Due...)
 	a.askHorizon(0)
 }

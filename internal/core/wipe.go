@@ -1,8 +1,6 @@
 package core
 
 import (
-	"errors"
-
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -28,51 +26,37 @@ type Wipe struct {
 }
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
-func (a *removals) wipeOr(in *instance, op operation) {
+func (a *removals) wipeOr(in *instance, s *Stall) {
 	delete(a.forced, in.id)
 	a.owner.unloadCode(in)
-	op.from = in.phase
-	a.owner.to(in, findingWipe)
-	in.op = &op
-	a.owner.emit(Effect{Kind: FindWipe, ID: in.id})
+	a.owner.request(in, findingWipe, outstanding{stall: s, from: in.phase}, Effect{Kind: FindWipe})
 }
 
-func (a *removals) wipeFound(in *instance, w *Wipe, err error) {
-	op := in.op.value()
-	a.owner.to(in, op.from)
+func (a *removals) wipeFound(in *instance, o outstanding, w *Wipe, err error) {
 	switch {
 	case err != nil:
-		a.owner.storeFailed("load "+in.id, err)
-		a.owner.forget(in)
+		a.owner.forgetFailed(in, "load", err)
 	case w != nil:
-		a.owner.to(in, wiping)
-		in.outstanding.wipe = w
-		a.owner.emit(Effect{Kind: WipeInstance, ID: in.id, Body: w})
+		a.owner.request(in, wiping, outstanding{wipe: w}, Effect{Kind: WipeInstance, Body: w})
 	case a.forced[in.id]: // it has come meanwhile
-		a.wipeOr(in, op)
+		a.wipeOr(in, o.stall)
 	default:
-		a.deferInstance(in, op.kind, op.why)
+		a.deferInstance(in, o.stall.Kind, o.stall.Why)
 	}
 }
 
 // wiped notifies the parents and the client of the removal of the instance.
-func (a *removals) wiped(in *instance, w *Wipe, now int64, err error) {
-	a.owner.to(in, idle)
-	switch {
-	case err == nil:
-		a.owner.sawClock(now)
+func (a *removals) wiped(in *instance, o outstanding, now int64, err error) {
+	w := o.wipe
+	done, conflict := a.owner.scriptAnswered("purge of "+in.id, now, err) // conflict: perhaps something came in front
+	if done {
 		a.owner.met[CountPurged]++
 		a.owner.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
 		a.notBegun(in, w.Purge, w.Ahead)
-		if w.Rec != nil && w.Rec.Parent != nil && !w.Rec.Status.Ended() {
-			_, end := purged(w.Purge, a.owner.clock.now())
-			a.owner.outbox.reply(in, done(w.Rec.Parent, end))
+		if w.Rec != nil && !w.Rec.Status.Ended() {
+			a.childPurged(in, w.Purge, w.Rec.Parent)
 		}
 		a.owner.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
-	case errors.Is(err, record.ErrConflict): // something came in front, or the reply of an earlier try was lost
-		a.owner.met[CountConflicts]++
-	default:
-		a.owner.storeFailed("purge of "+in.id, err)
 	}
-	a.removed(in, err == nil || errors.Is(err, record.ErrConflict))
+	a.removed(in, done || conflict)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/recording"
 )
 
 // trace writes the messages of all shards and their effects, one line each: the partition, and a message or, indented, an effect of
@@ -27,7 +28,7 @@ func newTrace(w io.Writer) *trace {
 // begin writes the beginning of a tenure.
 func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *core.Beginning) {
 	if t != nil {
-		t.write(core.Recorder{Partition: partition}.Begin(now, cfg, begin))
+		t.write(recording.Recorder{Partition: partition}.Begin(now, cfg, begin))
 	}
 }
 
@@ -40,7 +41,7 @@ func (t *trace) message(partition int, now time.Time, m *core.Message, owner *co
 	if p := owner.PhaseOf(m.ID); p != core.Absent {
 		in = fmt.Sprintf(" (%s)", p)
 	}
-	t.write(fmt.Sprintf("p%d %s%s\n%s", partition, m, in, core.Recorder{Partition: partition}.Message(now, m)))
+	t.write(fmt.Sprintf("p%d %s%s\n%s", partition, m, in, recording.Recorder{Partition: partition}.Message(now, m)))
 }
 
 func (t *trace) effect(partition int, e *core.Effect) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/recording"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -59,7 +59,7 @@ func TestTraceReplaysWithTheSameEffects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := core.Player{Programs: programs}
+	p := recording.Player{Programs: programs}
 	if err := p.Play(out.String()); err != nil || p.Messages < 50 {
 		t.Errorf("%d messages played: %v", p.Messages, err)
 	}

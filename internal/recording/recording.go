@@ -1,21 +1,22 @@
-package core
+// Package recording writes what an owner of a partition is given, and plays it again: what an owner does follows from its messages alone.
+// A recording stands in the trace, in lines that begin with a mark, each in front of the effects that followed from it.
+package recording
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/limit"
+	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// A recording has everything that an owner was given, so that it can be played again: what an owner does follows from its messages alone.
-// It stands in the trace, in lines that begin with a mark, each in front of the effects that followed from it.
 
 // recordMark begins what follows the partition in a line of the recording.
 const recordMark = " # "
@@ -26,12 +27,12 @@ type Recorder struct{ Partition int }
 // recording is one line.
 type recording struct {
 	Now     time.Time
-	Begin   *Beginning     `json:",omitempty"`
-	Config  *Config        `json:",omitempty"`
-	Message *Message       `json:",omitempty"` // without what follows
-	Err     *recordedError `json:",omitempty"`
-	Turn    *recordedTurn  `json:",omitempty"`
-	Loaded  *recordedLoad  `json:",omitempty"`
+	Begin   *core.Beginning `json:",omitempty"`
+	Config  *core.Config    `json:",omitempty"`
+	Message *core.Message   `json:",omitempty"` // without what follows
+	Err     *recordedError  `json:",omitempty"`
+	Turn    *recordedTurn   `json:",omitempty"`
+	Loaded  *recordedLoad   `json:",omitempty"`
 }
 
 // recordedError is an error, and which of those it is that an owner distinguishes.
@@ -70,21 +71,21 @@ func sentinels() map[string]error {
 }
 
 // Begin returns the line for the beginning of a tenure.
-func (r Recorder) Begin(now time.Time, cfg *Config, begin *Beginning) string {
+func (r Recorder) Begin(now time.Time, cfg *core.Config, begin *core.Beginning) string {
 	return r.line(&recording{Now: now, Config: cfg, Begin: begin})
 }
 
 // Message returns the line for a message that is about to be handled.
-func (r Recorder) Message(now time.Time, m *Message) string {
+func (r Recorder) Message(now time.Time, m *core.Message) string {
 	out := &recording{Now: now, Err: recordError(m.Err)}
 	plain := *m
 	plain.Err, out.Message = nil, &plain
 	if l, ok := m.Body.(record.Loaded); ok {
-		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: encodeAll(l.Events), Previous: encodeAll(l.Previous), Unread: l.Unread}
+		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: core.EncodeEvents(l.Events), Previous: core.EncodeEvents(l.Previous), Unread: l.Unread}
 	}
 	if d := m.Decided; d != nil {
 		decided := *d
-		out.Turn = &recordedTurn{Overdue: encodeAll(d.Overdue)}
+		out.Turn = &recordedTurn{Overdue: core.EncodeEvents(d.Overdue)}
 		if len(d.Events) > 0 {
 			out.Turn.First = d.Events[0].Meta().ID
 		}
@@ -113,7 +114,7 @@ func recordError(err error) *recordedError {
 	}
 	out := &recordedError{Text: err.Error()}
 	all := sentinels()
-	for _, name := range sorted(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if errors.Is(err, all[name]) {
 			out.Is = append(out.Is, name)
 		}
@@ -136,101 +137,6 @@ func (e *recordedError) error() error {
 	return err
 }
 
-func encodeAll(events []history.Event) [][]byte {
-	out := make([][]byte, 0, len(events))
-	for _, ev := range events {
-		b, err := history.Encode(ev)
-		if err != nil {
-			return nil // it cannot be played again: its events are missing
-		}
-		out = append(out, b)
-	}
-	return out
-}
-
-func decodeAll(first uint64, all [][]byte) ([]history.Event, error) {
-	var out []history.Event
-	for i, b := range all {
-		ev, err := history.Decode(first+uint64(i), b)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, ev)
-	}
-	return out, nil
-}
-
-// MarshalJSON writes the event in its encoding.
-func (u Unread) MarshalJSON() ([]byte, error) {
-	var events []history.Event
-	if u.Ev != nil {
-		events = append(events, u.Ev)
-	}
-	return json.Marshal(map[string]any{"ID": u.ID, "Events": encodeAll(events)})
-}
-
-// UnmarshalJSON reads what MarshalJSON has written.
-func (u *Unread) UnmarshalJSON(b []byte) error {
-	var in struct {
-		ID     string
-		Events [][]byte
-	}
-	if err := json.Unmarshal(b, &in); err != nil { //nolint:musttag // likewise
-		return err
-	}
-	events, err := decodeAll(0, in.Events)
-	if u.ID = in.ID; len(events) > 0 {
-		u.Ev = events[0]
-	}
-	return err
-}
-
-// body decodes the body of a message of the kind.
-func (k MessageKind) body(b []byte) (any, error) {
-	switch k {
-	case InputsIngested:
-		return decodeAs[*Ingested](b)
-	case TenureBegan:
-		return decodeAs[*Takeover](b)
-	case NoticesReceived:
-		return decodeAs[[]message.LimitNotice](b)
-	case NoticesPassed:
-		return decodeAs[[]GateNotice](b)
-	case EndAwaited, StatusAwaited, UpdateAwaited, HeadRead:
-		return decodeAs[string](b)
-	case TasksLost, WatchExtended:
-		return decodeAs[time.Time](b)
-	case GateRelisted:
-		return decodeAs[time.Duration](b)
-	case DueRead:
-		return decodeAs[record.DueSet](b)
-	case ScheduleRead:
-		return decodeAs[[]string](b)
-	case InboxRead:
-		return decodeAs[[][]byte](b)
-	case HistoryRead:
-		return decodeAs[record.RewindSource](b)
-	case PurgeAnswered, Wiped:
-		return decodeAs[int64](b)
-	case WipeFound:
-		return decodeAs[*Wipe](b)
-	case ResendDue:
-		return decodeAs[bool](b)
-	case HorizonAnswered:
-		return decodeAs[message.Accepted](b)
-	case UnwantedFound:
-		return decodeAs[*UnwantedMembers](b)
-	case QueueAgeRead:
-		return decodeAs[QueueAge](b)
-	case CodeFound:
-		return decodeAs[*FoundCode](b)
-	case FleetRead:
-		return decodeAs[*Served](b)
-	default:
-		return k.limitBody(b)
-	}
-}
-
 // Player plays recordings.
 type Player struct {
 	Programs *author.Registry
@@ -241,7 +147,7 @@ type Player struct {
 
 // tenure is one that is played.
 type tenure struct {
-	owner   *Owner
+	owner   *core.Owner
 	folds   map[string]*history.State // of code that was in memory
 	effects []string                  // that have not been found in the trace
 	last    string
@@ -283,7 +189,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 	r := &recording{}
 	raw := struct {
 		Message struct {
-			Kind MessageKind
+			Kind core.MessageKind
 			Body json.RawMessage
 		}
 	}{}
@@ -292,7 +198,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 	}
 	if r.Begin != nil {
 		r.Config.Programs = p.Programs
-		p.tenures[partition] = &tenure{owner: New(*r.Config, *r.Begin, r.Now), folds: make(map[string]*history.State)}
+		p.tenures[partition] = &tenure{owner: core.New(*r.Config, *r.Begin, r.Now), folds: make(map[string]*history.State)}
 		return nil
 	}
 	if t == nil {
@@ -319,21 +225,21 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 }
 
 // complete sets the fields of the message that are recorded separately.
-func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
+func (r *recording) complete(m *core.Message, body json.RawMessage) (err error) {
 	m.Err, m.Body = r.Err.error(), nil
 	if l := r.Loaded; l != nil {
 		out := record.Loaded{Record: l.Record, Unread: l.Unread}
 		var bad error
-		out.Events, err = decodeAll(1, l.Events)
-		out.Previous, bad = decodeAll(1, l.Previous)
+		out.Events, err = core.DecodeEvents(1, l.Events)
+		out.Previous, bad = core.DecodeEvents(1, l.Previous)
 		m.Body = out
 		return errors.Join(err, bad)
 	}
-	m.Body, err = m.Kind.body(body)
+	m.Body, err = m.Kind.DecodeBody(body)
 	if d := m.Decided; d != nil && err == nil {
-		d.Events, err = decodeAll(r.Turn.First, d.Encoded)
+		d.Events, err = core.DecodeEvents(r.Turn.First, d.Encoded)
 		if err == nil {
-			d.Overdue, err = decodeAll(0, r.Turn.Overdue)
+			d.Overdue, err = core.DecodeEvents(0, r.Turn.Overdue)
 		}
 		for _, to := range r.Turn.Replies {
 			d.Replies = append(d.Replies, message.OutInput{Instance: to.Instance, Kind: message.KindDone, Done: to.Done})
@@ -346,7 +252,7 @@ func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
 }
 
 // turned gives a turn the state that its code had.
-func (t *tenure) turned(m *Message) error {
+func (t *tenure) turned(m *core.Message) error {
 	if m.Decided == nil || m.Decided.Forbidden {
 		return nil
 	}
@@ -360,49 +266,15 @@ func (t *tenure) turned(m *Message) error {
 }
 
 // note keeps the states of the code that is in memory.
-func (t *tenure) note(e *Effect) (err error) {
+func (t *tenure) note(e *core.Effect) (err error) {
 	switch e.Kind {
-	case RunTurn:
+	case core.RunTurn:
 		if !e.Given.Resident {
-			t.folds[e.ID], err = FoldOf(e.Given.Events)
+			t.folds[e.ID], err = core.FoldOf(e.Given.Events)
 		}
-	case EvictCode:
+	case core.EvictCode:
 		delete(t.folds, e.ID)
 	default:
 	}
 	return err
-}
-
-// FoldOf returns the state of the code of an instance that has come to the end of these events.
-func FoldOf(events []history.Event) (*history.State, error) {
-	s := &history.State{}
-	for _, ev := range events {
-		if err := s.Apply(ev); err != nil {
-			return s, err
-		}
-	}
-	s.TakeReleased() // what the turns before have released and sent is not that of the next one
-	s.TrimAcked(s.Len)
-	return s, nil
-}
-
-// limitBody is body for what limits answer.
-func (k MessageKind) limitBody(b []byte) (any, error) {
-	switch k {
-	case GateSwept:
-		return decodeAs[limit.SweepReply](b)
-	case PoliciesChanged:
-		return decodeAs[*limit.Overrides](b)
-	default:
-		return nil, nil //nolint:nilnil // it has none
-	}
-}
-
-func decodeAs[T any](b []byte) (any, error) {
-	var v T
-	if len(b) == 0 {
-		return v, nil
-	}
-	err := json.Unmarshal(b, &v)
-	return v, err
 }
