@@ -44,29 +44,31 @@ type admission struct {
 func (a *admission) enter(in *instance, t *turn) {
 	entries := a.entries(t)
 	t.takeLeft()
-	if len(entries)+len(t.tickets) == 0 { // as most
-		a.commitEntered(in, t)
-		return
+	if len(entries)+len(t.tickets) > 0 { // as few have
+		ended := t.endedByWorkers()
+		calls := t.gateCalls(entries, ended)
+		a.leaveGates(in, t, ended)
+		if t.calls = len(calls); t.calls > 0 {
+			a.owner.to(in, admitting)
+			for _, c := range calls {
+				c.why, c.turn = EnterTurn, t
+				a.admit(c)
+			}
+			return
+		}
 	}
-	ended := t.endedByWorkers()
-	calls := t.gateCalls(entries, ended)
-	a.leaveGates(in, t, ended)
-	if len(calls) == 0 {
-		a.commitEntered(in, t)
-		return
-	}
-	a.owner.to(in, admitting)
-	t.calls = len(calls)
-	for _, c := range calls {
-		c.why, c.turn = EnterTurn, t
-		a.admit(c)
-	}
+	a.commitEntered(in, t)
 }
 
 // turnEntered applies the verdicts of a gate on what a turn has scheduled.
 func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
 	for i, e := range c.entries {
-		a.entered(t.in, t, e, got.Now, verdict(got, i, err))
+		v := verdict(got, i, err)
+		away := a.applyVerdict(t.in, e.gate, got.Now, v)
+		t.Fold.SetLimit(e.event, e.gate)
+		if away {
+			t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
+		}
 	}
 	if t.calls--; t.calls == 0 {
 		a.owner.to(t.in, idle)
@@ -287,15 +289,6 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 		}
 	}
 	return func(k history.Ticket) bool { return ended[k.Event] }
-}
-
-// entered applies the verdict of a gate on an activity that the turn schedules.
-func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limit.Verdict) {
-	away := a.applyVerdict(in, e.gate, now, v)
-	t.Fold.SetLimit(e.event, e.gate)
-	if away {
-		t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
-	}
 }
 
 // applyVerdict writes the verdict of a gate on an entry of the instance into the note of it. away: it was rejected.

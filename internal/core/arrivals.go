@@ -20,37 +20,40 @@ type inboxes struct {
 
 // ingested gives the instances what has come for them. Without results their inboxes are read.
 func (a *inboxes) ingested(batch *Ingested) {
-	results := batch.Results
 	a.owner.clock.set(batch.Now)
 	defer a.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
 	a.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
 	var over []record.Refusal
 	for i, arr := range batch.Arrivals {
-		if results != nil && (results[i].Full || results[i].Early) {
-			over = append(over, a.overBound(arr, results[i].Early))
+		var got *record.Ingested // nil: the batch had been ingested before
+		if batch.Results != nil {
+			got = &batch.Results[i]
 		}
-		if results != nil && arr.droppedAs(results[i]) {
-			a.dropped(arr, results[i])
+		if got != nil && (got.Full || got.Early) {
+			over = append(over, a.overBound(arr, got.Early))
+		}
+		if got != nil && arr.droppedAs(got) {
+			a.dropped(arr, got)
 			continue
 		}
-		if arr.awaitsEnd(results, i) {
+		if arr.awaitsEnd(got) {
 			a.owner.commits.waiters.add(arr.Instance, arr.Reply, a.owner.clock.now())
 		}
-		if a.owner.operators.keepsWaiting(&arr, replied(results, i)) {
+		if a.owner.operators.keepsWaiting(&arr, got) {
 			continue
 		}
 		in := a.owner.instance(arr.Instance)
 		switch {
-		case results == nil:
+		case got == nil:
 			in.noteUnread(arr.Pos.Seq)
-		case results[i].Repeat: // its first copy has a sequence of its own
+		case got.Repeat: // its first copy has a sequence of its own
 			in.noteUnread(0)
-		case results[i].Full:
+		case got.Full:
 			in.inboxOverflowed = true
 			in.noteUnread(0)
 		default:
-			a.arrived(in, arr.Ev, results[i])
+			a.arrived(in, arr.Ev, got)
 		}
 		if arr.endsWait() {
 			in.searched = false
@@ -72,14 +75,6 @@ func (a *inboxes) ingested(batch *Ingested) {
 	if len(over) > 0 {
 		a.owner.emit(Effect{Kind: ListRefusals, Body: over})
 	}
-}
-
-// replied is what the store has replied about an arrival; nil: nothing.
-func replied(results []record.Ingested, i int) *record.Ingested {
-	if results == nil {
-		return nil
-	}
-	return &results[i]
 }
 
 // overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
@@ -104,7 +99,7 @@ func OverBound(early bool) string {
 	return fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
 }
 
-func (a *inboxes) dropped(arr Arrival, result record.Ingested) {
+func (a *inboxes) dropped(arr Arrival, result *record.Ingested) {
 	a.owner.met[CountDropped]++
 	a.owner.commits.repeatedUpdate(arr, result)
 	if !result.Unknown {
@@ -120,7 +115,7 @@ func (a *inboxes) dropped(arr Arrival, result record.Ingested) {
 
 // arrived puts an input that is now in the store's inbox into memory, if memory has the
 // inbox up to the place before it; otherwise the inbox is read, or shown by the commit under way.
-func (a *inboxes) arrived(in *instance, u Unread, result record.Ingested) {
+func (a *inboxes) arrived(in *instance, u Unread, result *record.Ingested) {
 	fresh := in.phase == Absent && !result.Exists && result.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
@@ -181,14 +176,14 @@ func (u Unread) seq() uint64 {
 }
 
 // droppedAs reports whether the store has dropped an input in a way that leaves nothing to do for its instance.
-func (arr *Arrival) droppedAs(result record.Ingested) bool {
+func (arr *Arrival) droppedAs(result *record.Ingested) bool {
 	return result.Unknown || result.Early || result.Repeat && (arr.Reply == "" || arr.Kind == message.KindUpdate)
 }
 
 // awaitsEnd reports whether the sender of an input waits for the end of the instance that has the id now. A start that may replace it
 // waits for its own, if the id is free.
-func (arr *Arrival) awaitsEnd(results []record.Ingested, i int) bool {
-	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (results == nil || results[i].Exists || results[i].Repeat) {
+func (arr *Arrival) awaitsEnd(result *record.Ingested) bool {
+	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (result == nil || result.Exists || result.Repeat) {
 		return false
 	}
 	return arr.Reply != "" && arr.Kind != message.KindPurge && arr.Kind != message.KindUpdate && arr.Kind != message.KindOperate

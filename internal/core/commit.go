@@ -367,21 +367,6 @@ func (a *commits) publish(instance string, rec *record.Record, e *history.Activi
 	a.owner.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
 }
 
-// taskAnswered takes the answer of the queue.
-func (a *commits) taskAnswered(instance string, id uint64, err error) {
-	a.owner.publishing--
-	if err == nil {
-		a.taskPublished()
-		return
-	}
-	a.owner.met[CountPublishErrors]++
-	reportFailure(a.owner.log, "task not published, retrying", err, "instance", instance, "activity", id)
-	if _, outstanding := a.sent[sending{instance, id}]; outstanding {
-		a.sent[sending{instance, id}] = notSent
-	}
-	a.taskFailed(instance)
-}
-
 // discard takes inputs out of the inbox of an instance that does not read them any more.
 func (a *commits) discard(in *instance) {
 	a.answerWaiters(in, false)

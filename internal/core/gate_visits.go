@@ -48,6 +48,7 @@ func (a *notices) visitGate(name string) {
 	a.owner.emit(Effect{Kind: SweepGate, ID: name, Body: a.newPolicy(name, v)})
 }
 
+// gateSwept acts on what a visit has found.
 func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
 	v := a.visits[name] // a visit under way keeps its place
 	if v == nil {
@@ -58,19 +59,6 @@ func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
 		a.owner.storeFailed("sweep of gate "+name, err) // the list has it still
 		return
 	}
-	a.swept(name, v, got)
-}
-
-// newPolicy is the policy in force, if the gate is known to have an older one.
-func (a *notices) newPolicy(name string, v *visit) *limit.InForce {
-	if !v.known {
-		return nil
-	}
-	return a.owner.admission.policies.Newer(name, v.version, v.declared)
-}
-
-// swept acts on what a visit has found.
-func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
@@ -99,6 +87,14 @@ func (a *notices) swept(name string, v *visit, got limit.SweepReply) {
 		a.owner.emit(Effect{Kind: UnlistGate, ID: name})
 	default: // the list has it in two seconds
 	}
+}
+
+// newPolicy is the policy in force, if the gate is known to have an older one.
+func (a *notices) newPolicy(name string, v *visit) *limit.InForce {
+	if !v.known {
+		return nil
+	}
+	return a.owner.admission.policies.Newer(name, v.version, v.declared)
 }
 
 // unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.

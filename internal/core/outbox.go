@@ -348,7 +348,10 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 	in.startsInFlight--
 	switch {
 	case err == nil:
-		in.childBegan(e.Effect)
+		if in.startedChildren == nil {
+			in.startedChildren = make(map[string]struct{})
+		}
+		in.startedChildren[e.Effect] = struct{}{}
 		return
 	case unsendable(err):
 		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
@@ -410,14 +413,6 @@ func (a *outbox) startChildren(in *instance, t *turn) {
 	}
 }
 
-// childBegan notes that the stream has the start of a child.
-func (in *instance) childBegan(effect string) {
-	if in.startedChildren == nil {
-		in.startedChildren = make(map[string]struct{})
-	}
-	in.startedChildren[effect] = struct{}{}
-}
-
 // forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
 // stream has.
 func (in *instance) forgetSettled(t *turn) {
@@ -443,11 +438,4 @@ func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.owner.cfg
 // may be lost: the parent asks again.
 func (a *outbox) reply(in *instance, msg message.OutInput) {
 	a.publish(&outgoing{why: sendReply, from: in, in: msg})
-}
-
-// notePublished notes what a reconciliation has written.
-func (in *instance) notePublished(m record.Watermark) {
-	if m != (record.Watermark{}) && in.rec != nil {
-		in.rec.Published = m
-	}
 }

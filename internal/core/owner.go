@@ -387,7 +387,7 @@ func (a *Owner) advance(in *instance) {
 // next does the next thing for an instance that is in memory whole.
 func (a *Owner) next(in *instance) {
 	switch {
-	case len(in.notices) > 0 && in.status().Ended() && len(in.unread) == 0: // else what is unread comes first: it may be for an successor
+	case len(in.notices) > 0 && (in.rec == nil || in.status().Ended()) && len(in.unread) == 0: // else what is unread comes first: it may be a start
 		a.notices.confirmOrphans(in)
 	case in.purgeNext() != nil:
 		a.removals.purgeRequested(in, in.purgeNext())
@@ -397,8 +397,6 @@ func (a *Owner) next(in *instance) {
 		a.commits.discard(in)
 	case in.previousHasPending():
 		a.outbox.flushOutbox(in) // and go on when the stream has it
-	case in.rec == nil && len(in.unread) == 0 && len(in.notices) > 0:
-		a.notices.confirmOrphans(in)
 	case in.rec == nil && len(in.unread) == 0:
 		a.leases.settle(in)
 	case in.rec == nil && !in.unread[0].start():

@@ -121,14 +121,7 @@ func (in *instance) purgedBy(p *history.PurgeRequested) bool {
 	return p.Of == "" || in.rec != nil && in.rec.Parent != nil && in.rec.Parent.Effect == p.Of
 }
 
-// purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory has
-// the head of the inbox only, so all of it is read first.
-func (a *removals) purgeStalled(in *instance, s *Stall) {
-	delete(a.forced, in.id)
-	a.owner.unloadCode(in)
-	a.owner.inbox.search(in, outstanding{goal: toPurge, stall: s})
-}
-
+// purgeFound removes an instance that cannot be turned, if a forced purge is anywhere in its inbox; otherwise it is stalled.
 func (a *removals) purgeFound(in *instance, o outstanding) {
 	n, p := in.forcedPurge()
 	if at, r := in.urgent(); p == nil && r != nil {

@@ -74,7 +74,9 @@ func (a *leases) reconciled(in *instance, o outstanding, got record.Reconciled, 
 	if o.recon.Wakeup != 0 {
 		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(o.recon.Wakeup-got.Now) * time.Millisecond))
 	}
-	in.notePublished(o.recon.Published)
+	if in.rec != nil && o.recon.Published != (record.Watermark{}) {
+		in.rec.Published = o.recon.Published
+	}
 	switch o.phase {
 	case reconciling:
 		delete(a.owner.removals.stalls, in.id)
@@ -269,7 +271,9 @@ func (a *removals) stall(in *instance, kind stallKind, why string) {
 	_, purge := in.forcedPurge()
 	_, urgent := in.urgent()
 	if purge != nil || urgent != nil || a.forced[in.id] {
-		a.purgeStalled(in, &Stall{Kind: kind, Why: why})
+		delete(a.forced, in.id)
+		a.owner.unloadCode(in)
+		a.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory has the head of it only
 		return
 	}
 	a.deferInstance(in, kind, why)
@@ -352,7 +356,8 @@ func (a *leases) early(in *instance) {
 		if !in.unread[0].forgotten() {
 			a.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
-		a.discardEarly(in, n)
+		a.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
+		a.owner.commits.takeOut(in, n)
 		return
 	}
 	oldest := in.unread[0].Ev.Meta().At
@@ -380,9 +385,4 @@ func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 		} // else they came behind the reconciliation, which does not speak for them
 	}
 	a.owner.resume(in, sawNothing)
-}
-
-func (a *leases) discardEarly(in *instance, n int) {
-	a.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
-	a.owner.commits.takeOut(in, n)
 }

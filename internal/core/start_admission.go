@@ -116,15 +116,15 @@ func (a *admission) rejectStart(in *instance) {
 	} else {
 		in.passGate()
 	}
-	in.rejection = limit.Verdict{}
-	defer func() { in.rejectedAt = 0 }()
+	due := in.rejectedAt
+	in.rejection, in.rejectedAt = limit.Verdict{}, 0
 	f := a.rejectionFailure(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
 	if why.Kind != limit.Cleared {
-		a.owner.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
+		a.owner.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0, due)
 		return
 	}
 	c, end := cancelled(cancel.Requested, "", f.Message, a.owner.clock.now())
 	end.Failure.Also = append(end.Failure.Also, f.Code)
-	a.owner.turns.endByName(in, c, end, 0)
+	a.owner.turns.endByName(in, c, end, 0, due)
 }

@@ -99,13 +99,13 @@ func (a *turns) endTimedOut(in *instance) {
 	if in.state != nil && in.state.Started != nil {
 		timeout = in.state.Started.Timeout
 	}
-	if !in.continues() {
-		in.rejectedAt = d // the commit is decided by time
-		defer func() { in.rejectedAt = 0 }()
+	due := d
+	if in.continues() { // then it is not behind the inputs that were accepted before
+		due = 0
 	}
 	in.passGate()
 	a.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
 		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
 		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),
-	}}, 0)
+	}}, 0, due)
 }

@@ -24,16 +24,21 @@ const resendTask = time.Second / 4
 // reconciliation of its instance publishes it, whatever else is in its queue.
 const notSent = -1
 
-// taskFailed notes that a task of an instance could not be published.
-func (a *commits) taskFailed(instance string) {
+// taskAnswered takes the answer of the queue.
+func (a *commits) taskAnswered(instance string, id uint64, err error) {
+	a.owner.publishing--
+	if err == nil { // the stream takes tasks: all instances are tried again
+		a.owner.schedule.todo = append(a.owner.schedule.todo, sorted(a.resends.failed)...)
+		clear(a.resends.failed)
+		return
+	}
+	a.owner.met[CountPublishErrors]++
+	reportFailure(a.owner.log, "task not published, retrying", err, "instance", instance, "activity", id)
+	if _, outstanding := a.sent[sending{instance, id}]; outstanding {
+		a.sent[sending{instance, id}] = notSent
+	}
 	a.resends.failed[instance] = struct{}{}
 	a.tryResend()
-}
-
-// taskPublished has all instances tried again: the stream takes tasks.
-func (a *commits) taskPublished() {
-	a.owner.schedule.todo = append(a.owner.schedule.todo, sorted(a.resends.failed)...)
-	clear(a.resends.failed)
 }
 
 // tryResend looks at one of the instances in a while.

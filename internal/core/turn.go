@@ -333,7 +333,7 @@ func (a *turns) blocked(in *instance) {
 // its inbox is read no further.
 func (a *turns) failByName(in *instance, f *history.Failure) {
 	a.owner.log.Error("instance failed", "instance", in.id, "error", f.Message)
-	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0, 0)
 }
 
 // cancelByName ends an instance as cancelled, without asking its code.
@@ -343,7 +343,7 @@ func (a *turns) cancelByName(in *instance, reason cancel.Reason, by, why string,
 		at = max(at, in.state.Now)
 	}
 	c, end := cancelled(reason, by, why, at)
-	a.endByName(in, c, end, drop)
+	a.endByName(in, c, end, drop, 0)
 }
 
 // cancelled is how an instance ends that is cancelled without asking its code.
@@ -353,11 +353,11 @@ func cancelled(reason cancel.Reason, by, why string, at int64) (*cancel.Cancelle
 }
 
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
-// first so many inputs are dropped.
-func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
+// first so many inputs are dropped. due is when time has decided that, 0: it has not.
+func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int, due int64) {
 	a.owner.unloadCode(in)
 	t := a.owner.newTurn(in, in.state.Clone())
-	t.Due = in.rejectedAt // it is not decided again
+	t.Due = due
 	if t.Fold.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].Ev.Meta().ID = 1
 		t.Record([]history.Event{in.unread[0].Ev})

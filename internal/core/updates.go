@@ -113,7 +113,7 @@ func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) messag
 }
 
 // repeatedUpdate answers a repeat of an update from the ledger, now or when it is answered.
-func (a *commits) repeatedUpdate(arr Arrival, result record.Ingested) {
+func (a *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
 	u, ok := arr.Ev.Ev.(*history.UpdateReceived)
 	if !ok || arr.Reply == "" || !result.Repeat {
 		return

@@ -81,7 +81,7 @@ func mutants() []mutant {
 		},
 		{
 			"the inputs of a repeated ingest are not read if a request is outstanding", "internal/core/arrivals.go",
-			"		case results == nil:\n			in.noteUnread(", "		case MUTANT && (results == nil || results[i].Repeat):\n			in.needsInboxRead = true\n		case results == nil:\n			in.noteUnread(", asleep, nil,
+			"		case got == nil:\n			in.noteUnread(", "		case MUTANT && (got == nil || got.Repeat):\n			in.needsInboxRead = true\n		case got == nil:\n			in.noteUnread(", asleep, nil,
 		},
 		{
 			"what came while an instance was reconciled is not read", "internal/core/owner.go",
