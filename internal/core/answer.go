@@ -46,9 +46,19 @@ func StatusAnswer(id string, rec *record.Record) message.Answer {
 	return message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
 }
 
-// showStatus sends the custom status to its watchers when it has changed, or will not change any more. A client that
-// waits for the next one asks again.
-func (a *commits) showStatus(in *instance) {
+// answerCommit answers the operator whose request has taken effect, the clients that wait for the end, and those that watch the custom
+// status, when it has changed or will not change any more. A client that gets no answer asks again.
+func (a *commits) answerCommit(in *instance) {
+	if to := in.answerTo; to != "" {
+		in.answerTo = ""
+		a.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
+	}
+	if in.status().Ended() {
+		a.answerWaiters(in, true)
+	}
+	if in.rec == nil || !in.status().Ended() && in.rec.CustomVersion <= in.notifiedStatusVersion {
+		return
+	}
 	in.notifiedStatusVersion = in.rec.CustomVersion
 	if ws := a.watchers.take(in.id); len(ws) > 0 {
 		a.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: ws, Answer: StatusAnswer(in.id, in.rec)}})

@@ -258,7 +258,11 @@ func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record
 	}
 	us, err := a.owner.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
-	a.sendEffects(in, t, done)
+	if !t.imported {
+		a.sendEffects(in, t, done)
+		a.replyUpdates(in, t)
+	}
+	a.answerCommit(in)
 	a.publishCommit(in, t, c, stalled, done.Now)
 	if len(c.Prepend) > 0 {
 		a.owner.unloadCode(in)
@@ -301,13 +305,9 @@ func (in *instance) fold(t *turn) error {
 	return nil
 }
 
-// sendEffects sends what the turn asks of the world. All of it may be lost: tasks are found by
-// the reconciliation, hints by the next renewal, and a client without an answer asks again.
+// sendEffects sends what the turn asks of workers and other instances. All of it may be lost: tasks and messages are found by the
+// reconciliation, hints by the next renewal.
 func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
-	if t.imported {
-		a.answerWaiters(in, true)
-		return
-	}
 	var to hints
 	for _, e := range t.Events {
 		switch e := e.(type) {
@@ -344,14 +344,6 @@ func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	}
 	if len(t.Late) > 0 {
 		a.owner.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
-	}
-	a.replyUpdates(in, t)
-	a.answerOperator(in)
-	if in.status().Ended() {
-		a.answerWaiters(in, true)
-	}
-	if in.rec != nil && (in.status().Ended() || in.rec.CustomVersion > in.notifiedStatusVersion) {
-		a.showStatus(in)
 	}
 }
 

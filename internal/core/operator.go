@@ -294,14 +294,6 @@ func hint(in *instance, execution, activity uint64, effect string, why *history.
 	}
 }
 
-// answerOperator answers the request that has taken effect.
-func (a *commits) answerOperator(in *instance) {
-	if to := in.answerTo; to != "" {
-		in.answerTo = ""
-		a.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
-	}
-}
-
 // rewind is a rewind that is under way.
 type rewind struct {
 	plan    *history.RewindPlan

@@ -38,7 +38,7 @@ type pendingMessage struct {
 	mark   record.Watermark
 	in     message.OutInput
 	before *message.OutInput // the start that in takes back; nil: the stream has it
-	// cancels is the mark of the child that in cancels: see descendants.go.
+	// cancels is the mark of the child that in cancels: see shard.descendants.
 	cancelMark string
 	inFlight   bool // sent, and not answered
 	failed     bool

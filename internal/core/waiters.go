@@ -59,9 +59,6 @@ func (w *waiters) keep(id string, which func(waiter) bool) {
 // take removes the waiters of an instance and gives their reply subjects.
 func (w *waiters) take(id string) []string {
 	ws := w.byID[id]
-	if len(ws) == 0 {
-		return nil
-	}
 	delete(w.byID, id)
 	w.n -= len(ws)
 	out := make([]string, len(ws))
