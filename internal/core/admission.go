@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limit"
-	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -26,18 +25,18 @@ const (
 	lastGateAsk   = 5 * time.Minute // the pause grows up to this
 )
 
-// entry is a schedule, or a start, in front of a gate.
-type entry struct {
-	event   uint64
-	gate    *history.Limit
-	inForce limit.InForce
-}
-
 // admission takes what must pass a limit there.
 type admission struct {
 	owner    *Owner
 	policies Policies
 	calls    map[uint64]*gateCall // that are not answered
+}
+
+// entry is a schedule, or a start, in front of a gate.
+type entry struct {
+	event   uint64
+	gate    *history.Limit
+	inForce limit.InForce
 }
 
 // enter takes what a turn has scheduled through its gates, and commits.
@@ -58,32 +57,6 @@ func (a *admission) enter(in *instance, t *turn) {
 		}
 	}
 	a.commitEntered(in, t)
-}
-
-// turnEntered applies the verdicts of a gate on what a turn has scheduled.
-func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
-	for i, e := range c.entries {
-		v := verdict(got, i, err)
-		away := a.applyVerdict(t.in, e.gate, got.Now, v)
-		t.Fold.SetLimit(e.event, e.gate)
-		if away {
-			t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
-		}
-	}
-	if t.calls--; t.calls == 0 {
-		a.owner.to(t.in, idle)
-		a.commitEntered(t.in, t)
-	}
-}
-
-// unanswered is the verdict if the gate has not answered: the ticket waits, and is asked for again.
-const unanswered limit.Kind = 0
-
-func verdict(got limit.AdmitReply, i int, err error) limit.Verdict {
-	if err != nil || i >= len(got.Verdicts) {
-		return limit.Verdict{Kind: unanswered}
-	}
-	return got.Verdicts[i]
 }
 
 // entries are the activities of the turn that must pass a gate. One that passes none records nothing of gates.
@@ -131,20 +104,6 @@ func newGate(action string, p history.Payload, ticket string, f limit.InForce, s
 	return g
 }
 
-// Member is the ticket as its gate records it.
-func Member(instance string, event uint64, s *history.State, g *history.Limit) limit.Member {
-	m := limit.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
-	switch {
-	case event == 1:
-		m.Place = limit.StartPlace(s.Started.Origin)
-	case g.Retain:
-		m.Place = limit.RetainedPlace
-	default:
-		m.Place = limit.ActivityPlace(s.Execution(), event)
-	}
-	return m
-}
-
 // under finds who of the ancestors, or the instance itself, holds the gate.
 func under(name string, s *history.Started) string {
 	for held := range strings.FieldsSeq(holds(s)) {
@@ -153,14 +112,6 @@ func under(name string, s *history.Started) string {
 		}
 	}
 	return ""
-}
-
-// cutHeld takes gate=ticket apart. The key of a gate may have the sign, a ticket has not.
-func cutHeld(held string) (name, ticket string) {
-	if at := strings.LastIndexByte(held, '='); at >= 0 {
-		return held[:at], held[at+1:]
-	}
-	return "", ""
 }
 
 // holds lists the gates that an instance and its ancestors hold, for its children.
@@ -179,6 +130,65 @@ func holds(s *history.Started) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// cutHeld takes gate=ticket apart. The key of a gate may have the sign, a ticket has not.
+func cutHeld(held string) (name, ticket string) {
+	if at := strings.LastIndexByte(held, '='); at >= 0 {
+		return held[:at], held[at+1:]
+	}
+	return "", ""
+}
+
+// takeLeft notes which tickets are not wanted any more.
+func (t *turn) takeLeft() {
+	left := t.Fold.TakeReleased()
+	t.tickets = append(t.tickets, left...)
+	for _, k := range left {
+		if k.Limit.Retain {
+			t.forgone = append(t.forgone, k.ID)
+		}
+	}
+}
+
+// endedByWorkers reports which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
+// they leave before its commit; all others leave after it.
+func (t *turn) endedByWorkers() func(history.Ticket) bool {
+	ended := make(map[uint64]bool)
+	for _, ev := range t.Events {
+		switch e := ev.(type) {
+		case *history.ActivityCompleted:
+			ended[e.Scheduled] = true
+		case *history.ActivityFailed:
+			ended[e.Scheduled] = e.Worker != "" // otherwise the owner has failed it, or its limit
+		}
+	}
+	return func(k history.Ticket) bool { return ended[k.Event] }
+}
+
+// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was rejected,
+// leaves in the same call.
+func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
+	var calls gateCalls
+	again := make(map[string]bool)
+	for _, e := range entries {
+		c := calls.at(e.gate.Name)
+		if len(c.entries) == 0 {
+			c.call.InForce = e.inForce
+		}
+		c.entries = append(c.entries, e)
+		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.gate)})
+		again[e.gate.Ticket] = true
+	}
+	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+		c := calls.of[k.Limit.Name]
+		if c == nil || !ended(k) && !again[k.ID] {
+			return false
+		}
+		c.leave(t, k)
+		return true
+	})
+	return calls.all
 }
 
 // gateCall is one call of a gate, and what is in it.
@@ -222,126 +232,23 @@ func (s *gateCalls) at(name string) *gateCall {
 	return c
 }
 
+// Member is the ticket as its gate records it.
+func Member(instance string, event uint64, s *history.State, g *history.Limit) limit.Member {
+	m := limit.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
+	switch {
+	case event == 1:
+		m.Place = limit.StartPlace(s.Started.Origin)
+	case g.Retain:
+		m.Place = limit.RetainedPlace
+	default:
+		m.Place = limit.ActivityPlace(s.Execution(), event)
+	}
+	return m
+}
+
 // leave has a ticket of the turn leave in this call.
 func (c *gateCall) leave(t *turn, k history.Ticket) {
 	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold, k.Limit))
-}
-
-// takeLeft notes which tickets are not wanted any more.
-func (t *turn) takeLeft() {
-	left := t.Fold.TakeReleased()
-	t.tickets = append(t.tickets, left...)
-	for _, k := range left {
-		if k.Limit.Retain {
-			t.forgone = append(t.forgone, k.ID)
-		}
-	}
-}
-
-// keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
-func (t *turn) keeps() (kept []string) {
-	for s := range t.LetIn {
-		if s.Limit == nil || !s.Limit.Retain {
-			continue
-		}
-		if k, ok := t.Fold.Find(s.Limit.Ticket); ok && !k.Waiting {
-			kept = append(kept, k.ID)
-		}
-	}
-	return kept
-}
-
-// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was rejected,
-// leaves in the same call.
-func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
-	var calls gateCalls
-	again := make(map[string]bool)
-	for _, e := range entries {
-		c := calls.at(e.gate.Name)
-		if len(c.entries) == 0 {
-			c.call.InForce = e.inForce
-		}
-		c.entries = append(c.entries, e)
-		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.gate)})
-		again[e.gate.Ticket] = true
-	}
-	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
-		c := calls.of[k.Limit.Name]
-		if c == nil || !ended(k) && !again[k.ID] {
-			return false
-		}
-		c.leave(t, k)
-		return true
-	})
-	return calls.all
-}
-
-// endedByWorkers reports which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
-// they leave before its commit; all others leave after it.
-func (t *turn) endedByWorkers() func(history.Ticket) bool {
-	ended := make(map[uint64]bool)
-	for _, ev := range t.Events {
-		switch e := ev.(type) {
-		case *history.ActivityCompleted:
-			ended[e.Scheduled] = true
-		case *history.ActivityFailed:
-			ended[e.Scheduled] = e.Worker != "" // otherwise the owner has failed it, or its limit
-		}
-	}
-	return func(k history.Ticket) bool { return ended[k.Event] }
-}
-
-// applyVerdict writes the verdict of a gate on an entry of the instance into the note of it. away: it was rejected.
-func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limit.Verdict) (away bool) {
-	g.Waiting = v.Kind != limit.Admitted
-	switch v.Kind {
-	case limit.Admitted:
-	case limit.Waiting:
-		g.WaitingSince = now
-		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
-	case unanswered:
-		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
-	default:
-		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
-		return true
-	}
-	return false
-}
-
-func (a *admission) commitEntered(in *instance, t *turn) {
-	if err := t.encodeAgain(); err != nil {
-		a.owner.removals.stall(in, stallUnreadable, err.Error())
-		return
-	}
-	if t.Size > record.CommitBytes {
-		t.tickets = t.hasEntered()
-		a.leaveGates(in, t, allTickets)
-		a.owner.turns.tooLarge(in, t)
-		return
-	}
-	a.owner.commits.commit(in, t)
-}
-
-// hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
-// instance, or its gate asks after it.)
-func (t *turn) hasEntered() []history.Ticket {
-	return slices.DeleteFunc(t.Fold.Tickets(), func(k history.Ticket) bool {
-		return k.Event < t.Events[0].Meta().ID || k.Limit.Retain && !k.Waiting
-	})
-}
-
-// encodeAgain encodes the schedules whose gates have been noted since they were recorded.
-func (t *turn) encodeAgain() error {
-	for _, e := range t.stamped {
-		b, err := history.Encode(e)
-		if err != nil {
-			return err
-		}
-		i := e.ID - t.Events[0].Meta().ID // ids are dense
-		t.Size += len(b) - len(t.Encoded[i])
-		t.Encoded[i] = b
-	}
-	return nil
 }
 
 // leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
@@ -361,6 +268,92 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 }
 
 func allTickets(history.Ticket) bool { return true }
+
+// admit calls a gate.
+func (a *admission) admit(c *gateCall) {
+	n := a.owner.nextNumber()
+	a.calls[n] = c
+	a.owner.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
+}
+
+// gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
+func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
+	c := a.calls[number]
+	delete(a.calls, number)
+	if err == nil {
+		a.passOn(c.call.Limit, got)
+	}
+	switch c.why {
+	case EnterTurn:
+		a.turnEntered(c.turn, c, got, err)
+	case EnterStart:
+		a.startEntered(c.in, c.entries[0].gate, got, err)
+	case LeaveGate:
+		if err != nil {
+			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
+		}
+	case AskGate:
+		a.askedGate(c.in.id, c, got, err)
+	}
+}
+
+// turnEntered applies the verdicts of a gate on what a turn has scheduled.
+func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
+	for i, e := range c.entries {
+		v := verdict(got, i, err)
+		away := a.applyVerdict(t.in, e.gate, got.Now, v)
+		t.Fold.SetLimit(e.event, e.gate)
+		if away {
+			t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
+		}
+	}
+	if t.calls--; t.calls == 0 {
+		a.owner.to(t.in, idle)
+		a.commitEntered(t.in, t)
+	}
+}
+
+// unanswered is the verdict if the gate has not answered: the ticket waits, and is asked for again.
+const unanswered limit.Kind = 0
+
+func verdict(got limit.AdmitReply, i int, err error) limit.Verdict {
+	if err != nil || i >= len(got.Verdicts) {
+		return limit.Verdict{Kind: unanswered}
+	}
+	return got.Verdicts[i]
+}
+
+// applyVerdict writes the verdict of a gate on an entry of the instance into the note of it. away: it was rejected.
+func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limit.Verdict) (away bool) {
+	g.Waiting = v.Kind != limit.Admitted
+	switch v.Kind {
+	case limit.Admitted:
+	case limit.Waiting:
+		g.WaitingSince = now
+		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
+	case unanswered:
+		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
+	default:
+		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
+		return true
+	}
+	return false
+}
+
+// ticketsReleased passes on what follows from a release; one that failed is repeated by the sweep.
+func (a *admission) ticketsReleased(gate string, got limit.AdmitReply, err error) {
+	if err == nil {
+		a.passOn(gate, got)
+	}
+}
+
+// passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
+func (a *admission) passOn(name string, got limit.AdmitReply) {
+	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
+	if got.SweepNow {
+		a.owner.emit(Effect{Kind: WakeGate, ID: name})
+	}
+}
 
 // askGates asks again for every ticket that is required: a gate may have forgotten its waiters and its holders.
 func (a *admission) askGates(in *instance) {
@@ -440,48 +433,5 @@ func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err 
 	}
 	if in != nil && in.phase == idle {
 		a.owner.advance(in)
-	}
-}
-
-// admit calls a gate.
-func (a *admission) admit(c *gateCall) {
-	n := a.owner.nextNumber()
-	a.calls[n] = c
-	a.owner.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
-}
-
-// gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
-func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
-	c := a.calls[number]
-	delete(a.calls, number)
-	if err == nil {
-		a.passOn(c.call.Limit, got)
-	}
-	switch c.why {
-	case EnterTurn:
-		a.turnEntered(c.turn, c, got, err)
-	case EnterStart:
-		a.startEntered(c.in, c.entries[0].gate, got, err)
-	case LeaveGate:
-		if err != nil {
-			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
-		}
-	case AskGate:
-		a.askedGate(c.in.id, c, got, err)
-	}
-}
-
-// ticketsReleased passes on what follows from a release; one that failed is repeated by the sweep.
-func (a *admission) ticketsReleased(gate string, got limit.AdmitReply, err error) {
-	if err == nil {
-		a.passOn(gate, got)
-	}
-}
-
-// passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
-func (a *admission) passOn(name string, got limit.AdmitReply) {
-	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
-	if got.SweepNow {
-		a.owner.emit(Effect{Kind: WakeGate, ID: name})
 	}
 }

@@ -1,49 +1,42 @@
 package core
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// EndAnswer is the answer to a wait for the end.
-func EndAnswer(id string, rec *record.Record) message.Answer {
-	ans := message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
-	end, err := rec.EndEvent()
-	var ok bool
-	if ans.Result, ans.Failure, ok = outcome(end); !ok {
-		ans.Problem = &message.Problem{Code: message.ProblemInternal, Message: fmt.Sprintf("the end of instance %s cannot be read: %v", id, err)}
+// replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
+func (a *commits) replyUpdates(in *instance, t *turn) {
+	for _, u := range t.Answers {
+		a.replyUpdate(in.id, u.Update, u.Answer)
 	}
-	return ans
-}
-
-// outcome is what an instance ended with; ok is false for what is no end of an instance.
-func outcome(end history.Event) (result history.Payload, failure *history.Failure, ok bool) {
-	switch e := end.(type) {
-	case *history.Completed:
-		return e.Result, nil, true
-	case *history.Failed:
-		return history.Payload{}, &e.Failure, true
-	case *history.Cancelled:
-		return history.Payload{}, &e.Failure, true
-	default:
-		return history.Payload{}, nil, false
+	if t.Fold == nil || t.Fold.End == nil || !in.status().Ended() {
+		return
+	}
+	for _, u := range t.Fold.OpenUpdates() {
+		a.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
 	}
 }
 
-// CustomStatus is the custom status of a record, nil if none was ever set.
-func CustomStatus(rec *record.Record) *message.CustomStatus {
-	if rec.CustomVersion == 0 {
-		return nil
+func (a *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
+	to := a.updaters.take(UpdateWait(instance, u.Key()))
+	if u.Reply != "" {
+		to = append(to, u.Reply)
 	}
-	return &message.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
+	if len(to) > 0 {
+		a.owner.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
+	}
 }
 
-// StatusAnswer is the answer to a wait for a custom status.
-func StatusAnswer(id string, rec *record.Record) message.Answer {
-	return message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
+// UpdateAnswer is the answer to an update in the form of a reply.
+func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) message.UpdateAnswer {
+	return message.UpdateAnswer{Instance: instance, Update: name, ID: id, Result: answer.Result, Failure: answer.Failure}
 }
 
 // answerCommit answers the operator whose request has taken effect, the clients that wait for the end, and those that watch the custom
@@ -83,7 +76,97 @@ func (a *commits) answer(reply string, ans message.Answer) {
 	}
 }
 
+// EndAnswer is the answer to a wait for the end.
+func EndAnswer(id string, rec *record.Record) message.Answer {
+	ans := message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
+	end, err := rec.EndEvent()
+	var ok bool
+	if ans.Result, ans.Failure, ok = outcome(end); !ok {
+		ans.Problem = &message.Problem{Code: message.ProblemInternal, Message: fmt.Sprintf("the end of instance %s cannot be read: %v", id, err)}
+	}
+	return ans
+}
+
+// CustomStatus is the custom status of a record, nil if none was ever set.
+func CustomStatus(rec *record.Record) *message.CustomStatus {
+	if rec.CustomVersion == 0 {
+		return nil
+	}
+	return &message.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
+}
+
+// StatusAnswer is the answer to a wait for a custom status.
+func StatusAnswer(id string, rec *record.Record) message.Answer {
+	return message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
+}
+
 // NotFound is the answer to a request for an instance that nothing is known of.
 func NotFound(id string) *message.Problem {
 	return &message.Problem{Code: message.ProblemNotFound, Message: "there is no instance " + id}
+}
+
+// publishCommit publishes what a commit has changed, if someone watches, and the end of an instance in any case. A notice
+// that is lost with this process is made up for by the announcement of the next owner.
+func (a *commits) publishCommit(in *instance, t *turn, c *record.Commit, stalled bool, now int64) {
+	if c.NewHead == "" || in.rec == nil {
+		return
+	}
+	status := in.rec.Status
+	if status.Ended() && c.From != status && t.Fold != nil {
+		ans := endAnswer(in, t)
+		o := ans.Outcome()
+		o.Orchestration, o.At = in.rec.Name, message.LiveTime(now)
+		a.owner.emit(Effect{Kind: PublishOutcome, Body: o})
+	}
+	n := message.Change{Status: string(status), Replaced: replacedBy(c, stalled)}
+	if c.From != status {
+		n.Was = string(c.From)
+	}
+	if t.Fold != nil {
+		n.Events = t.Fold.Len
+	}
+	a.publishChange(in, n, now)
+}
+
+func endAnswer(in *instance, t *turn) message.Answer {
+	ans := message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)}
+	ans.Result, ans.Failure, _ = outcome(t.Fold.End)
+	return ans
+}
+
+// replacedBy names the fields of filters that had another value before a commit: watchers of that value receive it, too.
+func replacedBy(c *record.Commit, stalled bool) (fields []string) {
+	add := func(f string) {
+		if !slices.Contains(fields, f) {
+			fields = append(fields, f)
+		}
+	}
+	for _, e := range c.Leave {
+		add(e.Field)
+	}
+	for _, e := range c.Enter {
+		if e.Numeric && c.From != "" {
+			add(e.Field)
+		}
+	}
+	if stalled {
+		add(record.FieldStalled)
+	}
+	return fields
+}
+
+// publishChange publishes a change of an instance if someone watches.
+func (a *commits) publishChange(in *instance, n message.Change, now int64) {
+	if !a.owner.clock.wall.Before(a.watched) {
+		return
+	}
+	n.Instance, n.At = in.id, message.LiveTime(now)
+	if rec := in.rec; rec != nil {
+		n.Orchestration, n.Execution, n.Version = rec.Name, rec.Execution, rec.Version
+		n.Code, n.Unanswered, n.Attributes = rec.FailureCode(), rec.WaitsForAnswer() != "", json.RawMessage(rec.Attributes)
+		if rec.Parent != nil {
+			n.Parent = rec.Parent.Instance
+		}
+	}
+	a.owner.emit(Effect{Kind: PublishChange, Body: n})
 }

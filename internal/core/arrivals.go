@@ -3,8 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
@@ -160,19 +158,6 @@ func (a *inboxes) onDoorbells(bells []message.Doorbell) {
 func (a *inboxes) wanted(in *instance, u Unread) bool {
 	id, ok := u.Completes()
 	return ok && in.state != nil && u.Fits(in.state.Activity(id))
-}
-
-// seq is the sequence of a stream input, 0 of anything else.
-func (u Unread) seq() uint64 {
-	s, _, ok := strings.Cut(strings.TrimLeft(u.ID, "!s"), ".")
-	if !ok {
-		return 0
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // droppedAs reports whether the store has dropped an input in a way that leaves nothing to do for its instance.

@@ -63,13 +63,3 @@ func (a *admission) codeFound(in *instance, c *FoundCode) {
 	in.unread[0].Ev.(*history.Started).Version = c.Version //nolint:forcetypeassert // startNeedsAdmission has looked
 	a.enterStart(in, c.Declared)
 }
-
-// codeJoined tries the instances again that lack their code, a bounded number at a time.
-func (a *removals) codeJoined() {
-	for _, id := range sorted(a.stalls) {
-		if s := a.stalls[id]; s.Kind == stallUnregistered {
-			s.until = 0
-			a.owner.schedule.todo = append(a.owner.schedule.todo, id)
-		}
-	}
-}

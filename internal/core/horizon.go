@@ -89,15 +89,6 @@ func awaits(in *instance) bool {
 	return len(in.outbox) > 0 || in.state != nil && in.state.AdmittedLen()+in.state.TicketLen()+in.state.ChildLen() > 0
 }
 
-// notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
-// within the time for which a due instance is put off.
-func (a *schedule) notBefore(at int64) int64 {
-	if now := a.owner.clock.now(); at != 0 && at <= now && at > a.horizon.reached {
-		return now + FirstPause.Milliseconds()
-	}
-	return at
-}
-
 // askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. If NATS is away
 // the next poll tries again.
 func (a *schedule) askHorizon(after time.Duration) {
@@ -175,21 +166,6 @@ func (a *schedule) reachHorizon() {
 // follows reports whether a position is not before another one. Of a stream that was made again the sequences say nothing, and of
 // two inputs of one moment the times; so both have to.
 func follows(p, q history.Position) bool { return p.Seq >= q.Seq && p.Time >= q.Time }
-
-// NextDue is when time decides next about an execution: its first timer, or a failure that waits. ok: something is set.
-func NextDue(s *history.State, overdue []history.Event) (at int64, ok bool) {
-	if s == nil || s.Len == 0 {
-		return 0, false
-	}
-	t, ok := s.NextTimer()
-	if ok {
-		at = t.FireAt
-	}
-	if len(overdue) > 0 && (!ok || overdue[0].Meta().At < at) {
-		at, ok = overdue[0].Meta().At, true
-	}
-	return at, ok
-}
 
 // Bounds gives for each input up to when time goes on before it: the time of the oldest from there on. If the inbox has more than
 // these, nothing is known of the rest but that the stream's inputs are in their order: then it is their last one that counts.

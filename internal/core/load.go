@@ -200,3 +200,17 @@ func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
 	}
 	return uint64(len(in.outbox))
 }
+
+// parseUnread reads what the store answered. An element of a newer build stalls the
+// instance; one that is nonsense is kept by its id, to be taken out of the inbox.
+func (a *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
+	out := make([]Unread, 0, len(raw))
+	for _, b := range raw {
+		u, err := a.parseElement(b)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}

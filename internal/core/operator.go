@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
@@ -54,28 +53,6 @@ import (
 type operators struct {
 	owner *Owner
 	held  map[string]heldInbox // of instances that take no turn: see held.go
-}
-
-// operator is the request of an operator, or nil.
-func (u Unread) operator() *history.OperatorRequested {
-	r, _ := u.Ev.(*history.OperatorRequested)
-	return r
-}
-
-// ForOwner reports an input that the code does not see.
-func (u Unread) ForOwner() bool { return u.Purge() || u.operator() != nil }
-
-// position is the place of an input in the stream; zero for one that the stream does not have.
-func (u Unread) position() history.Position {
-	_, rest, _ := strings.Cut(u.ID, ".")
-	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 { // the seal
-		rest = rest[:end]
-	}
-	t, err := strconv.ParseInt(rest, 10, 64)
-	if err != nil {
-		return history.Position{}
-	}
-	return history.Position{Seq: u.seq(), Time: t}
 }
 
 // request finds the first unread request for this incarnation that has not taken effect and has one of these verbs.
@@ -248,50 +225,6 @@ func (a *operators) atBoundary(in *instance) bool {
 	}
 	a.requested(in, n)
 	return true
-}
-
-// stopped are the leases of the activities that a pause stops.
-func (t *turn) stopped(p *history.Paused) []record.Lease {
-	var out []record.Lease
-	if p.Stop {
-		for _, id := range t.Fold.Outstanding() {
-			out = append(out, record.Lease{Activity: id})
-		}
-	}
-	return out
-}
-
-// stopHints are the hints to the workers that held the deleted leases of the current execution.
-func stopHints(in *instance, why *history.ActivityCancelRequested, done record.Committed) (to hints) {
-	for _, id := range sorted(done.Workers) {
-		to.add(done.Workers[id], hint(in, in.execution(), id, in.state.Activity(id).Effect, why, done.Now))
-	}
-	return to
-}
-
-// hints are hints to workers, by worker.
-type hints map[string][]message.Hint
-
-func (h *hints) add(worker string, what message.Hint) {
-	if *h == nil {
-		*h = make(hints)
-	}
-	(*h)[worker] = append((*h)[worker], what)
-}
-
-// sendHints sends hints to workers, and returns how many.
-func (a *Owner) sendHints(to hints) (n int) {
-	for _, w := range sorted(to) {
-		a.emit(Effect{Kind: SendHints, ID: w, Body: to[w]})
-		n += len(to[w])
-	}
-	return n
-}
-
-func hint(in *instance, execution, activity uint64, effect string, why *history.ActivityCancelRequested, at int64) message.Hint {
-	return message.Hint{
-		Instance: in.id, Execution: execution, Activity: activity, Effect: effect, Reason: why.Reason, By: why.By, Text: why.Text, At: at,
-	}
 }
 
 // rewind is a rewind that is under way.

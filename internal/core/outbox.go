@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -33,118 +33,99 @@ const (
 	shortMessage = 4 << 10 // bytes of a failure that is shortened
 )
 
-// pendingMessage is a message that the stream is not known to have.
-type pendingMessage struct {
-	mark   record.Watermark
-	in     message.OutInput
-	before *message.OutInput // the start that in takes back; nil: the stream has it
-	// cancels is the mark of the child that in cancels: see shard.descendants.
-	cancelMark string
-	inFlight   bool // sent, and not answered
-	failed     bool
-	acked      bool // the stream has it
+// outbox has what instances send to others.
+type outbox struct {
+	owner    *Owner
+	unsent   int                  // messages that were not published, in this tenure
+	underway map[uint64]*outgoing // what the stream has not answered
 }
 
-// newMessages makes messages of those that a fold has, and takes them out of it.
-func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
-	ms := s.PendingMessages()
-	if len(ms) == 0 {
-		return nil
-	}
-	out := make([]*pendingMessage, len(ms))
-	for i, m := range ms {
-		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
-		if m.Cancel != nil {
-			depth, _ := s.Started.Parent.Lineage(m.Cancel)
-			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
+// sendEffects sends what the turn asks of workers and other instances. All of it may be lost: tasks and messages are found by the
+// reconciliation, hints by the next renewal.
+func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
+	var to hints
+	for _, e := range t.Events {
+		switch e := e.(type) {
+		case *history.ActivityScheduled:
+			if in.state.Activity(e.ID) != nil && !in.state.Waiting(e.ID) { // not cancelled in the same turn
+				a.publish(in.id, in.rec, e)
+			}
+		case *history.Granted:
+			if s := in.state.Activity(e.Scheduled); s != nil {
+				a.publish(in.id, in.rec, s)
+			}
+		case *history.ActivityCancelRequested:
+			delete(a.sent, sending{in.id, e.Scheduled})
+			if w := done.Workers[e.Scheduled]; w != "" {
+				to.add(w, hint(in, t.execution, e.Scheduled, t.Cancelled[e.Scheduled], e, done.Now))
+			}
+		case *history.Paused:
+			to = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
+		case *history.ActivityCompleted:
+			delete(a.sent, sending{in.id, e.Scheduled})
+		case *history.ActivityFailed:
+			delete(a.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	s.TrimAcked(ms[len(ms)-1].ID)
-	return out
-}
-
-// takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
-// in the stream: it is no longer pending then, and a cancellation without it would wait for a start that never comes. (That
-// of an abandoned child is a message of its own.)
-func takenBackStart(id string, s *history.State, m history.Message) *message.OutInput {
-	if m.Cancel == nil || m.Cancel.Abandon {
-		return nil
+	a.owner.met[CountHints] += float64(a.owner.sendHints(to))
+	in.forgetSettled(t)
+	a.owner.admission.leaveGates(in, t, allTickets)
+	a.owner.outbox.startChildren(in, t)
+	a.owner.outbox.enqueue(in, t.messages)
+	a.noteCancelled(t.messages)
+	for _, r := range t.Replies {
+		a.owner.met[CountTaken]++
+		a.owner.outbox.reply(in, r)
 	}
-	start := childStart(id, s.Started, m.Cancel)
-	return &start
-}
-
-// asInput is a message as the input of its receiver.
-func asInput(id string, s *history.State, m history.Message) message.OutInput {
-	switch e := m.Event.(type) {
-	case *history.EventSent:
-		return sent(id, s.Started, e)
-	case *history.Broadcast:
-		return broadcast(id, s.Started, e, m.To)
-	case *history.ChildScheduled:
-		return childStart(id, s.Started, e)
-	case *history.ChildCancelRequested:
-		by := e.By
-		if by == "" {
-			by = id
-		}
-		return message.OutInput{Instance: m.Cancel.Instance, Kind: message.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
-	default:
-		return done(s.Started.Parent, m.Event)
+	if len(t.Late) > 0 {
+		a.owner.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
 	}
 }
 
-// sent is an event from the instance id, alone or with the start of its receiver.
-func sent(id string, from *history.Started, e *history.EventSent) message.OutInput {
-	var headers history.Headers
-	if from.Headers != "" {
-		headers = from.Headers.Outgoing(history.EventSpan(history.Identity{Instance: id, Origin: from.Origin, Execution: from.Execution}, e.ID))
-	}
-	if s := e.Start; s != nil {
-		return message.OutInput{
-			Instance: e.Instance, Kind: message.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id, Headers: headers,
-			Event: &message.OutEvent{Name: e.Name, Payload: e.Payload},
+// forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
+// stream has.
+func (in *instance) forgetSettled(t *turn) {
+	for _, o := range t.messages {
+		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
+			o.before = nil
+			delete(in.startedChildren, o.in.Of)
 		}
 	}
-	return message.OutInput{Instance: e.Instance, Kind: message.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id, Headers: headers}
-}
-
-// broadcast is the message of a broadcast to one of its instances, on behalf of the client that has started the sender. One
-// for a child has its effect for an id: the instance that has the name later may get another.
-func broadcast(id string, from *history.Started, e *history.Broadcast, to string) message.OutInput {
-	out := message.OutInput{
-		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, history.BroadcastID(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
-		Operate: message.Operate{Stop: e.Stop, Start: e.Start, To: e.To},
-	}
-	switch e.Verb {
-	case history.BroadcastEvent:
-		out.Kind, out.Name, out.Payload = message.KindEvent, e.Name, e.Payload
-	case history.BroadcastCancel:
-		out.Kind, out.Name = message.KindCancel, ""
-	case history.BroadcastPurge:
-		out.Kind, out.Name, out.Force = message.KindPurge, "", e.Force
-	}
-	return out
-}
-
-// done is the message to a parent about the end of its child.
-func done(p *history.Parent, end history.Event) message.OutInput {
-	d := &message.Done{Scheduled: p.Event, Effect: p.Effect}
-	d.Result, d.Failure, _ = outcome(end)
-	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: d}
-}
-
-// childStart is the start of a child, or of a detached instance, by the execution that has begun as s.
-func childStart(id string, s *history.Started, e *history.ChildScheduled) message.OutInput {
-	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: s.Headers.Outgoing([8]byte{})}
-	if !e.Detached {
-		depth, above := s.Parent.Lineage(e)
-		out.Parent = &history.Parent{
-			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: holds(s), Depth: depth, AncestorMarks: above,
+	for _, e := range t.Events {
+		switch e := e.(type) {
+		case *history.ChildCompleted:
+			delete(in.startedChildren, e.Effect)
+		case *history.ChildFailed:
+			delete(in.startedChildren, e.Effect)
 		}
 	}
-	return out
 }
+
+// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
+// one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
+// may have taken only the first of the two inputs, and started it.
+func (a *outbox) startChildren(in *instance, t *turn) {
+	some := false
+	for _, ev := range t.Events {
+		e, ok := ev.(*history.ChildScheduled)
+		if ok && !e.Detached && !e.Abandon && t.Fold.Child(e.ID) != nil {
+			a.startChild(in, t.Fold.Started, e)
+			some = true
+		}
+	}
+	if some && in.repeatStartsAt == 0 {
+		in.repeatPause = a.firstRepeat()
+		in.repeatStartsAt = a.owner.clock.now() + in.repeatPause.Milliseconds()
+	}
+}
+
+// startChild publishes the start of a child.
+func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+	in.startsInFlight++
+	a.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+}
+
+func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.owner.cfg.ReconcileInterval }
 
 // enqueue adds the messages that a turn has decided to the outbox, and sends them.
 func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
@@ -162,6 +143,43 @@ func (in *instance) trimAcked() {
 		in.outbox[0] = nil
 		in.outbox = in.outbox[1:]
 	}
+}
+
+// flushOutbox sends the messages that are neither in flight nor acknowledged.
+func (a *outbox) flushOutbox(in *instance) {
+	for _, o := range in.outbox {
+		if !o.inFlight && !o.acked {
+			o.inFlight = true
+			a.sendMessage(in, o)
+		}
+	}
+}
+
+func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
+	if o.before == nil {
+		a.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
+		return
+	}
+	a.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
+}
+
+// noteCancelled notes the children that a turn has cancelled.
+func (a *commits) noteCancelled(debts []*pendingMessage) {
+	var marks []string
+	for _, o := range debts {
+		if o.cancelMark != "" {
+			marks = append(marks, o.cancelMark)
+		}
+	}
+	if len(marks) > 0 {
+		a.owner.emit(Effect{Kind: NoteCancelled, Body: marks})
+	}
+}
+
+// reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
+// may be lost: the parent asks again.
+func (a *outbox) reply(in *instance, msg message.OutInput) {
+	a.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
 
 // outgoing is an input in transit to another instance.
@@ -184,56 +202,6 @@ const (
 	sendReply                  // to the parent behind a start
 	sendUndo                   // to a child whose start a rewind does not keep
 )
-
-// outbox has what instances send to others.
-type outbox struct {
-	owner    *Owner
-	unsent   int                  // messages that were not published, in this tenure
-	underway map[uint64]*outgoing // what the stream has not answered
-}
-
-// caughtUp turns the instances whose code polls, and asks at once for the children that this tenure has not asked for yet: both had to
-// wait until it had read what has been accepted and answered already.
-func (a *outbox) caughtUp() {
-	for _, id := range sorted(a.owner.instances) {
-		in := a.owner.instances[id]
-		if in != nil && (in.observes || in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0) {
-			in.observes, in.wakeupDue = false, true // behind what is outstanding, too: that was sent when it was too early
-			a.owner.advance(in)
-		}
-	}
-}
-
-// flushOutbox sends the messages that are neither in flight nor acknowledged.
-func (a *outbox) flushOutbox(in *instance) {
-	for _, o := range in.outbox {
-		if !o.inFlight && !o.acked {
-			o.inFlight = true
-			a.sendMessage(in, o)
-		}
-	}
-}
-
-func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
-	if o.before == nil {
-		a.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
-		return
-	}
-	a.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
-}
-
-// inShort is the end of a child in a few words.
-func inShort(child string, d *message.Done, why error) *message.Done {
-	f := &history.Failure{
-		Code: history.CodeTooLarge, Permanent: true,
-		Message: fmt.Sprintf("child %s has completed, and its result cannot be sent: %v; return less, or a reference to it", child, why),
-	}
-	if is := d.Failure; is != nil {
-		f.Code, f.Permanent = is.Code, is.Permanent
-		f.Message = fmt.Sprintf("%s (child %s; the rest of its failure cannot be sent: %v)", text.Shorten(is.Message, shortMessage), child, why)
-	}
-	return &message.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
-}
 
 // publish publishes an input.
 func (a *outbox) publish(out *outgoing) {
@@ -281,6 +249,19 @@ func (a *outbox) messagePublished(number uint64, err error) {
 	}
 }
 
+// inShort is the end of a child in a few words.
+func inShort(child string, d *message.Done, why error) *message.Done {
+	f := &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("child %s has completed, and its result cannot be sent: %v; return less, or a reference to it", child, why),
+	}
+	if is := d.Failure; is != nil {
+		f.Code, f.Permanent = is.Code, is.Permanent
+		f.Message = fmt.Sprintf("%s (child %s; the rest of its failure cannot be sent: %v)", text.Shorten(is.Message, shortMessage), child, why)
+	}
+	return &message.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
+}
+
 // acknowledged takes the stream's word for a message.
 func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
 	o.inFlight = false
@@ -311,6 +292,30 @@ func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
 	}
 }
 
+// childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
+func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
+	in.startsInFlight--
+	switch {
+	case err == nil:
+		if in.startedChildren == nil {
+			in.startedChildren = make(map[string]struct{})
+		}
+		in.startedChildren[e.Effect] = struct{}{}
+		return
+	case unsendable(err):
+		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
+			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
+		}}
+		failed.At = a.owner.clock.now()
+		in = a.owner.instance(in.id) // it may have been parked or forgotten meanwhile
+		in.localInputs = append(in.localInputs, failed)
+	default:
+		reportFailure(a.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
+		in.repeatStartsAt, in.repeatPause = 0, 0
+	}
+	a.retrySoon(in, publishRetry)
+}
+
 // unsendable reports an error that no further attempt mends: the message is larger than this
 // server allows, or it is malformed.
 func unsendable(err error) bool {
@@ -337,34 +342,16 @@ func (a *outbox) retry(id string) {
 	}
 }
 
-// startChild publishes the start of a child.
-func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
-	in.startsInFlight++
-	a.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
-}
-
-// childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
-func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
-	in.startsInFlight--
-	switch {
-	case err == nil:
-		if in.startedChildren == nil {
-			in.startedChildren = make(map[string]struct{})
+// caughtUp turns the instances whose code polls, and asks at once for the children that this tenure has not asked for yet: both had to
+// wait until it had read what has been accepted and answered already.
+func (a *outbox) caughtUp() {
+	for _, id := range sorted(a.owner.instances) {
+		in := a.owner.instances[id]
+		if in != nil && (in.observes || in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0) {
+			in.observes, in.wakeupDue = false, true // behind what is outstanding, too: that was sent when it was too early
+			a.owner.advance(in)
 		}
-		in.startedChildren[e.Effect] = struct{}{}
-		return
-	case unsendable(err):
-		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
-			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
-		}}
-		failed.At = a.owner.clock.now()
-		in = a.owner.instance(in.id) // it may have been parked or forgotten meanwhile
-		in.localInputs = append(in.localInputs, failed)
-	default:
-		reportFailure(a.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
-		in.repeatStartsAt, in.repeatPause = 0, 0
 	}
-	a.retrySoon(in, publishRetry)
 }
 
 // repeatChildStarts repeats the starts of the children whose end has not been received, if it is time.
@@ -393,49 +380,4 @@ func (a *outbox) repeatChildStarts(in *instance) {
 	in.lastRepeated = 0
 	in.repeatPause = min(max(2*in.repeatPause, a.firstRepeat()), lastRepeat)
 	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
-}
-
-// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
-// one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
-// may have taken only the first of the two inputs, and started it.
-func (a *outbox) startChildren(in *instance, t *turn) {
-	some := false
-	for _, ev := range t.Events {
-		e, ok := ev.(*history.ChildScheduled)
-		if ok && !e.Detached && !e.Abandon && t.Fold.Child(e.ID) != nil {
-			a.startChild(in, t.Fold.Started, e)
-			some = true
-		}
-	}
-	if some && in.repeatStartsAt == 0 {
-		in.repeatPause = a.firstRepeat()
-		in.repeatStartsAt = a.owner.clock.now() + in.repeatPause.Milliseconds()
-	}
-}
-
-// forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
-// stream has.
-func (in *instance) forgetSettled(t *turn) {
-	for _, o := range t.messages {
-		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
-			o.before = nil
-			delete(in.startedChildren, o.in.Of)
-		}
-	}
-	for _, e := range t.Events {
-		switch e := e.(type) {
-		case *history.ChildCompleted:
-			delete(in.startedChildren, e.Effect)
-		case *history.ChildFailed:
-			delete(in.startedChildren, e.Effect)
-		}
-	}
-}
-
-func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.owner.cfg.ReconcileInterval }
-
-// reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
-// may be lost: the parent asks again.
-func (a *outbox) reply(in *instance, msg message.OutInput) {
-	a.publish(&outgoing{why: sendReply, from: in, in: msg})
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
@@ -24,52 +23,11 @@ import (
 // An instance that is stalled does not come to its purge by itself. A forced one overtakes
 // what it cannot read; see wipe.go for the one of which record, history or inbox cannot be read.
 
-// Retention is how long instances are kept that have ended. Zero is the default, 72 hours; less than zero is forever.
-type Retention struct{ Completed, Failed, Cancelled time.Duration }
-
-const defaultRetention = 72 * time.Hour
-
-// childIntervals is for how many reconcile intervals a child is kept at the least, so that its parent does not find it gone.
-const childIntervals = 6
-
-// of gives the time for a status; ok is false for one that is kept forever, or has not ended.
-func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
-	switch s {
-	case record.Completed:
-		d = r.Completed
-	case record.Failed:
-		d = r.Failed
-	case record.Cancelled:
-		d = r.Cancelled
-	case record.Pending, record.Running, record.Paused:
-		return 0, false
-	}
-	if d == 0 {
-		d = defaultRetention
-	}
-	return d, d > 0
-}
-
 // removals has instances that are stalled, or removed.
 type removals struct {
 	owner  *Owner
 	stalls map[string]*Stall
 	forced map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
-}
-
-// keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
-func (a *removals) keptUntil(rec *record.Record) int64 {
-	if rec == nil || !rec.Status.Ended() {
-		return 0
-	}
-	d, ok := a.owner.cfg.Retention.of(rec.Status)
-	if !ok {
-		return 0
-	}
-	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
-		d = max(d, childIntervals*a.owner.cfg.ReconcileInterval)
-	}
-	return rec.Ended + d.Milliseconds()
 }
 
 // retired reports whether the instance need not be kept any longer.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/pawlrun/pawl/internal/record"
@@ -120,33 +119,93 @@ func (t *turn) unreadBy(in *instance) []string {
 	return names
 }
 
-// AdvanceRecord completes the record of a commit to what the store then has; was is the one before it, nil for none.
-func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
-	r := c.Record
-	if was == nil || r.NewIncarnation {
-		was = &record.Record{Replaced: r.NewIncarnation}
+// leases returns the leases that the turn creates and deletes. A waiter at a gate has none before it is admitted. An activity that
+// is poisoned has ended without an ack, so its lease is still there.
+func (t *turn) leases() (create, remove []record.Lease) {
+	for s := range t.LetIn {
+		create = append(create, record.Lease{Activity: s.ID, Effect: s.Effect})
 	}
-	r.Replaced = was.Replaced
-	if r.Name == "" {
-		r.Name, r.Version, r.Origin, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Origin, was.Execution, was.Created, was.Parent
+	for _, e := range t.Events {
+		switch e := e.(type) {
+		case *history.ActivityCancelRequested:
+			remove = append(remove, record.Lease{Activity: e.Scheduled})
+		case *history.Paused:
+			remove = append(remove, t.stopped(e)...)
+		case *history.ActivityFailed:
+			if e.Failure.Code == history.CodePoison {
+				remove = append(remove, record.Lease{Activity: e.Scheduled})
+			}
+		}
 	}
-	if r.Status == "" {
-		r.Status, r.Ended, r.Events, r.End, r.Unread = was.Status, was.Ended, was.Events, was.End, was.Unread
-	}
-	if r.CustomVersion == 0 {
-		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
-	}
-	r.Attributes, r.Unanswered = cmp.Or(r.Attributes, was.Attributes), cmp.Or(r.Unanswered, was.Unanswered)
-	r.Control, r.Produced, r.Published = cmp.Or(r.Control, was.Control), cmp.Or(r.Produced, was.Produced), cmp.Or(r.Published, was.Published)
-	r.Retained = AdvanceRetained(was.Retained, c.Release, c.Retain)
-	r.Head = c.NewHead
-	return r
+	return create, remove
 }
 
-// AdvanceRetained are the retained tickets of a record behind a script that first releases some and then retains others, in order.
-func AdvanceRetained(was, release, retain []string) []string {
-	kept := slices.DeleteFunc(slices.Clone(was), func(ticket string) bool { return slices.Contains(release, ticket) })
-	kept = append(kept, retain...)
-	slices.Sort(kept)
-	return slices.Compact(kept)
+// Begins reports whether the turn is the first of its execution.
+func (t *Decided) Begins() bool {
+	if len(t.Events) == 0 {
+		return false
+	}
+	_, ok := t.Events[0].(*history.Started)
+	return ok
+}
+
+// LetIn gives the activities that the turn lets begin: those that it schedules and that need not wait, and those that have waited.
+func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
+	for _, ev := range t.Events {
+		s, scheduled := ev.(*history.ActivityScheduled)
+		if g, ok := ev.(*history.Granted); ok {
+			s = t.Fold.Activity(g.Scheduled)
+		}
+		if s == nil || scheduled && s.Limit != nil && s.Limit.Waiting {
+			continue
+		}
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// stopped are the leases of the activities that a pause stops.
+func (t *turn) stopped(p *history.Paused) []record.Lease {
+	var out []record.Lease
+	if p.Stop {
+		for _, id := range t.Fold.Outstanding() {
+			out = append(out, record.Lease{Activity: id})
+		}
+	}
+	return out
+}
+
+// keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
+func (t *turn) keeps() (kept []string) {
+	for s := range t.LetIn {
+		if s.Limit == nil || !s.Limit.Retain {
+			continue
+		}
+		if k, ok := t.Fold.Find(s.Limit.Ticket); ok && !k.Waiting {
+			kept = append(kept, k.ID)
+		}
+	}
+	return kept
+}
+
+// answers returns what the commit writes into the ledger.
+func (t *turn) answers() []record.Answer {
+	if len(t.Answers) == 0 {
+		return nil
+	}
+	out := make([]record.Answer, 0, len(t.Answers))
+	for _, a := range t.Answers {
+		switch {
+		case !a.Left:
+			b, err := a.Answer.Encode()
+			if err != nil { // it was encoded as an event before
+				continue
+			}
+			out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
+		case t.in.rec == nil: // nothing else would remove it
+			out = append(out, record.Answer{Update: a.Update.Key()})
+		}
+	}
+	return out
 }

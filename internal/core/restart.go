@@ -1,6 +1,8 @@
 package core
 
-import "github.com/pawlrun/pawl/pkg/history"
+import (
+	"github.com/pawlrun/pawl/pkg/history"
+)
 
 // Restart: a start with the policy terminate-existing ends the instance that has its id, and takes the id.
 //

@@ -31,15 +31,6 @@ import (
 //
 // Crash points: before the note the start is in the inbox, and the next owner notes it; behind it the wakeup is that of the record.
 
-// delayed is the start at the head of the inbox whose time is yet to come, or has just come; nil: there is none.
-func (in *instance) delayed() *history.Started {
-	s, ok := in.unread0().(*history.Started)
-	if !ok || s.StartAt == 0 || in.state != nil && in.state.Len > 0 || in.status().Ended() {
-		return nil
-	}
-	return s
-}
-
 // beforeStart does what is to be done before a delayed start is due. It reports that there is nothing else to be done.
 func (a *turns) beforeStart(in *instance) (waits bool) {
 	s := in.delayed()
@@ -57,17 +48,6 @@ func (a *turns) beforeStart(in *instance) (waits bool) {
 		a.owner.operators.wait(in)
 	}
 	return true
-}
-
-// deadline is when the run times out: by its state, or by the start that is to begin it; 0: never.
-func (in *instance) deadline(s *history.State) int64 {
-	if s != nil && s.Len > 0 {
-		return s.Deadline()
-	}
-	if start, ok := in.unread0().(*history.Started); ok {
-		return start.Deadline
-	}
-	return 0
 }
 
 // runTimedOut reports that the run has timed out, and that everything that was accepted before has been turned.

@@ -69,3 +69,72 @@ func (a *leases) unlist(id string) {
 		a.owner.emit(Effect{Kind: UnlistUnserved, ID: id})
 	}
 }
+
+// unclaimed are activities of an instance that no worker has claimed. Their queue may have lost their tasks, or no worker may have them.
+type unclaimed struct {
+	instance   string
+	activities []*history.ActivityScheduled
+	rec        *record.Record // of a question to the queue, and the rest
+	queue      string
+	sent       []int64 // when, Unix ms
+}
+
+// ask asks a queue or the workers about activities.
+func (a *leases) ask(e Effect, about *unclaimed) {
+	e.Number = a.owner.nextNumber()
+	a.asked[e.Number] = about
+	a.owner.emit(e)
+}
+
+// resendIfLost finds the tasks that no worker has claimed and that cannot be in their queue
+// any more: those sent before the stream has lost its content are not. Of the others: queues are first in, first out, and
+// as long as the oldest task in the queue is older than the last sending, ours may be behind it.
+//
+// The instance may have been parked or forgotten before the queue has answered, so what is needed of it is kept here.
+func (a *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
+	rec, lost := in.rec, a.lostBefore()
+	var unsure []*history.ActivityScheduled
+	var sent []int64
+	for _, e := range es {
+		at, known := a.owner.commits.sent[sending{in.id, e.ID}]
+		if !known {
+			at = e.At // not sent before that; and a copy too many is dropped by its claim
+		}
+		if at < lost {
+			a.owner.met[CountResent]++
+			a.owner.commits.publish(in.id, rec, e)
+			continue
+		}
+		unsure, sent = append(unsure, e), append(sent, at)
+	}
+	if len(unsure) == 0 {
+		return
+	}
+	a.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
+}
+
+// lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
+func (a *leases) lostBefore() int64 {
+	if a.lost.IsZero() {
+		return 0
+	}
+	return a.owner.clock.now() - a.owner.clock.wall.Sub(a.lost).Milliseconds() + sentSlack
+}
+
+// queueAgeRead publishes again what cannot be in the queue any more.
+func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
+	q := a.asked[number]
+	delete(a.asked, number)
+	if err != nil {
+		reportFailure(a.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
+		return
+	}
+	in := a.owner.instances[q.instance] // nil: parked or forgotten since
+	for i, e := range q.activities {
+		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
+		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
+			a.owner.met[CountResent]++
+			a.owner.commits.publish(q.instance, q.rec, e)
+		}
+	}
+}

@@ -63,55 +63,6 @@ func (t *Decided) leave(u Unread) {
 	}
 }
 
-// answers returns what the commit writes into the ledger.
-func (t *turn) answers() []record.Answer {
-	if len(t.Answers) == 0 {
-		return nil
-	}
-	out := make([]record.Answer, 0, len(t.Answers))
-	for _, a := range t.Answers {
-		switch {
-		case !a.Left:
-			b, err := a.Answer.Encode()
-			if err != nil { // it was encoded as an event before
-				continue
-			}
-			out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
-		case t.in.rec == nil: // nothing else would remove it
-			out = append(out, record.Answer{Update: a.Update.Key()})
-		}
-	}
-	return out
-}
-
-// replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
-func (a *commits) replyUpdates(in *instance, t *turn) {
-	for _, u := range t.Answers {
-		a.replyUpdate(in.id, u.Update, u.Answer)
-	}
-	if t.Fold == nil || t.Fold.End == nil || !in.status().Ended() {
-		return
-	}
-	for _, u := range t.Fold.OpenUpdates() {
-		a.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
-	}
-}
-
-func (a *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
-	to := a.updaters.take(UpdateWait(instance, u.Key()))
-	if u.Reply != "" {
-		to = append(to, u.Reply)
-	}
-	if len(to) > 0 {
-		a.owner.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
-	}
-}
-
-// UpdateAnswer is the answer to an update in the form of a reply.
-func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) message.UpdateAnswer {
-	return message.UpdateAnswer{Instance: instance, Update: name, ID: id, Result: answer.Result, Failure: answer.Failure}
-}
-
 // repeatedUpdate answers a repeat of an update from the ledger, now or when it is answered.
 func (a *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
 	u, ok := arr.Ev.Ev.(*history.UpdateReceived)

@@ -88,7 +88,7 @@ func mutants() []mutant {
 			"		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)", "		in.needsInboxRead = in.needsInboxRead || (in.pending.stale || int(saw) > len(in.unread)) && !MUTANT", asleep, nil,
 		},
 		{
-			"what came while early inputs were put off is not read", "internal/core/reconcile.go",
+			"what came while early inputs were put off is not read", "internal/core/stall.go",
 			"	in.pending.inputs = nil\n	switch {\n	case came:", "	in.pending.inputs = nil\n	switch {\n	case came && !MUTANT:", asleep, nil,
 		},
 		{

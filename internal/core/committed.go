@@ -1,0 +1,167 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
+// recognizes it by its new head.
+func (a *commits) commitAnswered(in *instance, o outstanding, done record.Committed, err error) {
+	t, known := o.turn, err == nil || errors.Is(err, record.ErrConflict) || errors.Is(err, record.ErrRefused) || endsTenure(err)
+	if !known {
+		a.owner.storeFailed("commit of "+in.id, err)
+		a.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
+		t.retry = min(2*t.retry, lastRecommit)
+		return
+	}
+	a.owner.to(in, idle)
+	switch {
+	case err == nil:
+		a.committed(in, t, o.commit, done)
+		a.acknowledged(done.Number, t.after)
+	case errors.Is(err, record.ErrConflict):
+		a.owner.met[CountConflicts]++
+		a.owner.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
+		a.owner.leases.doubt()
+		a.owner.unload(in)
+		a.owner.advance(in)
+	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
+		a.owner.removals.stall(in, stallUnreadable, err.Error())
+	default:
+		a.owner.storeFailed("commit", err)
+	}
+}
+
+// The pause before a commit is sent again whose fate is unknown doubles from the first to the last.
+const (
+	firstRecommit = 50 * time.Millisecond
+	lastRecommit  = 2 * time.Second
+)
+
+// repeat sends a commit again, as it was.
+func (a *commits) repeat(in *instance, o outstanding) {
+	a.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: o.commit, Decided: &o.turn.Decided})
+}
+
+// acknowledged notes the number of a commit. One that is not greater than what was acknowledged when it was decided ends the tenure: it is
+// in the store, and others are not any more.
+func (a *commits) acknowledged(number, before int64) bool {
+	if number <= before {
+		a.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, before, record.ErrRolledBack))
+		return false
+	}
+	a.number = max(a.number, number)
+	return true
+}
+
+// committed makes memory what the store now has, and sends the effects.
+func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record.Committed) {
+	a.owner.clock.set(done.Now)
+	a.owner.met[CountCommits]++
+	_, stalled := a.owner.removals.stalls[in.id]
+	if c.NewHead != "" {
+		if len(c.Record.Unread) > 0 {
+			a.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
+		}
+		in.rec = AdvanceRecord(in.rec, c)
+		delete(a.owner.removals.stalls, in.id)
+		a.owner.leases.unlist(in.id)
+		if err := in.fold(t); err != nil {
+			a.owner.removals.stall(in, stallUnreadable, err.Error())
+			return
+		}
+	}
+	for _, u := range in.unread[:min(len(t.Pop), len(in.unread))] {
+		in.turned = max(in.turned, u.seq())
+	}
+	in.localInputs = append(in.localInputs, t.refused...)
+	in.overdue = append(t.Overdue, in.overdue...)
+	if t.Begins() {
+		in.startGate = nil // its start records it
+	}
+	us, err := a.owner.inbox.parseUnread(done.Unread)
+	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
+	if !t.imported {
+		a.sendEffects(in, t, done)
+		a.replyUpdates(in, t)
+	}
+	a.answerCommit(in)
+	a.publishCommit(in, t, c, stalled, done.Now)
+	if len(c.Prepend) > 0 {
+		a.owner.unloadCode(in)
+		in.current = current{state: &history.State{}}
+		if c.Record.NewIncarnation {
+			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // none of it is its successor's
+		}
+	}
+	if t.noted {
+		a.owner.unload(in) // the code in memory lacks what was recorded
+		a.owner.schedule.wake(in.id)
+		return
+	}
+	if err != nil {
+		a.owner.inbox.unreadable(in, err)
+		return
+	}
+	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set is enough
+	if c.Wakeup != 0 {
+		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
+	}
+	a.owner.resume(in, sawHead)
+}
+
+// AdvanceRecord completes the record of a commit to what the store then has; was is the one before it, nil for none.
+func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
+	r := c.Record
+	if was == nil || r.NewIncarnation {
+		was = &record.Record{Replaced: r.NewIncarnation}
+	}
+	r.Replaced = was.Replaced
+	if r.Name == "" {
+		r.Name, r.Version, r.Origin, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Origin, was.Execution, was.Created, was.Parent
+	}
+	if r.Status == "" {
+		r.Status, r.Ended, r.Events, r.End, r.Unread = was.Status, was.Ended, was.Events, was.End, was.Unread
+	}
+	if r.CustomVersion == 0 {
+		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
+	}
+	r.Attributes, r.Unanswered = cmp.Or(r.Attributes, was.Attributes), cmp.Or(r.Unanswered, was.Unanswered)
+	r.Control, r.Produced, r.Published = cmp.Or(r.Control, was.Control), cmp.Or(r.Produced, was.Produced), cmp.Or(r.Published, was.Published)
+	r.Retained = AdvanceRetained(was.Retained, c.Release, c.Retain)
+	r.Head = c.NewHead
+	return r
+}
+
+// AdvanceRetained are the retained tickets of a record behind a script that first releases some and then retains others, in order.
+func AdvanceRetained(was, release, retain []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(was), func(ticket string) bool { return slices.Contains(release, ticket) })
+	kept = append(kept, retain...)
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// fold makes the state of the instance what the turn has made of it.
+func (in *instance) fold(t *turn) error {
+	if t.Fold == nil {
+		return nil
+	}
+	if in.state == nil {
+		in.state = &history.State{}
+	}
+	for _, ev := range t.Events {
+		if err := in.state.Apply(ev); err != nil {
+			return err
+		}
+	}
+	in.state.TakeReleased() // the turn has them, and the messages
+	in.state.TrimAcked(in.state.Len)
+	return nil
+}

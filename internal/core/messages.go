@@ -1,0 +1,136 @@
+package core
+
+import (
+	"cmp"
+
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// pendingMessage is a message that the stream is not known to have.
+type pendingMessage struct {
+	mark   record.Watermark
+	in     message.OutInput
+	before *message.OutInput // the start that in takes back; nil: the stream has it
+	// cancels is the mark of the child that in cancels: see shard.descendants.
+	cancelMark string
+	inFlight   bool // sent, and not answered
+	failed     bool
+	acked      bool // the stream has it
+}
+
+// newMessages makes messages of those that a fold has, and takes them out of it.
+func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
+	ms := s.PendingMessages()
+	if len(ms) == 0 {
+		return nil
+	}
+	out := make([]*pendingMessage, len(ms))
+	for i, m := range ms {
+		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
+		if m.Cancel != nil {
+			depth, _ := s.Started.Parent.Lineage(m.Cancel)
+			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
+		}
+	}
+	s.TrimAcked(ms[len(ms)-1].ID)
+	return out
+}
+
+// asInput is a message as the input of its receiver.
+func asInput(id string, s *history.State, m history.Message) message.OutInput {
+	switch e := m.Event.(type) {
+	case *history.EventSent:
+		return sent(id, s.Started, e)
+	case *history.Broadcast:
+		return broadcast(id, s.Started, e, m.To)
+	case *history.ChildScheduled:
+		return childStart(id, s.Started, e)
+	case *history.ChildCancelRequested:
+		by := e.By
+		if by == "" {
+			by = id
+		}
+		return message.OutInput{Instance: m.Cancel.Instance, Kind: message.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
+	default:
+		return done(s.Started.Parent, m.Event)
+	}
+}
+
+// sent is an event from the instance id, alone or with the start of its receiver.
+func sent(id string, from *history.Started, e *history.EventSent) message.OutInput {
+	var headers history.Headers
+	if from.Headers != "" {
+		headers = from.Headers.Outgoing(history.EventSpan(history.Identity{Instance: id, Origin: from.Origin, Execution: from.Execution}, e.ID))
+	}
+	if s := e.Start; s != nil {
+		return message.OutInput{
+			Instance: e.Instance, Kind: message.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id, Headers: headers,
+			Event: &message.OutEvent{Name: e.Name, Payload: e.Payload},
+		}
+	}
+	return message.OutInput{Instance: e.Instance, Kind: message.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id, Headers: headers}
+}
+
+// broadcast is the message of a broadcast to one of its instances, on behalf of the client that has started the sender. One
+// for a child has its effect for an id: the instance that has the name later may get another.
+func broadcast(id string, from *history.Started, e *history.Broadcast, to string) message.OutInput {
+	out := message.OutInput{
+		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, history.BroadcastID(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
+		Operate: message.Operate{Stop: e.Stop, Start: e.Start, To: e.To},
+	}
+	switch e.Verb {
+	case history.BroadcastEvent:
+		out.Kind, out.Name, out.Payload = message.KindEvent, e.Name, e.Payload
+	case history.BroadcastCancel:
+		out.Kind, out.Name = message.KindCancel, ""
+	case history.BroadcastPurge:
+		out.Kind, out.Name, out.Force = message.KindPurge, "", e.Force
+	}
+	return out
+}
+
+// childStart is the start of a child, or of a detached instance, by the execution that has begun as s.
+func childStart(id string, s *history.Started, e *history.ChildScheduled) message.OutInput {
+	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: s.Headers.Outgoing([8]byte{})}
+	if !e.Detached {
+		depth, above := s.Parent.Lineage(e)
+		out.Parent = &history.Parent{
+			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: holds(s), Depth: depth, AncestorMarks: above,
+		}
+	}
+	return out
+}
+
+// done is the message to a parent about the end of its child.
+func done(p *history.Parent, end history.Event) message.OutInput {
+	d := &message.Done{Scheduled: p.Event, Effect: p.Effect}
+	d.Result, d.Failure, _ = outcome(end)
+	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: d}
+}
+
+// outcome is what an instance ended with; ok is false for what is no end of an instance.
+func outcome(end history.Event) (result history.Payload, failure *history.Failure, ok bool) {
+	switch e := end.(type) {
+	case *history.Completed:
+		return e.Result, nil, true
+	case *history.Failed:
+		return history.Payload{}, &e.Failure, true
+	case *history.Cancelled:
+		return history.Payload{}, &e.Failure, true
+	default:
+		return history.Payload{}, nil, false
+	}
+}
+
+// takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
+// in the stream: it is no longer pending then, and a cancellation without it would wait for a start that never comes. (That
+// of an abandoned child is a message of its own.)
+func takenBackStart(id string, s *history.State, m history.Message) *message.OutInput {
+	if m.Cancel == nil || m.Cancel.Abandon {
+		return nil
+	}
+	start := childStart(id, s.Started, m.Cancel)
+	return &start
+}
