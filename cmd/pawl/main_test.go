@@ -370,6 +370,10 @@ func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	if code != 1 || out != "" || !strings.Contains(errs, "no longer needed") {
 		t.Errorf("a cancelled instance: code %d, %q, %q", code, out, errs)
 	}
+	if code, out, errs := command(t, at("start", "event", "e-2", "--run-timeout", "300ms", "--wait", "--json")...); code != 1 || errs != "" ||
+		!strings.Contains(out, `"status":"failed"`) || !strings.Contains(out, "pawl.run-timeout") {
+		t.Errorf("an instance that a timeout has ended: code %d, %q, %q", code, out, errs)
+	}
 	for line := range strings.Lines(must(t, at("history", "e-1", "--json")...)) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("no JSON: %s", line)

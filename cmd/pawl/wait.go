@@ -12,7 +12,6 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 const (
@@ -40,12 +39,12 @@ func (w waiting) AfterApply() error {
 
 // await waits for the end, shows it, and makes a failed instance an exit code.
 func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawInstance) error {
-	var result history.Payload
-	err := w.within(ctx, s, cl, run.ID(), "ended", func(ctx context.Context) (err error) {
-		result, err = run.Result(ctx)
+	var o api.Outcome
+	err := w.within(ctx, s, cl, run.ID(), "ended", func(ctx context.Context) error {
+		result, err := run.Result(ctx)
+		o, err = api.OutcomeOf(run.ID(), result, err) // that of an instance that has failed by a timeout is no error of the wait
 		return err
 	})
-	o, err := api.OutcomeOf(run.ID(), result, err)
 	if err != nil {
 		return err
 	}

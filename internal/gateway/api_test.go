@@ -419,7 +419,8 @@ func (h *harness) startIsWaitedFor() {
 	h.want(h.do(200, "GET", "/instances/s-2", ""), "status", "pending")
 	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"late","start_at":"`+time.Now().Add(time.Hour).Format(time.RFC3339)+`","wait_for":"started"}`)
 	h.want(h.do(200, "GET", "/instances/late", ""), "status", "pending")
-	h.want(h.do(200, "POST", "/instances", `{"orchestration":"single","id":"short","run_timeout":"300ms","wait":"1m"}`), "status", "failed")
+	h.want(h.do(200, "POST", "/instances", `{"orchestration":"single","id":"short","run_timeout":"300ms","wait":"1m"}`), "code", "pawl.run-timeout")
+	h.want(h.do(200, "GET", "/instances/short/result?wait=1m", ""), "status", "failed")
 	h.do(409, "POST", "/instances", `{"orchestration":"nap","id":"s-1","wait_for":"started","id_reuse":"reject"}`)
 	if got := h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-0","wait_for":"started","wait":"50ms"}`); got["started"] != nil {
 		h.t.Errorf("no code is there: %v", got)

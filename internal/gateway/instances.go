@@ -274,10 +274,10 @@ func (c *call) await(run *client.RawInstance, within time.Duration) (answer, err
 	ctx, cancel := context.WithTimeout(c.Context(), within)
 	defer cancel()
 	result, err := run.Result(ctx)
+	o, err := api.OutcomeOf(run.ID(), result, err) // that of an instance that has failed by a timeout is no error of the wait
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
 		return running, nil
 	}
-	o, err := api.OutcomeOf(run.ID(), result, err)
 	return answer{location: running.location, body: o}, err
 }
 
@@ -307,11 +307,11 @@ func getResult(c *call) (answer, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	result, err := c.client.AttachRaw(id).Result(ctx)
+	o, err := api.OutcomeOf(id, result, err)
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
 		d, err := c.client.Describe(c.Context(), id)
 		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
 	}
-	o, err := api.OutcomeOf(id, result, err)
 	return answer{body: o}, err
 }
 

@@ -29,9 +29,9 @@ func (r *Instance[Out]) ID() string { return r.raw.id }
 
 // Result waits for the end of the instance and returns its result, or the error it ended with: a *pawl.Failure, in which errors.Is
 // finds the sentinels of the code that returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not decode
-// into Out is pawl.ErrUndecodable.
+// into Out is pawl.ErrUndecodable. errors.Is finds context.DeadlineExceeded in the Failure of an instance that a timeout has ended.
 //
-// Other errors are those of the wait: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for an Instance of
+// Other errors are those of the wait, in which errors.As finds no *pawl.Failure: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for an Instance of
 // Attach, ErrNotFound: after Options.OwnerTimeout, because an instance that was just started may not be known yet. It may be called
 // again, and then returns the same end: for the one that follows a Retry or a Rewind, Attach anew.
 func (r *Instance[Out]) Result(ctx context.Context) (Out, error) {
