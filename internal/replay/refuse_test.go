@@ -3,6 +3,7 @@ package replay_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,8 @@ func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing
 				done++
 				continue
 			}
-			if _, err := f.Value(); codeOf(err) != history.CodeTurnTooLarge {
+			_, err := f.Value()
+			if refused, ok := errors.AsType[*history.Failure](err); !ok || refused.Code != history.CodeTurnTooLarge || !slices.Contains(refused.Also, history.CodeTooLarge) {
 				return "", fmt.Errorf("call %d: %w", done, err)
 			}
 			if _, err := get(x, under[0]); err != nil { // a turn later there is room again

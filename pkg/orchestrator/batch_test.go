@@ -30,7 +30,7 @@ var keeper = pawl.NewOrchestration[string, int]("keeper")
 func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
-	const instances, others, pages = 120, 20, 3
+	const instances, others, pages = 60, 10, 3
 	cfg := orchestrator.Config{OwnerTTL: time.Second}
 	parcels := pawl.NewOrchestration[string, int]("parcels").Do(keep)
 	owner := s.orchestrate(cfg, keeper.Do(keep), parcels)

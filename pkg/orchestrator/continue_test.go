@@ -42,7 +42,7 @@ func count(ctx *pawl.Context, t tally) (int, error) {
 func TestContinueAsNewLosesNoUnreadEventAndKeepsTwoHistories(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
-	const n = 200
+	const n = 60
 	for i := 1; i <= n/2; i++ { // before the start
 		s.event("add", "c-1", fmt.Sprint(i))
 	}

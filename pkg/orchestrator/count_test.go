@@ -44,7 +44,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 	s.work(runs, greet.Do(doGreet))
 	s.start("chain", "warm-up", "3")
 	s.ended("warm-up")
-	const steps = 400
+	const steps = 150
 	scripts, lists := s.redisCalls("evalsha"), s.redisCalls("lrange")
 	in := s.natsIn()
 	began := time.Now()
@@ -98,7 +98,7 @@ func (s streamStand) natsIn() int64 {
 // A new owner folds all of the history of an instance, and has released nothing: the turns before it have.
 func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
 	s := newStand(t)
-	const steps = 300
+	const steps = 100
 	through := pawl.NewActivity[string, string]("through", pawl.Concurrency(100))
 	more := pawl.NewEvent[int]("more")
 	long := pawl.NewOrchestration[int, int]("long")

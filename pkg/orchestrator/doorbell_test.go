@@ -42,7 +42,7 @@ func TestForgedDoorbellFreesNoSlot(t *testing.T) {
 }
 
 func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
-	const messages, each = 100, 500
+	const messages, each = 20, 500
 	s, met := newStand(t), counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(callGreet))
 	bells := make([]queue.Doorbell, each)

@@ -95,7 +95,7 @@ func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 			t.Parallel()
 			s := newStand(t)
 			var left, begun atomic.Int64
-			s.orchestrate(orchestrator.Config{TurnLimit: 500 * time.Millisecond}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+			s.orchestrate(orchestrator.Config{TurnLimit: 100 * time.Millisecond}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 				begun.Add(1)
 				defer left.Add(1)
 				for {

@@ -79,18 +79,18 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	})}
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, bs...)
 	for i := range 10 {
-		s.start("pour", fmt.Sprint("pour-", i), `100`)
+		s.start("pour", fmt.Sprint("pour-", i), `50`)
 	}
 	s.stop(first) // in the middle: some of it was sent and is not known to be
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
-	s.start("sum", "sum", `1000`)
+	s.start("sum", "sum", `500`)
 	for i := range 10 {
 		s.ended(fmt.Sprint("pour-", i))
 		s.until("all is sent", func() bool { return s.pending(fmt.Sprint("pour-", i)) == 0 })
 	}
 	s.event("add", "sum", `0`)
 	d := s.ended("sum")
-	if got, err := author.Result(sum).Decode(d.Result); err != nil || got != 1000 {
+	if got, err := author.Result(sum).Decode(d.Result); err != nil || got != 500 {
 		t.Fatalf("%d arrived, %v, %v", got, err, d.Failure)
 	}
 }
@@ -108,7 +108,7 @@ func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
 	})}
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, bs...)
 	for i := range 10 {
-		s.start("feed", fmt.Sprint("feed-", i), `50`)
+		s.start("feed", fmt.Sprint("feed-", i), `20`)
 	}
 	s.stop(first) // in the middle: some of it was sent and is not known to be
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
@@ -118,7 +118,7 @@ func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
 	}
 	s.event("add", "fed", `0`)
 	d := s.ended("fed")
-	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 500 || d.Parent != "" {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 200 || d.Parent != "" {
 		t.Fatalf("%d arrived, %v, %+v", got, err, d)
 	}
 }

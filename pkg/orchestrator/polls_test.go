@@ -25,7 +25,7 @@ func firstAndRest(ctx *pawl.Context, _ string) (string, error) {
 // No history has an incomplete poll. The next owner completes it nevertheless, behind the rest of the inbox.
 func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
 	s := newStand(t)
-	const n = 3000
+	const n = 1200
 	for i := range n {
 		s.event("add", "d-9", fmt.Sprint(i))
 	}
@@ -72,7 +72,7 @@ func TestDrainReceivesEveryEventIngestedWithTheStart(t *testing.T) {
 
 func TestDrainReceivesABacklogOfManyTurns(t *testing.T) {
 	s := newStand(t)
-	const n = 1000 // a turn reads 256
+	const n = 600 // a turn reads 256
 	for i := range n {
 		s.event("add", "d-3", fmt.Sprint(i))
 	}
@@ -204,7 +204,7 @@ func TestPollsOfEveryExecutionReceiveCarriedOverEvents(t *testing.T) {
 		all, err := add.Drain(ctx)
 		return len(all), err
 	}))
-	const n = 600
+	const n = 300 // a turn reads 256
 	for i := range n {
 		s.event("add", "d-5", fmt.Sprint(i))
 	}
@@ -236,7 +236,7 @@ func TestPollAfterATakeoverReceivesInputsAcceptedWithoutAnOwner(t *testing.T) {
 	<-begun
 	s.stop(first)
 	other := s.neighbor("d-6")
-	for i := range 2000 { // ahead of them in the stream, so that the new owner has something to read
+	for i := range 600 { // ahead of them in the stream, so that the new owner has something to read
 		s.event("add", other, fmt.Sprint(i))
 	}
 	for i := range 5 {

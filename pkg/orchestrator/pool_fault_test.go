@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -70,7 +71,7 @@ func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := strings.Repeat("x", 1<<20)
+	large := strings.Repeat("x", queue.MaxPayload+1)
 	wrap := func(ctx *pawl.Context, in string) (string, error) {
 		packed, err := pack.Call(ctx, in+"i")
 		if err != nil {

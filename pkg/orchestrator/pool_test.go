@@ -76,7 +76,7 @@ func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 	s.work(worker.Config{}, addOne.Do(book), booked.Do(book))
 	s.until("both own partitions", func() bool { return len(sales.Partitions()) > 0 && len(billing.Partitions()) > 0 })
 	c := s.client()
-	const each = 16
+	const each = 8
 	for i := range each {
 		s.start("sale", fmt.Sprint("s-", i), "10")
 		s.start("invoice", fmt.Sprint("i-", i), "10")

@@ -75,7 +75,7 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 func TestLostRepliesOfRedisRepeatNothing(t *testing.T) {
 	s := newStand(t)
 	p, orchestrate := s.through()
-	const instances, steps = 40, 8
+	const instances, steps = 16, 8
 	chain := pawl.NewOrchestration[int, string]("chain")
 	orchestrate(orchestrator.Config{}, chain.Do(func(ctx *pawl.Context, n int) (string, error) {
 		var got []string

@@ -55,7 +55,7 @@ func (s *stand) rollBack(to snapshot) {
 
 func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 	s := newStand(t)
-	const instances, events, rounds = 24, 12, 3
+	const instances, events, rounds = 12, 12, 3
 	collect := pawl.NewOrchestration[string, string]("collect")
 	s.orchestrate(orchestrator.Config{}, collect.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		var got []string
@@ -109,13 +109,13 @@ func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 // Trap: a client gets "no such instance" for one whose start is in the stream.
 func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 	s := newStand(t)
-	const instances = 600
+	const instances = 200
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
 	o := s.orchestrate(orchestrator.Config{}, code)
 	c := s.operator()
 	known := func(when string) {
 		t.Helper()
-		for i := instances - 1; i >= 0; i -= 60 {
+		for i := instances - 1; i >= 0; i -= 20 {
 			s.until("it is described", func() bool {
 				_, err := c.Describe(s.ctx(), fmt.Sprint("k-", i))
 				if errors.Is(err, client.ErrNotFound) {

@@ -71,7 +71,7 @@ func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, count
 // The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
 // and nothing is published: the orchestrator must check by itself.
 func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testing.T) {
-	const n = 200
+	const n = 40
 	for _, c := range []struct {
 		name string
 		lose func(*stand)

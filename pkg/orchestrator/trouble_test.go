@@ -93,7 +93,7 @@ func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
 // Orchestrators join and leave under load; every handover is clean, so no instance waits for a reconciliation.
 func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 	s := newStand(t)
-	const instances, steps, moves, look = 48, 40, 4, 10 * time.Second
+	const instances, steps, moves, look = 24, 20, 4, 10 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
 	do := chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {

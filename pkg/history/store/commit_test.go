@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -215,14 +216,15 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 	})
 }
 
-// Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script.
+// Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script. Both commits have the largest size.
 func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 	onReal(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)
+			event := bytes.Repeat([]byte("x"), store.CommitBytes/n)
 			for i := range ids {
-				ids[i], events[i] = uint64(i)+2, []byte(strings.Repeat("x", 200))
+				ids[i], events[i] = uint64(i)+2, event
 			}
 			begin := time.Now()
 			_, err := b.commit(store.Commit{
