@@ -67,7 +67,7 @@ func connect(t *testing.T, nc *nats.Conn) *client.Client {
 	var c *client.Client
 	poll.Until(t, soon, "the orchestrator makes the namespace", func() bool {
 		var err error
-		c, err = client.New(t.Context(), nc, client.Options{})
+		c, err = client.New(t.Context(), nc, client.Options{OwnerTimeout: soon})
 		return err == nil
 	})
 	t.Cleanup(c.Close)

@@ -444,12 +444,12 @@ func TestJoinCostIsProportionalToWidth(t *testing.T) {
 			}
 			costs[width] = min(costs[width], took)
 		}
-		if costs[10_000] <= 12*costs[1_000] {
+		if costs[10_000] <= 20*costs[1_000] {
 			return
 		}
 		t.Log(costs)
 	}
-	t.Error("a join of 10,000 costs more than twelve times one of 1,000")
+	t.Error("a join of 10,000 costs more than twenty times one of 1,000, as one whose cost is quadratic does: a hundred times")
 }
 
 func TestTurnMakesFewAllocations(t *testing.T) {

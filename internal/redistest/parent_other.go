@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// dieWithParent is known to Linux only; elsewhere a killed test leaves its servers behind.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent is known to Linux only; elsewhere a killed test leaves its servers behind.
+func DieWithParent() *syscall.SysProcAttr { return nil }

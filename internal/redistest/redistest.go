@@ -3,8 +3,8 @@
 // test set the time, the server has the real Lua, the cluster refuses a script
 // whose keys are undeclared or in two slots.
 //
-// Whatever a test starts here ends with the test, except the cluster of All, which a
-// package shares. Keys of two tests on one server are kept apart by Namespace.
+// Whatever a test starts here ends with the test, except the cluster of All and what is
+// Lasting, which a package shares. Keys of two tests on one server are kept apart by Namespace.
 package redistest
 
 import (
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -23,24 +24,43 @@ import (
 var shared struct {
 	sync.Mutex
 	cluster *Server
-	ends    []func()
 }
 
-// Main is the TestMain of a package that uses All: it runs the tests, fails if they leave a goroutine, and ends what they shared.
-func Main(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		for _, end := range slices.Backward(shared.ends) {
-			end()
-		}
-		os.Exit(code)
-	}))
+// ends end what the tests of a package share.
+var ends struct {
+	sync.Mutex
+	all []func()
 }
 
-// lasting is the first test that needs the shared cluster, which ends with the process instead of with it.
+// Main is the TestMain of a package that uses All or Lasting: it runs the tests, ends what they shared, and fails if a goroutine is left.
+func Main(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+type tests struct{ *testing.M }
+
+// Run runs the tests and ends what they shared.
+func (t tests) Run() int {
+	code := t.M.Run()
+	for _, end := range slices.Backward(ends.all) {
+		end()
+	}
+	return code
+}
+
+// lasting is the first test that needs what a package shares, which ends with the process instead of with it.
 type lasting struct{ testing.TB }
 
+// Lasting lets the first test that needs a server start it for all of a package, whose TestMain is Main.
+func Lasting(t testing.TB) testing.TB { return lasting{t} }
+
+// Failed reports false: what is shared outlasts the test.
+func (lasting) Failed() bool { return false }
+
 // Cleanup keeps f for the end of the process.
-func (lasting) Cleanup(f func()) { shared.ends = append(shared.ends, f) }
+func (lasting) Cleanup(f func()) {
+	ends.Lock()
+	defer ends.Unlock()
+	ends.all = append(ends.all, f)
+}
 
 // TempDir makes a directory that is removed at the end of the process.
 func (l lasting) TempDir() string {
@@ -67,7 +87,10 @@ func sharedCluster(t testing.TB) *Server {
 func All(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
 	sharedCluster(t) // becomes ready while the other two are at work
-	t.Run("miniredis", func(t *testing.T) { f(t, client(t, Mini(t).Addr())) })
+	t.Run("miniredis", func(t *testing.T) {
+		_, rdb := MiniClient(t)
+		f(t, rdb)
+	})
 	Real(t, f)
 }
 
@@ -97,7 +120,7 @@ func Mini(t testing.TB) *miniredis.Miniredis {
 func MiniClient(t testing.TB) (*miniredis.Miniredis, redis.UniversalClient) {
 	t.Helper()
 	m := Mini(t)
-	return m, client(t, m.Addr())
+	return m, connect(t, &redis.Options{Addr: m.Addr(), ReadTimeout: time.Minute}) // its Lua computes in the process of the test
 }
 
 // Namespace gives a name that no other test on the same server uses.
@@ -105,7 +128,13 @@ func Namespace() string { return "t" + rand.Text()[:10] }
 
 func client(t testing.TB, addr string) redis.UniversalClient {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	return connect(t, &redis.Options{Addr: addr})
+}
+
+func connect(t testing.TB, o *redis.Options) redis.UniversalClient {
+	t.Helper()
+	o.DisableIdentity = true
+	rdb := redis.NewClient(o)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

@@ -191,7 +191,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	cmd := exec.Command("redis-server", s.args...)
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = DieWithParent()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server: %w", err)
 	}

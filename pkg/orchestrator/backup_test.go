@@ -25,7 +25,7 @@ func script(t *testing.T, name string, args ...string) string {
 
 // TestRestoredCopyContinuesWithTheInputsAfterIt rehearses docs/operations/backup.md: what happened after the copy is repeated from INPUTS.
 func TestRestoredCopyContinuesWithTheInputsAfterIt(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	if err := s.redis.ConfigSet(s.ctx(), "repl-diskless-sync-delay", "0").Err(); err != nil { // a copy waits so long for further replicas
 		t.Fatal(err)
 	}

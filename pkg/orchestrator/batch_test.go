@@ -184,10 +184,10 @@ func TestCancelledBatchSendsNoFurtherPage(t *testing.T) {
 func TestBatchIsStartedOnASubjectOfOperators(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))
-	if err := s.nats.Publish("pawl.default.to.b.start.pawl.batch", []byte(`{"batch":{"verb":"cancel","all":true}}`)); err != nil {
+	if err := s.nats.Publish(s.subject("to.b.start.pawl.batch"), []byte(`{"batch":{"verb":"cancel","all":true}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.nats.Publish("pawl.default.to.c.operate.batch", []byte(`{"batch":{"verb":"cancel","all":true}}`)); err != nil {
+	if err := s.nats.Publish(s.subject("to.c.operate.batch"), []byte(`{"batch":{"verb":"cancel","all":true}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if d := s.ended("c"); d.Status != "completed" {
@@ -197,10 +197,10 @@ func TestBatchIsStartedOnASubjectOfOperators(t *testing.T) {
 		t.Errorf("a start on the subject of clients: %v", err)
 	}
 	for r, want := range map[queue.Role]bool{queue.RoleClient: false, queue.RoleOperator: true} {
-		p, _ := queue.PermissionsOf("default", r, func(queue.Role) string { return "_INBOX" })
+		p, _ := queue.PermissionsOf(s.ns, r, func(queue.Role) string { return "_INBOX" })
 		has := false
 		for _, subject := range p.Publish {
-			has = has || subject == "pawl.default.to.*.operate.>"
+			has = has || subject == s.subject("to.*.operate.>")
 		}
 		if has != want {
 			t.Errorf("%s: %v", r, p.Publish)

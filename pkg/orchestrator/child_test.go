@@ -200,7 +200,7 @@ func TestRepeatedStartIsAnsweredWithTheEndAndRepeatedEndIsDropped(t *testing.T) 
 	s.start("race", "p-1", `"now"`)
 	s.event("ping", "p-1", `"go"`)
 	s.ended("p-1")
-	dones := func() uint64 { return s.messages("pawl.default.in.*.own.p-1.done") }
+	dones := func() uint64 { return s.messages(s.subject("in.*.own.p-1.done")) }
 	if got := dones(); got != 1 {
 		t.Fatalf("%d ends were sent", got)
 	}

@@ -58,7 +58,7 @@ func TestContinueAsNewLosesNoUnreadEventAndKeepsTwoHistories(t *testing.T) {
 	if d.Execution != n+1 || d.CustomStatus == nil || d.CustomStatus.Version != n+1 {
 		t.Errorf("execution %d, status %+v", d.Execution, d.CustomStatus)
 	}
-	keys := s.redis.Keys(s.ctx(), "pawl:{default.*}:h:c-1:*").Val()
+	keys := s.redis.Keys(s.ctx(), "pawl:{"+s.ns+".*}:h:c-1:*").Val()
 	if len(keys) != 2 {
 		t.Errorf("histories %v", keys)
 	}

@@ -25,7 +25,7 @@ func corrupted(t *testing.T, spoil func(s *stand, p redisx.Part, id string)) (*s
 	s.spoilt = id
 	s.start("race", id, `"x"`)
 	s.until("it waits", func() bool { return s.describe(id).Events > 0 })
-	spoil(s, redisx.NewSpace("default").Part(s.conn.PartitionOf(id)), id)
+	spoil(s, s.space.Part(s.conn.PartitionOf(id)), id)
 	s.event("ping", id, `"go"`)
 	return s, id
 }
@@ -50,10 +50,10 @@ func TestHistoryLostUnderAnOwnerStallsTheInstanceAndIsNotAppendedTo(t *testing.T
 	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
 	part := s.conn.PartitionOf(id)
 	s.until("it is listed", func() bool { return strings.Contains(s.stuck(part), id+" unreadable") })
-	if n := s.redis.LLen(s.ctx(), redisx.NewSpace("default").Part(part).History(id, 1)).Val(); n != 0 {
+	if n := s.redis.LLen(s.ctx(), s.space.Part(part).History(id, 1)).Val(); n != 0 {
 		t.Fatalf("%d events were written behind nothing", n)
 	}
-	if n := s.redis.LLen(s.ctx(), redisx.NewSpace("default").Part(part).Inbox(id)).Val(); n != 1 {
+	if n := s.redis.LLen(s.ctx(), s.space.Part(part).Inbox(id)).Val(); n != 1 {
 		t.Fatalf("%d inputs are unread, want the one", n)
 	}
 }
@@ -76,7 +76,7 @@ func TestInboxOfAnotherRedisTypeDelaysNoOtherInstance(t *testing.T) {
 func TestInputOfANewerVersionIsListed(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
-	m := nats.NewMsg("pawl.default.to.v-1.event.ping")
+	m := nats.NewMsg(s.subject("to.v-1.event.ping"))
 	m.Header.Set(queue.HeaderVersion, "99")
 	if _, err := s.nats.RequestMsgWithContext(s.ctx(), m); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func countChain(t *testing.T, greet pawl.Activity[string, string], scripts float
 type costs struct{ scripts, messages float64 }
 
 func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs, owner orchestrator.Config, runs worker.Config) {
-	s := newStand(t)
+	s := ownStand(t)
 	chain := pawl.NewOrchestration[int, int]("chain")
 	s.orchestrate(owner, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -50,7 +50,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 	began := time.Now()
 	s.start("chain", "c-1", strconv.Itoa(steps))
 	s.until("it ends", func() bool {
-		n, err := s.redis.ZScore(s.ctx(), "pawl:{default."+strconv.Itoa(s.conn.PartitionOf("c-1"))+"}:x:completed", "c-1").Result()
+		n, err := s.redis.ZScore(s.ctx(), "pawl:{"+s.ns+"."+strconv.Itoa(s.conn.PartitionOf("c-1"))+"}:x:completed", "c-1").Result()
 		return err == nil && n > 0
 	})
 	took := time.Since(began)
@@ -97,7 +97,7 @@ func (s streamStand) natsIn() int64 {
 
 // A new owner folds all of the history of an instance, and has released nothing: the turns before it have.
 func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	const steps = 100
 	through := pawl.NewActivity[string, string]("through", pawl.Concurrency(100))
 	more := pawl.NewEvent[int]("more")

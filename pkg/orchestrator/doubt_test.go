@@ -19,7 +19,7 @@ func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 	}{{"with an input", true}, {"alone", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
-			s := newStand(t)
+			s := ownStand(t)
 			began, release := make(chan struct{}, 10), make(chan struct{})
 			var runs atomic.Int32
 			s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))

@@ -21,7 +21,7 @@ func (s *stand) forge(in queue.OutInput) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	stream, err := js.Stream(s.ctx(), "PAWL-default-INPUTS")
+	stream, err := js.Stream(s.ctx(), s.stream("INPUTS"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (s *stand) forge(in queue.OutInput) error {
 		s.t.Fatal(err)
 	}
 	_, kind, _ := strings.Cut(m.Subject, ".decoy.")
-	_, err = s.nats.RequestMsgWithContext(s.ctx(), &nats.Msg{Subject: "pawl.default.to." + to + "." + kind, Header: m.Header, Data: m.Data})
+	_, err = s.nats.RequestMsgWithContext(s.ctx(), &nats.Msg{Subject: s.subject("to.") + to + "." + kind, Header: m.Header, Data: m.Data})
 	return err
 }
 

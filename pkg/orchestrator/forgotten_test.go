@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -16,7 +15,7 @@ import (
 // forget gives one partition back what it was in a copy, as the restart of one master of several does.
 func (s *stand) forget(partition int, to snapshot) {
 	s.t.Helper()
-	prefix := redisx.NewSpace("default").Part(partition).Prefix()
+	prefix := s.space.Part(partition).Prefix()
 	now := s.snapshot()
 	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
 		for k := range now {
@@ -38,7 +37,7 @@ func (s *stand) forget(partition int, to snapshot) {
 // The turn that the store has lost took the start alone, and started the child. The turn that is decided in its place takes
 // start and cancellation together.
 func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	bs := []pawl.OrchestrationBinding{only.Do(waitForPing), race.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return only.Call(ctx, in, pawl.ID("c-1"))
 	})}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limiter"
-	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -55,7 +54,7 @@ func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 			if restart {
 				s.stop(o)
 			}
-			if err := s.redis.Del(s.ctx(), redisx.NewSpace("default").Policies()).Err(); err != nil {
+			if err := s.redis.Del(s.ctx(), s.space.Policies()).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if restart {

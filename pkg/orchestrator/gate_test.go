@@ -61,7 +61,7 @@ func (s *turnstile) do(ctx context.Context, who string) (string, error) {
 func (s limitStand) gates() *limiter.Limiter {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
-	return limiter.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
+	return limiter.New(run, s.space, s.conn.PartitionOf)
 }
 
 func (s limitStand) stats(name string) limiter.Stats {

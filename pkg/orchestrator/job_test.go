@@ -20,7 +20,7 @@ func TestJobCostsWhatAnOrchestrationWithOneActivityCosts(t *testing.T) {
 	const instances = 10
 	costs := func(orchestration, input string) (all []string) {
 		turns, tasks := c.get("pawl_orchestrator_turns_total"), c.get("pawl_orchestrator_tasks_published_total")
-		inputs := s.messages("pawl.default.>")
+		inputs := s.messages(s.subject(">"))
 		for i := range instances {
 			id := fmt.Sprintf("%s-%d", orchestration, i)
 			s.start(orchestration, id, input)
@@ -33,7 +33,7 @@ func TestJobCostsWhatAnOrchestrationWithOneActivityCosts(t *testing.T) {
 			}
 		}
 		return append(all, fmt.Sprintf("%v turns, %v tasks, %d inputs", c.get("pawl_orchestrator_turns_total")-turns,
-			c.get("pawl_orchestrator_tasks_published_total")-tasks, s.messages("pawl.default.>")-inputs))
+			c.get("pawl_orchestrator_tasks_published_total")-tasks, s.messages(s.subject(">"))-inputs))
 	}
 	want, got := costs("hello", `"x"`), costs("pawl.job", `{"activity":"greet","input":"x"}`)
 	if !slices.Equal(got, want) {

@@ -5,13 +5,14 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/natstest"
@@ -24,11 +25,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
+	"github.com/pawlrun/pawl/tests/stack"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.Main(m) }
 
-// stand is a NATS, a Redis, and what a test starts on them. Its end checks the invariants.
+// shared are the servers of all tests that neither stop, roll back nor count them. NATS is a process, which the race detector does not see.
+var shared struct {
+	sync.Once
+	nats  *stack.NATS
+	redis *redistest.Server
+}
+
+// stand is a namespace of a NATS and of a Redis, and what a test starts on them. Its end checks the invariants.
 type stand struct {
 	limitStand
 	streamStand
@@ -38,12 +47,13 @@ type stand struct {
 	redis redis.UniversalClient
 	conn  *queue.Conn
 	store *store.Store
+	space redisx.Space
+	ns    string
 	log   *slog.Logger
-	srv   *server.Server
 
-	spoilt string // an instance that the test has spoilt, and of which the check must say so
-	// The process behind redis.
-	server *redistest.Server
+	spoilt string            // an instance that the test has spoilt, and of which the check must say so
+	srv    *server.Server    // nil, if it is shared
+	server *redistest.Server // behind redis
 }
 
 // limitStand and streamStand are what a test reads of limits and of the streams, or does to them.
@@ -54,23 +64,55 @@ type (
 
 func newStand(t testing.TB) *stand {
 	t.Helper()
+	shared.Do(func() {
+		all := redistest.Lasting(t)
+		bin := stack.Binaries{NATS: filepath.Join(all.TempDir(), "natsd")}
+		if err := stack.GoBuild("-o", bin.NATS, "./tests/stack/natsd"); err != nil {
+			t.Fatal(err)
+		}
+		shared.redis = redistest.Start(all)
+		shared.nats = stack.StartNATS(all, bin, stack.SyncInterval)
+	})
+	if shared.nats == nil {
+		t.Fatal("the shared servers did not start")
+	}
+	return open(&stand{t: t, nats: natstest.Dial(t, shared.nats.URL()), server: shared.redis})
+}
+
+// ownStand has servers of its own, which the test may stop, roll back and count.
+func ownStand(t testing.TB) *stand {
+	t.Helper()
 	srv := natstest.Start(t)
-	s := &stand{t: t, srv: srv, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
+	return open(&stand{t: t, srv: srv, nats: natstest.Dial(t, srv.ClientURL()), server: redistest.Start(t)})
+}
+
+func open(s *stand) *stand {
+	t := s.t
+	t.Helper()
 	s.limitStand, s.streamStand = limitStand{s}, streamStand{s}
-	s.nats = natstest.Dial(t, srv.ClientURL())
-	s.server = redistest.Start(t)
-	s.redis = s.server.Client(t)
+	s.ns, s.redis = redistest.Namespace(), s.server.Client(t)
+	s.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))
 	run := redisx.NewRunner(s.redis)
 	t.Cleanup(run.Close)
-	s.store = store.New(run, redisx.NewSpace("default"))
+	s.space = redisx.NewSpace(s.ns)
+	s.store = store.New(run, s.space)
+	t.Cleanup(func() { // a stream reserves its limit, and a server has room for those of some dozens of tests
+		for _, name := range []string{"INPUTS", "TASKS", "OBJECTS"} {
+			_ = s.jetStream().DeleteStream(s.stream(name))
+		}
+	})
 	var err error
-	if s.conn, err = queue.Open(s.ctx(), s.nats, queue.Options{Partitions: 8}); err != nil {
+	if s.conn, err = queue.Open(s.ctx(), s.nats, queue.Options{Namespace: s.ns, Partitions: 8}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.conn.Close)
 	t.Cleanup(s.check)
 	return s
 }
+
+func (s streamStand) stream(name string) string { return "PAWL-" + s.ns + "-" + name }
+
+func (s streamStand) subject(rest string) string { return "pawl." + s.ns + "." + rest }
 
 type testWriter struct{ t testing.TB }
 
@@ -123,7 +165,7 @@ func (s *stand) check() {
 
 func (s *stand) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 	s.t.Helper()
-	cfg.NATS, cfg.Redis, cfg.Partitions, cfg.Logger = s.nats, s.redis, 8, s.log
+	cfg.NATS, cfg.Redis, cfg.Namespace, cfg.Partitions, cfg.Logger = s.nats, s.redis, s.ns, 8, s.log
 	if cfg.ReconcileInterval == 0 {
 		cfg.ReconcileInterval = time.Second
 	}
@@ -146,7 +188,7 @@ func (s *stand) stop(o interface{ Stop(context.Context) error }) {
 
 func (s *stand) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Worker {
 	s.t.Helper()
-	cfg.NATS, cfg.Redis, cfg.Logger = s.nats, s.redis, s.log
+	cfg.NATS, cfg.Redis, cfg.Namespace, cfg.Logger = s.nats, s.redis, s.ns, s.log
 	if cfg.LeaseTTL == 0 {
 		cfg.LeaseTTL = 2 * time.Second
 	}

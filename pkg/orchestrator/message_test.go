@@ -21,7 +21,7 @@ func (s streamStand) inputs() (jetstream.JetStream, jetstream.Stream) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	st, err := js.Stream(s.ctx(), "PAWL-default-INPUTS")
+	st, err := js.Stream(s.ctx(), s.stream("INPUTS"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

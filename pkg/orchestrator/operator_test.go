@@ -42,7 +42,7 @@ func (l *runLedger) count(in string) int {
 
 func (s *stand) operator() *client.Client {
 	s.t.Helper()
-	c, err := client.New(s.ctx(), s.nats, client.Options{By: "ops", RepeatInterval: 500 * time.Millisecond})
+	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, By: "ops", RepeatInterval: 500 * time.Millisecond})
 	if err != nil {
 		s.t.Fatal(err)
 	}

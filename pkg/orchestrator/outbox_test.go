@@ -41,7 +41,7 @@ func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	s.republishes("p-1")
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
 	s.until("the outbox is trimmed", func() bool { return s.pending("p-1") == 0 })
-	if n := s.messages("pawl.default.in.*.own.far.event.ping"); n > 2 {
+	if n := s.messages(s.subject("in.*.own.far.event.ping")); n > 2 {
 		t.Errorf("it was sent %d times", n)
 	}
 	s.event("ping", "p-1", `"go"`)

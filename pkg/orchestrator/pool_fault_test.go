@@ -90,7 +90,7 @@ func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 		id += "1"
 	}
 	s.until("the owner has its partition", func() bool { return slices.Contains(owner.Partitions(), s.conn.PartitionOf(id)) })
-	c, err := client.New(s.ctx(), s.nats, client.Options{Codec: codec})
+	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, Codec: codec})
 	if err != nil {
 		t.Fatal(err)
 	}

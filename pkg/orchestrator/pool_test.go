@@ -136,7 +136,7 @@ func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 func TestMemberDiesInATurnOfAnotherOwner(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	proxy, err := netfault.Listen(strings.TrimPrefix(s.srv.ClientURL(), "nats://"))
+	proxy, err := netfault.Listen(strings.TrimPrefix(s.nats.ConnectedUrl(), "nats://"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,13 @@ func (s *stand) purge(id string, force bool) request.Answer {
 // left lists every key of an instance, and where else it is named.
 func (s *stand) left(id string) (keys []string) {
 	s.t.Helper()
-	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*"+id+"*").Val() {
+	for _, k := range s.redis.Keys(s.ctx(), "pawl:{"+s.ns+".*}:*"+id+"*").Val() {
 		// The ids of its messages stay for an hour, and its children stay in the set of those that have this parent.
 		if !strings.Contains(k, "}:d:") && !strings.Contains(k, "}:v:") {
 			keys = append(keys, k)
 		}
 	}
-	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*").Val() {
+	for _, k := range s.redis.Keys(s.ctx(), "pawl:{"+s.ns+".*}:*").Val() {
 		if (strings.HasSuffix(k, "wakeups") || strings.Contains(k, "}:x:") || strings.Contains(k, "}:v:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
 			keys = append(keys, k+" names it")
 		}

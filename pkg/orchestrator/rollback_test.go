@@ -54,7 +54,7 @@ func (s *stand) rollBack(to snapshot) {
 }
 
 func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	const instances, events, rounds = 12, 12, 3
 	collect := pawl.NewOrchestration[string, string]("collect")
 	s.orchestrate(orchestrator.Config{}, collect.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -108,7 +108,7 @@ func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 
 // Trap: a client gets "no such instance" for one whose start is in the stream.
 func TestStartedInstanceIsNeverUnknown(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	const instances = 200
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
 	o := s.orchestrate(orchestrator.Config{}, code)
@@ -150,7 +150,7 @@ func TestLostTaskIsPublishedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.PurgeStream("PAWL-default-TASKS"); err != nil {
+	if err := js.PurgeStream(s.stream("TASKS")); err != nil {
 		t.Fatal(err)
 	}
 	s.work(worker.Config{}, greet.Do(doGreet))
@@ -165,7 +165,7 @@ func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
 	s.start("hello", "p-1", `"you"`)
 	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Activities) == 1 })
 	part, lease := s.conn.PartitionOf("p-1"), "l:p-1:1:2"
-	key := fmt.Sprintf("pawl:{default.%d}:%s", part, lease)
+	key := fmt.Sprintf("pawl:{%s.%d}:%s", s.ns, part, lease)
 	for claims := 1; claims <= 2; claims++ { // two workers that claimed and died
 		if err := s.redis.HSet(s.ctx(), key, "t", "dead", "w", "dead", "u", "1", "d", "1000", "n", fmt.Sprint(claims)).Err(); err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 
 // TASKS is kept in memory: a server that is restarted has lost every task, also unclaimed ones.
 func TestTasksLostByARestartOfNATSArePublishedAgain(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	const n = 30
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, hello.Do(callGreet))
 	for i := range n {

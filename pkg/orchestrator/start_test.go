@@ -14,7 +14,7 @@ import (
 func TestOfConcurrentStartsOneSucceeds(t *testing.T) {
 	const callers = 4
 	s := newStand(t)
-	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.redis, Partitions: 8, Logger: s.log},
+	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.redis, Namespace: s.ns, Partitions: 8, Logger: s.log},
 		hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteStream(tasksStream); err != nil {
+	if err := js.DeleteStream(s.stream("TASKS")); err != nil {
 		t.Fatal(err)
 	}
 	const n = 20
@@ -26,7 +26,7 @@ func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) 
 		s.start("hello", fmt.Sprint("t-", i), `"you"`)
 	}
 	s.until("the stream is there again, with every task", func() bool {
-		info, err := js.StreamInfo(tasksStream)
+		info, err := js.StreamInfo(s.stream("TASKS"))
 		return err == nil && info.State.LastSeq >= n
 	})
 	s.work(worker.Config{}, greet.Do(doGreet))

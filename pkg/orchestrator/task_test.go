@@ -10,15 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-const tasksStream = "PAWL-default-TASKS"
-
 func (s streamStand) tasksInStream() uint64 {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	info, err := js.StreamInfo(tasksStream)
+	info, err := js.StreamInfo(s.stream("TASKS"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -31,7 +29,7 @@ func (s streamStand) loseTasks() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := js.PurgeStream(tasksStream); err != nil {
+	if err := js.PurgeStream(s.stream("TASKS")); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ func (s streamStand) refilled(n int) time.Duration {
 	begun := time.Now()
 	js := s.jetStream()
 	s.until("the tasks are in the queue again", func() bool {
-		info, err := js.StreamInfo(tasksStream, nats.MaxWait(time.Second))
+		info, err := js.StreamInfo(s.stream("TASKS"), nats.MaxWait(time.Second))
 		return err == nil && info.State.Msgs >= uint64(n)
 	})
 	return time.Since(begun)
@@ -45,7 +45,7 @@ func (s streamStand) jetStream() nats.JetStreamContext {
 // tasks describes the TASKS stream.
 func (s streamStand) tasks() *nats.StreamInfo {
 	s.t.Helper()
-	info, err := s.jetStream().StreamInfo(tasksStream)
+	info, err := s.jetStream().StreamInfo(s.stream("TASKS"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ func (s streamStand) tasks() *nats.StreamInfo {
 
 func (s streamStand) deleteTasks() {
 	s.t.Helper()
-	if err := s.jetStream().DeleteStream(tasksStream); err != nil {
+	if err := s.jetStream().DeleteStream(s.stream("TASKS")); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// waiting returns a stand whose orchestrator reconciles only once an hour, and n instances whose tasks wait for a worker.
-func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, counts counted) {
+// waiting starts an orchestrator that reconciles only once an hour, and n instances whose tasks wait for a worker.
+func waiting(t *testing.T, s *stand, n int) (o *orchestrator.Orchestrator, counts counted) {
 	t.Helper()
-	s, counts = newStand(t), counters(t)
+	counts = counters(t)
 	o = s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
 	s.backlog(n)
-	return s, o, counts
+	return o, counts
 }
 
 // The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
@@ -74,11 +74,12 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 	const n = 40
 	for _, c := range []struct {
 		name string
+		on   func(testing.TB) *stand
 		lose func(*stand)
 	}{
-		{"the stream is deleted", (*stand).deleteTasks},
-		{"the server is restarted", (*stand).restartNATS},
-		{"the stream is deleted and another process makes it again", func(s *stand) {
+		{"the stream is deleted", newStand, (*stand).deleteTasks},
+		{"the server is restarted", ownStand, (*stand).restartNATS},
+		{"the stream is deleted and another process makes it again", newStand, func(s *stand) {
 			was := s.tasks()
 			s.deleteTasks()
 			if _, err := s.jetStream().AddStream(&was.Config); err != nil {
@@ -88,7 +89,8 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
-			s, _, counts := waiting(t, n)
+			s := c.on(t)
+			_, counts := waiting(t, s, n)
 			c.lose(s)
 			t.Logf("%d tasks in the queue again after %v", n, s.refilled(n))
 			s.work(worker.Config{}, greet.Do(doGreet))
@@ -108,7 +110,8 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 20
-	s, first, _ := waiting(t, n)
+	s := newStand(t)
+	first, _ := waiting(t, s, n)
 	created := s.tasks().Created
 	s.until("the namespace is not new any more", func() bool { return time.Since(created) > 2*time.Second })
 	s.stop(first)
@@ -121,7 +124,8 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 50
-	s, _, _ := waiting(t, n)
+	s := newStand(t)
+	waiting(t, s, n)
 	s.deleteTasks()
 	s.start("hello", "n-new", `"you"`) // its publish has the stream made again
 	s.refilled(n + 1)
@@ -131,7 +135,8 @@ func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
 func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 20
-	s, _, _ := waiting(t, n)
+	s := newStand(t)
+	waiting(t, s, n)
 	s.deleteTasks()
 	p, err := s.conn.Pull(s.ctx(), greet.Queue()) // as a worker does; it makes the stream again
 	if err != nil {

@@ -48,7 +48,7 @@ func (s *stand) together(n int) []string {
 }
 
 func (s *stand) key(id, kind string) string {
-	return fmt.Sprintf("pawl:{default.%d}:%s", s.conn.PartitionOf(id), kind)
+	return fmt.Sprintf("pawl:{%s.%d}:%s", s.ns, s.conn.PartitionOf(id), kind)
 }
 
 // zNow is a wakeup of an instance now.

@@ -21,7 +21,7 @@ func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T)
 		"read only":     {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
+			s := ownStand(t)
 			c := counters(t)
 			s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
 			s.work(worker.Config{}, greet.Do(doGreet))
@@ -56,7 +56,7 @@ func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T)
 }
 
 func TestRedisRestartedEmptyIsRefilledFromTheStream(t *testing.T) {
-	s := newStand(t)
+	s := ownStand(t)
 	s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	for i := range 10 {
@@ -145,7 +145,7 @@ func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 
 func TestStopWithoutRedisEndsWithAnError(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	s := ownStand(t)
 	o := s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.start("hello", "s-1", `"you"`)
 	s.until("it runs", func() bool { return s.describe("s-1").Status == "running" })

@@ -34,7 +34,7 @@ func TestUpdateIsAcceptedWithoutAnyOrchestrator(t *testing.T) {
 // executed once in what is left, and its repeat gets that answer. One that it has not lost is not executed again.
 func TestUpdateIsAnsweredAgainWhenRedisLosesItsLastWrites(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := ownStand(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	c := s.client()
 	if out, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-1", sum{}, plus, 2, client.UpdateID("kept")); err != nil || out != (sum{2, 1}) {

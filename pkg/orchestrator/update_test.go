@@ -65,7 +65,7 @@ func account(ctx *pawl.Context, s sum) (sum, error) {
 
 func (s *stand) client() *client.Client {
 	s.t.Helper()
-	c, err := client.New(s.ctx(), s.nats, client.Options{RepeatInterval: 500 * time.Millisecond})
+	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, RepeatInterval: 500 * time.Millisecond})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestUpdateOfAnyNATSClientIsAnsweredInJSON(t *testing.T) {
 	}
 	defer func() { _ = replies.Unsubscribe() }()
 	send := func(body, id, deadline string) string {
-		m := nats.NewMsg("pawl.default.to.u-3.update.plus")
+		m := nats.NewMsg(s.subject("to.u-3.update.plus"))
 		m.Data = []byte(body)
 		m.Header.Set(queue.HeaderReply, inbox)
 		if id != "" {

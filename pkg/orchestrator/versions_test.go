@@ -28,7 +28,7 @@ func TestVersionsNameInstancesAndOrchestratorsWithTheirCode(t *testing.T) {
 	s.event("end", "w-3", "1")
 	s.ended("w-3")
 	s.orchestrate(orchestrator.Config{Member: "b"}, code("1"), code("2"))
-	c, err := client.New(s.ctx(), s.nats, client.Options{})
+	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns})
 	if err != nil {
 		t.Fatal(err)
 	}

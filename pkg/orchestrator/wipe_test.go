@@ -53,7 +53,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	s := newStand(t)
 	os := []pawl.OrchestrationBinding{race.Do(waitPing), hello.Do(callSlow)}
-	c, err := client.New(s.ctx(), s.nats, client.Options{RepeatInterval: time.Second})
+	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, RepeatInterval: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	all := spoils(s)
 	names := slices.Sorted(maps.Keys(all))
 	ids := s.together(2*len(names) + 1)
-	part := redisx.NewSpace("default").Part(s.conn.PartitionOf(ids[0]))
+	part := s.space.Part(s.conn.PartitionOf(ids[0]))
 	beside, ids := ids[0], ids[1:]
 	s.start("race", beside, `"x"`)
 	for _, id := range ids {
@@ -97,7 +97,7 @@ func (s *stand) wiped(c *client.Client, what, id string) {
 	s.t.Helper()
 	ctx, stop := context.WithTimeout(s.ctx(), 15*time.Second)
 	defer stop()
-	part := redisx.NewSpace("default").Part(s.conn.PartitionOf(id))
+	part := s.space.Part(s.conn.PartitionOf(id))
 	if err := c.Purge(ctx, id, client.Force()); err != nil {
 		s.t.Errorf("%s: %v", what, err)
 		return
@@ -118,7 +118,7 @@ func TestForcedPurgeOfAnUnreadableChildIsReportedToItsParent(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(callSlow), hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)
-	part := redisx.NewSpace("default").Part(s.conn.PartitionOf("child"))
+	part := s.space.Part(s.conn.PartitionOf("child"))
 	s.until("the child waits", func() bool { return s.redis.Exists(s.ctx(), part.Lease("child", 1, 2)).Val() == 1 })
 	s.redis.LSet(s.ctx(), part.History("child", 1), 0, "\xff")
 	s.event("noise", "child", `1`)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/redistest"
 )
 
 // Process is a child process. Its output goes to a file, through all restarts.
@@ -68,7 +70,7 @@ func (p *Process) Start() {
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = redistest.DieWithParent()
 	if err := cmd.Start(); err != nil {
 		p.t.Fatalf("%s: %v", p.name, err)
 	}
