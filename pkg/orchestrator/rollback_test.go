@@ -182,9 +182,9 @@ func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
 func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) {
 	s := newStand(t)
 	const ttl = 30 * time.Second
-	first := s.orchestrate(orchestrator.Config{OwnerTTL: ttl}, hello.Do(callGreet))
+	first := s.orchestrate(orchestrator.Config{Member: "a", OwnerTTL: ttl}, hello.Do(callGreet))
 	s.until("the first owns all", func() bool { return len(first.Partitions()) == 8 })
-	second := s.orchestrate(orchestrator.Config{OwnerTTL: ttl}, hello.Do(callGreet))
+	second := s.orchestrate(orchestrator.Config{Member: "b", OwnerTTL: ttl}, hello.Do(callGreet))
 	begin := time.Now()
 	s.until("they share", func() bool {
 		a, b := len(first.Partitions()), len(second.Partitions())
