@@ -12,25 +12,25 @@ import (
 )
 
 // replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
-func (a *commits) replyUpdates(in *instance, t *turn) {
+func (c *commits) replyUpdates(in *instance, t *turn) {
 	for _, u := range t.Answers {
-		a.replyUpdate(in.id, u.Update, u.Answer)
+		c.replyUpdate(in.id, u.Update, u.Answer)
 	}
 	if t.Fold == nil || t.Fold.End == nil || !in.status().Ended() {
 		return
 	}
 	for _, u := range t.Fold.OpenUpdates() {
-		a.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
+		c.replyUpdate(in.id, u, history.UpdateAnswer{Failure: replay.EndedUpdate(u.Name, u.UpdateID)})
 	}
 }
 
-func (a *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
-	to := a.updaters.take(UpdateWait(instance, u.Key()))
+func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
+	to := c.updaters.take(UpdateWait(instance, u.Key()))
 	if u.Reply != "" {
 		to = append(to, u.Reply)
 	}
 	if len(to) > 0 {
-		a.owner.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
+		c.owner.emit(Effect{Kind: AnswerUpdate, ID: instance, Body: &UpdateReply{To: to, Answer: UpdateAnswer(instance, u.Name, u.UpdateID, answer)}})
 	}
 }
 
@@ -41,38 +41,38 @@ func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) messag
 
 // answerCommit answers the operator whose request has taken effect, the clients that wait for the end, and those that watch the custom
 // status, when it has changed or will not change any more. A client that gets no answer asks again.
-func (a *commits) answerCommit(in *instance) {
+func (c *commits) answerCommit(in *instance) {
 	if to := in.answerTo; to != "" {
 		in.answerTo = ""
-		a.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
+		c.answer(to, message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)})
 	}
 	if in.status().Ended() {
-		a.answerWaiters(in, true)
+		c.answerWaiters(in, true)
 	}
 	if in.rec == nil || !in.status().Ended() && in.rec.CustomVersion <= in.notifiedStatusVersion {
 		return
 	}
 	in.notifiedStatusVersion = in.rec.CustomVersion
-	if ws := a.watchers.take(in.id); len(ws) > 0 {
-		a.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: ws, Answer: StatusAnswer(in.id, in.rec)}})
+	if ws := c.watchers.take(in.id); len(ws) > 0 {
+		c.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: ws, Answer: StatusAnswer(in.id, in.rec)}})
 	}
 }
 
 // answerWaiters sends the outcome of an instance to the clients that wait for it.
-func (a *commits) answerWaiters(in *instance, committed bool) {
-	answer := &ClientAnswer{To: a.waiters.take(in.id), Committed: committed}
+func (c *commits) answerWaiters(in *instance, committed bool) {
+	answer := &ClientAnswer{To: c.waiters.take(in.id), Committed: committed}
 	if len(answer.To) > 0 {
 		answer.Answer = EndAnswer(in.id, in.rec)
 	}
 	if committed || len(answer.To) > 0 {
-		a.owner.emit(Effect{Kind: AnswerClients, Body: answer})
+		c.owner.emit(Effect{Kind: AnswerClients, Body: answer})
 	}
 }
 
 // answer sends an answer to one client.
-func (a *commits) answer(reply string, ans message.Answer) {
+func (c *commits) answer(reply string, ans message.Answer) {
 	if reply != "" {
-		a.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: []string{reply}, Answer: ans}})
+		c.owner.emit(Effect{Kind: AnswerClients, Body: &ClientAnswer{To: []string{reply}, Answer: ans}})
 	}
 }
 
@@ -107,25 +107,25 @@ func NotFound(id string) *message.Problem {
 
 // publishCommit publishes what a commit has changed, if someone watches, and the end of an instance in any case. A notice
 // that is lost with this process is made up for by the announcement of the next owner.
-func (a *commits) publishCommit(in *instance, t *turn, c *record.Commit, stalled bool, now int64) {
-	if c.NewHead == "" || in.rec == nil {
+func (c *commits) publishCommit(in *instance, t *turn, w *record.Commit, stalled bool, now int64) {
+	if w.NewHead == "" || in.rec == nil {
 		return
 	}
 	status := in.rec.Status
-	if status.Ended() && c.From != status && t.Fold != nil {
+	if status.Ended() && w.From != status && t.Fold != nil {
 		ans := endAnswer(in, t)
 		o := ans.Outcome()
 		o.Orchestration, o.At = in.rec.Name, message.LiveTime(now)
-		a.owner.emit(Effect{Kind: PublishOutcome, Body: o})
+		c.owner.emit(Effect{Kind: PublishOutcome, Body: o})
 	}
-	n := message.Change{Status: string(status), Replaced: replacedBy(c, stalled)}
-	if c.From != status {
-		n.Was = string(c.From)
+	n := message.Change{Status: string(status), Replaced: replacedBy(w, stalled)}
+	if w.From != status {
+		n.Was = string(w.From)
 	}
 	if t.Fold != nil {
 		n.Events = t.Fold.Len
 	}
-	a.publishChange(in, n, now)
+	c.publishChange(in, n, now)
 }
 
 func endAnswer(in *instance, t *turn) message.Answer {
@@ -156,8 +156,8 @@ func replacedBy(c *record.Commit, stalled bool) (fields []string) {
 }
 
 // publishChange publishes a change of an instance if someone watches.
-func (a *commits) publishChange(in *instance, n message.Change, now int64) {
-	if !a.owner.clock.wall.Before(a.watched) {
+func (c *commits) publishChange(in *instance, n message.Change, now int64) {
+	if !c.owner.clock.wall.Before(c.watched) {
 		return
 	}
 	n.Instance, n.At = in.id, message.LiveTime(now)
@@ -168,5 +168,5 @@ func (a *commits) publishChange(in *instance, n message.Change, now int64) {
 			n.Parent = rec.Parent.Instance
 		}
 	}
-	a.owner.emit(Effect{Kind: PublishChange, Body: n})
+	c.owner.emit(Effect{Kind: PublishChange, Body: n})
 }

@@ -17,31 +17,31 @@ type inboxes struct {
 }
 
 // ingested gives the instances what has come for them. Without results their inboxes are read.
-func (a *inboxes) ingested(batch *Ingested) {
-	a.owner.clock.set(batch.Now)
-	defer a.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
-	a.batches++
+func (i *inboxes) ingested(batch *Ingested) {
+	i.owner.clock.set(batch.Now)
+	defer i.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
+	i.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
 	var over []record.Refusal
-	for i, arr := range batch.Arrivals {
+	for n, arr := range batch.Arrivals {
 		var got *record.Ingested // nil: the batch had been ingested before
 		if batch.Results != nil {
-			got = &batch.Results[i]
+			got = &batch.Results[n]
 		}
 		if got != nil && (got.Full || got.Early) {
-			over = append(over, a.overBound(arr, got.Early))
+			over = append(over, i.overBound(arr, got.Early))
 		}
 		if got != nil && arr.droppedAs(got) {
-			a.dropped(arr, got)
+			i.dropped(arr, got)
 			continue
 		}
 		if arr.awaitsEnd(got) {
-			a.owner.commits.waiters.add(arr.Instance, arr.Reply, a.owner.clock.now())
+			i.owner.commits.waiters.add(arr.Instance, arr.Reply, i.owner.clock.now())
 		}
-		if a.owner.operators.keepsWaiting(&arr, got) {
+		if i.owner.operators.keepsWaiting(&arr, got) {
 			continue
 		}
-		in := a.owner.instance(arr.Instance)
+		in := i.owner.instance(arr.Instance)
 		switch {
 		case got == nil:
 			in.noteUnread(arr.Pos.Seq)
@@ -51,40 +51,40 @@ func (a *inboxes) ingested(batch *Ingested) {
 			in.inboxOverflowed = true
 			in.noteUnread(0)
 		default:
-			a.arrived(in, arr.Ev, got)
+			i.arrived(in, arr.Ev, got)
 		}
 		if arr.endsWait() {
 			in.searched = false
 		}
-		if s := a.owner.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
-			a.owner.removals.forced[in.id] = true
+		if s := i.owner.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
+			i.owner.removals.forced[in.id] = true
 			if s != nil {
 				s.until = 0 // it need not wait for its next try
 			}
 		}
-		if in.batch != a.batches {
-			in.batch = a.batches
+		if in.batch != i.batches {
+			in.batch = i.batches
 			touched = append(touched, in.id)
 		}
 	}
 	for _, id := range touched { // with all that the batch has for it, so that its turn sees that
-		a.owner.advance(a.owner.instance(id))
+		i.owner.advance(i.owner.instance(id))
 	}
 	if len(over) > 0 {
-		a.owner.emit(Effect{Kind: ListRefusals, Body: over})
+		i.owner.emit(Effect{Kind: ListRefusals, Body: over})
 	}
 }
 
 // overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
 // It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
-func (a *inboxes) overBound(arr Arrival, early bool) record.Refusal {
-	a.owner.met[CountOverBound]++
+func (i *inboxes) overBound(arr Arrival, early bool) record.Refusal {
+	i.owner.met[CountOverBound]++
 	why := OverBound(early)
-	a.owner.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
+	i.owner.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
 	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
-		a.owner.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
+		i.owner.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
 	} else if arr.Kind != message.KindStart { // who waits for the end of the instance gets that
-		a.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+		i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	}
 	return record.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
 }
@@ -97,27 +97,27 @@ func OverBound(early bool) string {
 	return fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
 }
 
-func (a *inboxes) dropped(arr Arrival, result *record.Ingested) {
-	a.owner.met[CountDropped]++
-	a.owner.commits.repeatedUpdate(arr, result)
+func (i *inboxes) dropped(arr Arrival, result *record.Ingested) {
+	i.owner.met[CountDropped]++
+	i.owner.commits.repeatedUpdate(arr, result)
 	if !result.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
-	a.owner.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
+	i.owner.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
 	if arr.Kind == message.KindPurge {
-		a.owner.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
+		i.owner.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
 		return
 	}
-	a.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
+	i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
 }
 
 // arrived puts an input that is now in the store's inbox into memory, if memory has the
 // inbox up to the place before it; otherwise the inbox is read, or shown by the commit under way.
-func (a *inboxes) arrived(in *instance, u Unread, result *record.Ingested) {
+func (i *inboxes) arrived(in *instance, u Unread, result *record.Ingested) {
 	fresh := in.phase == Absent && !result.Exists && result.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
-		a.owner.to(in, idle)
+		i.owner.to(in, idle)
 		in.unread, in.cut = []Unread{u}, false
 	case in.phase.busy() && result.Unread == 1:
 		in.pending.inputs = append(in.pending.inputs, u)
@@ -135,27 +135,27 @@ func (in *instance) lacks(seq uint64) bool {
 }
 
 // onDoorbells handles doorbells: a worker has pushed a completion into an empty inbox.
-func (a *inboxes) onDoorbells(bells []message.Doorbell) {
+func (i *inboxes) onDoorbells(bells []message.Doorbell) {
 	for _, b := range bells {
-		in := a.owner.instance(b.Instance)
-		u, err := a.parseElement(b.Element)
+		in := i.owner.instance(b.Instance)
+		u, err := i.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.Ev == nil:
 			in.noteUnread(0) // what is under way may have read the inbox before the push
 		case in.phase.busy():
 			in.pending.inputs = append(in.pending.inputs, u)
-		case in.phase == idle && len(in.unread) == 0 && a.wanted(in, u):
+		case in.phase == idle && len(in.unread) == 0 && i.wanted(in, u):
 			in.unread = append(in.unread, u)
-		case in.phase == idle && a.wanted(in, u):
+		case in.phase == idle && i.wanted(in, u):
 			in.needsInboxRead = true
 		}
-		a.owner.advance(in)
+		i.owner.advance(in)
 	}
 }
 
 // wanted reports whether a completion can be unread: one that was turned before its
 // doorbell came is not outstanding any more.
-func (a *inboxes) wanted(in *instance, u Unread) bool {
+func (i *inboxes) wanted(in *instance, u Unread) bool {
 	id, ok := u.Completes()
 	return ok && in.state != nil && u.Fits(in.state.Activity(id))
 }

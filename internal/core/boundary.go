@@ -72,18 +72,18 @@ func parentOf(in *instance) *history.Parent {
 }
 
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
-func (a *turns) atBoundary(in *instance) (waits bool) {
+func (t *turns) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
-		a.owner.inbox.search(in, outstanding{})
+		t.owner.inbox.search(in, outstanding{})
 		in.searched = true // what is ingested meanwhile resets it
 		return true
 	}
 	n, purge, c := in.ending()
 	switch {
 	case purge != nil:
-		a.owner.removals.endPurged(in, purge, n)
+		t.owner.removals.endPurged(in, purge, n)
 		return true
-	case a.owner.operators.atBoundary(in):
+	case t.owner.operators.atBoundary(in):
 		return true
 	case c != nil:
 		if s, ok := in.unread[0].Ev.(*history.Started); ok {
@@ -91,38 +91,38 @@ func (a *turns) atBoundary(in *instance) (waits bool) {
 		}
 		return false
 	default:
-		return a.pace(in)
+		return t.pace(in)
 	}
 }
 
 // inboxSearched looks in the whole inbox for what is to end the instance.
-func (a *turns) inboxSearched(in *instance, inbox []Unread) {
+func (t *turns) inboxSearched(in *instance, inbox []Unread) {
 	head := in.unread
 	in.unread = inbox
 	n, purge, c := in.ending()
 	if purge != nil && in.continues() {
-		a.owner.removals.endPurged(in, purge, n)
+		t.owner.removals.endPurged(in, purge, n)
 		return
 	}
-	if in.continues() && a.owner.operators.atBoundary(in) {
+	if in.continues() && t.owner.operators.atBoundary(in) {
 		return
 	}
 	in.cancelled, in.unread = c, head
-	a.owner.resume(in, sawNothing)
+	t.owner.resume(in, sawNothing)
 }
 
 // pace reports that the instance has begun too many executions, and has it turned when it may begin another.
-func (a *turns) pace(in *instance) (waits bool) {
+func (t *turns) pace(in *instance) (waits bool) {
 	const interval = time.Second / executionsPerSecond
-	now := a.owner.clock.wall
+	now := t.owner.clock.wall
 	if in.pace.next.Before(now) {
 		in.pace.next = now
 	}
 	if wait := in.pace.next.Sub(now) - (burstExecutions-1)*interval; wait > 0 {
 		if !in.pace.waiting {
 			in.pace.waiting = true
-			a.owner.met[CountPaced]++
-			a.owner.later(wait, Message{Kind: paceDue, ID: in.id})
+			t.owner.met[CountPaced]++
+			t.owner.later(wait, Message{Kind: paceDue, ID: in.id})
 		}
 		return true
 	}
@@ -131,9 +131,9 @@ func (a *turns) pace(in *instance) (waits bool) {
 }
 
 // paceDue turns an instance that has waited for its pace.
-func (a *turns) paceDue(id string) {
-	if in := a.owner.instances[id]; in != nil {
+func (t *turns) paceDue(id string) {
+	if in := t.owner.instances[id]; in != nil {
 		in.pace.waiting = false
-		a.owner.advance(in)
+		t.owner.advance(in)
 	}
 }

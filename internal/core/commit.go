@@ -22,6 +22,7 @@ type commits struct {
 	updaters waiters // of answers, by instance and update: see updates.go
 }
 
+// commitEntered commits a turn whose gates have answered, unless their notes have made it too large.
 func (a *admission) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
 		a.owner.removals.stall(in, stallUnreadable, err.Error())
@@ -59,9 +60,9 @@ func (t *turn) hasEntered() []history.Ticket {
 }
 
 // commit writes a turn and, once it is written, sends its effects.
-func (a *commits) commit(in *instance, t *turn) {
-	delete(a.owner.operators.held, in.id)
-	t.execution, t.after, t.retry = in.execution(), a.number, firstRecommit
+func (c *commits) commit(in *instance, t *turn) {
+	delete(c.owner.operators.held, in.id)
+	t.execution, t.after, t.retry = in.execution(), c.number, firstRecommit
 	if t.imported {
 		t.execution = t.Fold.Execution()
 	}
@@ -69,61 +70,61 @@ func (a *commits) commit(in *instance, t *turn) {
 		t.messages = newMessages(in.id, in.execution(), t.Fold)
 		t.takeLeft()
 	}
-	c := &record.Commit{
+	w := &record.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.Encoded, Prepend: t.Front,
-		From: in.status(), Wakeup: a.wakeupAfter(in, t), MaxUnread: record.UnreadBatch, Execution: t.execution, Due: t.Due,
+		From: in.status(), Wakeup: c.wakeupAfter(in, t), MaxUnread: record.UnreadBatch, Execution: t.execution, Due: t.Due,
 	}
 	if t.Due != 0 {
-		c.Applied = a.owner.schedule.horizon.applied.Time
+		w.Applied = c.owner.schedule.horizon.applied.Time
 	}
 	if len(t.Events) > 0 || len(t.Front) > 0 || t.noted {
-		c.NewHead = a.heads + strconv.FormatUint(a.owner.nextNumber(), 36)
-		c.Record = changes(in, t)
-		c.Reindex(in.rec)
+		w.NewHead = c.heads + strconv.FormatUint(c.owner.nextNumber(), 36)
+		w.Record = changes(in, t)
+		w.Reindex(in.rec)
 		if !t.imported {
-			c.Create, c.Delete = t.leases()
-			c.Retain, c.Release = t.keeps(), t.forgone
+			w.Create, w.Delete = t.leases()
+			w.Retain, w.Release = t.keeps(), t.forgone
 		}
-		if c.Record.Status.Ended() {
-			c.Wakeup = sooner(c.Wakeup, a.owner.schedule.notBefore(a.owner.removals.keptUntil(c.Record)))
+		if w.Record.Status.Ended() {
+			w.Wakeup = sooner(w.Wakeup, c.owner.schedule.notBefore(c.owner.removals.keptUntil(w.Record)))
 		}
-		if t.Begins() && c.Execution > keptExecutions {
-			c.Prune = c.Execution - keptExecutions
+		if t.Begins() && w.Execution > keptExecutions {
+			w.Prune = w.Execution - keptExecutions
 		}
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
-		c.Wakeup = sooner(c.Wakeup, a.owner.clock.now()+a.owner.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
+		w.Wakeup = sooner(w.Wakeup, c.owner.clock.now()+c.owner.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
 	}
-	c.Answers = t.answers()
+	w.Answers = t.answers()
 	made := &t.Decided
 	if t.imported { // it is neither measured nor traced again
 		made = &Decided{Made: Made{Fold: t.Fold}}
 	}
-	a.owner.request(in, committing, outstanding{turn: t, commit: c}, Effect{Kind: CommitTurn, Commit: c, Decided: made})
+	c.owner.request(in, committing, outstanding{turn: t, commit: w}, Effect{Kind: CommitTurn, Commit: w, Decided: made})
 }
 
 // keptExecutions is how many executions of an instance have a history: the current one and the one before it.
 const keptExecutions = 2
 
 // discard takes inputs out of the inbox of an instance that does not read them any more.
-func (a *commits) discard(in *instance) {
-	a.answerWaiters(in, false)
-	n, successor := a.owner.turns.answerStarts(in)
+func (c *commits) discard(in *instance) {
+	c.answerWaiters(in, false)
+	n, successor := c.owner.turns.answerStarts(in)
 	switch {
 	case n > 0:
-		a.takeOut(in, n)
+		c.takeOut(in, n)
 	case successor != nil && len(in.outbox) > 0:
-		a.owner.outbox.flushOutbox(in) // and go on when the stream has the end of the orphan
+		c.owner.outbox.flushOutbox(in) // and go on when the stream has the end of the orphan
 	case successor != nil:
-		a.owner.turns.promoteSuccessor(in, successor)
-	case a.owner.removals.retired(in):
-		a.owner.removals.purge(in, nil)
+		c.owner.turns.promoteSuccessor(in, successor)
+	case c.owner.removals.retired(in):
+		c.owner.removals.purge(in, nil)
 	default:
-		a.owner.leases.settle(in)
+		c.owner.leases.settle(in)
 	}
 }
 
 // takeOut pops the first n unread inputs without turning them.
-func (a *commits) takeOut(in *instance, n int) {
+func (c *commits) takeOut(in *instance, n int) {
 	t := &turn{in: in}
 	if in.rec == nil {
 		t.Due = 1 // nothing is so old; but inputs that the store has forgotten may be the start that they wait for
@@ -132,6 +133,6 @@ func (a *commits) takeOut(in *instance, n int) {
 		t.Pop = append(t.Pop, u.ID)
 		t.leave(u)
 	}
-	a.owner.met[CountDropped] += float64(n)
-	a.commit(in, t)
+	c.owner.met[CountDropped] += float64(n)
+	c.commit(in, t)
 }

@@ -13,29 +13,29 @@ import (
 
 // commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
 // recognizes it by its new head.
-func (a *commits) commitAnswered(in *instance, o outstanding, done record.Committed, err error) {
-	t, known := o.turn, err == nil || errors.Is(err, record.ErrConflict) || errors.Is(err, record.ErrRefused) || endsTenure(err)
+func (c *commits) commitAnswered(in *instance, req outstanding, done record.Committed, err error) {
+	t, known := req.turn, err == nil || errors.Is(err, record.ErrConflict) || errors.Is(err, record.ErrRefused) || endsTenure(err)
 	if !known {
-		a.owner.storeFailed("commit of "+in.id, err)
-		a.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
+		c.owner.storeFailed("commit of "+in.id, err)
+		c.owner.later(t.retry, Message{Kind: commitRetryDue, ID: in.id})
 		t.retry = min(2*t.retry, lastRecommit)
 		return
 	}
-	a.owner.to(in, idle)
+	c.owner.to(in, idle)
 	switch {
 	case err == nil:
-		a.committed(in, t, o.commit, done)
-		a.acknowledged(done.Number, t.after)
+		c.committed(in, t, req.commit, done)
+		c.acknowledged(done.Number, t.after)
 	case errors.Is(err, record.ErrConflict):
-		a.owner.met[CountConflicts]++
-		a.owner.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
-		a.owner.leases.doubt()
-		a.owner.unload(in)
-		a.owner.advance(in)
+		c.owner.met[CountConflicts]++
+		c.owner.log.Info("commit conflict, reloading instance", "instance", in.id, "error", err)
+		c.owner.leases.doubt()
+		c.owner.unload(in)
+		c.owner.advance(in)
 	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
-		a.owner.removals.stall(in, stallUnreadable, err.Error())
+		c.owner.removals.stall(in, stallUnreadable, err.Error())
 	default:
-		a.owner.storeFailed("commit", err)
+		c.owner.storeFailed("commit", err)
 	}
 }
 
@@ -46,35 +46,35 @@ const (
 )
 
 // repeat sends a commit again, as it was.
-func (a *commits) repeat(in *instance, o outstanding) {
-	a.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: o.commit, Decided: &o.turn.Decided})
+func (c *commits) repeat(in *instance, req outstanding) {
+	c.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: req.commit, Decided: &req.turn.Decided})
 }
 
 // acknowledged notes the number of a commit. One that is not greater than what was acknowledged when it was decided ends the tenure: it is
 // in the store, and others are not any more.
-func (a *commits) acknowledged(number, before int64) bool {
+func (c *commits) acknowledged(number, before int64) bool {
 	if number <= before {
-		a.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, before, record.ErrRolledBack))
+		c.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, before, record.ErrRolledBack))
 		return false
 	}
-	a.number = max(a.number, number)
+	c.number = max(c.number, number)
 	return true
 }
 
 // committed makes memory what the store now has, and sends the effects.
-func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record.Committed) {
-	a.owner.clock.set(done.Now)
-	a.owner.met[CountCommits]++
-	_, stalled := a.owner.removals.stalls[in.id]
-	if c.NewHead != "" {
-		if len(c.Record.Unread) > 0 {
-			a.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
+func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record.Committed) {
+	c.owner.clock.set(done.Now)
+	c.owner.met[CountCommits]++
+	_, stalled := c.owner.removals.stalls[in.id]
+	if w.NewHead != "" {
+		if len(w.Record.Unread) > 0 {
+			c.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(w.Record.Unread))
 		}
-		in.rec = AdvanceRecord(in.rec, c)
-		delete(a.owner.removals.stalls, in.id)
-		a.owner.leases.unlist(in.id)
+		in.rec = AdvanceRecord(in.rec, w)
+		delete(c.owner.removals.stalls, in.id)
+		c.owner.leases.unlist(in.id)
 		if err := in.fold(t); err != nil {
-			a.owner.removals.stall(in, stallUnreadable, err.Error())
+			c.owner.removals.stall(in, stallUnreadable, err.Error())
 			return
 		}
 	}
@@ -86,35 +86,35 @@ func (a *commits) committed(in *instance, t *turn, c *record.Commit, done record
 	if t.Begins() {
 		in.startGate = nil // its start records it
 	}
-	us, err := a.owner.inbox.parseUnread(done.Unread)
+	us, err := c.owner.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
 	if !t.imported {
-		a.sendEffects(in, t, done)
-		a.replyUpdates(in, t)
+		c.sendEffects(in, t, done)
+		c.replyUpdates(in, t)
 	}
-	a.answerCommit(in)
-	a.publishCommit(in, t, c, stalled, done.Now)
-	if len(c.Prepend) > 0 {
-		a.owner.unloadCode(in)
+	c.answerCommit(in)
+	c.publishCommit(in, t, w, stalled, done.Now)
+	if len(w.Prepend) > 0 {
+		c.owner.unloadCode(in)
 		in.current = current{state: &history.State{}}
-		if c.Record.NewIncarnation {
+		if w.Record.NewIncarnation {
 			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // none of it is its successor's
 		}
 	}
 	if t.noted {
-		a.owner.unload(in) // the code in memory lacks what was recorded
-		a.owner.schedule.wake(in.id)
+		c.owner.unload(in) // the code in memory lacks what was recorded
+		c.owner.schedule.wake(in.id)
 		return
 	}
 	if err != nil {
-		a.owner.inbox.unreadable(in, err)
+		c.owner.inbox.unreadable(in, err)
 		return
 	}
 	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set is enough
-	if c.Wakeup != 0 {
-		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
+	if w.Wakeup != 0 {
+		c.owner.schedule.pollBy(c.owner.clock.wall.Add(time.Duration(w.Wakeup-done.Now) * time.Millisecond))
 	}
-	a.owner.resume(in, sawHead)
+	c.owner.resume(in, sawHead)
 }
 
 // AdvanceRecord completes the record of a commit to what the store then has; was is the one before it, nil for none.

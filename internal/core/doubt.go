@@ -16,31 +16,31 @@ const doubtEvery = 10 * time.Second
 //
 // A claim that is kept is renewed within a third of its TTL, and is not doubted any more. A hint that is lost, or a worker
 // that is dead, costs the rest of the TTL, as always.
-func (a *leases) doubt() {
-	now := a.owner.clock.now()
-	if now-a.doubted < doubtEvery.Milliseconds() {
+func (l *leases) doubt() {
+	now := l.owner.clock.now()
+	if now-l.doubted < doubtEvery.Milliseconds() {
 		return
 	}
-	a.doubted = now
-	a.reconcile()
+	l.doubted = now
+	l.reconcile()
 }
 
 // tasksLost sends again what was published before the TASKS stream has lost its content.
-func (a *leases) tasksLost(before time.Time) {
-	a.lost = before
-	a.reconcile()
+func (l *leases) tasksLost(before time.Time) {
+	l.lost = before
+	l.reconcile()
 }
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
 // are among them. If the schedule cannot be read, each is reconciled when it is due.
-func (a *leases) reconcile() {
-	a.owner.emit(Effect{Kind: ReadSchedule, After: a.owner.cfg.ReconcileInterval})
+func (l *leases) reconcile() {
+	l.owner.emit(Effect{Kind: ReadSchedule, After: l.owner.cfg.ReconcileInterval})
 }
 
-func (a *leases) scheduleRead(due []string, err error) {
+func (l *leases) scheduleRead(due []string, err error) {
 	if err != nil {
-		a.owner.storeFailed("wakeups", err)
+		l.owner.storeFailed("wakeups", err)
 		return
 	}
-	a.owner.schedule.todo = append(a.owner.schedule.todo, due...)
+	l.owner.schedule.todo = append(l.owner.schedule.todo, due...)
 }

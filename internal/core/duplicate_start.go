@@ -56,7 +56,7 @@ func CancelOrphan(s *history.Started) *history.CancelRequested {
 // answerStarts handles the starts at the head of an ended instance's inbox, and returns how
 // many inputs are to be taken out. If a start takes the place of the instance, as an orphan's or by its policy, it is the first input
 // that is left.
-func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
+func (t *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 	for i, u := range in.unread {
 		if u.ForOwner() {
 			return i, nil
@@ -71,30 +71,30 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 				return i, s
 			}
 			if end, err := in.rec.EndEvent(); s.Parent != nil && err == nil && end != nil {
-				a.owner.outbox.reply(in, done(s.Parent, end))
+				t.owner.outbox.reply(in, done(s.Parent, end))
 			}
 		case OrphanStart:
 			return i, s
 		case IDConflict:
-			a.owner.met[CountTaken]++
-			a.owner.outbox.reply(in, IDConflictReply(in.id, s.Parent))
+			t.owner.met[CountTaken]++
+			t.owner.outbox.reply(in, IDConflictReply(in.id, s.Parent))
 		}
 	}
 	return len(in.unread), nil
 }
 
 // promoteSuccessor gives the id of an ended instance to another start: the next execution, with an origin of its own.
-func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
+func (t *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
-	t := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
-	front, err := Element(successorID(successor.Execution)+a.owner.seal, successor)
+	turn := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
+	front, err := Element(successorID(successor.Execution)+t.owner.seal, successor)
 	if err != nil {
-		a.owner.removals.stall(in, stallUnreadable, err.Error())
+		t.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	t.Front = [][]byte{front}
-	a.owner.log.Info("id of ended instance reused", "instance", in.id, "sequence", successor.Origin.Seq)
-	a.owner.commits.commit(in, t)
+	turn.Front = [][]byte{front}
+	t.owner.log.Info("id of ended instance reused", "instance", in.id, "sequence", successor.Origin.Seq)
+	t.owner.commits.commit(in, turn)
 }
 
 // Element encodes an input for the front of an inbox.

@@ -145,11 +145,11 @@ func (e *Effect) String() string {
 }
 
 // emit collects an effect of the message that is being handled.
-func (a *Owner) emit(e Effect) { a.effects = append(a.effects, e) }
+func (o *Owner) emit(e Effect) { o.effects = append(o.effects, e) }
 
 // later has a message posted after a pause.
-func (a *Owner) later(after time.Duration, m Message) {
-	a.emit(Effect{Kind: PostLater, After: after, Body: &m})
+func (o *Owner) later(after time.Duration, m Message) {
+	o.emit(Effect{Kind: PostLater, After: after, Body: &m})
 }
 
 // ClientAnswer is the answer to clients that wait for an instance.

@@ -40,7 +40,7 @@ type FoundCode struct {
 }
 
 // place names the code of an instance.
-func (a *turns) place(in *instance) (name string, p Place) {
+func (t *turns) place(in *instance) (name string, p Place) {
 	name, p.Version, _ = in.orchestration()
 	if p.Head = in.head(); in.state != nil {
 		p.Length = in.state.Len

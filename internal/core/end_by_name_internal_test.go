@@ -11,8 +11,8 @@ import (
 // The commit of an end that no code has decided may be refused, or its fate be unknown: until it is confirmed the state is the store's.
 func TestEndByNameKeepsTheStateUntilItsCommitIsConfirmed(t *testing.T) {
 	now := time.UnixMilli(1_000)
-	a := New(Config{ReconcileInterval: time.Second}, Beginning{Heads: "h."}, now)
-	in := a.instance("i")
+	o := New(Config{ReconcileInterval: time.Second}, Beginning{Heads: "h."}, now)
+	in := o.instance("i")
 	in.phase, in.rec = idle, &record.Record{Name: "o", Execution: 1, Head: "h.0", Status: record.Running}
 	var err error
 	if in.state, err = FoldOf([]history.Event{
@@ -22,12 +22,12 @@ func TestEndByNameKeepsTheStateUntilItsCommitIsConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := in.state
-	a.turns.failByName(in, &history.Failure{Code: history.CodeBlocked})
+	o.turns.failByName(in, &history.Failure{Code: history.CodeBlocked})
 	if in.phase != committing || in.state.End != nil || in.state.OutstandingLen() != 1 || in.state.Len != 2 {
 		t.Fatalf("%s: end %v, %d activities of %d events", in.phase, in.state.End, in.state.OutstandingLen(), in.state.Len)
 	}
-	a.Step(now, &Message{Kind: CommitAnswered, ID: "i", Committed: record.Committed{Now: 1_000, Number: 1}})
-	if a.Err() != nil || state.End == nil || state.OutstandingLen() != 0 {
-		t.Fatalf("%v: end %v, %d activities", a.Err(), state.End, state.OutstandingLen())
+	o.Step(now, &Message{Kind: CommitAnswered, ID: "i", Committed: record.Committed{Now: 1_000, Number: 1}})
+	if o.Err() != nil || state.End == nil || state.OutstandingLen() != 0 {
+		t.Fatalf("%v: end %v, %d activities", o.Err(), state.End, state.OutstandingLen())
 	}
 }

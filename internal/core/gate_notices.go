@@ -38,30 +38,30 @@ type notices struct {
 }
 
 // onNotices takes the notices of other processes: of gates, for instances of this partition, and for the gates of it.
-func (a *notices) onNotices(ws []message.LimitNotice) {
+func (n *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
 		if w.Kind == message.LimitSweep {
-			if a.visits[w.Gate] != nil || len(a.visits) < maxUnverified { // otherwise its place on the list of gates brings it
-				a.visitGate(w.Gate)
+			if n.visits[w.Gate] != nil || len(n.visits) < maxUnverified { // otherwise its place on the list of gates brings it
+				n.visitGate(w.Gate)
 			}
 			continue
 		}
 		m, err := limit.ParseMember(w.Member)
 		if err != nil {
-			a.owner.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
+			n.owner.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
 			continue
 		}
-		if a.owner.instances[m.Instance] == nil && len(a.owner.schedule.todo) >= maxUnverified {
+		if n.owner.instances[m.Instance] == nil && len(n.owner.schedule.todo) >= maxUnverified {
 			continue // the gate's sweep sends it again
 		}
-		a.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
+		n.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
 	}
 }
 
 // onPassed takes the notices of other owners of this process.
-func (a *notices) onPassed(ws []GateNotice) {
+func (n *notices) onPassed(ws []GateNotice) {
 	for _, w := range ws {
-		a.deliver(w)
+		n.deliver(w)
 	}
 }
 
@@ -90,17 +90,17 @@ func (w GateNotice) Encode() message.LimitNotice {
 	return out
 }
 
-func (a *notices) deliver(w GateNotice) {
-	in := a.owner.instance(w.Member.Instance)
-	a.keepNotice(in, w)
-	a.owner.schedule.bring(in)
+func (n *notices) deliver(w GateNotice) {
+	in := n.owner.instance(w.Member.Instance)
+	n.keepNotice(in, w)
+	n.owner.schedule.bring(in)
 }
 
 // maxUnverified bounds what is kept because of messages that any client may send: instances that wait to be loaded, gates. Beyond it a
 // message is dropped, and what it was about is found by the sweep.
 const maxUnverified = 10_000
 
-func (a *notices) keepNotice(in *instance, w GateNotice) {
+func (n *notices) keepNotice(in *instance, w GateNotice) {
 	if in.notices == nil {
 		in.notices = make(map[string]GateNotice)
 	}
@@ -108,17 +108,17 @@ func (a *notices) keepNotice(in *instance, w GateNotice) {
 }
 
 // keepNotices takes notices up again, except where a newer one has come meanwhile.
-func (a *notices) keepNotices(in *instance, notices map[string]GateNotice) {
+func (n *notices) keepNotices(in *instance, notices map[string]GateNotice) {
 	for id, w := range notices {
 		if _, newer := in.notices[id]; !newer {
-			a.keepNotice(in, w)
+			n.keepNotice(in, w)
 		}
 	}
 }
 
 // applyNotices makes inputs of the notices about tickets that are wanted. The others are kept: what is unread may want them still,
 // as the turn did that was decided before a crash, and entered the gate.
-func (a *notices) applyNotices(in *instance) {
+func (n *notices) applyNotices(in *instance) {
 	if len(in.notices) == 0 || in.state == nil || in.status().Ended() {
 		return
 	}
@@ -140,10 +140,10 @@ func (a *notices) applyNotices(in *instance) {
 	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
 	var calls gateCalls
 	for _, h := range all {
-		a.applyNotice(in, h.ticket, h.notice, &calls)
+		n.applyNotice(in, h.ticket, h.notice, &calls)
 	}
 	for _, c := range calls.all {
-		a.owner.admission.askCall(in, c)
+		n.owner.admission.askCall(in, c)
 	}
 }
 
@@ -155,69 +155,69 @@ func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
 }
 
 // applyNotice acts on a notice about a ticket that waits. What only the gate can answer is added to calls.
-func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
+func (n *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
 	switch {
 	case w.Requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
 	case w.Unverified, !w.concerns(k):
 		calls.at(k.Limit.Name).ask(in, k)
 	case w.Kind == limit.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
-		ev.At = a.owner.clock.now()
+		ev.At = n.owner.clock.now()
 		in.localInputs = append(in.localInputs, ev)
 	case k.Event == 1:
 		in.rejection, in.rejectedAt = limit.Verdict{Kind: w.Kind}, 0
 		if w.Kind == limit.TimedOut {
-			in.rejectedAt = a.owner.clock.now()
+			in.rejectedAt = n.owner.clock.now()
 		}
 	case w.Kind == limit.TimedOut:
-		in.overdue = append(in.overdue, a.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.overdue = append(in.overdue, n.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	default:
-		in.localInputs = append(in.localInputs, a.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.localInputs = append(in.localInputs, n.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	}
 }
 
 // confirmOrphans takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
 // and has been replaced, so the store is asked first: nothing is unread, and the history is as it is known.
-func (a *notices) confirmOrphans(in *instance) {
+func (n *notices) confirmOrphans(in *instance) {
 	notices := in.notices
 	in.notices = nil
-	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state)}
-	a.owner.leases.reconcileAs(in, releasing, outstanding{recon: l, notices: notices})
+	l := &record.Reconciliation{Head: in.head(), Wakeup: n.owner.commits.nextWakeup(in, in.state)}
+	n.owner.leases.reconcileAs(in, releasing, outstanding{recon: l, notices: notices})
 }
 
-func (a *notices) releaseOrphans(notices map[string]GateNotice) {
+func (n *notices) releaseOrphans(notices map[string]GateNotice) {
 	of := make(map[string][]limit.Orphan)
 	for _, id := range sorted(notices) {
 		w := notices[id]
 		of[w.Gate] = append(of[w.Gate], limit.Orphan{Member: w.Member, At: w.At})
-		a.owner.met[CountOrphans]++
+		n.owner.met[CountOrphans]++
 	}
 	for _, name := range sorted(of) {
-		a.owner.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
+		n.owner.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
 	}
 }
 
 // releaseUnused takes out of their gates what a stalled instance does not use there: it may be stalled for days, and others wait. What
 // memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
-func (a *notices) releaseUnused(in *instance, s *Stall) {
+func (n *notices) releaseUnused(in *instance, s *Stall) {
 	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // pending messages are sent again by every load
-		a.owner.removals.suspend(in, s, nil)
+		n.owner.removals.suspend(in, s, nil)
 		return
 	}
 	notices := in.notices
-	a.owner.unload(in)
-	a.owner.inbox.load(in, outstanding{goal: toRelease, stall: s, notices: notices})
+	n.owner.unload(in)
+	n.owner.inbox.load(in, outstanding{goal: toRelease, stall: s, notices: notices})
 }
 
-func (a *notices) unusedFound(in *instance, o outstanding, inbox []Unread) {
-	if o.stall.until <= a.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
-		a.owner.unload(in)
-		a.owner.advance(in)
+func (n *notices) unusedFound(in *instance, req outstanding, inbox []Unread) {
+	if req.stall.until <= n.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+		n.owner.unload(in)
+		n.owner.advance(in)
 		return
 	}
-	a.keepNotices(in, o.notices) // to those that came behind the first: they come together
-	a.owner.outbox.flushOutbox(in)
-	a.owner.removals.suspend(in, o.stall, in.unused(inbox))
+	n.keepNotices(in, req.notices) // to those that came behind the first: they come together
+	n.owner.outbox.flushOutbox(in)
+	n.owner.removals.suspend(in, req.stall, in.unused(inbox))
 }
 
 // unused gives the notices about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
@@ -240,7 +240,7 @@ func (in *instance) ends(activity uint64) func(Unread) bool {
 }
 
 // notify sends the notices of a gate to instances.
-func (a *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int64) {
+func (n *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int64) {
 	if len(ms) == 0 {
 		return
 	}
@@ -248,5 +248,5 @@ func (a *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int
 	for i, m := range ms {
 		all[i] = GateNotice{Gate: name, Member: m, Kind: kind, At: at}
 	}
-	a.owner.emit(Effect{Kind: PassNotices, Body: all})
+	n.owner.emit(Effect{Kind: PassNotices, Body: all})
 }

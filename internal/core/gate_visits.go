@@ -31,39 +31,39 @@ type visit struct {
 }
 
 // visitGate visits a gate.
-func (a *notices) visitGate(name string) {
-	v := a.visits[name]
+func (n *notices) visitGate(name string) {
+	v := n.visits[name]
 	if v == nil {
 		v = &visit{}
-		a.visits[name] = v
+		n.visits[name] = v
 	}
 	if v.busy {
 		v.again = true
 		return
 	}
-	if a.owner.leaving || a.owner.err != nil {
+	if n.owner.leaving || n.owner.err != nil {
 		return
 	}
 	v.busy, v.again = true, false
-	a.owner.emit(Effect{Kind: SweepGate, ID: name, Body: a.newPolicy(name, v)})
+	n.owner.emit(Effect{Kind: SweepGate, ID: name, Body: n.newPolicy(name, v)})
 }
 
 // gateSwept acts on what a visit has found.
-func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
-	v := a.visits[name] // a visit under way keeps its place
+func (n *notices) gateSwept(name string, got limit.SweepReply, err error) {
+	v := n.visits[name] // a visit under way keeps its place
 	if v == nil {
 		return
 	}
 	v.busy = false
 	if err != nil {
-		a.owner.storeFailed("sweep of gate "+name, err) // the list has it still
+		n.owner.storeFailed("sweep of gate "+name, err) // the list has it still
 		return
 	}
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
-	a.count(name, v, got)
-	a.notify(name, got.Granted, limit.Admitted, got.Now)
+	n.count(name, v, got)
+	n.notify(name, got.Granted, limit.Admitted, got.Now)
 	var timedOut, cleared []limit.Member
 	for _, away := range got.Rejected {
 		if away.Cleared {
@@ -72,75 +72,75 @@ func (a *notices) gateSwept(name string, got limit.SweepReply, err error) {
 			timedOut = append(timedOut, away.Member)
 		}
 	}
-	a.notify(name, timedOut, limit.TimedOut, got.Now)
-	a.notify(name, cleared, limit.Cleared, got.Now)
+	n.notify(name, timedOut, limit.TimedOut, got.Now)
+	n.notify(name, cleared, limit.Cleared, got.Now)
 	if len(got.Stale) > 0 {
-		a.owner.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
+		n.owner.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
 	}
 	switch {
-	case v.again || got.More || a.newPolicy(name, v) != nil:
-		a.visitGate(name)
+	case v.again || got.More || n.newPolicy(name, v) != nil:
+		n.visitGate(name)
 	case got.Next != 0:
-		a.owner.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
+		n.owner.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
 	case got.IdleFor > gateKept:
-		delete(a.visits, name)
-		a.owner.emit(Effect{Kind: UnlistGate, ID: name})
+		delete(n.visits, name)
+		n.owner.emit(Effect{Kind: UnlistGate, ID: name})
 	default: // the list has it in two seconds
 	}
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
-func (a *notices) newPolicy(name string, v *visit) *limit.InForce {
+func (n *notices) newPolicy(name string, v *visit) *limit.InForce {
 	if !v.known {
 		return nil
 	}
-	return a.owner.admission.policies.Newer(name, v.version, v.declared)
+	return n.owner.admission.policies.Newer(name, v.version, v.declared)
 }
 
 // unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
-func (a *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
+func (n *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
 	if err != nil {
-		a.owner.storeFailed("holders of gate "+name, err)
+		n.owner.storeFailed("holders of gate "+name, err)
 		return
 	}
-	a.owner.met[CountGrantsAgain] += float64(len(found.Members))
-	a.notify(name, found.Members, limit.Admitted, found.At)
+	n.owner.met[CountGrantsAgain] += float64(len(found.Members))
+	n.notify(name, found.Members, limit.Admitted, found.At)
 }
 
 // count keeps the gauges, and logs that a gate is deadlocked.
-func (a *notices) count(name string, v *visit, got limit.SweepReply) {
+func (n *notices) count(name string, v *visit, got limit.SweepReply) {
 	action := limit.Action(name)
-	a.owner.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
-	a.owner.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
+	n.owner.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
+	n.owner.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
 	v.waiting, v.holding = got.Waiting, got.Holding
 	if got.Deadlocked && !v.deadlocked {
-		a.owner.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
-		a.owner.log.Error("limit deadlocked", "gate", name,
+		n.owner.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
+		n.owner.log.Error("limit deadlocked", "gate", name,
 			"waiting", got.Waiting, "holding", got.Holding)
 	}
 	v.deadlocked = got.Deadlocked
 }
 
 // forgetGates takes the gates of a tenure that ends out of the gauges.
-func (a *notices) forgetGates() {
-	for _, name := range sorted(a.visits) {
-		v := a.visits[name]
-		a.count(name, v, limit.SweepReply{})
+func (n *notices) forgetGates() {
+	for _, name := range sorted(n.visits) {
+		v := n.visits[name]
+		n.count(name, v, limit.SweepReply{})
 	}
-	clear(a.visits)
+	clear(n.visits)
 }
 
 // gateRelisted visits the gate again when its place on the list is due.
-func (a *notices) gateRelisted(due time.Duration, err error) {
+func (n *notices) gateRelisted(due time.Duration, err error) {
 	if err == nil { // else it is reconciled in two seconds
-		a.owner.schedule.pollBy(a.owner.clock.wall.Add(due))
+		n.owner.schedule.pollBy(n.owner.clock.wall.Add(due))
 	}
 }
 
 // policiesChanged visits all gates that the owner has a visit of: their policy may have changed.
-func (a *notices) policiesChanged(set *limit.Overrides) {
-	a.owner.admission.policies.Set = set
-	for _, name := range sorted(a.visits) {
-		a.visitGate(name)
+func (n *notices) policiesChanged(set *limit.Overrides) {
+	n.owner.admission.policies.Set = set
+	for _, name := range sorted(n.visits) {
+		n.visitGate(name)
 	}
 }

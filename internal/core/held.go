@@ -27,31 +27,31 @@ type heldInbox struct {
 }
 
 // searchHeld has the inbox searched for what ends the wait, unless nothing can have come since that was done.
-func (a *operators) searchHeld(in *instance) bool {
+func (o *operators) searchHeld(in *instance) bool {
 	if !in.cut || in.searched {
 		return false
 	}
 	in.searched = true // what is ingested meanwhile resets it
-	if h, ok := a.held[in.id]; ok && h.seen <= h.known {
+	if h, ok := o.held[in.id]; ok && h.seen <= h.known {
 		return false
 	}
-	delete(a.held, in.id)
-	a.owner.inbox.search(in, outstanding{goal: toOperate})
+	delete(o.held, in.id)
+	o.owner.inbox.search(in, outstanding{goal: toOperate})
 	return true
 }
 
 // endWait does what ends the wait of an instance that takes no turn, because it is paused or delayed. It reports false if nothing does.
-func (a *operators) endWait(in *instance) bool {
-	if a.searchHeld(in) {
+func (o *operators) endWait(in *instance) bool {
+	if o.searchHeld(in) {
 		return true
 	}
 	if n, p := in.forcedPurge(); p != nil {
-		a.owner.removals.endPurged(in, p, n)
+		o.owner.removals.endPurged(in, p, n)
 		return true
 	}
 	for n, u := range in.unread {
 		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) && (in.paused() || r.Verb == history.VerbTerminate) {
-			a.requested(in, n)
+			o.requested(in, n)
 			return true
 		}
 		c, ok := u.Ev.(*history.CancelRequested)
@@ -59,9 +59,9 @@ func (a *operators) endWait(in *instance) bool {
 		case !ok || !in.concerns(u, c.Of):
 			continue
 		case in.paused():
-			a.resume(in, n, c.By, c.Text, "")
+			o.resume(in, n, c.By, c.Text, "")
 		default:
-			a.owner.turns.cancelByName(in, cancel.Requested, c.By, c.Text, n+1)
+			o.owner.turns.cancelByName(in, cancel.Requested, c.By, c.Text, n+1)
 		}
 		return true
 	}
@@ -69,15 +69,15 @@ func (a *operators) endWait(in *instance) bool {
 }
 
 // wait puts an instance away in whose inbox nothing ends its wait.
-func (a *operators) wait(in *instance) {
+func (o *operators) wait(in *instance) {
 	if in.searched && !in.cut {
-		a.held[in.id] = heldInbox{known: len(in.unread)}
+		o.held[in.id] = heldInbox{known: len(in.unread)}
 	}
 	if in.wakeupDue {
-		a.owner.leases.reconcileLeases(in)
+		o.owner.leases.reconcileLeases(in)
 		return
 	}
-	a.owner.park(in)
+	o.owner.park(in)
 }
 
 // endsWait reports an input that may end the wait of an instance.
@@ -87,31 +87,31 @@ func (arr *Arrival) endsWait() bool {
 }
 
 // keepsWaiting takes note of what was ingested for a held instance. It reports that nothing else is to be done: its wakeup is set.
-func (a *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
-	h, ok := a.held[arr.Instance]
+func (o *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
+	h, ok := o.held[arr.Instance]
 	switch {
 	case !ok:
 		return false
 	case result == nil, result.Full, arr.endsWait():
-		delete(a.held, arr.Instance)
+		delete(o.held, arr.Instance)
 		return false
 	}
 	h.known = max(h.known, result.Unread)
-	a.held[arr.Instance] = h
-	return a.owner.PhaseOf(arr.Instance) == Absent
+	o.held[arr.Instance] = h
+	return o.owner.PhaseOf(arr.Instance) == Absent
 }
 
 // knownInputs is how many inputs at the head of the inbox of an instance that takes no turn do not end its wait.
-func (a *operators) knownInputs(in *instance) int {
-	return max(len(in.unread), a.held[in.id].known)
+func (o *operators) knownInputs(in *instance) int {
+	return max(len(in.unread), o.held[in.id].known)
 }
 
 // seenHeld notes the length of a held inbox. It reports that there is nothing in it that memory lacks.
-func (a *operators) seenHeld(in *instance, length int) bool {
-	h, ok := a.held[in.id]
+func (o *operators) seenHeld(in *instance, length int) bool {
+	h, ok := o.held[in.id]
 	if ok {
 		h.seen = length
-		a.held[in.id] = h
+		o.held[in.id] = h
 	}
 	return ok && in.cut
 }

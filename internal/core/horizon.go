@@ -43,7 +43,7 @@ const (
 
 // horizon is the time, by the stream's clock, up to which the owner has received all inputs of its partition.
 type horizon struct {
-	applied history.Position  // up to which inputs have been ingested, as the actor has seen
+	applied history.Position  // up to which inputs have been ingested, as the owner has seen
 	end     history.Position  // of the stream, at the last answer that was reached: the partition has nothing from applied to there
 	reached int64             // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
 	began   int64             // the first that was reached by asking: what was accepted before the tenure is known; 0: not yet
@@ -60,28 +60,28 @@ type hold struct{ until, since int64 } // Unix ms
 
 // isDue reports whether the time has come, and everything that was accepted before is known. If only the latter is missing, the
 // instance goes on when it is.
-func (a *schedule) isDue(id string, at int64) bool {
+func (s *schedule) isDue(id string, at int64) bool {
 	switch {
-	case at == 0 || at > a.owner.clock.now():
+	case at == 0 || at > s.owner.clock.now():
 		return false
-	case at <= a.horizon.reached:
+	case at <= s.horizon.reached:
 		return true
 	}
-	h, ok := a.horizon.held[id]
+	h, ok := s.horizon.held[id]
 	if !ok {
-		a.owner.met[CountHeld]++
-		h = hold{until: at, since: a.owner.clock.now()}
+		s.owner.met[CountHeld]++
+		h = hold{until: at, since: s.owner.clock.now()}
 	}
 	h.until = min(h.until, at)
-	a.horizon.held[id] = h
-	a.askHorizon(0)
+	s.horizon.held[id] = h
+	s.askHorizon(0)
 	return false
 }
 
 // justHeld reports whether the instance waits for nothing but the horizon, and the poll that has found it has put its wakeup off.
-func (a *schedule) justHeld(in *instance) bool {
-	h, ok := a.horizon.held[in.id]
-	return ok && a.owner.clock.now() < h.since+FirstPause.Milliseconds() && !awaits(in)
+func (s *schedule) justHeld(in *instance) bool {
+	h, ok := s.horizon.held[in.id]
+	return ok && s.owner.clock.now() < h.since+FirstPause.Milliseconds() && !awaits(in)
 }
 
 // awaits reports whether a reconciliation has something to repeat.
@@ -91,9 +91,9 @@ func awaits(in *instance) bool {
 
 // askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. If NATS is away
 // the next poll tries again.
-func (a *schedule) askHorizon(after time.Duration) {
-	h := &a.horizon
-	if h.asking || h.pending != nil && a.owner.clock.wall.Sub(h.asked) < horizonStale {
+func (s *schedule) askHorizon(after time.Duration) {
+	h := &s.horizon
+	if h.asking || h.pending != nil && s.owner.clock.wall.Sub(h.asked) < horizonStale {
 		return
 	}
 	if h.asking = true; h.failed { // at once, while NATS is away
@@ -103,40 +103,40 @@ func (a *schedule) askHorizon(after time.Duration) {
 	if h.end.Time > known.Time { // of a stream that was made again the sequences say nothing
 		known = h.end
 	}
-	a.owner.emit(Effect{Kind: ReadHorizon, After: after, Body: known})
+	s.owner.emit(Effect{Kind: ReadHorizon, After: after, Body: known})
 }
 
-func (a *schedule) answeredHorizon(got message.Accepted, err error) {
-	h := &a.horizon
+func (s *schedule) answeredHorizon(got message.Accepted, err error) {
+	h := &s.horizon
 	h.asking, h.failed = false, err != nil
 	if err != nil { // the next poll asks again; that inputs cannot be read is reported by their reader
-		a.owner.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
+		s.owner.log.Debug("end of inputs stream not read, retrying", "held", len(h.held), "error", err)
 		return
 	}
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another
 		h.pending = &got
 	}
-	h.asked, h.leader = a.owner.clock.wall, got.At
-	a.reachHorizon()
+	h.asked, h.leader = s.owner.clock.wall, got.At
+	s.reachHorizon()
 }
 
 // checkHorizon asks again for the instances that are held, if the stream did not answer, or its answer cannot be reached.
-func (a *schedule) checkHorizon() {
-	if len(a.horizon.held) > 0 || a.horizon.began == 0 {
-		a.askHorizon(0)
+func (s *schedule) checkHorizon() {
+	if len(s.horizon.held) > 0 || s.horizon.began == 0 {
+		s.askHorizon(0)
 	}
 }
 
 // advanceHorizon notes that the inputs up to a position have been ingested, and are known.
-func (a *schedule) advanceHorizon(to history.Position) {
-	h := &a.horizon
+func (s *schedule) advanceHorizon(to history.Position) {
+	h := &s.horizon
 	h.applied = to
 	h.reached = max(h.reached, to.Time/int64(time.Millisecond))
-	a.reachHorizon()
+	s.reachHorizon()
 }
 
-func (a *schedule) reachHorizon() {
-	h := &a.horizon
+func (s *schedule) reachHorizon() {
+	h := &s.horizon
 	if h.pending == nil || !follows(h.applied, h.pending.Last) {
 		return
 	}
@@ -144,7 +144,7 @@ func (a *schedule) reachHorizon() {
 	h.pending = nil
 	if h.began == 0 {
 		h.began = h.reached
-		a.owner.outbox.caughtUp()
+		s.owner.outbox.caughtUp()
 	}
 	next := int64(math.MaxInt64)
 	for _, id := range sorted(h.held) {
@@ -154,12 +154,12 @@ func (a *schedule) reachHorizon() {
 			continue
 		}
 		delete(h.held, id)
-		a.owner.met[CountHeld] += -1
-		a.bring(a.owner.instance(id))
+		s.owner.met[CountHeld] += -1
+		s.bring(s.owner.instance(id))
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
-		leader := h.leader.Add(a.owner.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old
-		a.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
+		leader := h.leader.Add(s.owner.clock.wall.Sub(h.asked)) // by now; the answer that was reached may be old
+		s.askHorizon(max(time.UnixMilli(next).Sub(leader), horizonGap))
 	}
 }
 
@@ -191,12 +191,12 @@ func Bounds(inputs []Unread, more bool) []int64 {
 
 // turnable reports whether there is something for the code: inputs, or what time has decided. If the latter comes first and waits
 // for inputs, what is unread waits with it.
-func (a *schedule) turnable(in *instance) bool {
+func (s *schedule) turnable(in *instance) bool {
 	at, ok := NextDue(in.state, in.overdue)
-	if !ok || at > a.owner.clock.now() || len(in.unread) > 0 && at > Bounds(in.unread, in.partial())[0] {
+	if !ok || at > s.owner.clock.now() || len(in.unread) > 0 && at > Bounds(in.unread, in.partial())[0] {
 		return len(in.unread) > 0
 	}
-	return a.isDue(in.id, at)
+	return s.isDue(in.id, at)
 }
 
 // partial reports whether the inbox may have more than memory has of it.

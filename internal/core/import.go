@@ -41,8 +41,8 @@ func (in *instance) importing() *history.Started {
 }
 
 // importInstance writes the record and the history of an imported instance; one that cannot be imported has failed. It reads the payload
-// on the actor: its bounds keep that short.
-func (a *turns) importInstance(in *instance, s *history.Started) {
+// itself: its bounds keep that short.
+func (t *turns) importInstance(in *instance, s *history.Started) {
 	m, err := history.ReadImport(s.Payload)
 	var events []history.Event
 	if err == nil {
@@ -52,23 +52,23 @@ func (a *turns) importInstance(in *instance, s *history.Started) {
 		err = pawlcodec.CheckPortable(events[i])
 	}
 	if errors.Is(err, history.ErrNewerVersion) {
-		a.owner.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload
+		t.owner.removals.stall(in, stallUnreadable, err.Error()) // the start keeps its payload
 		return
 	}
 	s.Payload = history.Payload{}
-	t := a.owner.newTurn(in, &history.State{})
-	t.noted, t.imported = true, true
-	if err != nil || !t.Record(events) {
-		a.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, t.Err).Error()})
+	turn := t.owner.newTurn(in, &history.State{})
+	turn.noted, turn.imported = true, true
+	if err != nil || !turn.Record(events) {
+		t.failByName(in, &history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: errors.Join(err, turn.Err).Error()})
 		return
 	}
-	if t.Fold.End == nil {
-		t.end(cancelled(cancel.Terminated, s.By, "imported; a retry continues it", t.now))
+	if turn.Fold.End == nil {
+		turn.end(cancelled(cancel.Terminated, s.By, "imported; a retry continues it", turn.now))
 	}
-	t.Fold.TakeReleased()
-	t.Fold.TrimAcked(t.Fold.Len)
-	t.Pop, t.Attributes, t.Settled, t.Answers = []string{in.unread[0].ID}, m.Attributes, nil, nil
-	in.sent = record.Watermark{Execution: t.Fold.Execution(), Event: t.Fold.Len} // nothing of it is sent
-	a.owner.log.Info("instance imported", "instance", in.id, "from", m.Instance, "by", s.By, "events", len(m.Events))
-	a.owner.commits.commit(in, t)
+	turn.Fold.TakeReleased()
+	turn.Fold.TrimAcked(turn.Fold.Len)
+	turn.Pop, turn.Attributes, turn.Settled, turn.Answers = []string{in.unread[0].ID}, m.Attributes, nil, nil
+	in.sent = record.Watermark{Execution: turn.Fold.Execution(), Event: turn.Fold.Len} // nothing of it is sent
+	t.owner.log.Info("instance imported", "instance", in.id, "from", m.Instance, "by", s.By, "events", len(m.Events))
+	t.owner.commits.commit(in, turn)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestInteractionsPlayAsRecorded plays testdata/interactions: the actor without servers. A file is a sequence of commands, each with the effects that
+// TestInteractionsPlayAsRecorded plays testdata/interactions: the owner without servers. A file is a sequence of commands, each with the effects that
 // it leads to. The commands:
 //
 //	start ID ORCHESTRATION     a start is ingested; at=DURATION: a delayed one; within=DURATION: with a timeout of the run;
@@ -34,7 +34,7 @@ import (
 //	carried ID                 it is carried out; ok answers
 //	lost ID                    it is carried out, and the reply is lost
 //	fail ID                    it is not carried out
-//	conflict ID                it is not carried out, because the store has another history than the actor assumes
+//	conflict ID                it is not carried out, because the store has another history than the owner assumes
 //	purge ID                   a forced purge is ingested
 //	cancel ID                  a cancellation by a client is ingested; of=EFFECT: by the parent, for the start of that effect
 //	pause ID [stop]            a request of an operator is ingested, as are resume, terminate, retry, and rewind ID EVENT;
@@ -65,11 +65,11 @@ func TestInteractionsPlayAsRecorded(t *testing.T) {
 
 const seal = ".seal" // of the elements that the owner makes
 
-// interaction is an actor, and a store that keeps what it writes.
+// interaction is an owner, and a store that keeps what it writes.
 type interaction struct {
 	t       *testing.T
 	cfg     core.Config
-	actor   *core.Owner
+	owner   *core.Owner
 	now     time.Time
 	seq     uint64
 	tenures int
@@ -128,7 +128,7 @@ func (x *interaction) crash() {
 	x.queued, x.publishing = nil, nil
 	heads := string(rune('h' + x.tenures))
 	x.tenures++
-	x.actor = core.New(x.cfg, core.Beginning{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
+	x.owner = core.New(x.cfg, core.Beginning{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
 }
 
 // play gives the text with the effects that its commands lead to.
@@ -249,9 +249,9 @@ func (x *interaction) command(args []string) []string {
 	case "hand-over":
 		return x.step(core.Message{Kind: core.HandoverBegan})
 	case "unfinished":
-		return []string{fmt.Sprint(x.actor.Unfinished())}
+		return []string{fmt.Sprint(x.owner.Unfinished())}
 	case "show":
-		return []string{x.actor.Describe(id)}
+		return []string{x.owner.Describe(id)}
 	default:
 		x.t.Fatalf("unknown command %q", args)
 		return nil
@@ -294,10 +294,10 @@ func (x *interaction) operate(args []string) []string {
 	return x.ingest(in, "")
 }
 
-// step gives the actor a message, and gives the effects.
+// step gives the owner a message, and gives the effects.
 func (x *interaction) step(m core.Message) (out []string) {
-	effects := x.actor.Step(x.now, &m)
-	if err := x.actor.Err(); err != nil {
+	effects := x.owner.Step(x.now, &m)
+	if err := x.owner.Err(); err != nil {
 		return []string{"the tenure ends: " + err.Error()}
 	}
 	for _, e := range effects {

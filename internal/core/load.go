@@ -12,15 +12,15 @@ import (
 
 // parseElement reads an element of an inbox. Any process with a worker's credentials can push one that is not sealed, so that one is
 // accepted only as the end of an activity. Whether that activity is outstanding is for fits and stale.
-func (a *inboxes) parseElement(b []byte) (Unread, error) {
+func (i *inboxes) parseElement(b []byte) (Unread, error) {
 	el, err := history.ParseElement(b)
 	if err != nil {
 		return Unread{}, err
 	}
 	u := Unread{ID: el.ID}
-	sealed := strings.HasSuffix(u.ID, a.owner.seal)
+	sealed := strings.HasSuffix(u.ID, i.owner.seal)
 	if !sealed && !strings.HasPrefix(u.ID, "a") {
-		return a.forged(u), nil
+		return i.forged(u), nil
 	}
 	ev, err := el.Event()
 	if errors.Is(err, history.ErrNewerVersion) {
@@ -33,9 +33,9 @@ func (a *inboxes) parseElement(b []byte) (Unread, error) {
 		return u, nil
 	}
 	if _, ok := u.Completes(); !ok {
-		return a.forged(u), nil
+		return i.forged(u), nil
 	}
-	if now := a.owner.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
+	if now := i.owner.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
 		ev.Meta().At = now
 	}
 	return u, nil
@@ -44,50 +44,50 @@ func (a *inboxes) parseElement(b []byte) (Unread, error) {
 // clockSlack is how far the clock of Redis may be ahead of the owner's last reading of it, ms.
 const clockSlack = 5000
 
-func (a *inboxes) forged(u Unread) Unread {
+func (i *inboxes) forged(u Unread) Unread {
 	u.Ev, u.forged = nil, true
-	a.owner.met[CountForgedInputs]++
-	a.owner.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
+	i.owner.met[CountForgedInputs]++
+	i.owner.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
 	return u
 }
 
 // load reads an instance whole.
-func (a *inboxes) load(in *instance, o outstanding) {
-	a.owner.request(in, loading, o, Effect{Kind: LoadInstance})
+func (i *inboxes) load(in *instance, req outstanding) {
+	i.owner.request(in, loading, req, Effect{Kind: LoadInstance})
 }
 
 // loaded goes on with what the instance was loaded for.
-func (a *inboxes) loaded(in *instance, o outstanding, l record.Loaded, err error) {
-	a.owner.met[CountLoads]++
+func (i *inboxes) loaded(in *instance, req outstanding, l record.Loaded, err error) {
+	i.owner.met[CountLoads]++
 	if err == nil {
-		err = a.take(in, l)
+		err = i.take(in, l)
 	}
 	if err != nil {
-		a.unreadable(in, err)
+		i.unreadable(in, err)
 		return
 	}
-	a.owner.to(in, idle)
-	switch o.goal {
+	i.owner.to(in, idle)
+	switch req.goal {
 	case toContinue:
-		a.owner.outbox.flushOutbox(in)
-		a.owner.resume(in, sawHead)
+		i.owner.outbox.flushOutbox(in)
+		i.owner.resume(in, sawHead)
 	case toFail:
-		a.owner.turns.failByName(in, o.failure)
+		i.owner.turns.failByName(in, req.failure)
 	case toStall:
-		a.owner.removals.stall(in, o.stall.Kind, o.stall.Why)
+		i.owner.removals.stall(in, req.stall.Kind, req.stall.Why)
 	case toPurge, toRelease, toOperate:
-		a.search(in, o)
+		i.search(in, req)
 	}
 }
 
 // search reads an inbox of which memory has only the head.
-func (a *inboxes) search(in *instance, o outstanding) {
-	a.owner.request(in, searching, o, Effect{Kind: SearchInbox})
+func (i *inboxes) search(in *instance, req outstanding) {
+	i.owner.request(in, searching, req, Effect{Kind: SearchInbox})
 }
 
 // take makes memory of what the store has.
-func (a *inboxes) take(in *instance, l record.Loaded) error {
-	us, err := a.parseUnread(l.Unread)
+func (i *inboxes) take(in *instance, l record.Loaded) error {
+	us, err := i.parseUnread(l.Unread)
 	if err != nil {
 		return err
 	}
@@ -140,41 +140,41 @@ func (in *instance) restoreMessages(s *history.State, execution uint64) {
 }
 
 // inboxRead takes an inbox, or its head.
-func (a *inboxes) inboxRead(in *instance, o outstanding, raw [][]byte, err error) {
+func (i *inboxes) inboxRead(in *instance, req outstanding, raw [][]byte, err error) {
 	var inbox []Unread
 	if err == nil {
-		inbox, err = a.parseUnread(raw)
+		inbox, err = i.parseUnread(raw)
 	}
 	switch {
 	case err != nil:
-		a.unreadable(in, err)
-	case o.phase == reading:
-		a.owner.met[CountReads]++
+		i.unreadable(in, err)
+	case req.phase == reading:
+		i.owner.met[CountReads]++
 		in.unread, in.cut = inbox, record.Truncated(raw)
-		a.owner.resume(in, sawHead)
-	case o.goal == toOperate:
+		i.owner.resume(in, sawHead)
+	case req.goal == toOperate:
 		in.unread, in.cut = inbox, false
-		a.owner.resume(in, sawNothing)
-	case o.goal == toPurge:
+		i.owner.resume(in, sawNothing)
+	case req.goal == toPurge:
 		in.unread = inbox
-		a.owner.removals.purgeFound(in, o)
-	case o.goal == toRelease:
-		a.owner.notices.unusedFound(in, o, inbox)
+		i.owner.removals.purgeFound(in, req)
+	case req.goal == toRelease:
+		i.owner.notices.unusedFound(in, req, inbox)
 	default:
-		a.owner.turns.inboxSearched(in, inbox)
+		i.owner.turns.inboxSearched(in, inbox)
 	}
 }
 
 // takePending takes what came while a request was outstanding. It came into an empty inbox:
 // if the answer shows an inbox that is not empty, it is in there, or was turned before.
-func (a *inboxes) takePending(in *instance) {
+func (i *inboxes) takePending(in *instance) {
 	late := in.pending.inputs
 	in.pending.inputs = nil
 	if len(in.unread) > 0 || len(late) == 0 {
 		return
 	}
 	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
-		if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
+		if s := last.seq(); s > in.turned || s == 0 && i.wanted(in, last) {
 			in.unread = append(in.unread, last)
 			return
 		}
@@ -183,12 +183,12 @@ func (a *inboxes) takePending(in *instance) {
 
 // unreadable sorts the errors of reading an instance: what is there and cannot be
 // understood stalls it; anything else passes.
-func (a *inboxes) unreadable(in *instance, err error) {
+func (i *inboxes) unreadable(in *instance, err error) {
 	if record.Unreadable(err) {
-		a.owner.removals.stall(in, stallUnreadable, err.Error())
+		i.owner.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	a.owner.forgetFailed(in, "load", err)
+	i.owner.forgetFailed(in, "load", err)
 }
 
 // PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.
@@ -203,10 +203,10 @@ func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
 
 // parseUnread reads what the store answered. An element of a newer build stalls the
 // instance; one that is nonsense is kept by its id, to be taken out of the inbox.
-func (a *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
+func (i *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
 	out := make([]Unread, 0, len(raw))
 	for _, b := range raw {
-		u, err := a.parseElement(b)
+		u, err := i.parseElement(b)
 		if err != nil {
 			return out, err
 		}

@@ -95,74 +95,76 @@ type messageRow struct {
 }
 
 var messageKinds = [...]messageRow{
-	InputsIngested:    {"inputs ingested", decodeAs[*Ingested], func(a *Owner, m *Message) { a.inbox.ingested(m.Body.(*Ingested)) }, nil},
-	TenureBegan:       {"tenure began", decodeAs[*Takeover], func(a *Owner, m *Message) { a.schedule.takeOver(m.Body.(*Takeover)) }, nil},
-	TenureFailed:      {"tenure failed", nil, func(a *Owner, m *Message) { a.fail(m.Err) }, nil},
-	HandoverBegan:     {"hand-over began", nil, func(a *Owner, _ *Message) { a.leaving = true }, nil},
-	TenureEnded:       {"tenure ended", nil, func(a *Owner, _ *Message) { a.end() }, nil},
-	DoorbellsReceived: {"doorbells received", nil, func(a *Owner, m *Message) { a.inbox.onDoorbells(m.Bells) }, nil},
-	NoticesReceived:   {"notices received", decodeAs[[]message.LimitNotice], func(a *Owner, m *Message) { a.notices.onNotices(m.Body.([]message.LimitNotice)) }, nil},
-	NoticesPassed:     {"notices passed", decodeAs[[]GateNotice], func(a *Owner, m *Message) { a.notices.onPassed(m.Body.([]GateNotice)) }, nil},
-	EndAwaited:        {"end awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.waiters, m) }, nil},
-	StatusAwaited:     {"status awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.watchers, m) }, nil},
-	UpdateAwaited:     {"update awaited", decodeAs[string], func(a *Owner, m *Message) { a.await(&a.commits.updaters, m) }, nil},
-	WakeupsDue:        {"wake-ups due", nil, func(a *Owner, _ *Message) { a.schedule.wakeupsDue() }, nil},
-	TasksLost:         {"tasks lost", decodeAs[time.Time], func(a *Owner, m *Message) { a.leases.tasksLost(m.Body.(time.Time)) }, nil},
-	PoliciesChanged:   {"policies changed", decodeAs[*limit.Overrides], func(a *Owner, m *Message) { a.notices.policiesChanged(m.Body.(*limit.Overrides)) }, nil},
-	WatchExtended:     {"watch extended", decodeAs[time.Time], func(a *Owner, m *Message) { a.commits.watched = m.Body.(time.Time) }, nil},
-	GateDue:           {"gate due", nil, func(a *Owner, m *Message) { a.notices.visitGate(m.ID) }, nil},
-	RetryRequested:    {"retry requested", nil, func(a *Owner, m *Message) { a.removals.tryAgain(m.ID) }, nil},
-	CodeJoined:        {"code joined", nil, func(a *Owner, _ *Message) { a.removals.codeJoined() }, nil},
+	InputsIngested:    {"inputs ingested", decodeAs[*Ingested], func(o *Owner, m *Message) { o.inbox.ingested(m.Body.(*Ingested)) }, nil},
+	TenureBegan:       {"tenure began", decodeAs[*Takeover], func(o *Owner, m *Message) { o.schedule.takeOver(m.Body.(*Takeover)) }, nil},
+	TenureFailed:      {"tenure failed", nil, func(o *Owner, m *Message) { o.fail(m.Err) }, nil},
+	HandoverBegan:     {"hand-over began", nil, func(o *Owner, _ *Message) { o.leaving = true }, nil},
+	TenureEnded:       {"tenure ended", nil, func(o *Owner, _ *Message) { o.end() }, nil},
+	DoorbellsReceived: {"doorbells received", nil, func(o *Owner, m *Message) { o.inbox.onDoorbells(m.Bells) }, nil},
+	NoticesReceived:   {"notices received", decodeAs[[]message.LimitNotice], func(o *Owner, m *Message) { o.notices.onNotices(m.Body.([]message.LimitNotice)) }, nil},
+	NoticesPassed:     {"notices passed", decodeAs[[]GateNotice], func(o *Owner, m *Message) { o.notices.onPassed(m.Body.([]GateNotice)) }, nil},
+	EndAwaited:        {"end awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.waiters, m) }, nil},
+	StatusAwaited:     {"status awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.watchers, m) }, nil},
+	UpdateAwaited:     {"update awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.updaters, m) }, nil},
+	WakeupsDue:        {"wake-ups due", nil, func(o *Owner, _ *Message) { o.schedule.wakeupsDue() }, nil},
+	TasksLost:         {"tasks lost", decodeAs[time.Time], func(o *Owner, m *Message) { o.leases.tasksLost(m.Body.(time.Time)) }, nil},
+	PoliciesChanged:   {"policies changed", decodeAs[*limit.Overrides], func(o *Owner, m *Message) { o.notices.policiesChanged(m.Body.(*limit.Overrides)) }, nil},
+	WatchExtended:     {"watch extended", decodeAs[time.Time], func(o *Owner, m *Message) { o.commits.watched = m.Body.(time.Time) }, nil},
+	GateDue:           {"gate due", nil, func(o *Owner, m *Message) { o.notices.visitGate(m.ID) }, nil},
+	RetryRequested:    {"retry requested", nil, func(o *Owner, m *Message) { o.removals.tryAgain(m.ID) }, nil},
+	CodeJoined:        {"code joined", nil, func(o *Owner, _ *Message) { o.removals.codeJoined() }, nil},
 
-	DueRead:          {"due read", decodeAs[record.DueSet], func(a *Owner, m *Message) { a.schedule.dueRead(m.Body.(record.DueSet), m.Err) }, nil},
-	ScheduleRead:     {"schedule read", decodeAs[[]string], func(a *Owner, m *Message) { a.leases.scheduleRead(m.Body.([]string), m.Err) }, nil},
-	GateAnswered:     {"gate answered", nil, func(a *Owner, m *Message) { a.admission.gateAnswered(m.Number, m.Admitted, m.Err) }, nil},
-	TicketsReleased:  {"tickets released", nil, func(a *Owner, m *Message) { a.admission.ticketsReleased(m.ID, m.Admitted, m.Err) }, nil},
-	MessagePublished: {"message published", nil, func(a *Owner, m *Message) { a.outbox.messagePublished(m.Number, m.Err) }, nil},
-	TaskPublished:    {"task published", nil, func(a *Owner, m *Message) { a.commits.taskAnswered(m.ID, m.Event, m.Err) }, nil},
-	retryDue:         {"retry due", nil, func(a *Owner, m *Message) { a.outbox.retry(m.ID) }, nil},
-	ResendDue:        {"resend due", decodeAs[bool], func(a *Owner, m *Message) { a.commits.resend(m.Body.(bool)) }, nil},
-	paceDue:          {"pace due", nil, func(a *Owner, m *Message) { a.turns.paceDue(m.ID) }, nil},
-	HorizonAnswered:  {"horizon answered", decodeAs[message.Accepted], func(a *Owner, m *Message) { a.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err) }, nil},
-	GateSwept:        {"gate swept", decodeAs[limit.SweepReply], func(a *Owner, m *Message) { a.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
-	GateRelisted:     {"gate relisted", decodeAs[time.Duration], func(a *Owner, m *Message) { a.notices.gateRelisted(m.Body.(time.Duration), m.Err) }, nil},
-	UnwantedFound:    {"unwanted found", decodeAs[*UnwantedMembers], func(a *Owner, m *Message) { a.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err) }, nil},
-	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(a *Owner, m *Message) { a.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
-	FleetRead:        {"fleet read", decodeAs[*Served], func(a *Owner, m *Message) { a.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},
+	DueRead:          {"due read", decodeAs[record.DueSet], func(o *Owner, m *Message) { o.schedule.dueRead(m.Body.(record.DueSet), m.Err) }, nil},
+	ScheduleRead:     {"schedule read", decodeAs[[]string], func(o *Owner, m *Message) { o.leases.scheduleRead(m.Body.([]string), m.Err) }, nil},
+	GateAnswered:     {"gate answered", nil, func(o *Owner, m *Message) { o.admission.gateAnswered(m.Number, m.Admitted, m.Err) }, nil},
+	TicketsReleased:  {"tickets released", nil, func(o *Owner, m *Message) { o.admission.ticketsReleased(m.ID, m.Admitted, m.Err) }, nil},
+	MessagePublished: {"message published", nil, func(o *Owner, m *Message) { o.outbox.messagePublished(m.Number, m.Err) }, nil},
+	TaskPublished:    {"task published", nil, func(o *Owner, m *Message) { o.commits.taskAnswered(m.ID, m.Event, m.Err) }, nil},
+	retryDue:         {"retry due", nil, func(o *Owner, m *Message) { o.outbox.retry(m.ID) }, nil},
+	ResendDue:        {"resend due", decodeAs[bool], func(o *Owner, m *Message) { o.commits.resend(m.Body.(bool)) }, nil},
+	paceDue:          {"pace due", nil, func(o *Owner, m *Message) { o.turns.paceDue(m.ID) }, nil},
+	HorizonAnswered:  {"horizon answered", decodeAs[message.Accepted], func(o *Owner, m *Message) { o.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err) }, nil},
+	GateSwept:        {"gate swept", decodeAs[limit.SweepReply], func(o *Owner, m *Message) { o.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
+	GateRelisted:     {"gate relisted", decodeAs[time.Duration], func(o *Owner, m *Message) { o.notices.gateRelisted(m.Body.(time.Duration), m.Err) }, nil},
+	UnwantedFound:    {"unwanted found", decodeAs[*UnwantedMembers], func(o *Owner, m *Message) { o.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err) }, nil},
+	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(o *Owner, m *Message) { o.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
+	FleetRead:        {"fleet read", decodeAs[*Served], func(o *Owner, m *Message) { o.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},
 
-	InstanceLoaded: {"loaded", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.inbox.loaded(in, o, m.Body.(record.Loaded), m.Err)
+	InstanceLoaded: {"loaded", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.inbox.loaded(in, req, m.Body.(record.Loaded), m.Err)
 	}},
-	InboxRead: {"inbox read", decodeAs[[][]byte], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.inbox.inboxRead(in, o, m.Body.([][]byte), m.Err)
+	InboxRead: {"inbox read", decodeAs[[][]byte], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.inbox.inboxRead(in, req, m.Body.([][]byte), m.Err)
 	}},
-	HeadRead: {"head read", decodeAs[string], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.removals.headRead(in, o, m.Body.(string), m.Err)
+	HeadRead: {"head read", decodeAs[string], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.removals.headRead(in, req, m.Body.(string), m.Err)
 	}},
-	TurnDone:    {"turn done", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) { a.turns.turned(in, o.turn, m.Decided) }},
-	TurnBlocked: {"turn blocked", nil, nil, func(a *Owner, in *instance, _ outstanding, _ *Message) { a.turns.blocked(in) }},
-	CommitAnswered: {"commit answered", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.commits.commitAnswered(in, o, m.Committed, m.Err)
+	TurnDone:    {"turn done", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) { o.turns.turned(in, req.turn, m.Decided) }},
+	TurnBlocked: {"turn blocked", nil, nil, func(o *Owner, in *instance, _ outstanding, _ *Message) { o.turns.blocked(in) }},
+	CommitAnswered: {"commit answered", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.commits.commitAnswered(in, req, m.Committed, m.Err)
 	}},
-	commitRetryDue: {"commit retry due", nil, nil, func(a *Owner, in *instance, o outstanding, _ *Message) { a.commits.repeat(in, o) }},
-	Reconciled:     {"reconciled", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) { a.leases.reconciled(in, o, m.Looked, m.Err) }},
-	PurgeAnswered: {"purge answered", decodeAs[int64], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.removals.purgeAnswered(in, o, m.Body.(int64), m.Err)
+	commitRetryDue: {"commit retry due", nil, nil, func(o *Owner, in *instance, req outstanding, _ *Message) { o.commits.repeat(in, req) }},
+	Reconciled: {"reconciled", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.leases.reconciled(in, req, m.Looked, m.Err)
 	}},
-	WipeFound: {"wipe found", decodeAs[*Wipe], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.removals.wipeFound(in, o, m.Body.(*Wipe), m.Err)
+	PurgeAnswered: {"purge answered", decodeAs[int64], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.removals.purgeAnswered(in, req, m.Body.(int64), m.Err)
 	}},
-	Wiped: {"wiped", decodeAs[int64], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.removals.wiped(in, o, m.Body.(int64), m.Err)
+	WipeFound: {"wipe found", decodeAs[*Wipe], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.removals.wipeFound(in, req, m.Body.(*Wipe), m.Err)
 	}},
-	HistoryRead: {"history read", decodeAs[record.RewindSource], nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.operators.historyRead(in, o, m.Body.(record.RewindSource), m.Err)
+	Wiped: {"wiped", decodeAs[int64], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.removals.wiped(in, req, m.Body.(int64), m.Err)
 	}},
-	RewindAnswered: {"rewind answered", nil, nil, func(a *Owner, in *instance, o outstanding, m *Message) {
-		a.operators.rewound(in, o, m.Committed, m.Err)
+	HistoryRead: {"history read", decodeAs[record.RewindSource], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.operators.historyRead(in, req, m.Body.(record.RewindSource), m.Err)
 	}},
-	CodeFound: {"code found", decodeAs[*FoundCode], nil, func(a *Owner, in *instance, _ outstanding, m *Message) {
-		a.admission.codeFound(in, m.Body.(*FoundCode))
+	RewindAnswered: {"rewind answered", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
+		o.operators.rewound(in, req, m.Committed, m.Err)
+	}},
+	CodeFound: {"code found", decodeAs[*FoundCode], nil, func(o *Owner, in *instance, _ outstanding, m *Message) {
+		o.admission.codeFound(in, m.Body.(*FoundCode))
 	}},
 }
 

@@ -10,14 +10,14 @@ import (
 
 // wakeupAfter returns when the instance must be reconciled if nothing happens after the turn. What the turn sends to other
 // instances must be reconciled within one interval: that is how far a takeover looks back.
-func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
+func (c *commits) wakeupAfter(in *instance, t *turn) int64 {
 	s := in.state
 	if t.Fold != nil {
 		s = t.Fold
 	}
-	at := a.nextWakeup(in, s)
+	at := c.nextWakeup(in, s)
 	if len(t.messages) > 0 || slices.ContainsFunc(t.Events, startsChild) {
-		return sooner(at, a.owner.clock.now()+a.owner.cfg.ReconcileInterval.Milliseconds())
+		return sooner(at, c.owner.clock.now()+c.owner.cfg.ReconcileInterval.Milliseconds())
 	}
 	return at
 }
@@ -25,21 +25,21 @@ func (a *commits) wakeupAfter(in *instance, t *turn) int64 {
 func startsChild(e history.Event) bool { return e.Kind() == history.KindChildScheduled }
 
 // nextWakeup returns when the instance must be reconciled if nothing happens before; 0: nothing is due.
-func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
+func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 	var at int64
-	soon := a.owner.clock.now() + a.owner.cfg.ReconcileInterval.Milliseconds()
+	soon := c.owner.clock.now() + c.owner.cfg.ReconcileInterval.Milliseconds()
 	if len(in.outbox) > 0 {
 		at = soon
 	}
-	at = sooner(at, a.owner.schedule.notBefore(a.owner.removals.keptUntil(in.rec)))
+	at = sooner(at, c.owner.schedule.notBefore(c.owner.removals.keptUntil(in.rec)))
 	if s == nil || s.End != nil {
 		return at
 	}
 	if start := in.delayed(); start != nil {
-		at = sooner(at, a.owner.schedule.notBefore(start.StartAt))
+		at = sooner(at, c.owner.schedule.notBefore(start.StartAt))
 	}
 	if d := in.deadline(s); d != 0 && s.PausedBy() == nil {
-		at = sooner(at, a.owner.schedule.notBefore(d))
+		at = sooner(at, c.owner.schedule.notBefore(d))
 	}
 	if s.AdmittedLen() > 0 {
 		at = soon
@@ -47,7 +47,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	if s.TicketLen() > 0 {
 		ask := in.gateAt
 		if ask == 0 {
-			ask = a.owner.clock.now() + a.owner.admission.firstGateAsk()
+			ask = c.owner.clock.now() + c.owner.admission.firstGateAsk()
 		}
 		at = sooner(at, ask)
 	}
@@ -59,7 +59,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 		at = sooner(at, ask)
 	}
 	if due, ok := NextDue(s, in.overdue); ok && s.PausedBy() == nil {
-		at = sooner(at, a.owner.schedule.notBefore(due))
+		at = sooner(at, c.owner.schedule.notBefore(due))
 	}
 	return at
 }
@@ -74,24 +74,24 @@ func sooner(a, b int64) int64 {
 
 // notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
 // within the time for which a due instance is put off.
-func (a *schedule) notBefore(at int64) int64 {
-	if now := a.owner.clock.now(); at != 0 && at <= now && at > a.horizon.reached {
+func (s *schedule) notBefore(at int64) int64 {
+	if now := s.owner.clock.now(); at != 0 && at <= now && at > s.horizon.reached {
 		return now + FirstPause.Milliseconds()
 	}
 	return at
 }
 
 // keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
-func (a *removals) keptUntil(rec *record.Record) int64 {
+func (r *removals) keptUntil(rec *record.Record) int64 {
 	if rec == nil || !rec.Status.Ended() {
 		return 0
 	}
-	d, ok := a.owner.cfg.Retention.of(rec.Status)
+	d, ok := r.owner.cfg.Retention.of(rec.Status)
 	if !ok {
 		return 0
 	}
 	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
-		d = max(d, childIntervals*a.owner.cfg.ReconcileInterval)
+		d = max(d, childIntervals*r.owner.cfg.ReconcileInterval)
 	}
 	return rec.Ended + d.Milliseconds()
 }

@@ -71,7 +71,7 @@ func (in *instance) tookEffect(u Unread, r *history.OperatorRequested) bool {
 }
 
 // terminatedEarly terminates an instance whose termination has overtaken its start, before its code runs. It reports whether it has.
-func (a *operators) terminatedEarly(in *instance) bool {
+func (o *operators) terminatedEarly(in *instance) bool {
 	if in.rec != nil || len(in.unread) < 2 {
 		return false
 	}
@@ -79,7 +79,7 @@ func (a *operators) terminatedEarly(in *instance) bool {
 	if r == nil || r.Of == "" {
 		return false
 	}
-	a.terminate(in, n)
+	o.terminate(in, n)
 	return true
 }
 
@@ -111,86 +111,86 @@ func (in *instance) rewinding() bool {
 }
 
 // requested carries out the request at a place of the inbox, or its next step.
-func (a *operators) requested(in *instance, n int) {
+func (o *operators) requested(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
 	ended, begun := in.status().Ended(), in.rec != nil && (in.status().Ended() || in.state != nil && in.state.Len > 0)
 	switch {
 	case in.rec == nil && n == 0, in.tookEffect(u, r):
-		a.owner.commits.takeOut(in, 1)
+		o.owner.commits.takeOut(in, 1)
 	case r.Verb == history.VerbPause && ended, r.Verb == history.VerbTerminate && ended:
-		a.refuse(in, n, fmt.Sprintf("instance %s has ended", in.id))
+		o.refuse(in, n, fmt.Sprintf("instance %s has ended", in.id))
 	case r.Verb == history.VerbPause && in.paused():
-		a.refuse(in, n, fmt.Sprintf("instance %s is paused already", in.id))
+		o.refuse(in, n, fmt.Sprintf("instance %s is paused already", in.id))
 	case r.Verb == history.VerbPause:
-		a.pause(in, n)
+		o.pause(in, n)
 	case r.Verb == history.VerbResume && in.paused():
-		a.resume(in, n, r.By, r.Text, r.Reply)
+		o.resume(in, n, r.By, r.Text, r.Reply)
 	case r.Verb == history.VerbResume:
-		a.refuse(in, n, fmt.Sprintf("instance %s is not paused", in.id))
+		o.refuse(in, n, fmt.Sprintf("instance %s is not paused", in.id))
 	case r.Verb == history.VerbTerminate:
-		a.terminate(in, n)
+		o.terminate(in, n)
 	case r.Verb == history.VerbRetry && !ended:
-		a.refuse(in, n, fmt.Sprintf("instance %s has not ended; rewind it instead", in.id))
+		o.refuse(in, n, fmt.Sprintf("instance %s has not ended; rewind it instead", in.id))
 	case !begun:
-		a.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
+		o.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
 	case len(in.outbox) > 0:
 		if n > 0 {
-			a.owner.removals.forced[in.id] = true // it is searched for once more
+			o.owner.removals.forced[in.id] = true // it is searched for once more
 		}
-		a.owner.outbox.flushOutbox(in) // and go on when the stream has it
+		o.owner.outbox.flushOutbox(in) // and go on when the stream has it
 	default:
-		a.owner.request(in, readingHistory, outstanding{place: n}, Effect{Kind: ReadHistory, Number: in.execution()})
+		o.owner.request(in, readingHistory, outstanding{place: n}, Effect{Kind: ReadHistory, Number: in.execution()})
 	}
 }
 
 // refuse answers a request that has no effect, and has it taken out, or noted as carried out.
-func (a *operators) refuse(in *instance, n int, why string) {
+func (o *operators) refuse(in *instance, n int, why string) {
 	u := in.unread[n]
 	r, at := u.operator(), u.position()
-	a.owner.met[CountDropped]++
-	a.owner.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
-	a.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
+	o.owner.met[CountDropped]++
+	o.owner.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
+	o.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	if r.Reply == "" && r.Of == "" { // as of a batch, which does not wait
 		note := record.Refusal{Instance: in.id, Seq: at.Seq, At: at.Time / int64(time.Millisecond), Reason: fmt.Sprintf("%s by %s: %s", r.Verb, r.By, why)}
-		a.owner.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
+		o.owner.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
 	}
 	if n == 0 {
-		a.owner.commits.takeOut(in, 1)
+		o.owner.commits.takeOut(in, 1)
 		return
 	}
 	in.control = at
-	a.owner.unloadCode(in)
-	t := a.owner.newTurn(in, in.state.Clone())
+	o.owner.unloadCode(in)
+	t := o.owner.newTurn(in, in.state.Clone())
 	t.noted = true
-	a.owner.commits.commit(in, t)
+	o.owner.commits.commit(in, t)
 }
 
 // pause has the instance take no turn until it is resumed.
-func (a *operators) pause(in *instance, n int) {
+func (o *operators) pause(in *instance, n int) {
 	u := in.unread[n]
 	r := u.operator()
-	a.owner.unloadCode(in)
-	t := a.owner.newTurn(in, in.state.Clone())
+	o.owner.unloadCode(in)
+	t := o.owner.newTurn(in, in.state.Clone())
 	t.noted, t.note = true, record.Paused
 	if n == 0 {
 		t.Pop = []string{u.ID}
 	}
 	if t.Fold.Len > 0 && !t.add(&history.Paused{By: r.By, Text: r.Text, Stop: r.Stop}) {
-		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
+		o.owner.removals.stall(in, stallUnreadable, t.Err.Error())
 		return
 	}
 	in.control, in.answerTo = u.position(), r.Reply
-	a.owner.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
-	a.owner.commits.commit(in, t)
+	o.owner.log.Info("instance paused", "instance", in.id, "by", r.By, "stop", r.Stop)
+	o.owner.commits.commit(in, t)
 }
 
 // resume has the instance take turns again: for an operator, or for a cancellation, which the code handles.
-func (a *operators) resume(in *instance, n int, by, why, reply string) {
+func (o *operators) resume(in *instance, n int, by, why, reply string) {
 	in.control, in.answerTo = in.unread[n].position(), reply
 	if p := in.state.PausedBy(); p != nil {
 		ev := &history.Resumed{By: by, Text: why, Stopped: p.Stop}
-		ev.At = max(in.state.Now, a.owner.clock.now())
+		ev.At = max(in.state.Now, o.owner.clock.now())
 		if p.Stop {
 			for _, id := range in.state.Outstanding() {
 				if slices.ContainsFunc(in.unread, in.ends(id)) {
@@ -200,30 +200,30 @@ func (a *operators) resume(in *instance, n int, by, why, reply string) {
 		}
 		in.localInputs = slices.Insert(in.localInputs, 0, history.Event(ev))
 	}
-	a.owner.log.Info("instance resumed", "instance", in.id, "by", by)
-	a.owner.turns.turn(in)
+	o.owner.log.Info("instance resumed", "instance", in.id, "by", by)
+	o.owner.turns.turn(in)
 }
 
 // terminate ends the instance without its code; its history stays, and so does a start that is to take its id.
-func (a *operators) terminate(in *instance, n int) {
+func (o *operators) terminate(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
 	in.control, in.answerTo = u.position(), r.Reply
-	a.owner.log.Info("instance terminated", "instance", in.id, "by", r.By)
+	o.owner.log.Info("instance terminated", "instance", in.id, "by", r.By)
 	drop := n
 	if !u.start() {
 		drop++
 	}
-	a.owner.turns.cancelByName(in, cancel.Terminated, r.By, r.Text, drop)
+	o.owner.turns.cancelByName(in, cancel.Terminated, r.By, r.Text, drop)
 }
 
 // atBoundary pauses or terminates an instance between two executions, if that was requested.
-func (a *operators) atBoundary(in *instance) bool {
+func (o *operators) atBoundary(in *instance) bool {
 	n, r := in.request(history.VerbPause, history.VerbTerminate)
 	if r == nil {
 		return false
 	}
-	a.requested(in, n)
+	o.requested(in, n)
 	return true
 }
 
@@ -238,47 +238,47 @@ type rewind struct {
 }
 
 // historyRead plans the rewind, and undoes the children whose starts it does not keep.
-func (a *operators) historyRead(in *instance, o outstanding, src record.RewindSource, err error) {
+func (o *operators) historyRead(in *instance, req outstanding, src record.RewindSource, err error) {
 	var inbox []Unread
 	var events []history.Event
 	if err == nil {
-		inbox, err = a.owner.inbox.parseUnread(src.Inbox)
+		inbox, err = o.owner.inbox.parseUnread(src.Inbox)
 	}
 	if err == nil {
 		events, err = DecodeEvents(1, src.Events)
 	}
-	if err == nil && len(inbox) <= o.place {
+	if err == nil && len(inbox) <= req.place {
 		err = fmt.Errorf("inbox of %s: %w", in.id, record.ErrConflict)
 	}
 	if err != nil {
-		a.owner.unload(in)
-		a.owner.inbox.unreadable(in, err)
+		o.owner.unload(in)
+		o.owner.inbox.unreadable(in, err)
 		return
 	}
 	in.unread, in.cut = inbox, false
-	r := inbox[o.place].operator()
+	r := inbox[req.place].operator()
 	if r == nil { // memory had another inbox
-		a.owner.unload(in)
-		a.owner.schedule.wake(in.id)
+		o.owner.unload(in)
+		o.owner.schedule.wake(in.id)
 		return
 	}
 	plan, results, err := planRewind(events, r, inbox)
 	if err != nil {
-		a.refuse(in, o.place, fmt.Sprintf("instance %s: %v", in.id, err))
+		o.refuse(in, req.place, fmt.Sprintf("instance %s: %v", in.id, err))
 		return
 	}
 	began, _ := events[0].(*history.Started)
 	rw := &rewind{plan: plan, began: began, inbox: len(inbox), results: results}
-	a.owner.to(in, undoing)
-	in.outstanding.place, in.outstanding.rewind = o.place, rw
+	o.owner.to(in, undoing)
+	in.outstanding.place, in.outstanding.rewind = req.place, rw
 	for _, c := range plan.Undone {
 		if out, ok := undo(in, began, c, r); ok {
 			rw.undone++
-			a.owner.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
+			o.owner.outbox.publish(&outgoing{why: sendUndo, from: in, in: out})
 		}
 	}
 	if rw.undone == 0 {
-		a.commitRewind(in)
+		o.commitRewind(in)
 	}
 }
 
@@ -311,8 +311,8 @@ func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *hi
 }
 
 // undone takes the acknowledgement of a message to an undone child.
-func (a *operators) undone(in *instance, err error) {
-	if a.owner.instances[in.id] != in || in.phase != undoing {
+func (o *operators) undone(in *instance, err error) {
+	if o.owner.instances[in.id] != in || in.phase != undoing {
 		return
 	}
 	rw := in.outstanding.rewind
@@ -321,21 +321,21 @@ func (a *operators) undone(in *instance, err error) {
 		return
 	}
 	if rw.failed {
-		a.owner.to(in, idle)
-		a.owner.outbox.retrySoon(in, publishRetry)
+		o.owner.to(in, idle)
+		o.owner.outbox.retrySoon(in, publishRetry)
 		return
 	}
-	a.commitRewind(in)
+	o.commitRewind(in)
 }
 
 // commitRewind writes the rewind.
-func (a *operators) commitRewind(in *instance) {
-	o := *in.outstanding
-	a.owner.to(in, idle)
-	rw, u := o.rewind, in.unread[o.place]
+func (o *operators) commitRewind(in *instance) {
+	req := *in.outstanding
+	o.owner.to(in, idle)
+	rw, u := req.rewind, in.unread[req.place]
 	r, plan, next := u.operator(), rw.plan, in.execution()+1
 	w := &record.Rewind{
-		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: a.owner.commits.heads + strconv.FormatUint(a.owner.nextNumber(), 36),
+		Instance: in.id, Execution: in.execution(), Keep: plan.Keep, Head: in.head(), NewHead: o.owner.commits.heads + strconv.FormatUint(o.owner.nextNumber(), 36),
 		From: in.status(), To: record.Running, Read: rw.inbox, Results: rw.results, Control: u.position(), Release: in.rec.Retained,
 	}
 	if plan.State.Waiting(1) {
@@ -362,26 +362,26 @@ func (a *operators) commitRewind(in *instance) {
 		s.Execution, s.Version, s.Limit, s.Cancel, s.StatusVersion, s.CustomStatus = next, "", nil, nil, in.rec.CustomVersion, in.rec.Custom
 		s.Recorded = nil
 		if s.StartAt, s.Reuse = 0, 0; s.Timeout > 0 {
-			s.Deadline = max(a.owner.clock.now(), plan.State.Now) + s.Timeout
+			s.Deadline = max(o.owner.clock.now(), plan.State.Now) + s.Timeout
 		}
 		first, id = &s, successorID(next)
 	} else {
 		first = &history.Rewound{Execution: next, From: in.execution(), By: r.By, Text: r.Text, Answered: plan.Answered}
 	}
-	first.Meta().At = max(a.owner.clock.now(), plan.State.Now)
-	err := prepend(w, id+a.owner.seal, first)
+	first.Meta().At = max(o.owner.clock.now(), plan.State.Now)
+	err := prepend(w, id+o.owner.seal, first)
 	for i, ev := range plan.PutBack {
 		back := CarriedID(next, i+1)
 		if c, ok := ev.(*history.ActivityCompleted); ok {
 			back = "a" + plan.State.Activity(c.Scheduled).Effect + ".r"
 		}
-		err = errors.Join(err, prepend(w, back+a.owner.seal, ev))
+		err = errors.Join(err, prepend(w, back+o.owner.seal, ev))
 	}
 	if err != nil {
-		a.refuse(in, o.place, err.Error())
+		o.refuse(in, req.place, err.Error())
 		return
 	}
-	a.owner.request(in, rewinding, o, Effect{Kind: RewindInstance, Body: w})
+	o.owner.request(in, rewinding, req, Effect{Kind: RewindInstance, Body: w})
 }
 
 func prepend(w *record.Rewind, id string, ev history.Event) error {
@@ -391,31 +391,31 @@ func prepend(w *record.Rewind, id string, ev history.Event) error {
 }
 
 // rewound goes on with the new execution.
-func (a *operators) rewound(in *instance, o outstanding, done record.Committed, err error) {
-	r := in.unread[o.place].operator()
-	if written, _ := a.owner.scriptAnswered("rewind of "+in.id, done.Now, err); written {
-		a.owner.met[CountCommits]++
-		if !a.owner.commits.acknowledged(done.Number, a.owner.commits.number) {
+func (o *operators) rewound(in *instance, req outstanding, done record.Committed, err error) {
+	r := in.unread[req.place].operator()
+	if written, _ := o.owner.scriptAnswered("rewind of "+in.id, done.Now, err); written {
+		o.owner.met[CountCommits]++
+		if !o.owner.commits.acknowledged(done.Number, o.owner.commits.number) {
 			return
 		}
-		a.owner.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", o.rewind.plan.Keep, "execution", in.execution()+1)
-		a.sendRewound(in, done, r)
+		o.owner.log.Info("instance rewound", "instance", in.id, "verb", r.Verb, "by", r.By, "event", req.rewind.plan.Keep, "execution", in.execution()+1)
+		o.sendRewound(in, done, r)
 	}
-	delete(a.owner.removals.stalls, in.id)
-	delete(a.owner.removals.forced, in.id)
-	a.owner.unload(in)
-	a.owner.schedule.wake(in.id)
+	delete(o.owner.removals.stalls, in.id)
+	delete(o.owner.removals.forced, in.id)
+	o.owner.unload(in)
+	o.owner.schedule.wake(in.id)
 }
 
 // sendRewound notifies workers and watchers of a rewind.
-func (a *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
+func (o *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
 	why := &history.ActivityCancelRequested{Reason: cancel.Rewound, By: r.By, Text: r.Text}
-	a.owner.met[CountHints] += float64(a.owner.sendHints(stopHints(in, why, done)))
+	o.owner.met[CountHints] += float64(o.owner.sendHints(stopHints(in, why, done)))
 	if in.state != nil {
 		for _, id := range in.state.Outstanding() {
-			delete(a.owner.commits.sent, sending{in.id, id})
+			delete(o.owner.commits.sent, sending{in.id, id})
 		}
 	}
-	a.owner.commits.publishChange(in, message.Change{Status: string(record.Running), Was: string(in.status())}, done.Now)
-	a.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Execution: in.execution() + 1, Status: string(record.Running)})
+	o.owner.commits.publishChange(in, message.Change{Status: string(record.Running), Was: string(in.status())}, done.Now)
+	o.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Execution: in.execution() + 1, Status: string(record.Running)})
 }

@@ -42,43 +42,43 @@ type outbox struct {
 
 // sendEffects sends what the turn asks of workers and other instances. All of it may be lost: tasks and messages are found by the
 // reconciliation, hints by the next renewal.
-func (a *commits) sendEffects(in *instance, t *turn, done record.Committed) {
+func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	var to hints
 	for _, e := range t.Events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
 			if in.state.Activity(e.ID) != nil && !in.state.Waiting(e.ID) { // not cancelled in the same turn
-				a.publish(in.id, in.rec, e)
+				c.publish(in.id, in.rec, e)
 			}
 		case *history.Granted:
 			if s := in.state.Activity(e.Scheduled); s != nil {
-				a.publish(in.id, in.rec, s)
+				c.publish(in.id, in.rec, s)
 			}
 		case *history.ActivityCancelRequested:
-			delete(a.sent, sending{in.id, e.Scheduled})
+			delete(c.sent, sending{in.id, e.Scheduled})
 			if w := done.Workers[e.Scheduled]; w != "" {
 				to.add(w, hint(in, t.execution, e.Scheduled, t.Cancelled[e.Scheduled], e, done.Now))
 			}
 		case *history.Paused:
 			to = stopHints(in, &history.ActivityCancelRequested{Reason: cancel.Paused, By: e.By, Text: e.Text}, done)
 		case *history.ActivityCompleted:
-			delete(a.sent, sending{in.id, e.Scheduled})
+			delete(c.sent, sending{in.id, e.Scheduled})
 		case *history.ActivityFailed:
-			delete(a.sent, sending{in.id, e.Scheduled})
+			delete(c.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	a.owner.met[CountHints] += float64(a.owner.sendHints(to))
+	c.owner.met[CountHints] += float64(c.owner.sendHints(to))
 	in.forgetSettled(t)
-	a.owner.admission.leaveGates(in, t, allTickets)
-	a.owner.outbox.startChildren(in, t)
-	a.owner.outbox.enqueue(in, t.messages)
-	a.noteCancelled(t.messages)
+	c.owner.admission.leaveGates(in, t, allTickets)
+	c.owner.outbox.startChildren(in, t)
+	c.owner.outbox.enqueue(in, t.messages)
+	c.noteCancelled(t.messages)
 	for _, r := range t.Replies {
-		a.owner.met[CountTaken]++
-		a.owner.outbox.reply(in, r)
+		c.owner.met[CountTaken]++
+		c.owner.outbox.reply(in, r)
 	}
 	if len(t.Late) > 0 {
-		a.owner.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
+		c.owner.emit(Effect{Kind: ReportLate, ID: in.id, Body: &LateReports{Execution: t.execution, Reports: t.Late}})
 	}
 }
 
@@ -104,34 +104,34 @@ func (in *instance) forgetSettled(t *turn) {
 // startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
 // one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
 // may have taken only the first of the two inputs, and started it.
-func (a *outbox) startChildren(in *instance, t *turn) {
+func (o *outbox) startChildren(in *instance, t *turn) {
 	some := false
 	for _, ev := range t.Events {
 		e, ok := ev.(*history.ChildScheduled)
 		if ok && !e.Detached && !e.Abandon && t.Fold.Child(e.ID) != nil {
-			a.startChild(in, t.Fold.Started, e)
+			o.startChild(in, t.Fold.Started, e)
 			some = true
 		}
 	}
 	if some && in.repeatStartsAt == 0 {
-		in.repeatPause = a.firstRepeat()
-		in.repeatStartsAt = a.owner.clock.now() + in.repeatPause.Milliseconds()
+		in.repeatPause = o.firstRepeat()
+		in.repeatStartsAt = o.owner.clock.now() + in.repeatPause.Milliseconds()
 	}
 }
 
 // startChild publishes the start of a child.
-func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+func (o *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
 	in.startsInFlight++
-	a.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+	o.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
-func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.owner.cfg.ReconcileInterval }
+func (o *outbox) firstRepeat() time.Duration { return firstRepeats * o.owner.cfg.ReconcileInterval }
 
 // enqueue adds the messages that a turn has decided to the outbox, and sends them.
-func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
+func (o *outbox) enqueue(in *instance, ds []*pendingMessage) {
 	in.outbox = append(in.outbox, ds...)
 	in.trimAcked()
-	a.flushOutbox(in)
+	o.flushOutbox(in)
 }
 
 // trimAcked takes out what the stream has, up to the first that it may lack.
@@ -146,25 +146,25 @@ func (in *instance) trimAcked() {
 }
 
 // flushOutbox sends the messages that are neither in flight nor acknowledged.
-func (a *outbox) flushOutbox(in *instance) {
-	for _, o := range in.outbox {
-		if !o.inFlight && !o.acked {
-			o.inFlight = true
-			a.sendMessage(in, o)
+func (o *outbox) flushOutbox(in *instance) {
+	for _, m := range in.outbox {
+		if !m.inFlight && !m.acked {
+			m.inFlight = true
+			o.sendMessage(in, m)
 		}
 	}
 }
 
-func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
-	if o.before == nil {
-		a.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
+func (o *outbox) sendMessage(in *instance, m *pendingMessage) {
+	if m.before == nil {
+		o.publish(&outgoing{why: sendPending, from: in, in: m.in, message: m})
 		return
 	}
-	a.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
+	o.publish(&outgoing{why: sendStartBefore, from: in, in: *m.before, message: m})
 }
 
 // noteCancelled notes the children that a turn has cancelled.
-func (a *commits) noteCancelled(debts []*pendingMessage) {
+func (c *commits) noteCancelled(debts []*pendingMessage) {
 	var marks []string
 	for _, o := range debts {
 		if o.cancelMark != "" {
@@ -172,14 +172,14 @@ func (a *commits) noteCancelled(debts []*pendingMessage) {
 		}
 	}
 	if len(marks) > 0 {
-		a.owner.emit(Effect{Kind: NoteCancelled, Body: marks})
+		c.owner.emit(Effect{Kind: NoteCancelled, Body: marks})
 	}
 }
 
 // reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
-func (a *outbox) reply(in *instance, msg message.OutInput) {
-	a.publish(&outgoing{why: sendReply, from: in, in: msg})
+func (o *outbox) reply(in *instance, msg message.OutInput) {
+	o.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
 
 // outgoing is an input in transit to another instance.
@@ -204,47 +204,47 @@ const (
 )
 
 // publish publishes an input.
-func (a *outbox) publish(out *outgoing) {
+func (o *outbox) publish(out *outgoing) {
 	out.in.Sender = message.SenderOrchestrator
-	a.owner.publishing++
-	a.owner.met[CountTold]++
-	n := a.owner.nextNumber()
-	a.underway[n] = out
-	a.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
+	o.owner.publishing++
+	o.owner.met[CountTold]++
+	n := o.owner.nextNumber()
+	o.underway[n] = out
+	o.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
 }
 
 // messagePublished takes the stream's answer. An end that does not fit into a message is shortened: without any its parent would
 // wait forever.
-func (a *outbox) messagePublished(number uint64, err error) {
-	out := a.underway[number]
-	delete(a.underway, number)
-	a.owner.publishing--
+func (o *outbox) messagePublished(number uint64, err error) {
+	out := o.underway[number]
+	delete(o.underway, number)
+	o.owner.publishing--
 	if err != nil {
-		a.owner.met[CountPublishErrors]++
+		o.owner.met[CountPublishErrors]++
 	}
 	if out.in.Kind == message.KindDone && unsendable(err) && !out.short {
-		a.owner.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		o.owner.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
-		a.publish(out)
+		o.publish(out)
 		return
 	}
 	switch out.why {
 	case sendPending:
-		a.acknowledged(out.from, out.message, err)
+		o.acknowledged(out.from, out.message, err)
 	case sendStartBefore:
 		if err != nil { // if it can never be sent, there is no child to cancel
-			a.acknowledged(out.from, out.message, err)
+			o.acknowledged(out.from, out.message, err)
 			return
 		}
 		out.message.before = nil
-		a.sendMessage(out.from, out.message)
+		o.sendMessage(out.from, out.message)
 	case sendStart:
-		a.childStarted(out.from, out.start, err)
+		o.childStarted(out.from, out.start, err)
 	case sendUndo:
-		a.owner.operators.undone(out.from, err)
+		o.owner.operators.undone(out.from, err)
 	case sendReply:
 		if err != nil {
-			a.owner.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+			o.owner.log.Debug("parent not answered, it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		}
 	}
 }
@@ -263,37 +263,37 @@ func inShort(child string, d *message.Done, why error) *message.Done {
 }
 
 // acknowledged takes the stream's word for a message.
-func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
-	o.inFlight = false
-	if o.failed {
-		o.failed = false
-		a.unsent--
+func (o *outbox) acknowledged(in *instance, m *pendingMessage, err error) {
+	m.inFlight = false
+	if m.failed {
+		m.failed = false
+		o.unsent--
 	}
 	if unsendable(err) {
-		a.owner.log.Error("message not sendable, dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		o.owner.log.Error("message not sendable, dropped", "instance", in.id, "to", m.in.Instance, "kind", m.in.Kind, "error", err)
 		err = nil
 	}
 	if err != nil {
-		o.failed = true
-		a.unsent++
+		m.failed = true
+		o.unsent++
 		if !in.retryScheduled { // thousands may fail at once, and are sent again together
-			reportFailure(a.owner.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
+			reportFailure(o.owner.log, "message not published, retrying", err, "instance", in.id, "to", m.in.Instance, "kind", m.in.Kind,
 				"messages", len(in.outbox))
 		}
-		a.retrySoon(in, publishRetry)
+		o.retrySoon(in, publishRetry)
 		return
 	}
-	o.acked = true
-	if a.owner.instances[in.id] != in {
+	m.acked = true
+	if o.owner.instances[in.id] != in {
 		return // parked or forgotten since; a reconciliation sends it again, and the receiver recognises it
 	}
 	if in.trimAcked(); len(in.outbox) == 0 {
-		a.owner.advance(in)
+		o.owner.advance(in)
 	}
 }
 
 // childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
-func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
+func (o *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
 	in.startsInFlight--
 	switch {
 	case err == nil:
@@ -306,14 +306,14 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
 			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
 		}}
-		failed.At = a.owner.clock.now()
-		in = a.owner.instance(in.id) // it may have been parked or forgotten meanwhile
+		failed.At = o.owner.clock.now()
+		in = o.owner.instance(in.id) // it may have been parked or forgotten meanwhile
 		in.localInputs = append(in.localInputs, failed)
 	default:
-		reportFailure(a.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
+		reportFailure(o.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
 		in.repeatStartsAt, in.repeatPause = 0, 0
 	}
-	a.retrySoon(in, publishRetry)
+	o.retrySoon(in, publishRetry)
 }
 
 // unsendable reports an error that no further attempt mends: the message is larger than this
@@ -323,43 +323,43 @@ func unsendable(err error) bool {
 }
 
 // retrySoon has what could not be published, or asked, tried again, unless the instance has been parked or forgotten by then.
-func (a *outbox) retrySoon(in *instance, after time.Duration) {
+func (o *outbox) retrySoon(in *instance, after time.Duration) {
 	if in.retryScheduled {
 		return
 	}
 	in.retryScheduled = true
-	a.owner.later(after, Message{Kind: retryDue, ID: in.id})
+	o.owner.later(after, Message{Kind: retryDue, ID: in.id})
 }
 
-func (a *outbox) retry(id string) {
-	in := a.owner.instances[id]
+func (o *outbox) retry(id string) {
+	in := o.owner.instances[id]
 	if in == nil {
 		return
 	}
-	if in.retryScheduled = false; !a.owner.leaving {
-		a.flushOutbox(in)
-		a.owner.schedule.wake(id)
+	if in.retryScheduled = false; !o.owner.leaving {
+		o.flushOutbox(in)
+		o.owner.schedule.wake(id)
 	}
 }
 
 // caughtUp turns the instances whose code polls, and asks at once for the children that this tenure has not asked for yet: both had to
 // wait until it had read what has been accepted and answered already.
-func (a *outbox) caughtUp() {
-	for _, id := range sorted(a.owner.instances) {
-		in := a.owner.instances[id]
+func (o *outbox) caughtUp() {
+	for _, id := range sorted(o.owner.instances) {
+		in := o.owner.instances[id]
 		if in != nil && (in.observes || in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0) {
 			in.observes, in.wakeupDue = false, true // behind what is outstanding, too: that was sent when it was too early
-			a.owner.advance(in)
+			o.owner.advance(in)
 		}
 	}
 }
 
 // repeatChildStarts repeats the starts of the children whose end has not been received, if it is time.
 // No start is repeated before what has been answered already has been read.
-func (a *outbox) repeatChildStarts(in *instance) {
-	a.flushOutbox(in)
-	now := a.owner.clock.now()
-	if in.state == nil || in.state.ChildLen() == 0 || a.owner.schedule.horizon.began == 0 || in.repeatStartsAt > now {
+func (o *outbox) repeatChildStarts(in *instance) {
+	o.flushOutbox(in)
+	now := o.owner.clock.now()
+	if in.state == nil || in.state.ChildLen() == 0 || o.owner.schedule.horizon.began == 0 || in.repeatStartsAt > now {
 		return
 	}
 	size := 0
@@ -374,10 +374,10 @@ func (a *outbox) repeatChildStarts(in *instance) {
 		e := in.state.Child(id)
 		size += len(e.Payload.Data) + 512
 		in.lastRepeated = id
-		a.owner.met[CountAsked]++
-		a.startChild(in, in.state.Started, e)
+		o.owner.met[CountAsked]++
+		o.startChild(in, in.state.Started, e)
 	}
 	in.lastRepeated = 0
-	in.repeatPause = min(max(2*in.repeatPause, a.firstRepeat()), lastRepeat)
+	in.repeatPause = min(max(2*in.repeatPause, o.firstRepeat()), lastRepeat)
 	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
 }

@@ -49,7 +49,7 @@ type Owner struct {
 	parts
 }
 
-// parts are the concerns of an actor. Each has the state that is its own, and decides for the others through the actor.
+// parts are the concerns of an owner. Each has the state that is its own, and decides for the others through the owner.
 type parts struct {
 	schedule  schedule  // what is due, and until when time may go on
 	inbox     inboxes   // what arrives, and is loaded
@@ -73,29 +73,29 @@ type Beginning struct {
 
 // New returns an owner that has seen nothing yet: its first message is TenureBegan.
 func New(cfg Config, begin Beginning, now time.Time) *Owner {
-	a := &Owner{cfg: cfg, seal: begin.Seal, instances: make(map[string]*instance)}
-	a.log = logger{a}
-	a.clock.tick(now)
-	a.clock.set(a.clock.wall.UnixMilli())
-	a.parked.limit = max(cfg.Parked, 1)
-	a.parts = parts{
-		schedule:  schedule{owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
-		inbox:     inboxes{owner: a},
-		turns:     turns{owner: a},
-		admission: admission{owner: a, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+	o := &Owner{cfg: cfg, seal: begin.Seal, instances: make(map[string]*instance)}
+	o.log = logger{o}
+	o.clock.tick(now)
+	o.clock.set(o.clock.wall.UnixMilli())
+	o.parked.limit = max(cfg.Parked, 1)
+	o.parts = parts{
+		schedule:  schedule{owner: o, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
+		inbox:     inboxes{owner: o},
+		turns:     turns{owner: o},
+		admission: admission{owner: o, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
-			owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
+			owner: o, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
-		outbox: outbox{owner: a, underway: make(map[uint64]*outgoing)},
+		outbox: outbox{owner: o, underway: make(map[uint64]*outgoing)},
 		leases: leases{
-			owner: a, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed),
+			owner: o, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed),
 		},
-		notices:   notices{owner: a, visits: make(map[string]*visit)},
-		removals:  removals{owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
-		operators: operators{owner: a, held: make(map[string]heldInbox)},
+		notices:   notices{owner: o, visits: make(map[string]*visit)},
+		removals:  removals{owner: o, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
+		operators: operators{owner: o, held: make(map[string]heldInbox)},
 	}
-	return a
+	return o
 }
 
 // clock guesses Redis TIME from the last answer that reported it. Time moves from message to message.
@@ -110,62 +110,62 @@ func (c *clock) set(ms int64)       { c.at, c.ms = c.wall, ms }
 func (c *clock) now() int64         { return c.ms + c.wall.Sub(c.at).Milliseconds() }
 
 // Step handles one message, and returns the effects of it in their order. They are valid until the next step.
-func (a *Owner) Step(now time.Time, m *Message) []Effect {
-	clear(a.effects)
-	a.effects = a.effects[:0]
-	a.clock.tick(now)
+func (o *Owner) Step(now time.Time, m *Message) []Effect {
+	clear(o.effects)
+	o.effects = o.effects[:0]
+	o.clock.tick(now)
 	switch row := &messageKinds[m.Kind]; {
 	case row.handle != nil:
-		row.handle(a, m)
+		row.handle(o, m)
 	default:
-		if in := a.instances[m.ID]; in != nil && in.phase.busy() {
-			o := *in.outstanding
+		if in := o.instances[m.ID]; in != nil && in.phase.busy() {
+			req := *in.outstanding
 			if in.phase != committing { // else the fate of the commit may be unknown
-				a.to(in, o.from)
+				o.to(in, req.from)
 			}
-			row.answer(a, in, o, m)
+			row.answer(o, in, req, m)
 		} else {
-			a.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
+			o.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
 		}
 	}
-	a.schedule.startDeferred()
-	return a.effects
+	o.schedule.startDeferred()
+	return o.effects
 }
 
 // Err returns what ends the tenure; nil: nothing has.
-func (a *Owner) Err() error { return a.err }
+func (o *Owner) Err() error { return o.err }
 
 // Counts returns what has been counted. The caller takes it, and sets it back to zero.
-func (a *Owner) Counts() *Counts { return &a.met }
+func (o *Owner) Counts() *Counts { return &o.met }
 
 // NextPoll returns when wakeupsDue is to be sent at the latest.
-func (a *Owner) NextPoll() time.Time { return a.schedule.pollAt }
+func (o *Owner) NextPoll() time.Time { return o.schedule.pollAt }
 
 // Known returns the sequence up to which the inputs are applied; caughtUp: all that were accepted before the tenure are.
-func (a *Owner) Known() (seq uint64, caughtUp bool) {
-	return a.schedule.horizon.applied.Seq, a.schedule.horizon.began != 0
+func (o *Owner) Known() (seq uint64, caughtUp bool) {
+	return o.schedule.horizon.applied.Seq, o.schedule.horizon.began != 0
 }
 
 // Underway returns how many instances have a request or a turn outstanding, and how many publishes are not acknowledged.
-func (a *Owner) Underway() (instances, publishes int) { return a.busy, a.publishing }
+func (o *Owner) Underway() (instances, publishes int) { return o.busy, o.publishing }
 
 // Unfinished reports what the next owner has to repair; nil: there is nothing.
-func (a *Owner) Unfinished() error { return a.schedule.unfinished() }
+func (o *Owner) Unfinished() error { return o.schedule.unfinished() }
 
 // sorted returns the keys of a map in order: what an owner does follows from its messages alone.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // PhaseOf returns the phase of an instance.
-func (a *Owner) PhaseOf(id string) Phase {
-	if in := a.instances[id]; in != nil {
+func (o *Owner) PhaseOf(id string) Phase {
+	if in := o.instances[id]; in != nil {
 		return in.phase
 	}
 	return Absent
 }
 
 // Describe returns phase, inputs in memory, and what is pending of an instance.
-func (a *Owner) Describe(id string) string {
-	in := a.instances[id]
+func (o *Owner) Describe(id string) string {
+	in := o.instances[id]
 	if in == nil {
 		return "forgotten"
 	}
@@ -180,39 +180,39 @@ func (a *Owner) Describe(id string) string {
 var ErrIllegal = errors.New("illegal transition")
 
 // next gives a number to an effect, of which several of an instance may be outstanding.
-func (a *Owner) nextNumber() uint64 {
-	a.number++
-	return a.number
+func (o *Owner) nextNumber() uint64 {
+	o.number++
+	return o.number
 }
 
 // fail ends the tenure: what memory assumes is not what the store has.
-func (a *Owner) fail(err error) {
-	if a.err == nil {
-		a.err = err
+func (o *Owner) fail(err error) {
+	if o.err == nil {
+		o.err = err
 	}
 }
 
 // storeFailed sorts an error of the store: what ends the tenure, and what will pass.
-func (a *Owner) storeFailed(what string, err error) {
+func (o *Owner) storeFailed(what string, err error) {
 	if endsTenure(err) {
-		a.fail(fmt.Errorf("%s: %w", what, err))
+		o.fail(fmt.Errorf("%s: %w", what, err))
 		return
 	}
-	a.met[CountStoreErrors]++
-	reportFailure(a.log, "redis request failed, retrying", err, "operation", what)
+	o.met[CountStoreErrors]++
+	reportFailure(o.log, "redis request failed, retrying", err, "operation", what)
 }
 
 // scriptAnswered takes the answer of a script. conflict: memory was wrong, or the reply of an earlier try was lost.
-func (a *Owner) scriptAnswered(what string, now int64, err error) (done, conflict bool) {
+func (o *Owner) scriptAnswered(what string, now int64, err error) (done, conflict bool) {
 	switch {
 	case err == nil:
-		a.clock.set(now)
+		o.clock.set(now)
 		return true, false
 	case errors.Is(err, record.ErrConflict):
-		a.met[CountConflicts]++
+		o.met[CountConflicts]++
 		return false, true
 	default:
-		a.storeFailed(what, err)
+		o.storeFailed(what, err)
 		return false, false
 	}
 }
@@ -223,96 +223,96 @@ func endsTenure(err error) bool {
 }
 
 // forgetFailed puts an instance away that could not be read or reconciled: the schedule has it still, two seconds from now at the latest.
-func (a *Owner) forgetFailed(in *instance, what string, err error) {
-	a.storeFailed(what+" "+in.id, err)
-	a.forget(in)
+func (o *Owner) forgetFailed(in *instance, what string, err error) {
+	o.storeFailed(what+" "+in.id, err)
+	o.forget(in)
 }
 
 // instance gives the instance's place in memory.
-func (a *Owner) instance(id string) *instance {
-	in, ok := a.instances[id]
+func (o *Owner) instance(id string) *instance {
+	in, ok := o.instances[id]
 	if !ok {
 		in = &instance{id: strings.Clone(id)} // which may be a part of a message
-		a.instances[in.id] = in
+		o.instances[in.id] = in
 	}
 	return in
 }
 
 // park puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
 // its messages records that first: it would send them again at every reconciliation, for longer than their receivers remember.
-func (a *Owner) park(in *instance) {
+func (o *Owner) park(in *instance) {
 	switch {
 	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
 	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory has it; it waits for inputs
 	case in.resident && !in.heavy && !in.status().Ended():
 		in.wakeupDue = false
-		if last := a.parked.add(in); last != nil {
-			a.forget(last)
+		if last := o.parked.add(in); last != nil {
+			o.forget(last)
 		}
 	case len(in.outbox) > 0: // in flight; the stream's answer puts it away
 	case in.rec != nil && in.rec.Published.Before(in.sent):
 		in.wakeupDue = true
-		a.advance(in)
+		o.advance(in)
 	default:
-		a.forget(in)
+		o.forget(in)
 	}
 }
 
 // forget takes an instance out of memory.
-func (a *Owner) forget(in *instance) {
-	delete(a.instances, in.id)
-	a.parked.remove(in)
-	a.unload(in)
+func (o *Owner) forget(in *instance) {
+	delete(o.instances, in.id)
+	o.parked.remove(in)
+	o.unload(in)
 }
 
 // unload forgets what memory assumes of an instance and ends its coroutines. The next step loads it.
-func (a *Owner) unload(in *instance) {
-	a.unloadCode(in)
+func (o *Owner) unload(in *instance) {
+	o.unloadCode(in)
 	in.memory, in.pending.inputs = memory{}, nil
 	if in.phase != Absent {
-		a.to(in, Absent)
+		o.to(in, Absent)
 	}
 }
 
 // unloadCode ends the coroutines of an instance that is idle.
-func (a *Owner) unloadCode(in *instance) {
+func (o *Owner) unloadCode(in *instance) {
 	if in.resident {
-		a.emit(Effect{Kind: EvictCode, ID: in.id})
+		o.emit(Effect{Kind: EvictCode, ID: in.id})
 	}
 	in.resident = false
 }
 
 // end takes everything out of memory at the end of the tenure.
-func (a *Owner) end() {
-	for _, id := range sorted(a.instances) {
-		in := a.instances[id]
+func (o *Owner) end() {
+	for _, id := range sorted(o.instances) {
+		in := o.instances[id]
 		if in.phase == turning {
 			in.resident = true // or will be
 		}
-		a.unloadCode(in)
+		o.unloadCode(in)
 	}
-	clear(a.instances)
-	a.notices.forgetGates()
-	a.met[CountHeld] += -float64(len(a.schedule.horizon.held))
-	a.leaving = true
+	clear(o.instances)
+	o.notices.forgetGates()
+	o.met[CountHeld] += -float64(len(o.schedule.horizon.held))
+	o.leaving = true
 }
 
 // to moves an instance to a phase.
-func (a *Owner) to(in *instance, p Phase) {
+func (o *Owner) to(in *instance, p Phase) {
 	was := in.phase.busy()
 	if err := in.transition(p); err != nil {
-		a.log.Error("illegal transition", "instance", in.id, "error", err)
-		a.fail(fmt.Errorf("%w: %w", ErrIllegal, err))
+		o.log.Error("illegal transition", "instance", in.id, "error", err)
+		o.fail(fmt.Errorf("%w: %w", ErrIllegal, err))
 	}
 	switch {
 	case p.busy() && !was:
-		a.busy++
-		a.parked.remove(in)
-		in.outstanding = a.takeOutstanding()
+		o.busy++
+		o.parked.remove(in)
+		in.outstanding = o.takeOutstanding()
 	case was && !p.busy():
-		a.busy--
+		o.busy--
 		*in.outstanding = outstanding{}
-		a.spare, in.outstanding = append(a.spare, in.outstanding), nil
+		o.spare, in.outstanding = append(o.spare, in.outstanding), nil
 	}
 	if p.showsInbox() {
 		in.pending.stale, in.pending.seq = false, 0
@@ -320,35 +320,35 @@ func (a *Owner) to(in *instance, p Phase) {
 }
 
 // request moves an instance to a busy phase, and emits the effect whose answer the phase waits for.
-func (a *Owner) request(in *instance, p Phase, o outstanding, e Effect) {
-	o.phase, o.from, e.ID = p, in.phase, in.id
-	a.to(in, p)
-	*in.outstanding = o
-	a.emit(e)
+func (o *Owner) request(in *instance, p Phase, req outstanding, e Effect) {
+	req.phase, req.from, e.ID = p, in.phase, in.id
+	o.to(in, p)
+	*in.outstanding = req
+	o.emit(e)
 }
 
 // takeOutstanding returns one that is empty. Only busy instances have one, for most instances are idle.
-func (a *Owner) takeOutstanding() *outstanding {
-	n := len(a.spare)
+func (o *Owner) takeOutstanding() *outstanding {
+	n := len(o.spare)
 	if n == 0 {
 		return &outstanding{}
 	}
-	o := a.spare[n-1]
-	a.spare = a.spare[:n-1]
-	return o
+	free := o.spare[n-1]
+	o.spare = o.spare[:n-1]
+	return free
 }
 
 // resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then
 // the next step is made.
-func (a *Owner) resume(in *instance, saw sight) {
+func (o *Owner) resume(in *instance, saw sight) {
 	switch {
 	case saw == sawHead:
 		in.needsInboxRead = in.pending.stale && (len(in.unread) == 0 || in.missed())
 	case saw >= 0:
 		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)
 	}
-	a.inbox.takePending(in)
-	a.advance(in)
+	o.inbox.takePending(in)
+	o.advance(in)
 }
 
 // sight is what an answer has shown of an inbox: how many inputs it has, or one of these.
@@ -360,76 +360,76 @@ const (
 )
 
 // advance makes the next step of an instance, if nothing is outstanding.
-func (a *Owner) advance(in *instance) {
-	if in.phase.busy() || a.leaving || a.err != nil {
+func (o *Owner) advance(in *instance) {
+	if in.phase.busy() || o.leaving || o.err != nil {
 		return
 	}
-	stalled := a.removals.stalls[in.id]
+	stalled := o.removals.stalls[in.id]
 	switch {
-	case in.observes && a.schedule.horizon.began == 0: // until caughtUp
-	case stalled != nil && stalled.until > a.clock.now() && len(in.notices) > 0:
-		a.notices.releaseUnused(in, stalled)
-	case stalled != nil && stalled.until > a.clock.now():
-		a.removals.suspend(in, stalled, nil)
+	case in.observes && o.schedule.horizon.began == 0: // until caughtUp
+	case stalled != nil && stalled.until > o.clock.now() && len(in.notices) > 0:
+		o.notices.releaseUnused(in, stalled)
+	case stalled != nil && stalled.until > o.clock.now():
+		o.removals.suspend(in, stalled, nil)
 	case in.phase == Absent:
-		a.inbox.load(in, outstanding{})
+		o.inbox.load(in, outstanding{})
 	case in.needsInboxRead:
 		in.needsInboxRead = false
-		a.request(in, reading, outstanding{}, Effect{Kind: ReadInbox})
+		o.request(in, reading, outstanding{}, Effect{Kind: ReadInbox})
 	default:
 		if !in.rewinding() {
-			a.notices.applyNotices(in)
+			o.notices.applyNotices(in)
 		}
-		a.next(in)
+		o.next(in)
 	}
 }
 
 // next does the next thing for an instance that is in memory whole.
-func (a *Owner) next(in *instance) {
+func (o *Owner) next(in *instance) {
 	switch {
 	case len(in.notices) > 0 && (in.rec == nil || in.status().Ended()) && len(in.unread) == 0: // else what is unread comes first: it may be a start
-		a.notices.confirmOrphans(in)
+		o.notices.confirmOrphans(in)
 	case in.purgeNext() != nil:
-		a.removals.purgeRequested(in, in.purgeNext())
-	case a.operators.requestNext(in):
-		a.operators.requested(in, 0)
+		o.removals.purgeRequested(in, in.purgeNext())
+	case o.operators.requestNext(in):
+		o.operators.requested(in, 0)
 	case in.status().Ended():
-		a.commits.discard(in)
+		o.commits.discard(in)
 	case in.previousHasPending():
-		a.outbox.flushOutbox(in) // and go on when the stream has it
+		o.outbox.flushOutbox(in) // and go on when the stream has it
 	case in.rec == nil && len(in.unread) == 0:
-		a.leases.settle(in)
+		o.leases.settle(in)
 	case in.rec == nil && !in.unread[0].start():
-		a.leases.early(in)
+		o.leases.early(in)
 	case in.inboxOverflowed || slices.ContainsFunc(in.unread, Unread.overflown):
-		a.turns.failByName(in, &history.Failure{
+		o.turns.failByName(in, &history.Failure{
 			Code: history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs or %d MiB of them (%d MiB before its start); inputs come faster than the orchestration reads them",
 				in.id, record.InboxBound, record.InboxBytes>>20, record.EarlyBytes>>20),
 		})
 	case in.importing() != nil:
-		a.turns.importInstance(in, in.importing())
+		o.turns.importInstance(in, in.importing())
 	case in.paused():
-		if !a.operators.endWait(in) {
-			a.operators.wait(in) // its activities still run
+		if !o.operators.endWait(in) {
+			o.operators.wait(in) // its activities still run
 		}
-	case a.operators.terminatedEarly(in):
-	case a.turns.beforeStart(in): // it waits, or has been ended
-	case a.turns.runTimedOut(in):
-		a.turns.endTimedOut(in)
-	case in.rejection.Kind != 0 && a.admission.rejectionDue(in):
-		a.admission.rejectStart(in)
-	case in.continues() && a.turns.atBoundary(in): // it waits, or has been ended
-	case a.admission.startNeedsAdmission(in):
-		a.admission.admitStart(in)
-	case in.hasLocalInputs() || a.schedule.turnable(in):
-		a.turns.turn(in)
+	case o.operators.terminatedEarly(in):
+	case o.turns.beforeStart(in): // it waits, or has been ended
+	case o.turns.runTimedOut(in):
+		o.turns.endTimedOut(in)
+	case in.rejection.Kind != 0 && o.admission.rejectionDue(in):
+		o.admission.rejectStart(in)
+	case in.continues() && o.turns.atBoundary(in): // it waits, or has been ended
+	case o.admission.startNeedsAdmission(in):
+		o.admission.admitStart(in)
+	case in.hasLocalInputs() || o.schedule.turnable(in):
+		o.turns.turn(in)
 	case len(in.notices) > 0 && len(in.unread) == 0: // else they wait with what is unread
-		a.notices.confirmOrphans(in)
-	case in.wakeupDue && a.schedule.justHeld(in): // until reachHorizon
+		o.notices.confirmOrphans(in)
+	case in.wakeupDue && o.schedule.justHeld(in): // until reachHorizon
 	case in.wakeupDue:
-		a.leases.reconcileLeases(in)
+		o.leases.reconcileLeases(in)
 	default:
-		a.park(in)
+		o.park(in)
 	}
 }

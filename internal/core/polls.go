@@ -28,8 +28,8 @@ func (g *Given) takeInputs(in *instance) {
 }
 
 // waitToObserve forgets a turn that polls too early, until the owner has caught up.
-func (a *turns) waitToObserve(in *instance) {
-	a.owner.unload(in)
+func (t *turns) waitToObserve(in *instance) {
+	t.owner.unload(in)
 	in.observes = true
-	a.owner.advance(in) // the owner may have caught up meanwhile
+	t.owner.advance(in) // the owner may have caught up meanwhile
 }

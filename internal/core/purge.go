@@ -31,8 +31,8 @@ type removals struct {
 }
 
 // retired reports whether the instance need not be kept any longer.
-func (a *removals) retired(in *instance) bool {
-	return len(in.outbox) == 0 && a.owner.schedule.isDue(in.id, a.keptUntil(in.rec))
+func (r *removals) retired(in *instance) bool {
+	return len(in.outbox) == 0 && r.owner.schedule.isDue(in.id, r.keptUntil(in.rec))
 }
 
 // purgeNext gives the purge that the inbox begins with, or nil.
@@ -45,22 +45,22 @@ func (in *instance) purgeNext() *history.PurgeRequested {
 }
 
 // purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
-func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
+func (r *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
 	case in.rec == nil, in.unread[0].Before(in.rec.Origin), !in.purgedBy(p): // of an earlier incarnation; or the start was forgotten, and comes again
-		a.owner.commits.takeOut(in, 1)
+		r.owner.commits.takeOut(in, 1)
 	case in.status().Ended() && len(in.outbox) > 0:
-		a.owner.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
+		r.owner.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
 	case in.status().Ended():
-		a.purge(in, p, in.unread[0].ID)
+		r.purge(in, p, in.unread[0].ID)
 	case !p.Force:
-		a.owner.met[CountDropped]++
-		a.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{
+		r.owner.met[CountDropped]++
+		r.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{
 			Code: message.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
 		}})
-		a.owner.commits.takeOut(in, 1)
+		r.owner.commits.takeOut(in, 1)
 	default:
-		a.endPurged(in, p, 0)
+		r.endPurged(in, p, 0)
 	}
 }
 
@@ -80,55 +80,55 @@ func (in *instance) purgedBy(p *history.PurgeRequested) bool {
 }
 
 // purgeFound removes an instance that cannot be turned, if a forced purge is anywhere in its inbox; otherwise it is stalled.
-func (a *removals) purgeFound(in *instance, o outstanding) {
+func (r *removals) purgeFound(in *instance, req outstanding) {
 	n, p := in.forcedPurge()
-	if at, r := in.urgent(); p == nil && r != nil {
-		delete(a.stalls, in.id)
-		a.owner.operators.requested(in, at)
+	if at, op := in.urgent(); p == nil && op != nil {
+		delete(r.stalls, in.id)
+		r.owner.operators.requested(in, at)
 		return
 	}
 	if p == nil {
 		in.cut = len(in.unread) > record.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), record.UnreadBatch)]
-		a.deferInstance(in, o.stall.Kind, o.stall.Why)
+		r.deferInstance(in, req.stall.Kind, req.stall.Why)
 		return
 	}
-	delete(a.stalls, in.id)
+	delete(r.stalls, in.id)
 	switch {
 	case in.rec == nil:
 		ids := make([]string, n+1)
 		for i := range ids {
 			ids[i] = in.unread[i].ID
 		}
-		a.purge(in, p, ids...)
+		r.purge(in, p, ids...)
 	case in.status().Ended():
-		a.owner.advance(in)
+		r.owner.advance(in)
 	default:
-		a.endPurged(in, p, n)
+		r.endPurged(in, p, n)
 	}
 }
 
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
 // many, are dropped, and the purge itself stays in the inbox.
-func (a *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	a.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, before)
+func (r *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
+	r.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, before)
 }
 
 // notBegun notifies the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
 // child again.
-func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
+func (r *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
 	for _, u := range inputs {
 		if s, ok := u.Ev.(*history.Started); ok {
-			a.childPurged(in, p, s.Parent)
+			r.childPurged(in, p, s.Parent)
 		}
 	}
 }
 
 // childPurged notifies a parent, nil: none, of a purge that its child will not report.
-func (a *removals) childPurged(in *instance, p *history.PurgeRequested, parent *history.Parent) {
+func (r *removals) childPurged(in *instance, p *history.PurgeRequested, parent *history.Parent) {
 	if parent != nil {
-		_, end := cancelled(cancel.Purged, p.By, p.Text, a.owner.clock.now())
-		a.owner.outbox.reply(in, done(parent, end))
+		_, end := cancelled(cancel.Purged, p.By, p.Text, r.owner.clock.now())
+		r.owner.outbox.reply(in, done(parent, end))
 	}
 }
 
@@ -140,37 +140,37 @@ type removal struct {
 }
 
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
-func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
-	r := &removal{
+func (r *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
+	rm := &removal{
 		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
 	}
 	if p == nil { // its time is over
-		r.purge.Applied = a.owner.schedule.horizon.applied.Time
+		rm.purge.Applied = r.owner.schedule.horizon.applied.Time
 	}
-	a.owner.request(in, purging, outstanding{removal: r}, Effect{Kind: RemoveInstance, Body: r.purge})
+	r.owner.request(in, purging, outstanding{removal: rm}, Effect{Kind: RemoveInstance, Body: rm.purge})
 }
 
-func (a *removals) purgeAnswered(in *instance, o outstanding, now int64, err error) {
-	r := o.removal
-	done, conflict := a.owner.scriptAnswered("purge of "+in.id, now, err)
+func (r *removals) purgeAnswered(in *instance, req outstanding, now int64, err error) {
+	rm := req.removal
+	done, conflict := r.owner.scriptAnswered("purge of "+in.id, now, err)
 	if done {
-		a.owner.met[CountPurged]++
-		a.owner.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
-		if p := r.asked; p != nil {
-			a.notBegun(in, p, r.dropped)
-			a.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
+		r.owner.met[CountPurged]++
+		r.owner.commits.publishChange(in, message.Change{Status: message.StatusPurged, Was: string(in.status())}, now)
+		if p := rm.asked; p != nil {
+			r.notBegun(in, p, rm.dropped)
+			r.owner.commits.answer(p.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 		}
 	}
-	delete(a.forced, in.id)
-	a.removed(in, conflict || done && (in.pending.some() || len(r.purge.Pop) > 0))
+	delete(r.forced, in.id)
+	r.removed(in, conflict || done && (in.pending.some() || len(rm.purge.Pop) > 0))
 }
 
 // removed forgets an instance that a script has removed, and looks at what came behind the purge.
-func (a *removals) removed(in *instance, more bool) {
-	delete(a.stalls, in.id)
-	a.owner.forget(in)
+func (r *removals) removed(in *instance, more bool) {
+	delete(r.stalls, in.id)
+	r.owner.forget(in)
 	if more {
-		a.owner.schedule.wake(in.id)
+		r.owner.schedule.wake(in.id)
 	}
 }

@@ -28,166 +28,166 @@ type leases struct {
 }
 
 // reconcileLeases is the reconciliation at an instance that has nothing to turn.
-func (a *leases) reconcileLeases(in *instance) {
+func (l *leases) reconcileLeases(in *instance) {
 	in.wakeupDue = false
-	a.owner.outbox.repeatChildStarts(in)
-	a.owner.admission.askGates(in)
+	l.owner.outbox.repeatChildStarts(in)
+	l.owner.admission.askGates(in)
 	var ids []uint64
 	if in.state != nil {
 		ids = in.state.Admitted()
 	}
-	a.reconcileChunk(in, ids)
+	l.reconcileChunk(in, ids)
 }
 
-func (a *leases) reconcileChunk(in *instance, ids []uint64) {
+func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), maxLeases)]
-	l := &record.Reconciliation{
-		Head: in.head(), MaxClaims: a.owner.cfg.MaxClaims, Wakeup: a.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
+	recon := &record.Reconciliation{
+		Head: in.head(), MaxClaims: l.owner.cfg.MaxClaims, Wakeup: l.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
-		l.InboxHold = record.HoldKnown(a.owner.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
+		recon.InboxHold = record.HoldKnown(l.owner.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
 	}
-	if a.owner.removals.stalls[in.id] != nil {
-		l.Stalled = record.NotStalled // it has come as far as a reconciliation
+	if l.owner.removals.stalls[in.id] != nil {
+		recon.Stalled = record.NotStalled // it has come as far as a reconciliation
 	}
 	for i, id := range now {
-		l.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
+		recon.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
-	a.reconcileAs(in, reconciling, outstanding{recon: l, rest: ids[len(now):]})
+	l.reconcileAs(in, reconciling, outstanding{recon: recon, rest: ids[len(now):]})
 }
 
 // reconcileAs sends a reconciliation for the purpose that the phase stands for.
-func (a *leases) reconcileAs(in *instance, p Phase, o outstanding) {
-	a.owner.met[CountLooks]++
-	o.recon.Instance, o.recon.Execution, o.recon.Published = in.id, in.execution(), in.sent
-	a.owner.request(in, p, o, Effect{Kind: ReconcileWith, phase: p, Recon: o.recon})
+func (l *leases) reconcileAs(in *instance, p Phase, req outstanding) {
+	l.owner.met[CountLooks]++
+	req.recon.Instance, req.recon.Execution, req.recon.Published = in.id, in.execution(), in.sent
+	l.owner.request(in, p, req, Effect{Kind: ReconcileWith, phase: p, Recon: req.recon})
 }
 
 // reconciled takes the answer of a reconciliation.
-func (a *leases) reconciled(in *instance, o outstanding, got record.Reconciled, err error) {
+func (l *leases) reconciled(in *instance, req outstanding, got record.Reconciled, err error) {
 	if err != nil {
-		a.notReconciled(in, err)
+		l.notReconciled(in, err)
 		return
 	}
-	a.owner.clock.set(got.Now)
-	if o.recon.Wakeup != 0 {
-		a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(o.recon.Wakeup-got.Now) * time.Millisecond))
+	l.owner.clock.set(got.Now)
+	if req.recon.Wakeup != 0 {
+		l.owner.schedule.pollBy(l.owner.clock.wall.Add(time.Duration(req.recon.Wakeup-got.Now) * time.Millisecond))
 	}
-	if in.rec != nil && o.recon.Published != (record.Watermark{}) {
-		in.rec.Published = o.recon.Published
+	if in.rec != nil && req.recon.Published != (record.Watermark{}) {
+		in.rec.Published = req.recon.Published
 	}
-	switch o.phase {
+	switch req.phase {
 	case reconciling:
-		delete(a.owner.removals.stalls, in.id)
-		a.found(in, got)
-		if len(o.rest) > 0 {
-			a.reconcileChunk(in, o.rest)
+		delete(l.owner.removals.stalls, in.id)
+		l.found(in, got)
+		if len(req.rest) > 0 {
+			l.reconcileChunk(in, req.rest)
 			return
 		}
-		if a.owner.operators.seenHeld(in, got.Unread) {
-			a.owner.resume(in, sawNothing)
+		if l.owner.operators.seenHeld(in, got.Unread) {
+			l.owner.resume(in, sawNothing)
 			return
 		}
 	case settling:
-		delete(a.owner.removals.stalls, in.id)
+		delete(l.owner.removals.stalls, in.id)
 	case suspending:
-		a.owner.notices.releaseOrphans(o.notices)
-		a.owner.removals.suspended(in, o.stall, o.recon.Published)
+		l.owner.notices.releaseOrphans(req.notices)
+		l.owner.removals.suspended(in, req.stall, req.recon.Published)
 		return
 	case keepingEarly:
-		a.keptEarly(in, o.notices)
+		l.keptEarly(in, req.notices)
 		return
 	default: // releasing
 		if got.Unread > 0 || in.pending.some() { // they may want them
-			a.owner.notices.keepNotices(in, o.notices)
+			l.owner.notices.keepNotices(in, req.notices)
 		} else {
-			a.owner.notices.releaseOrphans(o.notices)
+			l.owner.notices.releaseOrphans(req.notices)
 		}
 	}
-	a.owner.resume(in, sight(got.Unread))
+	l.owner.resume(in, sight(got.Unread))
 }
 
-func (a *leases) notReconciled(in *instance, err error) {
+func (l *leases) notReconciled(in *instance, err error) {
 	if errors.Is(err, record.ErrConflict) { // memory was wrong
-		a.owner.met[CountConflicts]++
-		a.doubt()
-		a.owner.unload(in)
-		a.owner.schedule.wake(in.id)
+		l.owner.met[CountConflicts]++
+		l.doubt()
+		l.owner.unload(in)
+		l.owner.schedule.wake(in.id)
 		return
 	}
-	a.owner.forgetFailed(in, "reconcile", err)
+	l.owner.forgetFailed(in, "reconcile", err)
 }
 
 // found acts on the state of the leases.
-func (a *leases) found(in *instance, got record.Reconciled) {
+func (l *leases) found(in *instance, got record.Reconciled) {
 	waiting := make(map[string][]*history.ActivityScheduled)
 	var doubts hints
-	for _, l := range got.Leases {
-		e := in.state.Activity(l.Activity)
-		switch l.Status {
+	for _, lease := range got.Leases {
+		e := in.state.Activity(lease.Activity)
+		switch lease.Status {
 		case record.LeaseUnclaimed:
 			switch {
-			case l.ReturnedAt > got.Now: // returned for later
-			case l.ReturnedAt > a.owner.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
-				a.owner.commits.publish(in.id, in.rec, e)
+			case lease.ReturnedAt > got.Now: // returned for later
+			case lease.ReturnedAt > l.owner.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
+				l.owner.commits.publish(in.id, in.rec, e)
 			default:
 				waiting[e.Queue] = append(waiting[e.Queue], e)
 			}
 		case record.LeaseClaimed:
-			a.owner.schedule.pollBy(a.owner.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
-			if l.Until-l.Span < a.doubted {
-				doubts.add(l.Worker, message.Hint{Instance: in.id, Execution: in.execution(), Activity: l.Activity, Effect: l.Effect, Token: l.Token})
+			l.owner.schedule.pollBy(l.owner.clock.wall.Add(time.Duration(lease.Until+1-got.Now) * time.Millisecond))
+			if lease.Until-lease.Span < l.doubted {
+				doubts.add(lease.Worker, message.Hint{Instance: in.id, Execution: in.execution(), Activity: lease.Activity, Effect: lease.Effect, Token: lease.Token})
 			}
 		case record.ClaimExpired:
-			a.owner.met[CountExpired]++
-			a.owner.log.Info("claim expired, dispatching again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
-			a.owner.commits.publish(in.id, in.rec, e)
+			l.owner.met[CountExpired]++
+			l.owner.log.Info("claim expired, dispatching again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", lease.Claims)
+			l.owner.commits.publish(in.id, in.rec, e)
 		case record.LeaseRecreated:
-			a.owner.met[CountRestored]++
-			a.owner.log.Warn("lease lost by redis, created again", "instance", in.id, "activity", e.Name, "event", e.ID)
-			a.owner.commits.publish(in.id, in.rec, e)
+			l.owner.met[CountRestored]++
+			l.owner.log.Warn("lease lost by redis, created again", "instance", in.id, "activity", e.Name, "event", e.ID)
+			l.owner.commits.publish(in.id, in.rec, e)
 		case record.ClaimsExhausted:
-			a.exhausted(in, e, l.Claims, got.Now)
+			l.exhausted(in, e, lease.Claims, got.Now)
 		case record.LeaseMissing:
 			in.needsInboxRead = true
 		}
 	}
 	for _, q := range sorted(waiting) {
-		a.resendIfLost(in, q, waiting[q])
+		l.resendIfLost(in, q, waiting[q])
 	}
-	a.owner.sendHints(doubts)
-	a.findUnserved(in, got)
+	l.owner.sendHints(doubts)
+	l.findUnserved(in, got)
 }
 
 // exhausted makes a failure of an activity that was claimed as often as allowed and never ended.
-func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims int, now int64) {
+func (l *leases) exhausted(in *instance, e *history.ActivityScheduled, claims int, now int64) {
 	if slices.ContainsFunc(in.overdue, func(ev history.Event) bool {
 		f, ok := ev.(*history.ActivityFailed)
 		return ok && f.Scheduled == e.ID
 	}) {
 		return // it waits already
 	}
-	a.owner.met[CountPoisoned]++
+	l.owner.met[CountPoisoned]++
 	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
 		Code: history.CodePoison, Permanent: true,
 		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
 	}}
 	ev.At = now
-	a.owner.log.Error("activity poisoned", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
+	l.owner.log.Error("activity poisoned", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
 	in.overdue = append(in.overdue, ev)
 }
 
 // settle records that nothing is due but what is still in the outbox, and forgets the instance.
-func (a *leases) settle(in *instance) {
-	if !in.wakeupDue && a.owner.removals.stalls[in.id] == nil {
-		a.owner.park(in)
+func (l *leases) settle(in *instance) {
+	if !in.wakeupDue && l.owner.removals.stalls[in.id] == nil {
+		l.owner.park(in)
 		return
 	}
 	in.wakeupDue = false
-	a.owner.outbox.flushOutbox(in)
-	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.commits.nextWakeup(in, in.state)}
-	if a.owner.removals.stalls[in.id] != nil {
-		l.Stalled = record.NotStalled
+	l.owner.outbox.flushOutbox(in)
+	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.commits.nextWakeup(in, in.state)}
+	if l.owner.removals.stalls[in.id] != nil {
+		recon.Stalled = record.NotStalled
 	}
-	a.reconcileAs(in, settling, outstanding{recon: l})
+	l.reconcileAs(in, settling, outstanding{recon: recon})
 }

@@ -27,7 +27,7 @@ type LogLine struct {
 func (l *LogLine) String() string { return logLevels[l.Level] + ": " + l.Text }
 
 // logger collects log lines.
-type logger struct{ a *Owner }
+type logger struct{ owner *Owner }
 
 // Error collects a line.
 func (l logger) Error(text string, attrs ...any) {
@@ -49,7 +49,7 @@ func (l logger) Debug(text string, attrs ...any) {
 	l.add(&LogLine{Level: LevelDebug, Text: text, Attrs: attrs})
 }
 
-func (l logger) add(line *LogLine) { l.a.emit(Effect{Kind: WriteLog, Body: line}) }
+func (l logger) add(line *LogLine) { l.owner.emit(Effect{Kind: WriteLog, Body: line}) }
 
 // reportFailure has an operation logged that failed and is repeated or repaired.
 func reportFailure(l logger, text string, err error, attrs ...any) {
@@ -115,8 +115,8 @@ const (
 )
 
 // countLimit counts for the action of a limit.
-func (a *Owner) countLimit(action string, c LimitCount) {
+func (o *Owner) countLimit(action string, c LimitCount) {
 	if c.N != 0 {
-		a.emit(Effect{Kind: CountLimit, ID: action, Body: c})
+		o.emit(Effect{Kind: CountLimit, ID: action, Body: c})
 	}
 }

@@ -74,100 +74,100 @@ func ParseStall(encoded string) *Stall {
 }
 
 // stall keeps an instance from being turned for a while, and records why.
-func (a *removals) stall(in *instance, kind stallKind, why string) {
+func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
-		a.wipeOr(in, &Stall{Kind: kind, Why: why})
+		r.wipeOr(in, &Stall{Kind: kind, Why: why})
 		return
 	}
 	_, purge := in.forcedPurge()
 	_, urgent := in.urgent()
-	if purge != nil || urgent != nil || a.forced[in.id] {
-		delete(a.forced, in.id)
-		a.owner.unloadCode(in)
-		a.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory has the head of it only
+	if purge != nil || urgent != nil || r.forced[in.id] {
+		delete(r.forced, in.id)
+		r.owner.unloadCode(in)
+		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory has the head of it only
 		return
 	}
-	a.deferInstance(in, kind, why)
+	r.deferInstance(in, kind, why)
 }
 
-func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
-	s := a.stalls[in.id]
+func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
+	s := r.stalls[in.id]
 	if s == nil || s.Kind != kind {
-		s = &Stall{Kind: kind, Since: a.owner.clock.now()}
-		a.stalls[in.id] = s
-		a.owner.met[CountStalls]++
-		a.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
-		a.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
+		s = &Stall{Kind: kind, Since: r.owner.clock.now()}
+		r.stalls[in.id] = s
+		r.owner.met[CountStalls]++
+		r.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
+		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
 	}
 	pause := s.pause()
-	s.Why, s.Tries, s.until = why, s.Tries+1, a.owner.clock.now()+pause.Milliseconds()
-	a.suspend(in, s, nil)
+	s.Why, s.Tries, s.until = why, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
+	r.suspend(in, s, nil)
 }
 
 // suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
-func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
-	a.owner.unloadCode(in)
+func (r *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
+	r.owner.unloadCode(in)
 	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
-		a.owner.request(in, fetchingHead, outstanding{stall: s, notices: unused}, Effect{Kind: FetchHead})
+		r.owner.request(in, fetchingHead, outstanding{stall: s, notices: unused}, Effect{Kind: FetchHead})
 		return
 	}
-	a.suspendAt(in, in.head(), s, unused)
+	r.suspendAt(in, in.head(), s, unused)
 }
 
-func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
+func (r *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
 	l := &record.Reconciliation{Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode()}
-	a.owner.leases.reconcileAs(in, suspending, outstanding{recon: l, stall: s, notices: unused})
+	r.owner.leases.reconcileAs(in, suspending, outstanding{recon: l, stall: s, notices: unused})
 }
 
-func (a *removals) headRead(in *instance, o outstanding, head string, err error) {
+func (r *removals) headRead(in *instance, req outstanding, head string, err error) {
 	if err != nil {
-		a.owner.forgetFailed(in, "reconcile", err)
+		r.owner.forgetFailed(in, "reconcile", err)
 		return
 	}
-	a.suspendAt(in, head, o.stall, o.notices)
+	r.suspendAt(in, head, req.stall, req.notices)
 }
 
 // suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
 // would send it again otherwise.
-func (a *removals) suspended(in *instance, s *Stall, published record.Watermark) {
+func (r *removals) suspended(in *instance, s *Stall, published record.Watermark) {
 	kept, sent := in.outbox, in.sent
-	a.owner.unload(in)
+	r.owner.unload(in)
 	in.outbox, in.sent = kept, sent
 	switch {
 	case len(kept) > 0: // the stream's answer has it held once more
 	case sent != published, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
-		a.owner.advance(in)
+		r.owner.advance(in)
 	default:
-		delete(a.owner.instances, in.id)
+		delete(r.owner.instances, in.id)
 	}
 }
 
 // tryAgain ends the pause of a stalled instance, which an owner before may have recorded. Early inputs wait for a start: trying them
 // again would change nothing.
-func (a *removals) tryAgain(id string) {
-	if s := a.stalls[id]; s != nil {
+func (r *removals) tryAgain(id string) {
+	if s := r.stalls[id]; s != nil {
 		if s.Kind == stallEarly {
 			return
 		}
 		s.until = 0
 	}
-	a.owner.schedule.todo = append(a.owner.schedule.todo, id)
+	r.owner.schedule.todo = append(r.owner.schedule.todo, id)
 }
 
 // codeJoined tries the instances again that lack their code, a bounded number at a time.
-func (a *removals) codeJoined() {
-	for _, id := range sorted(a.stalls) {
-		if s := a.stalls[id]; s.Kind == stallUnregistered {
+func (r *removals) codeJoined() {
+	for _, id := range sorted(r.stalls) {
+		if s := r.stalls[id]; s.Kind == stallUnregistered {
 			s.until = 0
-			a.owner.schedule.todo = append(a.owner.schedule.todo, id)
+			r.owner.schedule.todo = append(r.owner.schedule.todo, id)
 		}
 	}
 }
 
 // early keeps inputs that came before their instance was started, for a day.
-func (a *leases) early(in *instance) {
+func (l *leases) early(in *instance) {
 	over := func(u Unread) bool {
-		return u.forgotten() || !u.start() && a.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
+		return u.forgotten() || !u.start() && l.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
 	}
 	if over(in.unread[0]) {
 		n := 1
@@ -175,10 +175,10 @@ func (a *leases) early(in *instance) {
 			n++
 		}
 		if !in.unread[0].forgotten() {
-			a.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
+			l.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
-		a.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
-		a.owner.commits.takeOut(in, n)
+		l.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
+		l.owner.commits.takeOut(in, n)
 		return
 	}
 	oldest := in.unread[0].Ev.Meta().At
@@ -186,24 +186,24 @@ func (a *leases) early(in *instance) {
 	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	notices := in.notices // about an earlier incarnation, or of a ticket that will enter anew
 	in.notices = nil
-	l := &record.Reconciliation{Head: in.head(), Wakeup: a.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
-	a.reconcileAs(in, keepingEarly, outstanding{recon: l, notices: notices})
+	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
+	l.reconcileAs(in, keepingEarly, outstanding{recon: recon, notices: notices})
 }
 
 // keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
-func (a *leases) keptEarly(in *instance, notices map[string]GateNotice) {
+func (l *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 	came := in.pending.some() // perhaps the start
 	in.pending.inputs = nil
 	switch {
 	case came:
-		a.owner.notices.keepNotices(in, notices)
+		l.owner.notices.keepNotices(in, notices)
 		in.needsInboxRead = true
 	default:
-		a.owner.notices.releaseOrphans(notices)
+		l.owner.notices.releaseOrphans(notices)
 		if len(in.notices) == 0 {
-			a.owner.forget(in)
+			l.owner.forget(in)
 			return
 		} // else they came behind the reconciliation, which does not speak for them
 	}
-	a.owner.resume(in, sawNothing)
+	l.owner.resume(in, sawNothing)
 }

@@ -32,34 +32,34 @@ import (
 // Crash points: before the note the start is in the inbox, and the next owner notes it; behind it the wakeup is that of the record.
 
 // beforeStart does what is to be done before a delayed start is due. It reports that there is nothing else to be done.
-func (a *turns) beforeStart(in *instance) (waits bool) {
+func (t *turns) beforeStart(in *instance) (waits bool) {
 	s := in.delayed()
 	switch {
-	case s == nil, in.rec == nil && s.StartAt <= a.owner.clock.now():
+	case s == nil, in.rec == nil && s.StartAt <= t.owner.clock.now():
 		return false
 	case in.rec == nil:
-		t := a.owner.newTurn(in, &history.State{})
-		t.noted, t.note = true, record.Pending
-		a.owner.commits.commit(in, t)
-	case a.owner.operators.endWait(in):
-	case a.owner.schedule.isDue(in.id, s.StartAt):
+		turn := t.owner.newTurn(in, &history.State{})
+		turn.noted, turn.note = true, record.Pending
+		t.owner.commits.commit(in, turn)
+	case t.owner.operators.endWait(in):
+	case t.owner.schedule.isDue(in.id, s.StartAt):
 		return false
 	default:
-		a.owner.operators.wait(in)
+		t.owner.operators.wait(in)
 	}
 	return true
 }
 
 // runTimedOut reports that the run has timed out, and that everything that was accepted before has been turned.
-func (a *turns) runTimedOut(in *instance) bool {
+func (t *turns) runTimedOut(in *instance) bool {
 	d := in.deadline(in.state)
-	if d == 0 || d > a.owner.clock.now() || in.state != nil && in.state.End != nil {
+	if d == 0 || d > t.owner.clock.now() || in.state != nil && in.state.End != nil {
 		return false
 	}
 	if behind := in.behindStart(); !in.continues() && len(behind) > 0 && Bounds(behind, in.partial())[0] < d {
 		return false
 	}
-	return a.owner.schedule.isDue(in.id, d)
+	return t.owner.schedule.isDue(in.id, d)
 }
 
 // behindStart is what is unread, without a start at the head.
@@ -71,7 +71,7 @@ func (in *instance) behindStart() []Unread {
 }
 
 // endTimedOut ends an instance whose run has timed out.
-func (a *turns) endTimedOut(in *instance) {
+func (t *turns) endTimedOut(in *instance) {
 	d, timeout := in.deadline(in.state), int64(0)
 	if s, ok := in.unread0().(*history.Started); ok {
 		timeout = s.Timeout
@@ -84,7 +84,7 @@ func (a *turns) endTimedOut(in *instance) {
 		due = 0
 	}
 	in.passGate()
-	a.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
+	t.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
 		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
 		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),
 	}}, 0, due)

@@ -15,32 +15,32 @@ type sending struct {
 }
 
 // publish has the task of an activity put into its queue.
-func (a *commits) publish(instance string, rec *record.Record, e *history.ActivityScheduled) {
-	a.sent[sending{instance, e.ID}] = a.owner.clock.now()
-	a.owner.publishing++
-	a.owner.met[CountPublished]++
+func (c *commits) publish(instance string, rec *record.Record, e *history.ActivityScheduled) {
+	c.sent[sending{instance, e.ID}] = c.owner.clock.now()
+	c.owner.publishing++
+	c.owner.met[CountPublished]++
 	var headers history.Headers
-	if in := a.owner.instances[instance]; in != nil && in.state != nil && in.state.Started != nil {
+	if in := c.owner.instances[instance]; in != nil && in.state != nil && in.state.Started != nil {
 		headers = in.state.Started.Headers
 	}
-	a.owner.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
+	c.owner.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
 }
 
 // taskAnswered takes the answer of the queue.
-func (a *commits) taskAnswered(instance string, id uint64, err error) {
-	a.owner.publishing--
+func (c *commits) taskAnswered(instance string, id uint64, err error) {
+	c.owner.publishing--
 	if err == nil { // the stream takes tasks: all instances are tried again
-		a.owner.schedule.todo = append(a.owner.schedule.todo, sorted(a.resends.failed)...)
-		clear(a.resends.failed)
+		c.owner.schedule.todo = append(c.owner.schedule.todo, sorted(c.resends.failed)...)
+		clear(c.resends.failed)
 		return
 	}
-	a.owner.met[CountPublishErrors]++
-	reportFailure(a.owner.log, "task not published, retrying", err, "instance", instance, "activity", id)
-	if _, outstanding := a.sent[sending{instance, id}]; outstanding {
-		a.sent[sending{instance, id}] = notSent
+	c.owner.met[CountPublishErrors]++
+	reportFailure(c.owner.log, "task not published, retrying", err, "instance", instance, "activity", id)
+	if _, outstanding := c.sent[sending{instance, id}]; outstanding {
+		c.sent[sending{instance, id}] = notSent
 	}
-	a.resends.failed[instance] = struct{}{}
-	a.tryResend()
+	c.resends.failed[instance] = struct{}{}
+	c.tryResend()
 }
 
 // resends has the tasks published again that could not be published: without it they would wait for the reconciliation
@@ -64,27 +64,27 @@ const resendTask = time.Second / 4
 const notSent = -1
 
 // tryResend looks at one of the instances in a while.
-func (a *commits) tryResend() {
-	if a.resends.timer || len(a.resends.failed) == 0 {
+func (c *commits) tryResend() {
+	if c.resends.timer || len(c.resends.failed) == 0 {
 		return
 	}
-	a.resends.timer = true
-	a.owner.emit(Effect{Kind: PostResend, After: resendTask})
+	c.resends.timer = true
+	c.owner.emit(Effect{Kind: PostResend, After: resendTask})
 }
 
 // resend looks at one of the instances.
-func (a *commits) resend(connected bool) {
-	a.resends.timer = false
+func (c *commits) resend(connected bool) {
+	c.resends.timer = false
 	if !connected {
-		a.tryResend()
+		c.tryResend()
 		return
 	}
-	for _, id := range sorted(a.resends.failed) {
-		delete(a.resends.failed, id)
-		a.owner.schedule.todo = append(a.owner.schedule.todo, id)
+	for _, id := range sorted(c.resends.failed) {
+		delete(c.resends.failed, id)
+		c.owner.schedule.todo = append(c.owner.schedule.todo, id)
 		break
 	}
-	a.tryResend()
+	c.tryResend()
 }
 
 // hints are hints to workers, by worker.
@@ -98,9 +98,9 @@ func (h *hints) add(worker string, what message.Hint) {
 }
 
 // sendHints sends hints to workers, and returns how many.
-func (a *Owner) sendHints(to hints) (n int) {
+func (o *Owner) sendHints(to hints) (n int) {
 	for _, w := range sorted(to) {
-		a.emit(Effect{Kind: SendHints, ID: w, Body: to[w]})
+		o.emit(Effect{Kind: SendHints, ID: w, Body: to[w]})
 		n += len(to[w])
 	}
 	return n

@@ -49,42 +49,42 @@ type turns struct {
 
 // turn hands the inputs of an instance to its code. One whose code was evicted, and that goes on nevertheless because what had it
 // evicted was refused, is loaded again: its code must replay all of its history.
-func (a *turns) turn(in *instance) {
+func (t *turns) turn(in *instance) {
 	if in.lacksCode() {
-		a.owner.unload(in)
-		a.owner.advance(in)
+		t.owner.unload(in)
+		t.owner.advance(in)
 		return
 	}
-	b, ok := a.binding(in)
-	if !ok && !a.owner.cfg.Elsewhere {
-		a.owner.removals.stall(in, stallUnregistered, a.lack(in))
+	b, ok := t.binding(in)
+	if !ok && !t.owner.cfg.Elsewhere {
+		t.owner.removals.stall(in, stallUnregistered, t.lack(in))
 		return
 	}
 	in.passGate()
 	g := &Given{
-		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: a.owner.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
-		Now: a.owner.clock.now(), Behind: a.owner.schedule.horizon.began == 0, Part: in.partial(),
+		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: t.owner.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
+		Now: t.owner.clock.now(), Behind: t.owner.schedule.horizon.began == 0, Part: in.partial(),
 	}
 	if !ok {
-		g.Name, g.Place = a.place(in)
+		g.Name, g.Place = t.place(in)
 	}
-	g.Until = min(g.Now, a.owner.schedule.horizon.reached)
+	g.Until = min(g.Now, t.owner.schedule.horizon.reached)
 	g.takeInputs(in)
 	if s, ok := in.unread0().(*history.Started); ok && in.rec == nil {
 		g.Parent = s.Parent
 	}
 	in.events, in.localInputs, in.overdue = nil, nil, nil
-	a.owner.request(in, turning, outstanding{turn: &turn{in: in, now: g.Now}}, Effect{Kind: RunTurn, Given: g})
+	t.owner.request(in, turning, outstanding{turn: &turn{in: in, now: g.Now}}, Effect{Kind: RunTurn, Given: g})
 }
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
 // that asks for none, the newest one; and has the start record it.
-func (a *turns) binding(in *instance) (author.Orchestration, bool) {
+func (t *turns) binding(in *instance) (author.Orchestration, bool) {
 	name, version, begins := in.orchestration()
 	if !begins || version != "" {
-		return a.owner.cfg.Programs.Recorded(name, version)
+		return t.owner.cfg.Programs.Recorded(name, version)
 	}
-	b, ok := a.owner.cfg.Programs.Requested(name, version)
+	b, ok := t.owner.cfg.Programs.Requested(name, version)
 	if ok {
 		in.unread[0].Ev.(*history.Started).Version = b.Version //nolint:forcetypeassert // begins
 	}
@@ -92,9 +92,9 @@ func (a *turns) binding(in *instance) (author.Orchestration, bool) {
 }
 
 // lack describes the code that the instance waits for.
-func (a *turns) lack(in *instance) string {
+func (t *turns) lack(in *instance) string {
 	name, version, _ := in.orchestration()
-	has := a.owner.cfg.Programs.Versions(name)
+	has := t.owner.cfg.Programs.Versions(name)
 	if len(has) == 0 {
 		return fmt.Sprintf("no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", name)
 	}
@@ -124,33 +124,33 @@ func (in *instance) identity() history.Identity {
 }
 
 // turned takes a turn back from the turner.
-func (a *turns) turned(in *instance, t *turn, d *Decided) {
-	t.Decided = *d
-	in.resident, in.heavy = !t.Forbidden, t.Heavy
-	a.owner.met[CountTurns]++
-	a.owner.met[CountDropped] += float64(t.Dropped)
+func (t *turns) turned(in *instance, turn *turn, d *Decided) {
+	turn.Decided = *d
+	in.resident, in.heavy = !turn.Forbidden, turn.Heavy
+	t.owner.met[CountTurns]++
+	t.owner.met[CountDropped] += float64(turn.Dropped)
 	switch {
-	case t.Forbidden:
-		a.refuseBelow(in)
-	case t.Missing != "":
-		a.owner.removals.stall(in, stallUnregistered, t.Missing)
-	case t.Diverged:
-		a.owner.met[CountDiverged]++
-		a.divergedFrom(in, t.Err.Error())
-	case errors.Is(t.Err, replay.ErrSealed):
-		a.owner.removals.stall(in, stallSealed, t.Err.Error())
-	case errors.Is(t.Err, replay.ErrObject):
-		a.owner.removals.stall(in, stallObject, t.Err.Error())
-	case t.Err != nil:
-		a.owner.removals.stall(in, stallUnreadable, t.Err.Error())
-	case t.Size > record.CommitBytes:
-		a.tooLarge(in, t)
-	case t.Early:
-		a.waitToObserve(in)
-	case len(t.Events) == 0 && len(t.Pop) == 0: // a timer fired that had been cancelled meanwhile: nothing to write
-		in.overdue = t.Overdue
-		a.owner.leases.reconcileLeases(in)
+	case turn.Forbidden:
+		t.refuseBelow(in)
+	case turn.Missing != "":
+		t.owner.removals.stall(in, stallUnregistered, turn.Missing)
+	case turn.Diverged:
+		t.owner.met[CountDiverged]++
+		t.divergedFrom(in, turn.Err.Error())
+	case errors.Is(turn.Err, replay.ErrSealed):
+		t.owner.removals.stall(in, stallSealed, turn.Err.Error())
+	case errors.Is(turn.Err, replay.ErrObject):
+		t.owner.removals.stall(in, stallObject, turn.Err.Error())
+	case turn.Err != nil:
+		t.owner.removals.stall(in, stallUnreadable, turn.Err.Error())
+	case turn.Size > record.CommitBytes:
+		t.tooLarge(in, turn)
+	case turn.Early:
+		t.waitToObserve(in)
+	case len(turn.Events) == 0 && len(turn.Pop) == 0: // a timer fired that had been cancelled meanwhile: nothing to write
+		in.overdue = turn.Overdue
+		t.owner.leases.reconcileLeases(in)
 	default:
-		a.owner.admission.enter(in, t)
+		t.owner.admission.enter(in, turn)
 	}
 }

@@ -27,46 +27,46 @@ func (s *Served) lacks(e *history.ActivityScheduled) string {
 }
 
 // findUnserved looks among the leases of an instance for activities that no worker can take.
-func (a *leases) findUnserved(in *instance, got record.Reconciled) {
+func (l *leases) findUnserved(in *instance, got record.Reconciled) {
 	var waiting []*history.ActivityScheduled
-	for _, l := range got.Leases {
-		e := in.state.Activity(l.Activity)
-		if l.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= a.owner.cfg.ReconcileInterval.Milliseconds() {
+	for _, lease := range got.Leases {
+		e := in.state.Activity(lease.Activity)
+		if lease.Status == record.LeaseUnclaimed && e != nil && got.Now-e.At >= l.owner.cfg.ReconcileInterval.Milliseconds() {
 			waiting = append(waiting, e)
 		}
 	}
 	if len(waiting) == 0 {
-		a.unlist(in.id)
+		l.unlist(in.id)
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
-	a.ask(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
+	l.ask(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
 }
 
 // fleetRead lists the instance with what no worker has, or takes it from the list.
-func (a *leases) fleetRead(number uint64, all *Served) {
-	r := a.asked[number]
-	delete(a.asked, number)
+func (l *leases) fleetRead(number uint64, all *Served) {
+	r := l.asked[number]
+	delete(l.asked, number)
 	if all == nil { // it is not known what the workers have
 		return
 	}
-	in := a.owner.instances[r.instance] // nil: parked or forgotten since
+	in := l.owner.instances[r.instance] // nil: parked or forgotten since
 	for _, e := range r.activities {
 		ended := in != nil && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := all.lacks(e); why != "" && !ended {
-			a.unserved[r.instance] = true
-			a.owner.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Why: why, Since: e.At}})
+			l.unserved[r.instance] = true
+			l.owner.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Why: why, Since: e.At}})
 			return
 		}
 	}
-	a.unlist(r.instance)
+	l.unlist(r.instance)
 }
 
 // unlist takes an instance from the list of those that no worker can serve.
-func (a *leases) unlist(id string) {
-	if a.unserved[id] {
-		delete(a.unserved, id)
-		a.owner.emit(Effect{Kind: UnlistUnserved, ID: id})
+func (l *leases) unlist(id string) {
+	if l.unserved[id] {
+		delete(l.unserved, id)
+		l.owner.emit(Effect{Kind: UnlistUnserved, ID: id})
 	}
 }
 
@@ -80,10 +80,10 @@ type unclaimed struct {
 }
 
 // ask asks a queue or the workers about activities.
-func (a *leases) ask(e Effect, about *unclaimed) {
-	e.Number = a.owner.nextNumber()
-	a.asked[e.Number] = about
-	a.owner.emit(e)
+func (l *leases) ask(e Effect, about *unclaimed) {
+	e.Number = l.owner.nextNumber()
+	l.asked[e.Number] = about
+	l.owner.emit(e)
 }
 
 // resendIfLost finds the tasks that no worker has claimed and that cannot be in their queue
@@ -91,18 +91,18 @@ func (a *leases) ask(e Effect, about *unclaimed) {
 // as long as the oldest task in the queue is older than the last sending, ours may be behind it.
 //
 // The instance may have been parked or forgotten before the queue has answered, so what is needed of it is kept here.
-func (a *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
-	rec, lost := in.rec, a.lostBefore()
+func (l *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
+	rec, lost := in.rec, l.lostBefore()
 	var unsure []*history.ActivityScheduled
 	var sent []int64
 	for _, e := range es {
-		at, known := a.owner.commits.sent[sending{in.id, e.ID}]
+		at, known := l.owner.commits.sent[sending{in.id, e.ID}]
 		if !known {
 			at = e.At // not sent before that; and a copy too many is dropped by its claim
 		}
 		if at < lost {
-			a.owner.met[CountResent]++
-			a.owner.commits.publish(in.id, rec, e)
+			l.owner.met[CountResent]++
+			l.owner.commits.publish(in.id, rec, e)
 			continue
 		}
 		unsure, sent = append(unsure, e), append(sent, at)
@@ -110,31 +110,31 @@ func (a *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	if len(unsure) == 0 {
 		return
 	}
-	a.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
+	l.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
 }
 
 // lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
-func (a *leases) lostBefore() int64 {
-	if a.lost.IsZero() {
+func (l *leases) lostBefore() int64 {
+	if l.lost.IsZero() {
 		return 0
 	}
-	return a.owner.clock.now() - a.owner.clock.wall.Sub(a.lost).Milliseconds() + sentSlack
+	return l.owner.clock.now() - l.owner.clock.wall.Sub(l.lost).Milliseconds() + sentSlack
 }
 
 // queueAgeRead publishes again what cannot be in the queue any more.
-func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
-	q := a.asked[number]
-	delete(a.asked, number)
+func (l *leases) queueAgeRead(number uint64, got QueueAge, err error) {
+	q := l.asked[number]
+	delete(l.asked, number)
 	if err != nil {
-		reportFailure(a.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
+		reportFailure(l.owner.log, "queue not inspected, retrying", err, "queue", q.queue)
 		return
 	}
-	in := a.owner.instances[q.instance] // nil: parked or forgotten since
+	in := l.owner.instances[q.instance] // nil: parked or forgotten since
 	for i, e := range q.activities {
 		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, the claim of the task decides
 		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
-			a.owner.met[CountResent]++
-			a.owner.commits.publish(q.instance, q.rec, e)
+			l.owner.met[CountResent]++
+			l.owner.commits.publish(q.instance, q.rec, e)
 		}
 	}
 }

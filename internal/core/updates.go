@@ -64,11 +64,11 @@ func (t *Decided) leave(u Unread) {
 }
 
 // repeatedUpdate answers a repeat of an update from the ledger, now or when it is answered.
-func (a *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
+func (c *commits) repeatedUpdate(arr Arrival, result *record.Ingested) {
 	u, ok := arr.Ev.Ev.(*history.UpdateReceived)
 	if !ok || arr.Reply == "" || !result.Repeat {
 		return
 	}
-	a.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, a.owner.clock.now())
-	a.owner.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
+	c.updaters.add(UpdateWait(arr.Instance, u.Key()), arr.Reply, c.owner.clock.now())
+	c.owner.emit(Effect{Kind: ReadUpdate, ID: arr.Instance, Body: UpdateQuestion{Name: u.Name, UpdateID: u.UpdateID, Reply: arr.Reply}})
 }

@@ -85,12 +85,12 @@ func (w *waiters) sweep(now int64) {
 }
 
 // await remembers the client of the message among those that wait.
-func (a *Owner) await(among *waiters, m *Message) { among.add(m.ID, m.Body.(string), a.clock.now()) }
+func (o *Owner) await(among *waiters, m *Message) { among.add(m.ID, m.Body.(string), o.clock.now()) }
 
 // sweepWaiters drops the clients that ask no more, also where no other one comes.
-func (a *commits) sweepWaiters() {
-	now := a.owner.clock.now()
-	a.waiters.sweep(now)
-	a.watchers.sweep(now)
-	a.updaters.sweep(now)
+func (c *commits) sweepWaiters() {
+	now := c.owner.clock.now()
+	c.waiters.sweep(now)
+	c.watchers.sweep(now)
+	c.updaters.sweep(now)
 }

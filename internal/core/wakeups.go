@@ -32,50 +32,50 @@ type schedule struct {
 }
 
 // wakeupsDue reads the schedule when it is time.
-func (a *schedule) wakeupsDue() {
-	a.polled = a.owner.clock.wall.Truncate(pollEvery) // all partitions together: one pipeline
-	a.pollAt = a.polled.Add(pollEvery)
-	a.poll()
+func (s *schedule) wakeupsDue() {
+	s.polled = s.owner.clock.wall.Truncate(pollEvery) // all partitions together: one pipeline
+	s.pollAt = s.polled.Add(pollEvery)
+	s.poll()
 }
 
 // poll asks the schedule which instances and gates are due.
-func (a *schedule) poll() {
-	if a.polling {
-		a.pollAgain = true
+func (s *schedule) poll() {
+	if s.polling {
+		s.pollAgain = true
 		return
 	}
-	a.polling = true
-	a.checkHorizon()
-	a.owner.emit(Effect{Kind: ReadDue})
+	s.polling = true
+	s.checkHorizon()
+	s.owner.emit(Effect{Kind: ReadDue})
 }
 
-func (a *schedule) dueRead(d record.DueSet, err error) {
-	a.polling = false
-	if a.pollAgain {
-		a.pollAgain = false
-		a.pollBy(a.owner.clock.wall)
+func (s *schedule) dueRead(d record.DueSet, err error) {
+	s.polling = false
+	if s.pollAgain {
+		s.pollAgain = false
+		s.pollBy(s.owner.clock.wall)
 	}
 	if err != nil {
-		a.owner.storeFailed("due", err)
+		s.owner.storeFailed("due", err)
 		return
 	}
-	a.owner.clock.set(d.Now)
-	a.owner.commits.sweepWaiters()
-	if d.Next == 0 && d.NextLimit == 0 && a.pollAt.Equal(a.polled.Add(pollEvery)) { // and nothing has brought it forward
-		a.pollAt = a.polled.Truncate(pollRest).Add(pollRest)
+	s.owner.clock.set(d.Now)
+	s.owner.commits.sweepWaiters()
+	if d.Next == 0 && d.NextLimit == 0 && s.pollAt.Equal(s.polled.Add(pollEvery)) { // and nothing has brought it forward
+		s.pollAt = s.polled.Truncate(pollRest).Add(pollRest)
 	}
-	a.pollFor(d.Now, d.Next, len(d.Instances))
+	s.pollFor(d.Now, d.Next, len(d.Instances))
 	for _, id := range d.Instances {
-		a.wake(id)
+		s.wake(id)
 	}
-	a.pollFor(d.Now, d.NextLimit, len(d.Limits))
+	s.pollFor(d.Now, d.NextLimit, len(d.Limits))
 	for _, name := range d.Limits {
-		a.owner.notices.visitGate(name)
+		s.owner.notices.visitGate(name)
 	}
 }
 
 // pollFor brings the next poll forward to what is due next, 0: nothing, when the last poll has found so many.
-func (a *schedule) pollFor(now, next int64, found int) {
+func (s *schedule) pollFor(now, next int64, found int) {
 	if next == 0 {
 		return
 	}
@@ -83,44 +83,44 @@ func (a *schedule) pollFor(now, next int64, found int) {
 	if found == DueBatch { // thousands of stalled ones must not keep a neighbor's timer waiting
 		gap = pollFull
 	}
-	a.pollBy(a.owner.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
+	s.pollBy(s.owner.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
 }
 
 // pollBy brings the next poll forward.
-func (a *schedule) pollBy(t time.Time) {
-	if t.Before(a.pollAt) {
-		a.pollAt = t
+func (s *schedule) pollBy(t time.Time) {
+	if t.Before(s.pollAt) {
+		s.pollAt = t
 	}
 }
 
 // wake has the instance reconciled, unless what is outstanding sets its next wake-up.
-func (a *schedule) wake(id string) {
-	in := a.owner.instance(id)
+func (s *schedule) wake(id string) {
+	in := s.owner.instance(id)
 	if in.phase.busy() { // a commit or reconciliation sets the next wake-up; a load does not
 		in.wakeupDue = in.wakeupDue || in.phase == loading || in.phase == fetchingHead
 		return
 	}
 	in.wakeupDue = true
-	a.owner.advance(in)
+	s.owner.advance(in)
 }
 
 // bring makes the next step of an instance, later if it would have to be loaded and enough are.
-func (a *schedule) bring(in *instance) {
-	if in.phase == Absent && a.owner.busy >= maxLoads {
-		a.todo = append(a.todo, in.id)
+func (s *schedule) bring(in *instance) {
+	if in.phase == Absent && s.owner.busy >= maxLoads {
+		s.todo = append(s.todo, in.id)
 		return
 	}
-	a.owner.advance(in)
+	s.owner.advance(in)
 }
 
 // startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
-func (a *schedule) startDeferred() {
-	for len(a.todo) > 0 && a.owner.busy < startsAtOnce && !a.owner.leaving && a.owner.err == nil {
-		id := a.todo[0]
-		a.todo = a.todo[1:]
-		in := a.owner.instance(id)
+func (s *schedule) startDeferred() {
+	for len(s.todo) > 0 && s.owner.busy < startsAtOnce && !s.owner.leaving && s.owner.err == nil {
+		id := s.todo[0]
+		s.todo = s.todo[1:]
+		in := s.owner.instance(id)
 		in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
-		a.owner.advance(in)
+		s.owner.advance(in)
 	}
 }
 
@@ -136,29 +136,29 @@ type Takeover struct {
 }
 
 // takeOver begins the tenure.
-func (a *schedule) takeOver(found *Takeover) {
-	a.owner.leases.lost, a.owner.commits.watched, a.owner.admission.policies.Set = found.Lost, found.Watched, found.Policies
+func (s *schedule) takeOver(found *Takeover) {
+	s.owner.leases.lost, s.owner.commits.watched, s.owner.admission.policies.Set = found.Lost, found.Watched, found.Policies
 	for _, id := range sorted(found.Stalls) {
 		why := found.Stalls[id]
-		a.owner.removals.stalls[id] = ParseStall(why)
-		a.owner.removals.forced[id] = true
-		a.todo = append(a.todo, id)
+		s.owner.removals.stalls[id] = ParseStall(why)
+		s.owner.removals.forced[id] = true
+		s.todo = append(s.todo, id)
 	}
 	if !found.Clean {
-		a.owner.leases.doubted = found.Now
+		s.owner.leases.doubted = found.Now
 	}
-	a.owner.clock.set(found.Now) // before the first timer is judged: this process' own clock may be ahead
-	a.todo = append(a.todo, found.Due...)
-	a.askHorizon(0)
+	s.owner.clock.set(found.Now) // before the first timer is judged: this process' own clock may be ahead
+	s.todo = append(s.todo, found.Due...)
+	s.askHorizon(0)
 }
 
 // unfinished reports what the next owner has to repair; nil if there is nothing.
-func (a *schedule) unfinished() error {
+func (s *schedule) unfinished() error {
 	switch {
-	case a.owner.outbox.unsent > 0 || len(a.owner.commits.resends.failed) > 0:
-		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.owner.outbox.unsent, len(a.owner.commits.resends.failed))
-	case len(a.todo) > 0:
-		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
+	case s.owner.outbox.unsent > 0 || len(s.owner.commits.resends.failed) > 0:
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", s.owner.outbox.unsent, len(s.owner.commits.resends.failed))
+	case len(s.todo) > 0:
+		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(s.todo))
 	default:
 		return nil
 	}

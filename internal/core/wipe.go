@@ -26,37 +26,37 @@ type Wipe struct {
 }
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
-func (a *removals) wipeOr(in *instance, s *Stall) {
-	delete(a.forced, in.id)
-	a.owner.unloadCode(in)
-	a.owner.request(in, findingWipe, outstanding{stall: s, from: in.phase}, Effect{Kind: FindWipe})
+func (r *removals) wipeOr(in *instance, s *Stall) {
+	delete(r.forced, in.id)
+	r.owner.unloadCode(in)
+	r.owner.request(in, findingWipe, outstanding{stall: s, from: in.phase}, Effect{Kind: FindWipe})
 }
 
-func (a *removals) wipeFound(in *instance, o outstanding, w *Wipe, err error) {
+func (r *removals) wipeFound(in *instance, req outstanding, w *Wipe, err error) {
 	switch {
 	case err != nil:
-		a.owner.forgetFailed(in, "load", err)
+		r.owner.forgetFailed(in, "load", err)
 	case w != nil:
-		a.owner.request(in, wiping, outstanding{wipe: w}, Effect{Kind: WipeInstance, Body: w})
-	case a.forced[in.id]: // it has come meanwhile
-		a.wipeOr(in, o.stall)
+		r.owner.request(in, wiping, outstanding{wipe: w}, Effect{Kind: WipeInstance, Body: w})
+	case r.forced[in.id]: // it has come meanwhile
+		r.wipeOr(in, req.stall)
 	default:
-		a.deferInstance(in, o.stall.Kind, o.stall.Why)
+		r.deferInstance(in, req.stall.Kind, req.stall.Why)
 	}
 }
 
 // wiped notifies the parents and the client of the removal of the instance.
-func (a *removals) wiped(in *instance, o outstanding, now int64, err error) {
-	w := o.wipe
-	done, conflict := a.owner.scriptAnswered("purge of "+in.id, now, err) // conflict: perhaps something came in front
+func (r *removals) wiped(in *instance, req outstanding, now int64, err error) {
+	w := req.wipe
+	done, conflict := r.owner.scriptAnswered("purge of "+in.id, now, err) // conflict: perhaps something came in front
 	if done {
-		a.owner.met[CountPurged]++
-		a.owner.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
-		a.notBegun(in, w.Purge, w.Ahead)
+		r.owner.met[CountPurged]++
+		r.owner.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
+		r.notBegun(in, w.Purge, w.Ahead)
 		if w.Rec != nil && !w.Rec.Status.Ended() {
-			a.childPurged(in, w.Purge, w.Rec.Parent)
+			r.childPurged(in, w.Purge, w.Rec.Parent)
 		}
-		a.owner.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
+		r.owner.commits.answer(w.Purge.Reply, message.Answer{Instance: in.id, Status: message.StatusPurged})
 	}
-	a.removed(in, done || conflict)
+	r.removed(in, done || conflict)
 }

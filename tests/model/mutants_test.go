@@ -43,12 +43,12 @@ func mutants() []mutant {
 	return []mutant{
 		{
 			"an instance that runs is purged", "internal/core/purge.go",
-			"	case in.status().Ended():\n		a.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		a.purge(in, p, in.unread[0].ID)",
+			"	case in.status().Ended():\n		r.purge(in, p, in.unread[0].ID)", "	case in.status().Ended() || p.Force && MUTANT:\n		r.purge(in, p, in.unread[0].ID)",
 			[]Setup{setup("stop", Faults{}, "start", "kill")}, nil,
 		},
 		{
 			"an instance is purged before its messages are sent", "internal/core/purge.go",
-			"	return len(in.outbox) == 0 && a.owner", "	return (len(in.outbox) == 0 || MUTANT) && a.owner",
+			"	return len(in.outbox) == 0 && r.owner", "	return (len(in.outbox) == 0 || MUTANT) && r.owner",
 			[]Setup{setup("report", Faults{}, "start", "go").with(retire)},
 			slices.Concat(begun, second, []string{"run turn x", "commit x", "a worker claims event 2", "event 2 is done", "a doorbell", "run turn x", "commit x"}),
 		},
@@ -62,7 +62,7 @@ func mutants() []mutant {
 		},
 		{
 			"a timer fires before the inputs that were accepted before it was due", "internal/core/horizon.go",
-			"	case at <= a.horizon.reached:\n", "	case at <= a.horizon.reached || MUTANT:\n		a.horizon.reached = max(a.horizon.reached, at)\n",
+			"	case at <= s.horizon.reached:\n", "	case at <= s.horizon.reached || MUTANT:\n		s.horizon.reached = max(s.horizon.reached, at)\n",
 			[]Setup{setup("alarm", Faults{Ticks: 1}, "start", "go")}, begun,
 		},
 		{
