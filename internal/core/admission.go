@@ -196,9 +196,9 @@ type gateCall struct {
 	why     callReason
 	call    limit.AdmitRequest
 	in      *instance
-	turn    *turn      // of enterTurn
-	entries []entry    // of enterTurn and enterStart
-	asked   []question // of askGate
+	turn    *turn   // of enterTurn
+	entries []entry // of enterTurn and enterStart
+	since   []int64 // of askGate: when the tickets have begun to wait
 }
 
 // callReason is why a gate is called.
@@ -365,7 +365,7 @@ func (a *admission) askGates(in *instance) {
 	var calls gateCalls
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
-		if len(c.asked) == 0 {
+		if len(c.since) == 0 {
 			c.call.InForce, _ = a.policies.resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
@@ -380,7 +380,7 @@ func (a *admission) askGates(in *instance) {
 func (c *gateCall) ask(in *instance, k history.Ticket) {
 	m := Member(in.id, k.Event, in.state, k.Limit)
 	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
-	c.asked = append(c.asked, question{member: m, in: !k.Waiting, since: k.Limit.WaitingSince})
+	c.since = append(c.since, k.Limit.WaitingSince)
 }
 
 func (a *admission) askCall(in *instance, c *gateCall) {
@@ -388,13 +388,6 @@ func (a *admission) askCall(in *instance, c *gateCall) {
 	in.gateRequests++
 	c.why, c.in = AskGate, in
 	a.admit(c)
-}
-
-// question is what a gate is asked about a ticket that the history has.
-type question struct {
-	member limit.Member
-	in     bool // it has been admitted: the gate is notified of it, and asked nothing
-	since  int64
 }
 
 // gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
@@ -426,9 +419,9 @@ func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err 
 		reportFailure(a.owner.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
 		return
 	}
-	for i, q := range c.asked {
-		if v := verdict(got, i, nil); !q.in && v.Kind != limit.Waiting && v.Kind != unanswered {
-			a.owner.notices.deliver(GateNotice{Gate: c.call.Limit, Member: q.member, Kind: v.Kind, At: got.Now, Requested: true, Since: q.since})
+	for i, e := range c.call.Enter {
+		if v := verdict(got, i, nil); !e.Active && v.Kind != limit.Waiting && v.Kind != unanswered {
+			a.owner.notices.deliver(GateNotice{Gate: c.call.Limit, Member: e.Member, Kind: v.Kind, At: got.Now, Requested: true, Since: c.since[i]})
 		}
 	}
 	if in != nil && in.phase == idle {

@@ -89,9 +89,16 @@ const (
 // messageRow is how a kind of messages is named, read from a trace, and handled.
 type messageRow struct {
 	name   string
-	body   func([]byte) (any, error)                      // nil: it has none, or one that is recorded by itself
-	handle func(*Owner, *Message)                         // of an arrival, or an answer of which several may be outstanding
-	answer func(*Owner, *instance, outstanding, *Message) // of one that belongs to the phase of its instance, and to what is outstanding there
+	body   func([]byte) (any, error) // nil: it has none, or one that is recorded by itself
+	handle func(*Owner, *Message)    // of an arrival, or an answer of which several may be outstanding
+	answer func(*Owner, answer)      // of one that belongs to the phase of its instance
+}
+
+// answer is an answer, the instance, and the request that was outstanding there.
+type answer struct {
+	*Message
+	in  *instance
+	req outstanding
 }
 
 var messageKinds = [...]messageRow{
@@ -130,42 +137,20 @@ var messageKinds = [...]messageRow{
 	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(o *Owner, m *Message) { o.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
 	FleetRead:        {"fleet read", decodeAs[*Served], func(o *Owner, m *Message) { o.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},
 
-	InstanceLoaded: {"loaded", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.inbox.loaded(in, req, m.Body.(record.Loaded), m.Err)
-	}},
-	InboxRead: {"inbox read", decodeAs[[][]byte], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.inbox.inboxRead(in, req, m.Body.([][]byte), m.Err)
-	}},
-	HeadRead: {"head read", decodeAs[string], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.removals.headRead(in, req, m.Body.(string), m.Err)
-	}},
-	TurnDone:    {"turn done", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) { o.turns.turned(in, req.turn, m.Decided) }},
-	TurnBlocked: {"turn blocked", nil, nil, func(o *Owner, in *instance, _ outstanding, _ *Message) { o.turns.blocked(in) }},
-	CommitAnswered: {"commit answered", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.commits.commitAnswered(in, req, m.Committed, m.Err)
-	}},
-	commitRetryDue: {"commit retry due", nil, nil, func(o *Owner, in *instance, req outstanding, _ *Message) { o.commits.repeat(in, req) }},
-	Reconciled: {"reconciled", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.leases.reconciled(in, req, m.Looked, m.Err)
-	}},
-	PurgeAnswered: {"purge answered", decodeAs[int64], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.removals.purgeAnswered(in, req, m.Body.(int64), m.Err)
-	}},
-	WipeFound: {"wipe found", decodeAs[*Wipe], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.removals.wipeFound(in, req, m.Body.(*Wipe), m.Err)
-	}},
-	Wiped: {"wiped", decodeAs[int64], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.removals.wiped(in, req, m.Body.(int64), m.Err)
-	}},
-	HistoryRead: {"history read", decodeAs[record.RewindSource], nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.operators.historyRead(in, req, m.Body.(record.RewindSource), m.Err)
-	}},
-	RewindAnswered: {"rewind answered", nil, nil, func(o *Owner, in *instance, req outstanding, m *Message) {
-		o.operators.rewound(in, req, m.Committed, m.Err)
-	}},
-	CodeFound: {"code found", decodeAs[*FoundCode], nil, func(o *Owner, in *instance, _ outstanding, m *Message) {
-		o.admission.codeFound(in, m.Body.(*FoundCode))
-	}},
+	InstanceLoaded: {"loaded", nil, nil, func(o *Owner, x answer) { o.inbox.loaded(x.in, x.req, x.Body.(record.Loaded), x.Err) }},
+	InboxRead:      {"inbox read", decodeAs[[][]byte], nil, func(o *Owner, x answer) { o.inbox.inboxRead(x.in, x.req, x.Body.([][]byte), x.Err) }},
+	HeadRead:       {"head read", decodeAs[string], nil, func(o *Owner, x answer) { o.removals.headRead(x.in, x.req, x.Body.(string), x.Err) }},
+	TurnDone:       {"turn done", nil, nil, func(o *Owner, x answer) { o.turns.turned(x.in, x.req.turn, x.Decided) }},
+	TurnBlocked:    {"turn blocked", nil, nil, func(o *Owner, x answer) { o.turns.blocked(x.in) }},
+	CommitAnswered: {"commit answered", nil, nil, func(o *Owner, x answer) { o.commits.commitAnswered(x.in, x.req, x.Committed, x.Err) }},
+	commitRetryDue: {"commit retry due", nil, nil, func(o *Owner, x answer) { o.commits.repeat(x.in, x.req) }},
+	Reconciled:     {"reconciled", nil, nil, func(o *Owner, x answer) { o.leases.reconciled(x.in, x.req, x.Looked, x.Err) }},
+	PurgeAnswered:  {"purge answered", decodeAs[int64], nil, func(o *Owner, x answer) { o.removals.purgeAnswered(x.in, x.req, x.Body.(int64), x.Err) }},
+	WipeFound:      {"wipe found", decodeAs[*Wipe], nil, func(o *Owner, x answer) { o.removals.wipeFound(x.in, x.req, x.Body.(*Wipe), x.Err) }},
+	Wiped:          {"wiped", decodeAs[int64], nil, func(o *Owner, x answer) { o.removals.wiped(x.in, x.req, x.Body.(int64), x.Err) }},
+	HistoryRead:    {"history read", decodeAs[record.RewindSource], nil, func(o *Owner, x answer) { o.operators.historyRead(x.in, x.req, x.Body.(record.RewindSource), x.Err) }},
+	RewindAnswered: {"rewind answered", nil, nil, func(o *Owner, x answer) { o.operators.rewound(x.in, x.req, x.Committed, x.Err) }},
+	CodeFound:      {"code found", decodeAs[*FoundCode], nil, func(o *Owner, x answer) { o.admission.codeFound(x.in, x.Body.(*FoundCode)) }},
 }
 
 func (k MessageKind) String() string { return messageKinds[k].name }

@@ -123,7 +123,7 @@ func (o *Owner) Step(now time.Time, m *Message) []Effect {
 			if in.phase != committing { // else the fate of the commit may be unknown
 				o.to(in, req.from)
 			}
-			row.answer(o, in, req, m)
+			row.answer(o, answer{m, in, req})
 		} else {
 			o.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
 		}

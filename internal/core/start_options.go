@@ -72,14 +72,7 @@ func (in *instance) behindStart() []Unread {
 
 // endTimedOut ends an instance whose run has timed out.
 func (t *turns) endTimedOut(in *instance) {
-	d, timeout := in.deadline(in.state), int64(0)
-	if s, ok := in.unread0().(*history.Started); ok {
-		timeout = s.Timeout
-	}
-	if in.state != nil && in.state.Started != nil {
-		timeout = in.state.Started.Timeout
-	}
-	due := d
+	due, timeout := in.deadline(in.state), startedBy(in).Timeout
 	if in.continues() { // then it is not behind the inputs that were accepted before
 		due = 0
 	}

@@ -111,42 +111,29 @@ func (u Unread) ends(e *history.ActivityScheduled) bool {
 	return ok && e != nil && id == e.ID && u.Fits(e)
 }
 
-// MarshalJSON writes the event in its encoding.
+// MarshalJSON writes the element of the inbox.
 func (u Unread) MarshalJSON() ([]byte, error) {
-	var events []history.Event
+	el := history.Element{ID: u.ID}
 	if u.Ev != nil {
-		events = append(events, u.Ev)
+		body, err := history.Encode(u.Ev)
+		if err != nil {
+			return nil, err
+		}
+		el.At, el.Body = u.Ev.Meta().At, body
 	}
-	return json.Marshal(map[string]any{"ID": u.ID, "Events": EncodeEvents(events)})
+	return json.Marshal(el) //nolint:musttag // read by the build that has written it
 }
 
 // UnmarshalJSON reads what MarshalJSON has written.
-func (u *Unread) UnmarshalJSON(b []byte) error {
-	var in struct {
-		ID     string
-		Events [][]byte
-	}
-	if err := json.Unmarshal(b, &in); err != nil { //nolint:musttag // likewise
+func (u *Unread) UnmarshalJSON(b []byte) (err error) {
+	var el history.Element
+	if err = json.Unmarshal(b, &el); err != nil { //nolint:musttag // likewise
 		return err
 	}
-	events, err := DecodeEvents(0, in.Events)
-	if u.ID = in.ID; len(events) > 0 {
-		u.Ev = events[0]
+	if u.ID = el.ID; el.Body != nil {
+		u.Ev, err = el.Event()
 	}
 	return err
-}
-
-// EncodeEvents returns the encodings of events; nil: one cannot be encoded.
-func EncodeEvents(events []history.Event) [][]byte {
-	out := make([][]byte, 0, len(events))
-	for _, ev := range events {
-		b, err := history.Encode(ev)
-		if err != nil {
-			return nil // a recording cannot be played again then
-		}
-		out = append(out, b)
-	}
-	return out
 }
 
 // DecodeEvents reads events that follow each other, the first with this id.

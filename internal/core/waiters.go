@@ -27,7 +27,7 @@ func newWaiters() waiters { return waiters{byID: make(map[string][]waiter)} }
 
 func (w *waiters) add(id, reply string, now int64) {
 	w.sweep(now)
-	w.drop(id, reply)
+	w.keep(id, func(x waiter) bool { return x.reply != reply })
 	ws := w.byID[id]
 	if len(ws) == waiterMost {
 		ws = slices.Delete(ws, 0, 1)
@@ -40,11 +40,7 @@ func (w *waiters) add(id, reply string, now int64) {
 	w.n++
 }
 
-// drop forgets one of them.
-func (w *waiters) drop(id, reply string) {
-	w.keep(id, func(x waiter) bool { return x.reply != reply })
-}
-
+// keep forgets the others of an instance.
 func (w *waiters) keep(id string, which func(waiter) bool) {
 	had := w.byID[id]
 	ws := slices.DeleteFunc(had, func(x waiter) bool { return !which(x) })

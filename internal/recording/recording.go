@@ -81,11 +81,11 @@ func (r Recorder) Message(now time.Time, m *core.Message) string {
 	plain := *m
 	plain.Err, out.Message = nil, &plain
 	if l, ok := m.Body.(record.Loaded); ok {
-		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: core.EncodeEvents(l.Events), Previous: core.EncodeEvents(l.Previous), Unread: l.Unread}
+		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: encodeAll(l.Events), Previous: encodeAll(l.Previous), Unread: l.Unread}
 	}
 	if d := m.Decided; d != nil {
 		decided := *d
-		out.Turn = &recordedTurn{Overdue: core.EncodeEvents(d.Overdue)}
+		out.Turn = &recordedTurn{Overdue: encodeAll(d.Overdue)}
 		if len(d.Events) > 0 {
 			out.Turn.First = d.Events[0].Meta().ID
 		}
@@ -135,6 +135,18 @@ func (e *recordedError) error() error {
 		err = fmt.Errorf("%w (%w)", err, all[name])
 	}
 	return err
+}
+
+func encodeAll(events []history.Event) [][]byte {
+	out := make([][]byte, 0, len(events))
+	for _, ev := range events {
+		b, err := history.Encode(ev)
+		if err != nil {
+			return nil // a recording cannot be played again then
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 // Player plays recordings.
