@@ -28,7 +28,7 @@ const (
 // admission takes what must pass a limit there.
 type admission struct {
 	owner    *Owner
-	policies Policies
+	policies limit.Policies
 	calls    map[uint64]*gateCall // that are not answered
 }
 
@@ -83,7 +83,7 @@ func (a *admission) entries(t *turn) []entry {
 			t.Fold.SetLimit(e.ID, &kept)
 			continue // it was declared to be kept, so it is encoded again
 		}
-		f, ok := a.policies.inForce(e.Name, declared.Declared)
+		f, ok := a.policies.For(e.Name, declared.Declared)
 		if !ok {
 			continue
 		}
@@ -280,9 +280,7 @@ func (a *admission) admit(c *gateCall) {
 func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
 	c := a.calls[number]
 	delete(a.calls, number)
-	if err == nil {
-		a.passOn(c.call.Limit, got)
-	}
+	a.passOn(c.call.Limit, got, err)
 	switch c.why {
 	case EnterTurn:
 		a.turnEntered(c.turn, c, got, err)
@@ -340,15 +338,11 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 	return false
 }
 
-// ticketsReleased passes on what follows from a release; one that failed is repeated by the sweep.
-func (a *admission) ticketsReleased(gate string, got limit.AdmitReply, err error) {
-	if err == nil {
-		a.passOn(gate, got)
-	}
-}
-
 // passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
-func (a *admission) passOn(name string, got limit.AdmitReply) {
+func (a *admission) passOn(name string, got limit.AdmitReply, err error) {
+	if err != nil { // a release is repeated by the sweep
+		return
+	}
 	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
 	if got.SweepNow {
 		a.owner.emit(Effect{Kind: WakeGate, ID: name})
@@ -366,7 +360,7 @@ func (a *admission) askGates(in *instance) {
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.since) == 0 {
-			c.call.InForce, _ = a.policies.resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
+			c.call.InForce, _ = a.policies.Resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)

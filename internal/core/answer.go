@@ -113,7 +113,8 @@ func (c *commits) publishCommit(in *instance, t *turn, w *record.Commit, stalled
 	}
 	status := in.rec.Status
 	if status.Ended() && w.From != status && t.Fold != nil {
-		ans := endAnswer(in, t)
+		ans := message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(status)}
+		ans.Result, ans.Failure, _ = outcome(t.Fold.End)
 		o := ans.Outcome()
 		o.Orchestration, o.At = in.rec.Name, message.LiveTime(now)
 		c.owner.emit(Effect{Kind: PublishOutcome, Body: o})
@@ -126,12 +127,6 @@ func (c *commits) publishCommit(in *instance, t *turn, w *record.Commit, stalled
 		n.Events = t.Fold.Len
 	}
 	c.publishChange(in, n, now)
-}
-
-func endAnswer(in *instance, t *turn) message.Answer {
-	ans := message.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)}
-	ans.Result, ans.Failure, _ = outcome(t.Fold.End)
-	return ans
 }
 
 // replacedBy names the fields of filters that had another value before a commit: watchers of that value receive it, too.

@@ -39,15 +39,6 @@ type FoundCode struct {
 	Missing  string // why nothing is reported; the rest is empty then
 }
 
-// place names the code of an instance.
-func (t *turns) place(in *instance) (name string, p Place) {
-	name, p.Version, _ = in.orchestration()
-	if p.Head = in.head(); in.state != nil {
-		p.Length = in.state.Len
-	}
-	return name, p
-}
-
 // findCode asks for the orchestration of a start.
 func (a *admission) findCode(in *instance) {
 	name, version, _ := in.orchestration()

@@ -12,15 +12,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// divergedFrom keeps an instance until code comes that fits its history, or fails it, as configured.
-func (t *turns) divergedFrom(in *instance, why string) {
-	if !t.owner.cfg.FailDiverged {
-		t.owner.removals.stall(in, stallDiverged, why)
-		return
-	}
-	t.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
-}
-
 // tooLarge fails an instance whose turn does not fit into a commit.
 func (t *turns) tooLarge(in *instance, turn *turn) {
 	why := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, turn.Size, record.CommitBytes)
@@ -29,12 +20,6 @@ func (t *turns) tooLarge(in *instance, turn *turn) {
 			in.id, turn.Size, n-1, record.CommitBytes)
 	}
 	t.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
-}
-
-// refuseBelow ends an instance before its code begins, because an ancestor was cancelled.
-func (t *turns) refuseBelow(in *instance) {
-	t.owner.met[CountChildRefused]++
-	t.cancelByName(in, cancel.Requested, "", "an ancestor of this instance was cancelled before it began", 0)
 }
 
 // blocked gives up a turn whose code does not come back. The goroutine that was left behind has the code and the inputs that it was

@@ -101,11 +101,6 @@ func (o *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
 	return o.owner.PhaseOf(arr.Instance) == Absent
 }
 
-// knownInputs is how many inputs at the head of the inbox of an instance that takes no turn do not end its wait.
-func (o *operators) knownInputs(in *instance) int {
-	return max(len(in.unread), o.held[in.id].known)
-}
-
 // seenHeld notes the length of a held inbox. It reports that there is nothing in it that memory lacks.
 func (o *operators) seenHeld(in *instance, length int) bool {
 	h, ok := o.held[in.id]

@@ -120,13 +120,6 @@ func (s *schedule) answeredHorizon(got message.Accepted, err error) {
 	s.reachHorizon()
 }
 
-// checkHorizon asks again for the instances that are held, if the stream did not answer, or its answer cannot be reached.
-func (s *schedule) checkHorizon() {
-	if len(s.horizon.held) > 0 || s.horizon.began == 0 {
-		s.askHorizon(0)
-	}
-}
-
 // advanceHorizon notes that the inputs up to a position have been ingested, and are known.
 func (s *schedule) advanceHorizon(to history.Position) {
 	h := &s.horizon

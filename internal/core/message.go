@@ -124,7 +124,7 @@ var messageKinds = [...]messageRow{
 	DueRead:          {"due read", decodeAs[record.DueSet], func(o *Owner, m *Message) { o.schedule.dueRead(m.Body.(record.DueSet), m.Err) }, nil},
 	ScheduleRead:     {"schedule read", decodeAs[[]string], func(o *Owner, m *Message) { o.leases.scheduleRead(m.Body.([]string), m.Err) }, nil},
 	GateAnswered:     {"gate answered", nil, func(o *Owner, m *Message) { o.admission.gateAnswered(m.Number, m.Admitted, m.Err) }, nil},
-	TicketsReleased:  {"tickets released", nil, func(o *Owner, m *Message) { o.admission.ticketsReleased(m.ID, m.Admitted, m.Err) }, nil},
+	TicketsReleased:  {"tickets released", nil, func(o *Owner, m *Message) { o.admission.passOn(m.ID, m.Admitted, m.Err) }, nil},
 	MessagePublished: {"message published", nil, func(o *Owner, m *Message) { o.outbox.messagePublished(m.Number, m.Err) }, nil},
 	TaskPublished:    {"task published", nil, func(o *Owner, m *Message) { o.commits.taskAnswered(m.ID, m.Event, m.Err) }, nil},
 	retryDue:         {"retry due", nil, func(o *Owner, m *Message) { o.outbox.retry(m.ID) }, nil},

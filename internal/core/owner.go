@@ -82,7 +82,7 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 		schedule:  schedule{owner: o, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{owner: o},
 		turns:     turns{owner: o},
-		admission: admission{owner: o, policies: Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+		admission: admission{owner: o, policies: limit.Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
 		commits: commits{
 			owner: o, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},

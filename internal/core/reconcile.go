@@ -45,7 +45,7 @@ func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 		Head: in.head(), MaxClaims: l.owner.cfg.MaxClaims, Wakeup: l.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
-		recon.InboxHold = record.HoldKnown(l.owner.operators.knownInputs(in)) // a request may have come behind them, and this owner may die
+		recon.InboxHold = record.HoldKnown(max(len(in.unread), l.owner.operators.held[in.id].known)) // a request may have come behind them, and this owner may die
 	}
 	if l.owner.removals.stalls[in.id] != nil {
 		recon.Stalled = record.NotStalled // it has come as far as a reconciliation

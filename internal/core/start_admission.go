@@ -65,7 +65,7 @@ func (a *admission) admitStart(in *instance) {
 // enterStart takes a start to its gate, if its orchestration has one, by what its handle declares.
 func (a *admission) enterStart(in *instance, declared history.Declared) {
 	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission looks
-	f, ok := a.policies.inForce(s.Name, declared)
+	f, ok := a.policies.For(s.Name, declared)
 	if !ok {
 		in.startAdmitted = true
 		a.owner.advance(in)

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -66,7 +67,10 @@ func (t *turns) turn(in *instance) {
 		Now: t.owner.clock.now(), Behind: t.owner.schedule.horizon.began == 0, Part: in.partial(),
 	}
 	if !ok {
-		g.Name, g.Place = t.place(in)
+		g.Name, g.Place.Version, _ = in.orchestration()
+		if g.Place.Head = in.head(); in.state != nil {
+			g.Place.Length = in.state.Len
+		}
 	}
 	g.Until = min(g.Now, t.owner.schedule.horizon.reached)
 	g.takeInputs(in)
@@ -131,12 +135,16 @@ func (t *turns) turned(in *instance, turn *turn, d *Decided) {
 	t.owner.met[CountDropped] += float64(turn.Dropped)
 	switch {
 	case turn.Forbidden:
-		t.refuseBelow(in)
+		t.owner.met[CountChildRefused]++
+		t.cancelByName(in, cancel.Requested, "", "an ancestor of this instance was cancelled before it began", 0)
 	case turn.Missing != "":
 		t.owner.removals.stall(in, stallUnregistered, turn.Missing)
-	case turn.Diverged:
+	case turn.Diverged && t.owner.cfg.FailDiverged:
 		t.owner.met[CountDiverged]++
-		t.divergedFrom(in, turn.Err.Error())
+		t.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %v", in.id, turn.Err)})
+	case turn.Diverged: // until code comes that fits its history
+		t.owner.met[CountDiverged]++
+		t.owner.removals.stall(in, stallDiverged, turn.Err.Error())
 	case errors.Is(turn.Err, replay.ErrSealed):
 		t.owner.removals.stall(in, stallSealed, turn.Err.Error())
 	case errors.Is(turn.Err, replay.ErrObject):

@@ -45,7 +45,9 @@ func (s *schedule) poll() {
 		return
 	}
 	s.polling = true
-	s.checkHorizon()
+	if len(s.horizon.held) > 0 || s.horizon.began == 0 { // the stream did not answer, or its answer cannot be reached
+		s.askHorizon(0)
+	}
 	s.owner.emit(Effect{Kind: ReadDue})
 }
 

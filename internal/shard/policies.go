@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/timers"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -37,8 +38,8 @@ func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all
 }
 
 // now has the latest that were read.
-func (p *policyCache) now() core.Policies {
-	return core.Policies{Set: p.latest.Load(), Global: p.global}
+func (p *policyCache) now() limit.Policies {
+	return limit.Policies{Set: p.latest.Load(), Global: p.global}
 }
 
 // read reads the policies, and notifies the shards if they have changed.
