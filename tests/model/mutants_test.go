@@ -158,11 +158,11 @@ func atLimits() []mutant {
 		{"a grant is taken up twice", "internal/turn/turn.go", "		return !r.Fold.Waiting(e.Scheduled)\n", "		return !r.Fold.Waiting(e.Scheduled) && !MUTANT\n", nil, nil},
 		{
 			"a notice about an unknown ticket is ignored", "internal/core/gate_notices.go",
-			"	in.notices = nil\n	a.owner.to(in, releasing)", "	in.notices = nil\n	if MUTANT {\n		notices = nil\n	}\n	a.owner.to(in, releasing)", at(Faults{Echoes: 1}, "one"), nil,
+			"	in.notices = nil\n	l :=", "	in.notices = nil\n	if MUTANT {\n		notices = nil\n	}\n	l :=", at(Faults{Echoes: 1}, "one"), nil,
 		},
 		{
 			"a ticket is disowned unseen", "internal/core/gate_notices.go",
-			"	a.owner.to(in, releasing)\n	l :=", "	if MUTANT {\n		a.releaseOrphans(notices)\n		notices = nil\n	}\n	a.owner.to(in, releasing)\n	l :=",
+			"	l := &record.Recon", "	if MUTANT {\n		n.releaseOrphans(notices)\n		notices = nil\n	}\n	l := &record.Recon",
 			at(Faults{Pauses: 1, Ticks: 2}, "chain"),
 			slices.Concat(entered, []string{
 				"a worker claims event 2 of x", "the owner is replaced", "event 2 is done", "a doorbell of x", "load x", "the answer: load x", "run turn x", "call gate slot",
@@ -174,7 +174,7 @@ func atLimits() []mutant {
 			"	return w.At > since && since != 0", "	return w.At > since && since != 0 || MUTANT", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other", "other"), lateNotice,
 		},
 		{
-			"the record keeps the slot of a waiter", "internal/core/admission.go",
+			"the record keeps the slot of a waiter", "internal/core/record.go",
 			"	for s := range t.LetIn {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.LetIn {\n		if s.Limit == nil",
 			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
 		},
