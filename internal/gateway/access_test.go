@@ -15,7 +15,7 @@ import (
 )
 
 const tokenFile = `
-# who may do what
+# roles
 viewer-token-0123456789 viewer ada
 operator-token-01234567 operator bob
 admin-token-01234567890 admin eve
@@ -41,7 +41,7 @@ func TestOperationRequiresItsRole(t *testing.T) {
 		path := strings.NewReplacer("{id}", "i-1", "{ref}", "a", "{name}", "e", "{level}", "global").Replace(o.path)
 		status := func(h *Handler, headers ...string) int {
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // an operation that is allowed ends at once
+			cancel() // the call of a permitted operation fails immediately
 			r := httptest.NewRequestWithContext(ctx, o.method, path, nil)
 			r.Host = "pawl.example"
 			if h == loopback {
@@ -88,8 +88,8 @@ func TestOperationRequiresItsRole(t *testing.T) {
 	}
 }
 
-// What a client can do about a refusal is not to repeat the request.
-func TestRefusalOfAUserHasWhatToDo(t *testing.T) {
+// Trap: a refusal that advises to repeat the request.
+func TestRefusalOfAUserIncludesAdvice(t *testing.T) {
 	tokens, err := access.ReadTokens(strings.NewReader(tokenFile))
 	if err != nil {
 		t.Fatal(err)

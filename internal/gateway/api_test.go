@@ -18,15 +18,16 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// shortRead is a deadline for reading requests that long polls and streams outlast.
+// shortRead is the read timeout of the server. Long polls and streams must outlast it.
 const shortRead = 2 * time.Second
 
-// harness is a fleet behind a gateway.
+// harness is a fleet with a gateway.
 type harness struct {
 	t      *testing.T
 	url    string
@@ -102,7 +103,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// do sends a request and demands a status; headers are pairs.
+// do sends a request with headers, given as pairs, expects a status, and returns the object in the response.
 func (h *harness) do(status int, method, path, body string, headers ...string) map[string]any {
 	h.t.Helper()
 	got, object := h.try(method, path, body, headers...)
@@ -112,7 +113,7 @@ func (h *harness) do(status int, method, path, body string, headers ...string) m
 	return object
 }
 
-// try makes a request, and returns the status and the object of its answer.
+// try sends a request, and returns the status and the object in the response.
 func (h *harness) try(method, path, body string, headers ...string) (status int, object map[string]any) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+"/api/v1"+path, strings.NewReader(body))
@@ -146,7 +147,7 @@ func (h *harness) want(object map[string]any, field string, want any) {
 func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h := newHarness(t)
 
-	// A repeated start without an id meets the same instance, because its key is the same.
+	// A repeated start without an id returns the same instance, because the Idempotency-Key is the same.
 	first := h.do(202, "POST", "/instances", `{"orchestration":"pay","input":{"amount":7}}`, "Idempotency-Key", "request 1")
 	again := h.do(202, "POST", "/instances", `{"orchestration":"pay","input":{"amount":7}}`, "Idempotency-Key", "request 1")
 	id, _ := first["instance"].(string)
@@ -164,7 +165,7 @@ func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h.want(out, "result", "receipt-7 approved by finance")
 	h.want(out, "status", "completed")
 
-	// A history is read in pages, each event once.
+	// A history is read in pages, and each event is returned once.
 	var kinds []string
 	for after := "0"; after != ""; {
 		page := h.do(200, "GET", "/instances/"+id+"/history?limit=2&after="+after, "")
@@ -194,7 +195,7 @@ func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h.do(409, "POST", "/instances/p-imported/import", string(body))
 	h.do(400, "POST", "/instances/p-imported/import", `{"export":{}}`)
 
-	// Started, sent an event and waited for in one request.
+	// One request starts an instance, sends it an event and waits for its end.
 	out = h.do(200, "POST", "/instances", `{"orchestration":"pay","id":"p-2","input":{"amount":1},"event":{"name":"approved","data":"ops"},"wait":"30s"}`)
 	h.want(out, "result", "receipt-1 approved by ops")
 
@@ -202,7 +203,7 @@ func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h.do(404, "GET", "/instances/p-2", "")
 
 	h.do(202, "POST", "/instances", `{"orchestration":"family","id":"f-1"}`)
-	h.until("the child runs", func() bool {
+	poll.Until(h.t, time.Minute, "the child runs", func() bool {
 		rows, _ := h.do(200, "GET", "/instances?where=id+starts+f-1-child+and+status+%3D+running", "")["instances"].([]any)
 		return len(rows) == 1
 	})
@@ -218,19 +219,6 @@ func TestInstanceIsStartedAndControlledOverHTTP(t *testing.T) {
 	h.want(out, "status", "cancelled")
 	if !strings.Contains(fmt.Sprint(out["error"]), "wrong customer") {
 		t.Error(out)
-	}
-}
-
-func (h *harness) until(what string, done func() bool) {
-	h.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !done(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			h.t.Fatalf("not within 30 s: %s", what)
-		}
 	}
 }
 
@@ -252,7 +240,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		}
 		return ids, next
 	}
-	h.until("all run", func() bool { ids, _ := list("limit=100&where=status%3Drunning"); return len(ids) == n+1 })
+	poll.Until(h.t, time.Minute, "all run", func() bool { ids, _ := list("limit=100&where=status%3Drunning"); return len(ids) == n+1 })
 
 	seen := map[string]int{}
 	pages := 0
@@ -317,7 +305,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	h.startIsWaitedFor()
 }
 
-func TestInvalidRequestsAreRefusedByName(t *testing.T) {
+func TestInvalidRequestsAreRefusedWithTheirMistake(t *testing.T) {
 	h := newHarness(t)
 	big := `"` + strings.Repeat("x", 600<<10) + `"`
 	for _, x := range []struct {
@@ -370,7 +358,7 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	for i := range 3 {
 		h.do(202, "POST", "/instances", fmt.Sprintf(`{"orchestration":"single","id":"single-%d"}`, i))
 	}
-	h.until("two wait", func() bool {
+	poll.Until(h.t, time.Minute, "two wait", func() bool {
 		all, _ := h.do(200, "GET", "/actions", "")["actions"].([]any)
 		return len(all) == 1 && fmt.Sprint(all[0].(map[string]any)["queue_length"]) == "2" //nolint:forcetypeassert // an object
 	})
@@ -400,13 +388,13 @@ func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
 	h.do(400, "PUT", "/policies/action:nap", `{"concurrency":1,"paused_by":"ann"}`)
 	h.do(204, "POST", "/actions/nap/resume", "")
 	h.do(204, "DELETE", "/policies/action:nap?reason=enough", "")
-	h.until("the worker answers", func() bool { // within half a second, which a busy machine may take
+	poll.Until(h.t, time.Minute, "the worker answers", func() bool { // a busy machine may not answer within the half second that the listing waits
 		workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
 		return len(workers) == 1 && strings.Contains(fmt.Sprint(workers[0]), "name:w-1")
 	})
 }
 
-// A start that is waited for is answered when it has taken effect, whether its id was free or not.
+// A start with wait_for=started is answered once it has taken effect, whether or not the id was free.
 func (h *harness) startIsWaitedFor() {
 	h.t.Helper()
 	for _, body := range []string{

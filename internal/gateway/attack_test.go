@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Requests that are no requests of HTTP, or for another host, reach no operation, and the server serves the next one.
+// Malformed HTTP requests, and requests for another host, reach no operation and do not affect the next request.
 func TestHostileRequestsReachNoOperation(t *testing.T) {
 	asked := make(chan string, 1000)
 	c := newClient(t, func(q request.Request) (request.Reply, error) {
@@ -79,14 +79,14 @@ func TestHostileRequestsReachNoOperation(t *testing.T) {
 		t.Errorf("an instance was read: %s", <-asked)
 	}
 	if got := talk(t, addr, get+"\r\n"); !strings.Contains(got, " 404 ") || <-asked != "i-1" {
-		t.Errorf("behind them: %s", got)
+		t.Errorf("the request after them: %s", got)
 	}
 	if got := answers(t, addr, "HEAD "+path+" HTTP/1.1"+host+"Range: bytes=0-1\r\nConnection: close\r\n\r\n"); !strings.Contains(got, " 404 ") || !strings.HasSuffix(got, "\r\n\r\n") {
 		t.Errorf("HEAD: %s", got)
 	}
 }
 
-// answers sends a request as it is and returns all that the server answers until it closes the connection.
+// answers sends raw bytes and returns everything that the server sends until it closes the connection.
 func answers(t *testing.T, addr, request string) string {
 	t.Helper()
 	c := dialTCP(t, addr)
@@ -96,7 +96,7 @@ func answers(t *testing.T, addr, request string) string {
 	}
 	b, err := io.ReadAll(c)
 	if e, is := errors.AsType[net.Error](err); is && e.Timeout() {
-		t.Errorf("the connection was not closed behind %.60q", request)
+		t.Errorf("the connection was not closed after %.60q", request)
 	}
 	return string(b)
 }

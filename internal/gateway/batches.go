@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
@@ -18,12 +15,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// batch is a request to start a batch.
+// batch is the body of a request to start a batch.
 type batch struct {
 	client.Batch
 
-	ID     string `json:"id,omitempty"`      // of its instance; default: made of the Idempotency-Key
-	DryRun bool   `json:"dry_run,omitempty"` // count the instances only
+	ID     string `json:"id,omitempty"`      // instance id; default: derived from the Idempotency-Key
+	DryRun bool   `json:"dry_run,omitempty"` // only count the instances
 }
 
 func batchOperations() []operation {
@@ -31,7 +28,7 @@ func batchOperations() []operation {
 	return []operation{
 		{
 			method: http.MethodPost, path: path, id: "startBatch", role: access.Operator, serve: startBatch, keyed: true,
-			summary: "Send a request to every instance that passes a filter; purge needs the role admin; dry_run counts them.",
+			summary: "Send a request to every instance that passes a filter; the verb purge requires the role admin; dry_run only counts the instances.",
 			request: batch{}, replies: map[int]any{200: api.BatchCount{}, 202: api.Accepted{}},
 		},
 		{
@@ -63,21 +60,20 @@ func startBatch(c *call) (answer, error) {
 		n, err := c.client.CountBatch(c.Context(), b.Batch)
 		return answer{body: api.BatchCount{Count: n.Count, AtLeast: n.AtLeast}}, err
 	}
-	key, err := c.key()
-	if err != nil {
+	if _, err := c.key(); err != nil {
 		return answer{}, err
 	}
 	if b.ID == "" {
-		b.ID = "batch-" + suffix(key)
+		b.ID = "batch-" + c.idSuffix()
 	}
 	if err := pawl.ValidateID(b.ID); err != nil {
 		return answer{}, badRequest("%v", err)
 	}
-	_, err = c.client.StartBatch(c.Context(), b.ID, b.Batch, client.By(c.user.Name))
+	_, err := c.client.StartBatch(c.Context(), b.ID, b.Batch, client.By(c.user.Name))
 	return answer{status: http.StatusAccepted, location: root + "/batches/" + url.PathEscape(b.ID), body: api.Accepted{Instance: b.ID, Accepted: true}}, err
 }
 
-// mayRepeatAll is mayRepeat for all instances of a batch.
+// mayRepeatAll applies mayRepeat to all instances of a batch.
 func (c *call) mayRepeatAll(b client.Batch) error {
 	if c.user.Role >= access.Admin || b.Verb != client.BatchRetry && b.Verb != client.BatchRewind {
 		return nil
@@ -110,21 +106,13 @@ func listBatches(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var read errgroup.Group
-	read.SetLimit(scheduleParallel)
-	for i := range out.Batches {
-		b := &out.Batches[i]
-		read.Go(func() error {
-			st, status, err := c.client.DescribeBatch(c.Context(), b.ID)
-			if errors.Is(err, client.ErrNoBatch) { // just purged
-				b.ID = ""
-				return nil
-			}
-			*b = api.BatchOf(b.ID, status, &st)
-			return err
-		})
-	}
-	err = read.Wait()
-	out.Batches = slices.DeleteFunc(out.Batches, func(b api.Batch) bool { return b.ID == "" })
+	out.Batches, err = describeRows(out.Batches, func(b *api.Batch) (bool, error) {
+		st, status, err := c.client.DescribeBatch(c.Context(), b.ID)
+		if errors.Is(err, client.ErrNoBatch) { // was purged after it was listed
+			return false, nil
+		}
+		*b = api.BatchOf(b.ID, status, &st)
+		return true, err
+	})
 	return answer{body: out}, err
 }

@@ -46,8 +46,8 @@ func TestBatchIsStartedAndListedOverHTTP(t *testing.T) {
 	}
 }
 
-// A user that may not purge does not get there by having the batch of an admin done again.
-func TestOnlyAdminsHaveBatchesDoneAgain(t *testing.T) {
+// A user without permission to purge must not be able to retry or rewind the purge batch of an admin.
+func TestOnlyAdminsRetryAndRewindBatches(t *testing.T) {
 	tokens, err := access.ReadTokens(strings.NewReader("operator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))
 	check(t, err)
 	h := newHarnessFor(t, access.Policy{Tokens: tokens})
@@ -63,5 +63,5 @@ func TestOnlyAdminsHaveBatchesDoneAgain(t *testing.T) {
 	}
 	h.do(202, "POST", "/batches", `{"verb":"rewind","to":1,"where":"orchestration != pawl.batch","id":"b-2"}`, operator...)
 	h.want(h.do(200, "GET", "/instances/b-1", "", operator...), "execution", 1)
-	h.do(409, "POST", "/instances/b-1/rewind", `{"to":1}`, admin...) // its only event has its end
+	h.do(409, "POST", "/instances/b-1/rewind", `{"to":1}`, admin...) // its only event is the one that ended it
 }

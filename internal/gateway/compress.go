@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// minCompressed is the length from which answers are compressed, if it is known beforehand.
+// minCompressed is the minimum length in bytes of a response that is compressed, if its length is known in advance.
 const minCompressed = 1 << 10
 
-// compress encodes answers of text with gzip for clients that accept it. Streams of events are left as they are.
+// compress applies gzip to text responses for clients that accept it. Event streams are not compressed.
 func compress(h http.Handler) http.Handler {
 	pool := &sync.Pool{New: func() any {
 		z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
@@ -29,7 +29,7 @@ func compress(h http.Handler) http.Handler {
 	})
 }
 
-// acceptsGzip reports that the client accepts gzip, and has not excluded it with a weight of 0.
+// acceptsGzip reports whether the client accepts gzip, and has not excluded it with a weight of 0.
 func acceptsGzip(h http.Header) bool {
 	for _, line := range h.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(line, ",") {
@@ -43,19 +43,19 @@ func acceptsGzip(h http.Header) bool {
 	return false
 }
 
-// compressed is an answer that is encoded if it is of text.
+// compressed is a ResponseWriter that applies gzip if the content is text.
 type compressed struct {
 	http.ResponseWriter
 
 	pool   *sync.Pool
-	header bool         // has been written
-	z      *gzip.Writer // nil: not encoded
+	header bool         // whether the header has been written
+	z      *gzip.Writer // nil: not compressed
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface of http.ResponseController.
 func (c *compressed) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// WriteHeader decides whether the answer is encoded.
+// WriteHeader decides whether the response is compressed, and writes the header.
 func (c *compressed) WriteHeader(status int) {
 	if !c.header {
 		c.header = true
@@ -73,7 +73,7 @@ func (c *compressed) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// isShort reports that an answer of a known length is not worth the time.
+// isShort reports whether a response of known length is too short to be compressed.
 func isShort(h http.Header) bool {
 	n, err := strconv.Atoi(h.Get("Content-Length"))
 	return err == nil && n < minCompressed
@@ -88,7 +88,7 @@ func isText(kind string) bool {
 	}
 }
 
-// Write writes a part of the answer.
+// Write writes a part of the body.
 func (c *compressed) Write(b []byte) (int, error) {
 	if !c.header {
 		c.WriteHeader(http.StatusOK)
@@ -101,7 +101,7 @@ func (c *compressed) Write(b []byte) (int, error) {
 
 func (c *compressed) close() {
 	if c.z != nil {
-		_ = c.z.Close() // the client may have gone
+		_ = c.z.Close() // the client may have disconnected
 		c.pool.Put(c.z)
 	}
 }

@@ -7,18 +7,21 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// A worker with one slot runs one of three activities of its queue: each of them is one of the demand, until it has ended.
-func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
+// A worker with one slot runs one of three activities of its queue. Each of the three counts toward the demand until it has
+// ended.
+func TestDemandCountsClaimedAndUnclaimedTasks(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work", pawl.Queue("heavy"))
 	all := pawl.NewOrchestration[int, int]("all")
 	fleet := integration.Start(t, all.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -51,7 +54,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	h := &harness{t: t, url: srv.URL, server: srv.Config}
 
 	demand := func() (got map[string]any) { // JetStream may not answer in time on a busy machine
-		h.until("the tasks are counted", func() bool {
+		poll.Until(h.t, time.Minute, "the tasks are counted", func() bool {
 			status, object := h.try("GET", "/queues/heavy/demand", "")
 			got = object
 			return status == 200
@@ -61,7 +64,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	h.want(demand(), "demand", 0)
 	h.do(202, "POST", "/instances", `{"orchestration":"all","id":"a-1","input":3}`)
 	var got map[string]any
-	h.until("one is claimed", func() bool {
+	poll.Until(h.t, time.Minute, "one is claimed", func() bool {
 		got = demand()
 		return got["claimed"] == 1.0 && got["unclaimed"] == 2.0
 	})
@@ -70,7 +73,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	h.want(got, "workers", 1)
 	close(end)
 	h.want(h.do(200, "GET", "/instances/a-1/result?wait=30s", ""), "result", 3)
-	h.until("nothing is left", func() bool { return demand()["demand"] == 0.0 })
+	poll.Until(h.t, time.Minute, "nothing is left", func() bool { return demand()["demand"] == 0.0 })
 	h.storesAreHealthy()
 	h.stalledIsRequeued()
 
@@ -78,7 +81,7 @@ func TestDemandHasClaimedAndUnclaimedTasks(t *testing.T) {
 	h.do(204, "POST", "/workers/w-heavy/drain", "")
 	h.do(204, "POST", "/workers/w-heavy/drain", "")
 	h.do(202, "POST", "/instances", `{"orchestration":"all","id":"a-2","input":1}`)
-	h.until("its task stays in the queue", func() bool { return demand()["unclaimed"] == 1.0 })
+	poll.Until(h.t, time.Minute, "its task stays in the queue", func() bool { return demand()["unclaimed"] == 1.0 })
 	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "drained") || len(w.Running()) != 0 {
 		t.Errorf("the drained worker: %v, %v", err, w.Running())
 	}
@@ -101,7 +104,7 @@ func (h *harness) storesAreHealthy() {
 func (h *harness) stalledIsRequeued() {
 	h.t.Helper()
 	h.do(202, "POST", "/instances", `{"orchestration":"nowhere","id":"n-1"}`)
-	h.until("it is stalled", func() bool { return h.do(200, "GET", "/counts?by=status", "")["stalled"] == 1.0 })
+	poll.Until(h.t, time.Minute, "it is stalled", func() bool { return h.do(200, "GET", "/counts?by=status", "")["stalled"] == 1.0 })
 	h.do(204, "POST", "/instances/n-1/requeue", "")
 	h.do(409, "POST", "/instances/a-1/requeue", "")
 	if got := h.do(200, "GET", "/refused", ""); len(got["refused"].([]any)) != 0 {

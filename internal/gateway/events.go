@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -8,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,13 +24,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// triggered is the answer to an event from outside.
+// triggered is the answer to an external event.
 type triggered struct {
-	Matched  bool   `json:"matched"` // a rule was applied; the message is stored
+	Matched  bool   `json:"matched"` // whether a rule matched; if so, its message is stored
 	Instance string `json:"instance,omitempty"`
 }
 
-// postEvent takes a CloudEvent, in the binary or the structured mode.
+// postEvent receives a CloudEvent in binary or structured mode.
 func postEvent(c *call) (answer, error) {
 	mode, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
 	if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "application/cloudevents") && mode != "application/cloudevents+json" {
@@ -54,10 +56,10 @@ func postEvent(c *call) (answer, error) {
 	return c.apply(h)
 }
 
-// validJSON reports JSON as of RFC 8259, which is UTF-8: data is read by others later.
+// validJSON reports whether b is JSON as defined by RFC 8259, which requires UTF-8. Other programs read the data later.
 func validJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
-// apply executes the first matching rule. A repeat of the same source and id has no effect.
+// apply executes the first matching rule. A repeated event, one with the same source and id, has no effect.
 func (c *call) apply(h happening) (answer, error) {
 	r, matched := c.triggers.rule(h)
 	if !matched {
@@ -88,11 +90,11 @@ func (c *call) apply(h happening) (answer, error) {
 	return answer{status: http.StatusAccepted, location: instancePath(id), body: triggered{Matched: true, Instance: id}}, nil
 }
 
-// hookSkew is how far the time of a signature may be away from now.
+// hookSkew is the maximum difference between the time of a signature and now.
 const hookSkew = 5 * time.Minute
 
-// serveHook takes a signed webhook. The signature is what proves the sender: no token is needed. Without it a request is no line of
-// the audit log, which anyone could fill.
+// serveHook receives a signed webhook. The signature authenticates the sender, so no token is required. Requests without a
+// valid signature are not written to the audit log, because anyone could fill it.
 func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	begin := time.Now()
@@ -107,13 +109,10 @@ func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	if out.status == 0 {
-		out.status = http.StatusOK
-	}
-	a.write(w, out.status, "application/json", out.body)
+	a.write(w, cmp.Or(out.status, http.StatusOK), "application/json", out.body)
 }
 
-// signed reads a webhook and checks its signature.
+// signed reads a webhook and verifies its signature.
 func (a *server) signed(name string, r *http.Request) (happening, error) {
 	h, known := a.triggers.Hooks[name]
 	if !known {
@@ -143,7 +142,8 @@ func (a *server) hook(name string, r *http.Request, what happening) (answer, err
 	return c.apply(what)
 }
 
-// verify checks the signature of a webhook, and returns what it reports. The id is signed, so a replay has the same one.
+// verify checks the signature of a webhook and returns its event. The id of the event is covered by the signature, so a
+// replayed request has the same id.
 func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening, error) {
 	mac := hmac.New(sha256.New, h.secret)
 	if h.Scheme == schemeGitHub {
@@ -153,7 +153,7 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 		if err != nil || subtle.ConstantTimeCompare(sent, sum) != 1 {
 			return happening{}, errBadSignature
 		}
-		// The delivery's own id is not signed: a recorded request could be sent again with another.
+		// The delivery id is not covered by the signature: a recorded request could be replayed under another one.
 		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-Github-Event"), data: body}, nil
 	}
 	id, stamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
@@ -176,19 +176,14 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 		var typed struct {
 			Type string `json:"type"`
 		}
-		_ = json.Unmarshal(body, &typed) // a body without a type matches the rules for an empty one
+		_ = json.Unmarshal(body, &typed) // a body without a type matches only rules whose pattern matches the empty type
 		return happening{id: id, kind: typed.Type, data: body}, nil
 	}
 	return happening{}, errBadSignature
 }
 
-// hookError is why a signature is not accepted. It does not report which part is wrong.
-type hookError string
-
-// Error is the text.
-func (e hookError) Error() string { return string(e) }
-
-const (
-	errBadSignature hookError = "the signature is missing or not valid"
-	errOldSignature hookError = "the signature is more than 5 minutes old, or from the future"
+// Errors of a signature. They do not reveal which part of it is wrong.
+var (
+	errBadSignature = errors.New("the signature is missing or not valid")
+	errOldSignature = errors.New("the signature is more than 5 minutes old, or from the future")
 )

@@ -37,7 +37,7 @@ const triggerFile = `{
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// inbound is a gateway with triggers, and what it publishes.
+// inbound is a gateway with triggers, together with the inputs that it publishes.
 type inbound struct {
 	*testing.T
 
@@ -72,14 +72,14 @@ func newInbound(t *testing.T) *inbound {
 	return &inbound{t, h, sub, log}
 }
 
-// post sends a body with headers, which are pairs, and demands a status.
+// post sends a body with headers, given as pairs, and expects a status.
 func (in *inbound) post(status int, path, body string, headers ...string) {
 	in.Helper()
 	r := httptest.NewRequestWithContext(in.Context(), http.MethodPost, path, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, maxBody) // as the server has it
+	r.Body = http.MaxBytesReader(nil, r.Body, maxBody) // as the server does
 	w := httptest.NewRecorder()
 	in.handler.ServeHTTP(w, r)
 	if w.Code != status {
@@ -87,7 +87,7 @@ func (in *inbound) post(status int, path, body string, headers ...string) {
 	}
 }
 
-// published is the next input, by its subject, body, sender and id; empty: there is none.
+// published returns the subject, body, sender and id of the next input.
 func (in *inbound) published() (subject, body, by, id string) {
 	in.Helper()
 	m, err := in.inputs.NextMsg(5 * time.Second)
@@ -142,15 +142,15 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 	want("order-8.start.fulfil-order", `"40"`)
 
 	in.post(200, path, order, binary("com.other", "/shop", "e-4")...)
-	in.post(200, path, `"ok"`, binary("com.shop.approved", "/shop", "e-4")...) // of another source
+	in.post(200, path, `"ok"`, binary("com.shop.approved", "/shop", "e-4")...) // another source
 	for body, x := range map[string]struct {
 		status  int
 		headers []string
 	}{
-		`{"order":{}}`:                 {400, binary("com.shop.order.placed", "/shop", "e-5")}, // nothing to make the id of
+		`{"order":{}}`:                 {400, binary("com.shop.order.placed", "/shop", "e-5")}, // no value for the placeholder
 		`{"order":{"id":[]}}`:          {400, binary("com.shop.order.placed", "/shop", "e-5")},
 		`{"order":{"id":"1"}}`:         {400, binary("com.shop.order.placed", "/shop", "")},
-		`{"id":"1"}`:                   {400, append(as, "Content-Type", "application/json")}, // no CloudEvent
+		`{"id":"1"}`:                   {400, append(as, "Content-Type", "application/json")}, // not a CloudEvent
 		`<order/>`:                     {415, binary("com.shop.order.placed", "/shop", "e-5", "Content-Type", "application/xml")},
 		"\"\xff\"":                     {415, binary("com.shop.approved", "/finance/eu", "e-5", "Ce-Subject", "7")},
 		`[]`:                           {415, append(as, "Content-Type", "application/cloudevents-batch+json")},
@@ -186,7 +186,7 @@ func sign(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// A webhook needs the signature of its sender. A replay is the same message, and one that is old is refused.
+// A webhook requires the signature of its sender. A replayed request is the same message, and an old one is refused.
 func TestWebhooksRequireTheirSignature(t *testing.T) {
 	in := newInbound(t)
 	push, invoice := `{"after":"abc"}`, `{"type":"invoice.paid","customer":"acme"}`
@@ -207,7 +207,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	for _, delivery := range []string{"d-1", "d-2"} { // a replay with another id, which is not signed
+	for _, delivery := range []string{"d-1", "d-2"} { // a replay under another delivery id, which is not signed
 		in.post(202, "/hooks/repo", push, github(push, "push", delivery)...)
 		want("build-abc.start.build", push, "hook:repo")
 	}
@@ -218,7 +218,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 	if ids[0] != ids[1] || ids[2] != ids[3] {
 		t.Errorf("a replay is another message: %v", ids)
 	}
-	in.post(200, "/hooks/repo", `{"zen":"x"}`, github(`{"zen":"x"}`, "ping", "d-3")...) // no rule
+	in.post(200, "/hooks/repo", `{"zen":"x"}`, github(`{"zen":"x"}`, "ping", "d-3")...) // no rule matches
 	good := standard("msg-2", time.Now(), invoice)
 	for name, x := range map[string]struct {
 		status     int
@@ -249,7 +249,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 	if !strings.Contains(log, "by=hook:repo") || strings.Contains(log, secret) {
 		t.Errorf("the audit log: %.500s", log)
 	}
-	if n := strings.Count(log, "signature not valid"); n != 1 { // anyone could fill it
+	if n := strings.Count(log, "signature not valid"); n != 1 { // otherwise anyone could fill the log
 		t.Errorf("%d lines for requests without a valid signature, want 1", n)
 	}
 	if n := strings.Count(log, "change requested"); n != 7 {
@@ -262,7 +262,7 @@ func TestWebhooksRequireTheirSignature(t *testing.T) {
 	}
 }
 
-func TestInvalidTriggersAreNamed(t *testing.T) {
+func TestInvalidTriggersAreReportedWithTheirRule(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rules":[{"type":"a"}]}`: "rule 1: type, id, and start, event or update", `{"rules":[{"type":"a","event":"a","update":"b","id":"x"}]}`: "exclude", `{"rulez":[]}`: "rulez",
 		`{"rules":[{"type":"[","start":"a","id":"x"}]}`:                    "pattern",

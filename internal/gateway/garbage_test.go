@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Whatever is sent to whatever operation: the answer is no error of the server, and a refusal is a problem that names what is wrong and
-// what to do.
+// No request, to any operation, causes an internal error. Every refusal is a problem that names the mistake and advises what
+// to do.
 func TestInvalidSettingsAreRefusedWithAdvice(t *testing.T) {
 	c := newClient(t, func(request.Request) (request.Reply, error) {
 		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing has this name"}
@@ -29,7 +29,7 @@ func TestInvalidSettingsAreRefusedWithAdvice(t *testing.T) {
 		"*", ">", "a.*.b", ".", "..", "%2e", "<script>", "\u202e", strings.Repeat("[", 100_000), strings.Repeat("x", 5000), "9999-12-31T23:59:59Z", "status = ", "action:", "1ns",
 		`{"orchestration":"a","input":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, `{"cron":["* * * * *"],"zone":"../../etc/passwd"}`, `{"concurrency":-1}`, `{"to":-1}`, `{"reason":7}`,
 	}
-	random := rand.New(rand.NewPCG(1, 2)) // the same requests each time
+	random := rand.New(rand.NewPCG(1, 2)) // deterministic
 	pick := func() string { return values[random.IntN(len(values))] }
 	var all []*http.Request
 	for range 12 {
@@ -78,11 +78,11 @@ func TestInvalidSettingsAreRefusedWithAdvice(t *testing.T) {
 }
 
 func checkAnswer(w *httptest.ResponseRecorder) error {
-	if w.Code >= 300 && w.Code < 400 && w.Header().Get("Location") != "" { // of a path that is not clean
+	if w.Code >= 300 && w.Code < 400 && w.Header().Get("Location") != "" { // redirect from a path that is not clean
 		return nil
 	}
 	if w.Code >= http.StatusInternalServerError {
-		return errors.New("an error of the server")
+		return errors.New("internal server error")
 	}
 	if w.Code < http.StatusBadRequest {
 		return nil

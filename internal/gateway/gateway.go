@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,20 +20,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Config is what a handler serves. The zero value is usable: it serves /healthz and /readyz.
+// Config configures a Handler. The zero value is usable: it serves /healthz and /readyz.
 type Config struct {
-	// Client returns the client of the namespace; nil while there is none, and the API answers 503. If Client itself is
-	// nil, there is no API. It is called for every request.
+	// Client returns the client of the namespace, or nil while there is none; the API then answers 503. It is called for
+	// every request. If Client itself is nil, there is no API.
 	Client   func() *client.Client
 	Access   access.Policy
-	Triggers *Triggers           // what events from outside do; nil: nothing
-	Ready    func() error        // what is missing, a line each; nil: the process is always ready
-	Faults   *console.Faults     // that the console offers: of a demonstration only; nil: none
-	Metrics  prometheus.Gatherer // nil: there is no /metrics
-	Logger   *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
+	Triggers *Triggers           // actions of external events; nil: none
+	Ready    func() error        // returns what is missing, one line each; nil: the process is always ready
+	Faults   *console.Faults     // faults that the console of a demonstration can inject; nil: none
+	Metrics  prometheus.Gatherer // gathered by /metrics; nil: no /metrics
+	Logger   *slog.Logger        // receives changes, and requests that failed for a reason other than the request itself; default: discard
 }
 
-// Handler serves a fleet. It is safe for concurrent use. Close ends its streams of events.
+// Handler serves a fleet. It is safe for concurrent use. Close ends its event streams.
 type Handler struct {
 	http.Handler
 
@@ -40,7 +41,7 @@ type Handler struct {
 	console *console.Handler
 }
 
-// Close ends the streams of events. Requests for further ones are refused.
+// Close ends the event streams and refuses new ones.
 func (h *Handler) Close() {
 	if h.hub != nil {
 		h.hub.Close()
@@ -48,7 +49,7 @@ func (h *Handler) Close() {
 	}
 }
 
-// New makes a handler.
+// New returns a handler.
 func New(cfg Config) *Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -75,7 +76,7 @@ func New(cfg Config) *Handler {
 		a := &server{
 			hub: hub, triggers: cfg.Triggers,
 			client: cfg.Client, access: cfg.Access, audit: cfg.Logger, document: document(operations()),
-			log: outage.New(cfg.Logger).Logger(), // clients choose how often a request fails
+			log: outage.New(cfg.Logger).Logger(), // rate-limited: clients determine how often a request fails
 		}
 		router := a.router()
 		mux.Handle("/api/", router)
@@ -97,21 +98,21 @@ func (cfg Config) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ready")
 }
 
-// server serves a namespace.
+// server serves the API of a namespace.
 type server struct {
 	client   func() *client.Client
 	access   access.Policy
 	hub      *live.Hub
 	triggers *Triggers
-	log      *slog.Logger // of failures, limited
-	audit    *slog.Logger // of changes: each is written
-	document []byte       // OpenAPI
+	log      *slog.Logger // failures, rate-limited
+	audit    *slog.Logger // changes, one line each, never rate-limited
+	document []byte       // OpenAPI document
 }
 
-// router serves the operations, and refuses whatever else is under /api/.
+// router routes the operations and refuses all other requests under /api/.
 func (a *server) router() http.Handler {
 	mux := http.NewServeMux()
-	methods := make(map[string][]string) // by path
+	methods := make(map[string][]string) // keyed by path
 	for _, o := range operations() {
 		mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) { a.serve(&o, w, r) })
 		methods[o.path] = append(methods[o.path], o.method)
@@ -149,7 +150,8 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	// A long poll takes longer than the server allows other answers. A writer without deadlines is that of a test.
+	// A long poll takes longer than the write timeout of the server. Test recorders do not support deadlines, so the error
+	// is ignored.
 	c.control = http.NewResponseController(w)
 	_ = c.control.SetWriteDeadline(time.Now().Add(maxWait + writeTimeout))
 	if r.Body == nil || r.Body == http.NoBody {
@@ -158,7 +160,7 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	out, err := o.serve(c)
 	if err != nil {
-		out = answer{} // what was made of it is not known
+		out = answer{} // the outcome is unknown
 	}
 	if o.role > access.Viewer {
 		a.logChange(r, o.id, c.user.Name, begin, out, err)
@@ -170,26 +172,23 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 	if out.location != "" {
 		w.Header().Set("Location", out.location)
 	}
-	if out.status == 0 {
-		out.status = http.StatusOK
-	}
-	a.write(w, out.status, "application/json", out.body)
+	a.write(w, cmp.Or(out.status, http.StatusOK), "application/json", out.body)
 }
 
-// logChange writes the line of a change into the audit log. What a request has made, which its path does not name, is its location.
+// logChange writes the audit line of a change. The location identifies what the request created, which is not in its path.
 func (a *server) logChange(r *http.Request, operation, by string, begin time.Time, out answer, err error) {
 	a.audit.Info("change requested over HTTP", "operation", operation, "path", r.URL.Path, "location", out.location, "by", by, "remote", r.RemoteAddr,
 		"duration", time.Since(begin), "error", errorText(err))
 }
 
-// admit decides whether a request may be served.
+// admit checks the access and the query of a request, and returns it as a call.
 func (a *server) admit(o *operation, r *http.Request) (*call, error) {
 	user, err := a.access.User(r, o.role, o.id)
 	if err != nil {
 		return nil, err
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // a parameter would be missing, and the answer about something else
+	if err != nil { // otherwise a parameter would be silently dropped and the answer would be about something else
 		return nil, badRequest("the query: %v", err)
 	}
 	if err := o.checkQuery(query); err != nil {
@@ -209,12 +208,12 @@ func errorText(err error) string {
 	return userText(err)
 }
 
-// refuse answers with a problem.
+// refuse answers a request with a problem.
 func (a *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		what := "http request failed"
-		if p.Status != http.StatusInternalServerError { // lines are limited by message: these must not hide those
+		if p.Status != http.StatusInternalServerError { // lines are rate-limited by message: unavailability must not hide internal errors
 			what = "http request not answered, namespace unavailable"
 		}
 		a.log.Warn(what, "path", r.Pattern, "status", p.Status, "error", err)
@@ -222,9 +221,7 @@ func (a *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	}
-	if p.Do == "" {
-		p.Do = whatToDo(p.Status)
-	}
-	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: the status is the type
+	p.Do = cmp.Or(p.Do, whatToDo(p.Status))
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: no type other than the status
 	a.write(w, p.Status, "application/problem+json", p)
 }

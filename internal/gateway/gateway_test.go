@@ -29,14 +29,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newClient is a client of a namespace of one partition, whose owner answers with reply; nil: there is none.
+// newClient returns a client of a namespace with one partition. reply is the owner of the partition; nil: it has no owner.
 func newClient(t *testing.T, reply func(request.Request) (request.Reply, error)) *client.Client {
 	t.Helper()
 	c, _ := newClientOn(t, reply)
 	return c
 }
 
-// newClientOn is newClient with another connection to its server.
+// newClientOn returns such a client, and another connection to the same NATS server.
 func newClientOn(t *testing.T, reply func(request.Request) (request.Reply, error)) (*client.Client, *nats.Conn) {
 	t.Helper()
 	srv := natstest.Start(t)
@@ -80,7 +80,7 @@ func serve(t *testing.T, h http.Handler, method, path string) (*http.Response, s
 	return r, string(b)
 }
 
-// refused demands a problem, whole and in its type.
+// refused expects a complete problem with a status and a detail, and returns the response.
 func refused(t *testing.T, h http.Handler, method, path string, status int, detail string) *http.Response {
 	t.Helper()
 	r, body := serve(t, h, method, path)
@@ -95,7 +95,7 @@ func refused(t *testing.T, h http.Handler, method, path string, status int, deta
 	return r
 }
 
-func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
+func TestQueueStatsAreServedWithAllFields(t *testing.T) {
 	full := request.LimitStats{
 		Action: "charge", Key: "acme", Waiting: 1, Active: 2, OldestEnqueued: 1_790_000_000_123, Enqueued: 4, Completed: 5, Rejected: 6,
 		TimedOut: 7, Withdrawn: 8, Cleared: 9, LimitedUntil: 1_790_000_001_000, Deadlocked: true, Policy: history.Policy{Concurrency: 3, Key: "customer"},
@@ -148,7 +148,7 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestUnavailableStatsAreLoggedOnceAndAreNoInternalError(t *testing.T) {
+func TestFailedRequestsAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	var c *client.Client
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -161,7 +161,7 @@ func TestUnavailableStatsAreLoggedOnceAndAreNoInternalError(t *testing.T) {
 		return nil, &request.Problem{Code: request.ProblemInternal, Message: "out of memory"}
 	})
 	refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
-	for range 100 { // trap: a log line per bad message
+	for range 100 { // trap: one log line for each bad request
 		refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
 	}
 	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "out of memory") {
@@ -192,14 +192,15 @@ func TestHealthIsServedWithoutAnAPI(t *testing.T) {
 	}
 }
 
-func TestQueueStatsHaveAllFieldsOfALimit(t *testing.T) {
+func TestQueueStatsMatchTheFieldsOfTheClient(t *testing.T) {
 	stats, info := reflect.TypeFor[api.QueueStats](), reflect.TypeFor[client.QueueInfo]()
-	if stats.NumField() != info.NumField()+1 { // max_concurrent, which is of the policy
+	if stats.NumField() != info.NumField()+1 { // max_concurrent, which is part of the policy
 		t.Errorf("%d fields of %d", stats.NumField(), info.NumField())
 	}
 }
 
-// Trap: a page that shows nothing as if there were nothing. In an outage it reports that the fleet does not answer, and reads itself again.
+// Trap: an outage is presented as an empty list. Instead, the page reports that the fleet does not answer, and reloads
+// itself.
 func TestPagesReportThatTheFleetDoesNotAnswer(t *testing.T) {
 	c := newClient(t, nil)
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
@@ -213,7 +214,7 @@ func TestPagesReportThatTheFleetDoesNotAnswer(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.StatusCode, body)
 		}
 		if x.status == http.StatusServiceUnavailable && r.Header.Get("Refresh") != "5" {
-			t.Errorf("%s is not read again", path)
+			t.Errorf("%s is not reloaded", path)
 		}
 		for _, wrong := range []string{"Nothing.", "no instances yet", "<b>0</b>", "Idempotency-Key", "queue: ", "partition 0"} {
 			if path == "/" && strings.Contains(body, wrong) {

@@ -11,12 +11,12 @@ import (
 
 // importBody is the body of a request to import an instance.
 type importBody struct {
-	Export   json.RawMessage `json:"export"`             // of exportInstance
-	Continue bool            `json:"continue,omitempty"` // have one that had not ended continue; otherwise it is cancelled, and a retry continues it
-	Reason   string          `json:"reason,omitempty"`   // of the continuation
+	Export   json.RawMessage `json:"export"`             // the answer of exportInstance
+	Continue bool            `json:"continue,omitempty"` // continue an instance that had not ended; otherwise it is cancelled, and a retry continues it
+	Reason   string          `json:"reason,omitempty"`   // reason for the continuation
 }
 
-// importInstance imports an instance. The user owns it as one that the user has started.
+// importInstance imports an instance, as one that the user has started.
 func importInstance(c *call) (answer, error) {
 	var b importBody
 	if err := c.decode(&b); err != nil {

@@ -38,11 +38,11 @@ func listInstances(c *call) (answer, error) {
 	rows := c.client.List(c.Context(), o)
 	if stalled {
 		if len(c.query) > 2 || len(c.query) == 2 && !c.query.Has("limit") {
-			return answer{}, badRequest("stalled=true allows only limit beside it")
+			return answer{}, badRequest("stalled=true can be combined only with limit")
 		}
 		rows = c.client.Stalled(c.Context())
 	}
-	limit := o.Limit - 1 // one more is read, to know whether there are more
+	limit := o.Limit - 1 // one more is read to detect a further page
 	out := api.Instances{Instances: []api.Instance{}}
 	for d, err := range rows {
 		if partial, ok := errors.AsType[*client.PartialListError](err); ok {
@@ -87,7 +87,7 @@ func countInstances(c *call) (answer, error) {
 	return answer{body: out}, nil
 }
 
-// maxEmptyPages bounds what one request reads of the stores for a filter that few instances pass.
+// maxEmptyPages limits the reads of one request for a filter that few instances pass.
 const maxEmptyPages = 2
 
 func (c *call) listOptions() (o client.ListOptions, err error) {
@@ -112,7 +112,7 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 	return o, nil
 }
 
-// where is the filter of the query parameter where.
+// where parses the query parameter where.
 func (c *call) where() (filter.Where, error) {
 	w, err := filter.Parse(c.query.Get("where"), time.Now())
 	if err != nil {
@@ -128,8 +128,8 @@ func getInstance(c *call) (answer, error) {
 
 // startInstance starts an instance and, with wait, waits for its start or its end.
 //
-// A repeated start of an id is accepted and changes nothing. Without an id the instance gets one that is made from the
-// Idempotency-Key, so that a repeated request does not start a second one.
+// A repeated start of the same id is accepted and has no effect. If the request has no id, the id is derived from the
+// Idempotency-Key, so that a repeated request does not start a second instance.
 func startInstance(c *call) (answer, error) {
 	var s api.Start
 	if err := c.decode(&s); err != nil {
@@ -139,17 +139,17 @@ func startInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := c.key()
+	shared, err := c.options()
 	if err != nil {
 		return answer{}, err
 	}
-	if s.Orchestration == message.BatchName { // some verbs need another role
+	if s.Orchestration == message.BatchName { // some verbs require another role
 		return answer{}, badRequest("a batch is started by POST %s/batches", root)
 	}
 	bad := []error{pawl.ValidateName(s.Orchestration)}
-	opts := []client.InstanceOption{client.By(c.user.Name), c.headers()}
-	if key != "" {
-		opts = append(opts, client.MessageID(key))
+	opts := []client.InstanceOption{}
+	for _, o := range shared {
+		opts = append(opts, o)
 	}
 	if s.Version != "" {
 		bad = append(bad, pawl.ValidateName(s.Version))
@@ -172,10 +172,10 @@ func startInstance(c *call) (answer, error) {
 	}
 	waitStarted := s.WaitFor == "started"
 	if !waitStarted && s.WaitFor != "" && s.WaitFor != "end" || waitStarted && s.Update != nil {
-		bad = append(bad, badRequest("wait_for: want end or, without an update, started"))
+		bad = append(bad, badRequest("wait_for: must be end or, without an update, started"))
 	}
 	if s.ID == "" {
-		s.ID = s.Orchestration + "-" + suffix(key)
+		s.ID = s.Orchestration + "-" + c.idSuffix()
 	}
 	if err := errors.Join(append(bad, pawl.ValidateID(s.ID))...); err != nil {
 		return answer{}, err
@@ -199,7 +199,7 @@ func startInstance(c *call) (answer, error) {
 	return c.await(run, timeout)
 }
 
-// sendStart starts an instance, and sends it an event if there is one.
+// sendStart starts an instance, with an event if the request has one.
 func (c *call) sendStart(s *api.Start, opts []client.InstanceOption, reuse client.IDReuse) (*client.RawInstance, error) {
 	all := []client.StartOption{reuse}
 	for _, o := range opts {
@@ -211,8 +211,8 @@ func (c *call) sendStart(s *api.Start, opts []client.InstanceOption, reuse clien
 	return c.client.SendOrStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), all...)
 }
 
-// started waits until a start has taken effect, or has not. It reports false if that is not decided in time: no code is there, or the
-// instance that has its id is paused or stalled.
+// started waits until a start has taken effect or has been rejected. It reports false if neither happens in time, because no
+// orchestrator has the code, or because the instance that uses the id is paused or stalled.
 func (c *call) started(run *client.RawInstance, within time.Duration) (decided bool, err error) {
 	ctx, cancel := context.WithTimeout(c.Context(), within)
 	defer cancel()
@@ -223,31 +223,32 @@ func (c *call) started(run *client.RawInstance, within time.Duration) (decided b
 	return true, err
 }
 
-// startOptions reads when and for how long an instance runs, and what happens to one that has its id.
+// startOptions parses the options that schedule and limit the run, and the policy for an id that is in use.
 func startOptions(s *api.Start) (opts []client.InstanceOption, reuse client.IDReuse, err error) {
 	if s.StartAt != "" {
 		at, bad := time.Parse(time.RFC3339, s.StartAt)
 		if d, ok := time.ParseDuration(s.StartAt); ok == nil && d > 0 {
 			opts = append(opts, client.After(d))
 		} else if opts = append(opts, client.StartAt(at)); bad != nil {
-			err = badRequest("start_at: %.40q is neither a duration nor a time as of RFC 3339", s.StartAt)
+			err = badRequest("start_at: %.40q is neither a duration nor an RFC 3339 time", s.StartAt)
 		}
 	}
 	if s.RunTimeout != "" {
 		d, bad := time.ParseDuration(s.RunTimeout)
 		if opts = append(opts, client.RunTimeout(d)); bad != nil || d < time.Millisecond {
-			err = errors.Join(err, badRequest("run_timeout: %.40q is no duration of at least 1ms", s.RunTimeout))
+			err = errors.Join(err, badRequest("run_timeout %.40q: must be a duration of at least 1ms", s.RunTimeout))
 		}
 	}
 	reuse, bad := client.ParseIDReuse(s.IDReuse)
 	if bad != nil {
-		err = errors.Join(err, badRequest("id_reuse: want ignore, reject, after-failure or terminate-existing"))
+		err = errors.Join(err, badRequest("id_reuse: must be ignore, reject, after-failure or terminate-existing"))
 	}
 	return opts, reuse, err
 }
 
-// suffix makes the end of an id: the same for the same key.
-func suffix(key string) string {
+// idSuffix returns the last part of a generated id. It is the same for the same Idempotency-Key.
+func (c *call) idSuffix() string {
+	key := c.Header.Get("Idempotency-Key")
 	if key == "" {
 		return nuid.Next()
 	}
@@ -255,7 +256,7 @@ func suffix(key string) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// payload is a JSON value; none if it is empty.
+// payload returns a JSON payload, or an empty one if there is no data.
 func payload(data []byte) history.Payload {
 	if len(data) == 0 {
 		return history.Payload{}
@@ -263,18 +264,16 @@ func payload(data []byte) history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: data}
 }
 
-// await answers with the outcome if the instance ends within the time, and otherwise that it was accepted.
+// await answers with the outcome if the instance ends in time, and otherwise with 202.
 func (c *call) await(run *client.RawInstance, within time.Duration) (answer, error) {
-	running := answer{
-		status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true},
-	}
+	running := accepted(run.ID())
 	if within == 0 {
 		return running, nil
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), within)
 	defer cancel()
 	result, err := run.Result(ctx)
-	o, err := api.OutcomeOf(run.ID(), result, err) // that of an instance that has failed by a timeout is no error of the wait
+	o, err := api.OutcomeOf(run.ID(), result, err) // a timeout of the instance is its outcome, not an error of this wait
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
 		return running, nil
 	}
@@ -283,14 +282,14 @@ func (c *call) await(run *client.RawInstance, within time.Duration) (answer, err
 
 func instancePath(id string) string { return "/api/v1/instances/" + url.PathEscape(id) }
 
-// unfinished is the answer while an instance runs.
+// unfinished is the answer while the instance is running.
 type unfinished struct {
 	Instance string `json:"instance"`
 	Status   string `json:"status"`
 }
 
-// getResult answers how the instance ended. While it runs the answer is 202, after the time in wait. With wait, an instance
-// that was started a moment ago may be unknown for two seconds.
+// getResult answers with the outcome of an instance, or with 202 if it is still running after the time in wait. With wait,
+// an instance that was just started may be unknown for up to two seconds.
 func getResult(c *call) (answer, error) {
 	id := c.PathValue("id")
 	timeout, err := wait(c.query.Get("wait"))
@@ -300,7 +299,7 @@ func getResult(c *call) (answer, error) {
 	if timeout == 0 {
 		d, err := c.client.Describe(c.Context(), id)
 		if err != nil || d.Ended.IsZero() {
-			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
+			return stillRunning(id, d), err
 		}
 		timeout = requestTime
 	}
@@ -310,12 +309,16 @@ func getResult(c *call) (answer, error) {
 	o, err := api.OutcomeOf(id, result, err)
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
 		d, err := c.client.Describe(c.Context(), id)
-		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
+		return stillRunning(id, d), err
 	}
 	return answer{body: o}, err
 }
 
-// reason is the optional body of a cancellation.
+func stillRunning(id string, d client.Description) answer {
+	return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}
+}
+
+// reason is the optional body of a request that only has a reason.
 type reason struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -346,7 +349,7 @@ func sendEvent(c *call) (answer, error) {
 	return accepted(id), c.client.SendRaw(c.Context(), name, id, p, opts...)
 }
 
-// options are those of a message from the user, with the Idempotency-Key as its id.
+// options returns the common options of a message: its user, its headers, and the Idempotency-Key as its id.
 func (c *call) options() ([]client.Option, error) {
 	key, err := c.key()
 	opts := []client.Option{client.By(c.user.Name), c.headers()}
@@ -356,7 +359,7 @@ func (c *call) options() ([]client.Option, error) {
 	return opts, err
 }
 
-// headers passes the trace context and the declared headers of the request on.
+// headers returns the trace context and the declared headers of the request, which are passed on.
 func (c *call) headers() client.Option {
 	var all history.Headers
 	for _, key := range slices.Sorted(maps.Keys(c.Header)) {
@@ -370,20 +373,20 @@ func (c *call) headers() client.Option {
 	return client.Headers(all)
 }
 
-// declaredHeader begins the name of a header that travels with an instance, in lower case.
+// declaredHeader is the prefix, in lower case, of the HTTP headers that become headers of an instance.
 var declaredHeader = strings.ToLower(queue.HeaderDeclared)
 
 func accepted(id string) answer {
 	return answer{status: http.StatusAccepted, location: instancePath(id), body: api.Accepted{Instance: id, Accepted: true}}
 }
 
-// purged is the answer to a purge that took effect.
+// purged is the answer to a purge that has taken effect.
 type purged struct {
 	Instance string `json:"instance"`
-	Purged   bool   `json:"purged"` // true
+	Purged   bool   `json:"purged"` // always true
 }
 
-// requestTime bounds what a request waits for that is not a long poll.
+// requestTime is the timeout of a request that waits but is not a long poll.
 const requestTime = 10 * time.Second
 
 func purgeInstance(c *call) (answer, error) {
@@ -407,7 +410,7 @@ func purgeInstance(c *call) (answer, error) {
 	return answer{body: purged{Instance: id, Purged: true}}, nil
 }
 
-// statusHandle is the custom status of a name, or without one.
+// statusHandle returns the handle of the custom status with a name, or of the one without a name.
 func statusHandle(name string) pawl.Status[json.RawMessage] {
 	if name == "" {
 		return pawl.NewStatus[json.RawMessage]()
@@ -415,7 +418,7 @@ func statusHandle(name string) pawl.Status[json.RawMessage] {
 	return pawl.NewNamedStatus[json.RawMessage](name)
 }
 
-// getStatus answers with the custom status; with after and wait when there is a newer version.
+// getStatus answers with the custom status. With after and wait, it waits for a newer version.
 func getStatus(c *call) (answer, error) {
 	after, err := c.number("after")
 	if err != nil {
@@ -445,12 +448,12 @@ func getStatus(c *call) (answer, error) {
 	return answer{body: api.CustomStatus{Version: at.Version, Value: at.Value, Cleared: at.Cleared}}, nil
 }
 
-// historyPage is a page of a history.
+// historyPage is one page of a history.
 type historyPage struct {
 	Instance  string             `json:"instance"`
 	Execution uint64             `json:"execution"`
 	Events    []api.HistoryEvent `json:"events"`
-	Next      uint64             `json:"next,omitempty"` // pass it as after; left out: this is the last page
+	Next      uint64             `json:"next,omitempty"` // value of after for the next page; omitted on the last page
 }
 
 func getHistory(c *call) (answer, error) {
@@ -490,23 +493,23 @@ func exportInstance(c *call) (answer, error) {
 	return answer{body: out}, err
 }
 
-// Bounds of a tree.
+// Limits of a tree.
 const (
 	maxTree      = 200
 	maxTreeDepth = 16
 )
 
-// node is an instance of a tree.
+// node is an instance in a tree.
 type node struct {
 	Instance      string `json:"instance"`
 	Orchestration string `json:"orchestration,omitempty"`
-	Status        string `json:"status,omitempty"` // left out: not known yet, or purged
+	Status        string `json:"status,omitempty"` // empty: not known yet, or purged
 	Stalled       string `json:"stalled,omitempty"`
-	Children      []node `json:"children,omitempty"` // outstanding
-	More          bool   `json:"more,omitempty"`     // children were left out
+	Children      []node `json:"children,omitempty"` // outstanding children
+	More          bool   `json:"more,omitempty"`     // some children are not listed
 }
 
-// getTree answers with an instance and its outstanding descendants: at most 200, 16 deep.
+// getTree answers with an instance and its outstanding descendants: at most 200, at most 16 levels deep.
 func getTree(c *call) (answer, error) {
 	d, err := c.client.Describe(c.Context(), c.PathValue("id"))
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// maxRows bounds the rows of one page of a list.
+// maxRows limits the rows on one page of a list.
 const maxRows = 1000
 
 // queueStats describes the limit of an action: an activity or an orchestration, by name.
 //
-// With ?key= it is the limit of that value of the action's key. Without it is the limit of the action itself or, if the
-// policy in force has a key or all inputs have had one, the sum over its keys in use and the inputs without a key: then
-// "key" is empty, "keys" is their number, "max_concurrent" and "policy" are those of each, "oldest_enqueued_at" is the
-// oldest of all, and "limited_until" the first to pass.
+// With ?key= it describes the limit of that value of the action's key. Without it, it describes the limit of the action
+// itself. If the policy in force has a key, or all inputs have had one, it describes the sum over all keys in use and the
+// inputs without a key: then "key" is empty, "keys" is their number, "max_concurrent" and "policy" apply to each key,
+// "oldest_enqueued_at" is the oldest of all, and "limited_until" is the earliest.
 func queueStats(c *call) (answer, error) {
 	info, err := c.client.QueueStats(c.Context(), c.PathValue("ref"), c.query.Get("key"))
 	return answer{body: api.QueueStatsOf(info)}, err
@@ -107,7 +107,7 @@ func deletePolicy(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
-// queueDemand counts the work of a task queue.
+// queueDemand counts the slots that a task queue can use.
 func queueDemand(c *call) (answer, error) {
 	d, err := c.client.Demand(c.Context(), c.PathValue("queue"))
 	return answer{body: api.DemandOf(c.PathValue("queue"), d)}, err
@@ -129,12 +129,12 @@ func listWorkers(c *call) (answer, error) {
 	return answer{body: out}, err
 }
 
-// drainWorker makes a worker take no more tasks.
+// drainWorker makes a worker accept no more tasks.
 func drainWorker(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, c.client.DrainWorker(c.Context(), c.PathValue("name"))
 }
 
-// getHealth describes the state of the stores.
+// getHealth describes the state of Redis and NATS.
 func getHealth(c *call) (answer, error) {
 	h, err := c.client.Health(c.Context())
 	return answer{body: api.HealthOf(h)}, err

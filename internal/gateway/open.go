@@ -13,29 +13,29 @@ import (
 	"github.com/pawlrun/pawl/internal/access"
 )
 
-// Options are those of a server.
+// Options configure a server.
 type Options struct {
 	Config
 
-	Addr         string            // see Listen
-	Setting      string            // that Addr is from, for the error if the address is in use; empty: not named
-	TokensFile   string            // users; empty: none
-	OIDC         access.OIDCConfig // its zero value: none
+	Addr         string            // listen address; see Listen
+	Setting      string            // name of the setting that Addr comes from, for the error if the address is in use; optional
+	TokensFile   string            // file of API tokens; empty: none
+	OIDC         access.OIDCConfig // zero value: none
 	TriggersFile string            // empty: none
-	NeedsAPI     bool              // ErrNoUsers instead of a server without the API, as at an address that is no loopback address
+	NeedsAPI     bool              // return ErrNoUsers, instead of serving without the API, if the address is not a loopback address
 }
 
-// ErrNoUsers is returned for an address that is reachable from other machines, without users of the API.
-var ErrNoUsers = errors.New("an address that is not a loopback address requires users: --http-tokens or --oidc-issuer")
+// ErrNoUsers is returned if the address is reachable from other machines and no users of the API are configured.
+var ErrNoUsers = errors.New("an address other than a loopback address requires users: --http-tokens or --oidc-issuer")
 
-// Server is a server that runs.
+// Server is a running HTTP server.
 type Server struct {
 	http   *http.Server
 	served chan struct{}
 	addr   net.Addr
 }
 
-// Open reads the files that the options name, and serves at their address until Stop. Config.Access is made of them.
+// Open reads the files that the options name, sets Config.Access from them, and serves until Stop.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -91,10 +91,10 @@ func (o *Options) readUsers() error {
 	return err
 }
 
-// Addr is the address that is listened at.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.addr.String() }
 
-// URL is where the console is, as a browser on this machine reaches it.
+// URL returns the URL of the console for a browser on this machine.
 func (s *Server) URL() string {
 	host, port, err := net.SplitHostPort(s.Addr())
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -103,7 +103,7 @@ func (s *Server) URL() string {
 	return "http://" + s.Addr() + "/"
 }
 
-// Stop lets requests end until ctx does, and joins.
+// Stop waits for open requests until ctx ends, closes the rest, and waits for the server to end.
 func (s *Server) Stop(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {

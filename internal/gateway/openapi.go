@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -9,13 +10,13 @@ import (
 	"strings"
 )
 
-// anyJSON is a body of any JSON value.
+// anyJSON stands for a body of any JSON value.
 type anyJSON struct{}
 
-// object is a JSON object. Its keys are written in order, so the document is always the same.
+// object is a JSON object. It is encoded with sorted keys, so the document is deterministic.
 type object = map[string]any
 
-// document describes the operations in OpenAPI 3.1.
+// document returns the OpenAPI 3.1 document of the operations.
 func document(all []operation) []byte {
 	s := schemas{"Problem": schemaOfStruct(reflect.TypeFor[problem](), nil)}
 	paths := object{}
@@ -45,7 +46,7 @@ func document(all []operation) []byte {
 	return append(b, '\n')
 }
 
-// schemas are the components of the document, by name.
+// schemas are the component schemas of the document, by name.
 type schemas object
 
 func (s schemas) operation(o operation) object {
@@ -60,11 +61,7 @@ func (s schemas) operation(o operation) object {
 		rest = tail
 	}
 	for _, p := range o.query {
-		kind := p.kind
-		if kind == "" {
-			kind = "string"
-		}
-		schema := object{"type": kind}
+		schema := object{"type": cmp.Or(p.kind, "string")}
 		params = append(params, object{"name": p.name, "in": "query", "description": p.description, "schema": schema})
 	}
 	if o.keyed {
@@ -115,7 +112,7 @@ func describeStatus(status int) string {
 
 func reference(name string) object { return object{"$ref": "#/components/schemas/" + name} }
 
-// of is the schema of a type; that of a struct becomes a component.
+// of returns the schema of a type. A struct becomes a component, and the result refers to it.
 func (s schemas) of(t reflect.Type) any {
 	if t == reflect.TypeFor[anyJSON]() || t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
 		return object{"description": "Any JSON value."}
@@ -126,7 +123,7 @@ func (s schemas) of(t reflect.Type) any {
 	case reflect.Struct:
 		name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 		if _, known := s[name]; !known {
-			s[name] = object{} // a type may contain itself
+			s[name] = object{} // a placeholder, in case the type contains itself
 			s[name] = schemaOfStruct(t, s)
 		}
 		return reference(name)
@@ -146,7 +143,7 @@ func (s schemas) of(t reflect.Type) any {
 	}
 }
 
-// schemaOfStruct is the schema of an object. A field is required unless it is omitted when it is empty.
+// schemaOfStruct returns the schema of an object. A field is required unless it is omitted when empty.
 func schemaOfStruct(t reflect.Type, s schemas) object {
 	properties, required := object{}, []string{}
 	for f := range t.Fields() {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The document is made of the list that the router is made of; what remains to be tested is that it is whole: that each
-// reference has its component, and that each operation has what OpenAPI demands.
+// The document and the router are derived from the same list. The document must be complete: each reference resolves to a
+// component, and each operation has the fields that OpenAPI requires.
 func TestDocumentDescribesEveryOperation(t *testing.T) {
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return nil }})
 	r, body := serve(t, h, http.MethodGet, "/api/v1/openapi.json")

@@ -12,13 +12,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// operate is the body of the request of an operator.
+// operate is the body of an operator's request.
 type operate struct {
 	Reason    string `json:"reason,omitempty"`
-	Stop      bool   `json:"stop,omitempty"`       // of a pause: also cancel what runs
-	FromStart bool   `json:"from_start,omitempty"` // of a retry
-	To        uint64 `json:"to,omitempty"`         // of a rewind: the last event that is kept
-	DryRun    bool   `json:"dry_run,omitempty"`    // of a rewind and a retry
+	Stop      bool   `json:"stop,omitempty"`       // pause: also cancel running activities
+	FromStart bool   `json:"from_start,omitempty"` // retry: from the beginning
+	To        uint64 `json:"to,omitempty"`         // rewind: the last event that is kept
+	DryRun    bool   `json:"dry_run,omitempty"`    // rewind and retry: only return the plan
 }
 
 func operateOperations() []operation {
@@ -33,14 +33,14 @@ func operateOperations() []operation {
 		post("pause", "pauseInstance", "Pause an instance; with stop its activities are cancelled, and run again when it is resumed.", pauseInstance),
 		post("resume", "resumeInstance", "Resume a paused instance.", resumeInstance),
 		post("terminate", "terminateInstance", "End an instance without its code, and keep its history.", terminateInstance),
-		post("rewind", "rewindInstance", "Have an instance go on from an earlier event; dry_run answers with the plan.", rewindInstance),
+		post("rewind", "rewindInstance", "Rewind an instance to an earlier event; dry_run returns the plan.", rewindInstance),
 		{
 			method: http.MethodPost, path: instance + "/requeue", id: "requeueInstance", role: access.Operator, serve: requeueInstance,
-			summary: "Have a stalled instance tried again now.", request: reason{}, optional: true, replies: map[int]any{204: nil},
+			summary: "Retry a stalled instance now.", request: reason{}, optional: true, replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodPost, path: instance + "/import", id: "importInstance", role: access.Admin, serve: importInstance, keyed: true,
-			summary: "Make an instance with an id that is unused from an export; with continue it goes on if it had not ended.",
+			summary: "Create an instance with an unused id from an export; with continue, it continues if it had not ended.",
 			request: importBody{}, replies: map[int]any{200: api.Operated{}, 202: api.Accepted{}},
 		},
 		{
@@ -49,9 +49,9 @@ func operateOperations() []operation {
 		},
 		{
 			method: http.MethodDelete, path: root + "/refused/{id}", id: "dropRefused", role: access.Operator, serve: dropRefused,
-			summary: "Remove the notes of the refused inputs of an id; an instance of that id is not affected.", replies: map[int]any{204: nil},
+			summary: "Remove the notes about refused inputs of an id; an instance with that id is not affected.", replies: map[int]any{204: nil},
 		},
-		post("retry", "retryInstance", "Have a failed instance go on before its failure, or from its start; dry_run answers with the plan.", retryInstance),
+		post("retry", "retryInstance", "Retry a failed instance from before its failure, or from its start; dry_run returns the plan.", retryInstance),
 	}
 }
 
@@ -100,7 +100,8 @@ func retryInstance(c *call) (answer, error) {
 	})
 }
 
-// mayRepeat refuses to have a batch done again by a user who is not an admin: it may be one of purges, which only an admin can start.
+// mayRepeat refuses to retry or rewind a batch for a user who is not an admin: its verb may be purge, which requires an
+// admin.
 func (c *call) mayRepeat(ctx context.Context, id string) error {
 	if c.user.Role >= access.Admin {
 		return nil
@@ -114,7 +115,7 @@ func (c *call) mayRepeat(ctx context.Context, id string) error {
 
 func (c *call) repeatsBatches() error {
 	return &access.Refusal{
-		Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; to have batches done again requires admin", c.user.Name, c.user.Role),
+		Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; retrying or rewinding a batch requires admin", c.user.Name, c.user.Role),
 		Do: "start another batch, or add orchestration != " + message.BatchName + " to the filter",
 	}
 }
@@ -126,7 +127,7 @@ func requeueInstance(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, c.client.Requeue(c.Context(), c.PathValue("id"))
 }
 
-// maxRefused bounds a list: a partition keeps a hundred notes.
+// maxRefused limits the length of the list. Each partition keeps up to a hundred notes.
 const maxRefused = 1000
 
 func listRefused(c *call) (answer, error) {
@@ -146,7 +147,7 @@ func dropRefused(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, c.client.DropRefused(c.Context(), c.PathValue("id"))
 }
 
-// operate decodes the body, and makes the request.
+// operate decodes the body and calls request, or returns the plan of a dry run.
 func (c *call) operate(request func(context.Context, string, operate, []client.OperateOption) (client.Operated, error)) (answer, error) {
 	var o operate
 	if err := c.decode(&o); err != nil {

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	maxBody     = 2*queue.MaxPayload + 64<<10 // bytes of a request: an input and an event with it
-	maxWait     = time.Minute                 // of a long poll
+	maxBody     = 2*queue.MaxPayload + 64<<10 // bytes of a request body: an input and the event that is sent with it
+	maxWait     = time.Minute                 // maximum time of a long poll
 	defaultRows = 100
-	maxKey      = 256 // bytes of an Idempotency-Key, as of client.MessageID
+	maxKey      = 256 // bytes of an Idempotency-Key; see client.MessageID
 )
 
-// operation is one operation of the API. The router and the OpenAPI document are made of the same list.
+// operation is one operation of the API. The router and the OpenAPI document are derived from the same list.
 type operation struct {
 	method, path string
 	id           string // operationId
@@ -36,17 +36,17 @@ type operation struct {
 	role         access.Role
 	query        []parameter
 	keyed        bool        // honors Idempotency-Key
-	request      any         // an example of the body's type; nil: no body
-	optional     bool        // the body may be left out
-	replies      map[int]any // by status, an example of the type; nil: no body
+	request      any         // a value of the type of the body; nil: no body
+	optional     bool        // the body is optional
+	replies      map[int]any // a value of the type of each reply by status; nil: no body
 	serve        func(*call) (answer, error)
-	stream       func(*call, http.ResponseWriter) error // in place of serve: answers with server-sent events
+	stream       func(*call, http.ResponseWriter) error // instead of serve: answers with server-sent events
 }
 
-// parameter is a parameter of the query.
+// parameter is a query parameter.
 type parameter struct {
 	name, description string
-	kind              string // a JSON type; string if empty
+	kind              string // JSON type; empty: string
 }
 
 // call is a request that is being served.
@@ -58,12 +58,13 @@ type call struct {
 	query  url.Values
 	user   access.User
 
-	optional bool // the body may be left out
+	optional bool // the body is optional
 	triggers *Triggers
 	control  *http.ResponseController // nil in a stream and in a hook
 }
 
-// waits lets a request that has been read take the time of a long poll. The deadline for reading it would cancel its context.
+// waits extends the read deadline to the time of a long poll, after the body has been read. Otherwise the deadline would
+// cancel the context of the request.
 func (c *call) waits() {
 	if c.control == nil {
 		return
@@ -74,11 +75,11 @@ func (c *call) waits() {
 // answer is the answer to a request.
 type answer struct {
 	status   int    // 0: 200
-	location string // of what was created or accepted
+	location string // URL of what was created or accepted
 	body     any
 }
 
-// checkQuery rejects parameters that the operation does not have: a misspelled filter would return something else.
+// checkQuery rejects unknown parameters: with a misspelled filter the answer would be about something else.
 func (o *operation) checkQuery(q url.Values) error {
 	for name := range q {
 		if !slices.ContainsFunc(o.query, func(p parameter) bool { return p.name == name }) {
@@ -96,7 +97,7 @@ func badRequest(format string, args ...any) error {
 	return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
 }
 
-// limit is the query parameter limit: 1 to maxRows, by default 100.
+// limit returns the query parameter limit, from 1 to maxRows. Default: 100.
 func (c *call) limit() (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
@@ -109,7 +110,7 @@ func (c *call) limit() (int, error) {
 	return n, nil
 }
 
-// firstOf converts rows up to the limit, and reports whether there are more.
+// firstOf converts at most limit rows, and reports whether there are more.
 func firstOf[Row, Out any](rows iter.Seq2[Row, error], limit int, of func(Row) Out) (all []Out, more bool, err error) {
 	all = []Out{} // not null in JSON
 	for row, err := range rows {
@@ -147,7 +148,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// wait is how long a long poll may take; 0: answer at once.
+// wait parses the maximum time of a long poll; 0: answer at once.
 func wait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -159,7 +160,7 @@ func wait(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// read reads the request's body.
+// read reads the body of the request.
 func (c *call) read() ([]byte, error) {
 	b, err := io.ReadAll(c.Body)
 	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
@@ -172,17 +173,17 @@ func (c *call) read() ([]byte, error) {
 	return b, nil
 }
 
-// body reads the request's body, which must be JSON if it is not empty.
+// body reads the body of the request. A body that is not empty must be JSON.
 func (c *call) body() ([]byte, error) {
 	b, err := c.read()
 	if err != nil {
 		return nil, err
 	}
 	if len(b) > 0 {
-		if !utf8.Valid(b) { // what reads it back, such as a history, would not be JSON (RFC 8259, 8.1)
+		if !utf8.Valid(b) { // a history that contains the body would not be JSON (RFC 8259, 8.1)
 			return nil, badRequest("the body is not UTF-8")
 		}
-		// A page of another origin cannot send this type without being asked first, so it is a second line of defense.
+		// A page of another origin cannot send this content type without a CORS preflight: a second line of defense.
 		if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
 			return nil, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/json", kind)}
 		}
@@ -190,7 +191,7 @@ func (c *call) body() ([]byte, error) {
 	return b, nil
 }
 
-// decode reads the body into v. Unknown fields are errors: a misspelled field would be ignored.
+// decode decodes the body into v. It rejects unknown fields, because a misspelled field would be ignored.
 func (c *call) decode(v any) error {
 	b, err := c.body()
 	if err != nil || len(b) == 0 && c.optional {
@@ -210,7 +211,7 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
-// key is the Idempotency-Key; empty: none.
+// key returns the Idempotency-Key, or an empty string.
 func (c *call) key() (string, error) {
 	k := c.Header.Get("Idempotency-Key")
 	if len(k) > maxKey {

@@ -11,16 +11,16 @@ import (
 var (
 	whereParam = parameter{
 		name:        "where",
-		description: `A filter such as status = failed and orchestration = "fulfil" and started > -24h; docs/http-api.md describes it. Of a stream, not the terms of times.`,
+		description: `A filter such as status = failed and orchestration = "fulfil" and started > -24h; docs/http-api.md describes it. Streams do not support terms that compare times.`,
 	}
-	limitParam = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
-	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}
-	lastParam  = parameter{name: "last", description: "Resume behind the event of this id, as the header Last-Event-ID does."}
-	keyParam   = parameter{name: "key", description: "Value of the action's key, if its limits have one."}
-	whyParam   = parameter{name: "reason", description: "Why; logged by the orchestrator."}
+	limitParam  = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
+	waitParam   = parameter{name: "wait", description: "Maximum time to wait, such as 30s, at most 1m. Default: answer at once."}
+	lastParam   = parameter{name: "last", description: "Resume after the event with this id, as with the header Last-Event-ID."}
+	keyParam    = parameter{name: "key", description: "Value of the action's key, if its limits have one."}
+	reasonParam = parameter{name: "reason", description: "Reason, logged by the orchestrator."}
 )
 
-// operations are what the API can do.
+// operations returns all operations of the API.
 func operations() []operation {
 	return slices.Concat(instanceOperations(), messageOperations(), updateOperations(), operateOperations(), scheduleOperations(), batchOperations(), limitOperations())
 }
@@ -34,8 +34,8 @@ func instanceOperations() []operation {
 			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
 			summary: "List instances by their latest change of status.", replies: map[int]any{200: api.Instances{}},
 			query: []parameter{
-				whereParam, {name: "stalled", description: "In place of where: all that cannot go on, with the reason, also what waits for a start or a worker, and refused inputs.", kind: "boolean"},
-				{name: "order", description: "newest (default) or oldest: by the latest change of status."}, {name: "cursor", description: "The next of the page before, in the same order."}, limitParam,
+				whereParam, {name: "stalled", description: "Instead of where: everything that cannot proceed, with the reason, including what waits for a start or a worker, and refused inputs.", kind: "boolean"},
+				{name: "order", description: "newest (default) or oldest: by the latest change of status."}, {name: "cursor", description: "The value next of the previous page, in the same order."}, limitParam,
 			},
 		},
 		{
@@ -71,8 +71,8 @@ func messageOperations() []operation {
 			method: http.MethodDelete, path: instance, id: "purgeInstance", role: access.Admin, serve: purgeInstance,
 			summary: "Remove an instance with its history.", replies: map[int]any{200: purged{}, 202: api.Accepted{}},
 			query: []parameter{
-				{name: "force", description: "Also if it is running: its activities and children are cancelled.", kind: "boolean"},
-				{name: "reason", description: "Why; reported to what is cancelled by it."},
+				{name: "force", description: "Also purge a running instance: its activities and children are cancelled.", kind: "boolean"},
+				{name: "reason", description: "Reason, reported to the activities and children that are cancelled."},
 			},
 		},
 		{
@@ -99,7 +99,7 @@ func messageOperations() []operation {
 		{
 			method: http.MethodGet, path: instance + "/status", id: "getStatus", role: access.Viewer, serve: getStatus,
 			summary: "Read the custom status, or wait for a newer version; 204 if there is none newer.",
-			query:   []parameter{{name: "name", description: "Of a named status."}, {name: "after", description: "The version that the caller has.", kind: "integer"}, waitParam},
+			query:   []parameter{{name: "name", description: "Name of a named status."}, {name: "after", description: "The version that the caller already has.", kind: "integer"}, waitParam},
 			replies: map[int]any{200: api.CustomStatus{}, 204: nil},
 		},
 		{
@@ -112,7 +112,7 @@ func messageOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: root + "/events", id: "postCloudEvent", role: access.Operator, serve: postEvent,
-			summary: "Start an instance, or send an event or an update, by the first rule for a CloudEvent.", request: any(anyJSON{}),
+			summary: "Receive a CloudEvent: the first rule that matches starts an instance, or sends an event or an update.", request: any(anyJSON{}),
 			replies: map[int]any{200: triggered{}, 202: triggered{}},
 		},
 	}
@@ -132,7 +132,7 @@ func limitOperations() []operation {
 		{
 			method: http.MethodGet, path: action + "/waiters", id: "listWaiters", role: access.Viewer, serve: listWaiters,
 			summary: "List the waiters at a limit in order, or its holders.", replies: map[int]any{200: api.Waiters{}},
-			query: []parameter{keyParam, {name: "holders", description: "The holders in place of the waiters.", kind: "boolean"}, limitParam},
+			query: []parameter{keyParam, {name: "holders", description: "List the holders instead of the waiters.", kind: "boolean"}, limitParam},
 		},
 		{
 			method: http.MethodPost, path: action + "/clear", id: "clearWaiters", role: access.Admin, serve: clearWaiters,
@@ -140,7 +140,7 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: action + "/pause", id: "pauseAction", role: access.Operator, serve: pauseAction,
-			summary: "Have no call of an activity, or start of an orchestration, admitted; its waiters keep their places.",
+			summary: "Pause an action: no call of an activity, or start of an orchestration, is admitted; its waiters keep their places.",
 			request: reason{}, optional: true, replies: map[int]any{204: nil},
 		},
 		{
@@ -153,11 +153,11 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodPut, path: root + "/policies/{level}", id: "setPolicy", role: access.Admin, serve: setPolicy,
-			summary: "Set the policy of action:NAME, group:NAME or global.", query: []parameter{whyParam}, request: api.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
+			summary: "Set the policy of action:NAME, group:NAME or global.", query: []parameter{reasonParam}, request: api.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
 		},
 		{
 			method: http.MethodDelete, path: root + "/policies/{level}", id: "deletePolicy", role: access.Admin, serve: deletePolicy,
-			summary: "Remove a policy that was set; what the code declares is in force again.", query: []parameter{whyParam}, replies: map[int]any{204: nil},
+			summary: "Remove a policy that was set; the policy that the code declares applies again.", query: []parameter{reasonParam}, replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodGet, path: root + "/queues/{queue}/demand", id: "getDemand", role: access.Viewer, serve: queueDemand,
@@ -181,7 +181,7 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodPost, path: root + "/workers/{name}/drain", id: "drainWorker", role: access.Admin, serve: drainWorker,
-			summary: "Have a worker take no more tasks, until its process is started again.", replies: map[int]any{204: nil},
+			summary: "Drain a worker: it accepts no more tasks until its process is restarted.", replies: map[int]any{204: nil},
 		},
 		{
 			method: http.MethodGet, path: root + "/health", id: "getHealth", role: access.Viewer, serve: getHealth,

@@ -15,13 +15,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// problem is an error as in RFC 9457.
+// problem is an error as defined by RFC 9457.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	Do     string `json:"do,omitempty"` // what the caller can do
+	Do     string `json:"do,omitempty"` // advice to the caller
 }
 
 // Error returns the detail.
@@ -32,7 +32,7 @@ const (
 	otherInput = "send less, or store it elsewhere and send a reference"
 )
 
-// problemOf finds the status of an error.
+// problemOf maps an error to a problem with its status.
 func problemOf(err error) *problem {
 	if p, known := errors.AsType[*problem](err); known {
 		return p
@@ -60,7 +60,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, queue.ErrPermission):
 		p.Status, p.Do = http.StatusForbidden, "the NATS user of the process that serves the API needs this permission"
 	case errors.Is(err, queue.ErrStreamFull):
-		p.Status, p.Do = http.StatusInsufficientStorage, "wait until orchestrators have read what is in the stream, or raise its limit"
+		p.Status, p.Do = http.StatusInsufficientStorage, "wait until the orchestrators have read the stream, or raise its limit"
 	case errors.Is(err, client.ErrNoOwner), errors.Is(err, client.ErrClosed), errors.Is(err, queue.ErrDisconnected), errors.Is(err, queue.ErrNoStream):
 		p.Status, p.Do = http.StatusServiceUnavailable, repeat
 	case errors.Is(err, queue.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
@@ -69,7 +69,7 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// whatToDo is what a caller can do about a status, where nothing better is known.
+// whatToDo returns the default advice for a status.
 func whatToDo(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -79,9 +79,9 @@ func whatToDo(status int) string {
 	case http.StatusForbidden:
 		return "use a token whose role permits it"
 	case http.StatusNotFound:
-		return "check the name; what was purged, or ended longer ago than it is kept, is gone"
+		return "check the name; an instance no longer exists after a purge or the end of its retention"
 	case http.StatusMethodNotAllowed:
-		return "use a method of the header Allow"
+		return "use a method that the header Allow lists"
 	case http.StatusConflict:
 		return "read the instance, and decide by its status"
 	case http.StatusRequestEntityTooLarge:
@@ -93,7 +93,7 @@ func whatToDo(status int) string {
 	}
 }
 
-// userText is an error without the names of the packages that it came through.
+// userText returns the text of an error without the package prefixes.
 func userText(err error) string {
 	text := err.Error()
 	for _, pkg := range []string{"client: ", "pawl: ", "queue: "} {
@@ -102,7 +102,7 @@ func userText(err error) string {
 	return text
 }
 
-// write answers with an object, or with nothing. An answer is about this moment, so it is not stored.
+// write answers with an object, or with an empty body. Responses are not cacheable, because they describe the current state.
 func (a *server) write(w http.ResponseWriter, status int, contentType string, body any) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -112,7 +112,7 @@ func (a *server) write(w http.ResponseWriter, status int, contentType string, bo
 		return
 	}
 	b, err := json.Marshal(body)
-	if err != nil { // the types are ours
+	if err != nil { // all types can be encoded
 		a.log.Error("http answer not encodable", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
@@ -121,5 +121,5 @@ func (a *server) write(w http.ResponseWriter, status int, contentType string, bo
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // the caller may have gone
+	_, _ = w.Write(b) // the client may have disconnected
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// The benchmarks of docs/http-api.md. They compare within a run, since machines differ:
+// The benchmarks of docs/http-api.md. Each compares alternatives within one run, because machines differ:
 //
 //	go test -run '^$' -bench . -benchtime 1x ./internal/gateway
 
@@ -58,7 +58,7 @@ func scaled(b *testing.B) (*integration.Fleet, string) {
 		}))
 	handler := gateway.New(gateway.Config{
 		Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true},
-		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // the lines are part of the cost
+		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // logging is part of the cost
 	})
 	srv := httptest.NewUnstartedServer(nil)
 	srv.Config = gateway.NewServer(handler, slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// fill writes n records as commits leave them: 1 of 10 failed, 1 of 100 running, 8 orchestrations.
+// fill writes n instance records as commits would: 1 % running, 9 % failed, the others completed, 8 orchestrations.
 func fill(b *testing.B, rdb redis.UniversalClient, partitions, n int) {
 	b.Helper()
 	end, err := history.Encode(&history.Failed{Failure: history.Failure{Message: "declined", Code: "shop.declined"}})
@@ -129,7 +129,7 @@ func fill(b *testing.B, rdb redis.UniversalClient, partitions, n int) {
 	wg.Wait()
 }
 
-// A list of 1,000,000 instances: the first page, later ones, and filters.
+// BenchmarkMillionInstances lists 1,000,000 instances: first pages, later pages, and filters.
 func BenchmarkMillionInstances(b *testing.B) {
 	const n = 1_000_000
 	fleet, at := scaled(b)
@@ -161,7 +161,7 @@ func BenchmarkMillionInstances(b *testing.B) {
 			report(b, "first", first)
 			report(b, "later", later)
 			var pages []time.Duration
-			for range 10 { // with its counts, which have half a second
+			for range 10 { // includes the counts, which the console limits to half a second
 				begin := time.Now()
 				get(b, at+"/instances?"+url.Values{"where": {where}}.Encode())
 				pages = append(pages, time.Since(begin))
@@ -210,7 +210,7 @@ func get(b *testing.B, at string) []byte {
 	return body
 }
 
-// Starts over HTTP beside those of the Go client, 64 at a time, in alternating rounds of the same run.
+// BenchmarkStarts compares starts over HTTP with starts by the Go client, 64 at a time, in alternating rounds of one run.
 func BenchmarkStarts(b *testing.B) {
 	fleet, at := scaled(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -256,7 +256,7 @@ func BenchmarkStarts(b *testing.B) {
 	b.ReportMetric(median(cpu[1]), "http-cpu-µs")
 }
 
-// settle waits until everything that was started has ended.
+// settle waits until all instances have ended.
 func settle(b *testing.B, c *client.Client) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -290,7 +290,8 @@ func parallel(b *testing.B, workers, n int, do func(id string) error) {
 	wg.Wait()
 }
 
-// processor is the time that this process has used: orchestrator, worker, gateway and NATS, with the clients.
+// processor returns the CPU time that this process has used, which includes the orchestrator, worker, gateway, NATS and
+// clients.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -302,8 +303,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// 1,000 streams beside chains of activities: the processor time for a chain with and without them, in alternating rounds, and
-// their memory. The readers of the streams are in the process, too.
+// BenchmarkStreams measures 1,000 streams while chains of activities run: the CPU time per chain with and without streams,
+// in alternating rounds, and the memory of the streams. The readers of the streams are in the same process.
 func BenchmarkStreams(b *testing.B) {
 	for name, where := range map[string]func(int) string{
 		"one": nil, "same": func(int) string { return "orchestration = chain" }, "ids": func(i int) string { return fmt.Sprintf("id starts c-%03d", i) },

@@ -17,27 +17,27 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// job is a request to run an activity.
+// job is the body of a request to run an activity as a job.
 type job struct {
 	Activity       string          `json:"activity"`
 	Queue          string          `json:"queue,omitempty"`           // task queue; default: the name of the activity
-	ID             string          `json:"id,omitempty"`              // default: made of the Idempotency-Key
+	ID             string          `json:"id,omitempty"`              // default: derived from the Idempotency-Key
 	Input          json.RawMessage `json:"input,omitempty"`           // default: none
 	After          string          `json:"after,omitempty"`           // delay, such as 1h; default: none
-	Within         string          `json:"within,omitempty"`          // maximum time of all attempts; default: none
+	Within         string          `json:"within,omitempty"`          // maximum time of all attempts together; default: none
 	Attempts       int             `json:"attempts,omitempty"`        // default 1
-	AttemptTimeout string          `json:"attempt_timeout,omitempty"` // maximum time of each; default: none
-	Wait           string          `json:"wait,omitempty"`            // for the end, such as 30s, at most 1m; default: none
+	AttemptTimeout string          `json:"attempt_timeout,omitempty"` // maximum time of each attempt; default: none
+	Wait           string          `json:"wait,omitempty"`            // time to wait for the end, such as 30s, at most 1m; default: none
 }
 
-// command is what changes a schedule.
+// command is the body of a request that changes a schedule.
 type command struct {
-	Note string    `json:"note,omitempty"` // of pause and resume
-	From time.Time `json:"from,omitzero"`  // of backfill, exclusive
-	To   time.Time `json:"to,omitzero"`    // of backfill, inclusive
+	Note string    `json:"note,omitempty"` // pause and resume
+	From time.Time `json:"from,omitzero"`  // backfill: exclusive
+	To   time.Time `json:"to,omitzero"`    // backfill: inclusive
 }
 
-// schedules is the type of api.Schedules in the document, where the configuration is any JSON value.
+// schedules documents api.Schedules in OpenAPI, where a configuration is any JSON value.
 type schedules struct {
 	Schedules []anyJSON `json:"schedules"`
 	More      bool      `json:"more,omitempty"`
@@ -65,7 +65,7 @@ func scheduleOperations() []operation {
 		},
 		{
 			method: http.MethodPut, path: schedule, id: "putSchedule", role: access.Operator, serve: putSchedule,
-			summary: "Create a schedule, or replace its configuration; docs/guide/schedules.md has its members.", request: any(anyJSON{}),
+			summary: "Create a schedule, or replace its configuration; docs/guide/schedules.md describes its fields.", request: any(anyJSON{}),
 			replies: map[int]any{202: api.Accepted{}},
 		},
 		{
@@ -78,10 +78,10 @@ func scheduleOperations() []operation {
 		scheduleCommand("resume", "Resume a schedule.", func(c *call, id string, do command, opts []client.Option) error {
 			return c.client.ResumeSchedule(c.Context(), id, do.Note, opts...)
 		}),
-		scheduleCommand("trigger", "Do the action of a schedule now.", func(c *call, id string, _ command, opts []client.Option) error {
+		scheduleCommand("trigger", "Run the action of a schedule now.", func(c *call, id string, _ command, opts []client.Option) error {
 			return c.client.TriggerSchedule(c.Context(), id, opts...)
 		}),
-		scheduleCommand("backfill", "Do the action of a schedule for times that have passed.", func(c *call, id string, do command, opts []client.Option) error {
+		scheduleCommand("backfill", "Run the action of a schedule for times that have passed.", func(c *call, id string, do command, opts []client.Option) error {
 			if !do.From.Before(do.To) {
 				return badRequest("from must be before to")
 			}
@@ -108,7 +108,7 @@ func scheduleCommand(name, summary string, do func(*call, string, command, []cli
 	}
 }
 
-// runJob runs an activity as startInstance starts an instance.
+// runJob runs an activity as a job and, with wait, waits for its end.
 func runJob(c *call) (answer, error) {
 	var j job
 	if err := c.decode(&j); err != nil {
@@ -118,13 +118,9 @@ func runJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := c.key()
+	shared, err := c.options()
 	if err != nil {
 		return answer{}, err
-	}
-	opts := []client.JobOption{client.By(c.user.Name), c.headers()}
-	if key != "" {
-		opts = append(opts, client.MessageID(key))
 	}
 	after, err := duration(j.After)
 	if err != nil {
@@ -138,12 +134,15 @@ func runJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	opts = append(opts, client.After(after), client.Within(within), client.AttemptTimeout(attempt))
+	opts := []client.JobOption{client.After(after), client.Within(within), client.AttemptTimeout(attempt)}
+	for _, o := range shared {
+		opts = append(opts, o)
+	}
 	if j.Attempts > 1 {
 		opts = append(opts, client.Retry(pawl.Retry{Attempts: j.Attempts}))
 	}
 	if j.ID == "" {
-		j.ID = j.Activity + "-" + suffix(key)
+		j.ID = j.Activity + "-" + c.idSuffix()
 	}
 	run, err := c.client.RunRaw(c.Context(), j.Activity, j.Queue, j.ID, payload(j.Input), opts...)
 	if err != nil {
@@ -152,11 +151,11 @@ func runJob(c *call) (answer, error) {
 	return c.await(run, timeout)
 }
 
-// duration reads a duration; empty is zero.
+// duration parses a duration. An empty text is zero.
 func duration(s string) (time.Duration, error) {
 	var d text.Duration
 	if err := d.UnmarshalText([]byte(s)); err != nil {
-		return 0, badRequest("%q is no duration such as 1h", s)
+		return 0, badRequest("%q: must be a duration such as 1h", s)
 	}
 	return d.Std(), nil
 }
@@ -167,7 +166,26 @@ func getSchedule(c *call) (answer, error) {
 	return answer{body: api.Schedule{ID: id, ScheduleState: s}}, err
 }
 
-const scheduleParallel = 16 // schedules of a list that are read at a time
+// describeRows completes the rows of a list, 16 at a time, and removes those that do not exist anymore.
+func describeRows[Row any](rows []Row, describe func(*Row) (exists bool, err error)) ([]Row, error) {
+	exists := make([]bool, len(rows))
+	var reads errgroup.Group
+	reads.SetLimit(16)
+	for i := range rows {
+		reads.Go(func() (err error) {
+			exists[i], err = describe(&rows[i])
+			return err
+		})
+	}
+	err := reads.Wait()
+	kept := rows[:0]
+	for i, row := range rows {
+		if exists[i] {
+			kept = append(kept, row)
+		}
+	}
+	return kept, err
+}
 
 func listSchedules(c *call) (answer, error) {
 	limit, err := c.limit()
@@ -179,25 +197,18 @@ func listSchedules(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var read errgroup.Group
-	read.SetLimit(scheduleParallel)
-	for i := range out.Schedules {
-		s := &out.Schedules[i]
-		read.Go(func() (err error) {
-			s.ScheduleState, err = c.client.DescribeSchedule(c.Context(), s.ID)
-			if errors.Is(err, client.ErrNoSchedule) || errors.Is(err, client.ErrNoStatus) { // just deleted, or just created
-				s.ID, err = "", nil
-			}
-			return err
-		})
-	}
-	err = read.Wait()
-	out.Schedules = slices.DeleteFunc(out.Schedules, func(s api.Schedule) bool { return s.ID == "" })
+	out.Schedules, err = describeRows(out.Schedules, func(s *api.Schedule) (_ bool, err error) {
+		s.ScheduleState, err = c.client.DescribeSchedule(c.Context(), s.ID)
+		if errors.Is(err, client.ErrNoSchedule) || errors.Is(err, client.ErrNoStatus) { // just deleted, or just created
+			return false, nil
+		}
+		return true, err
+	})
 	slices.SortFunc(out.Schedules, func(a, b api.Schedule) int { return strings.Compare(a.ID, b.ID) })
 	return answer{body: out}, err
 }
 
-// defaultTimes is how many next times are listed.
+// defaultTimes is the default number of upcoming times.
 const defaultTimes = 10
 
 func nextTimes(c *call) (answer, error) {
@@ -223,7 +234,7 @@ func nextTimes(c *call) (answer, error) {
 	return answer{body: out}, err
 }
 
-// registered lists what the fleet has code for.
+// registered lists the orchestrations and activities that the fleet has code for.
 func registered(c *call) (answer, error) {
 	names, err := c.client.Orchestrations(c.Context())
 	if err != nil {

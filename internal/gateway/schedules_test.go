@@ -31,7 +31,7 @@ func TestJobsRunAndSchedulesAreControlledOverHTTP(t *testing.T) {
 	h.do(404, "GET", "/schedules/daily", "")
 	h.do(202, "PUT", "/schedules/daily", config)
 	h.do(400, "PUT", "/schedules/daily", `{"cron":["x"],"run":{"activity":"charge"}}`)
-	for range 2 { // a repeat has no effect
+	for range 2 { // repeats have no effect
 		h.do(202, "POST", "/schedules/daily/trigger", "", "Idempotency-Key", "request 7")
 	}
 	h.do(400, "POST", "/schedules/daily/trigger", "", "Idempotency-Key", "request\t7")

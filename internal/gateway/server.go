@@ -14,18 +14,19 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Bounds of an HTTP server.
+// Limits of the HTTP server.
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second // header and body
-	writeTimeout      = 30 * time.Second // from the header to the end of the answer
+	readTimeout       = 10 * time.Second // headers and body
+	writeTimeout      = 30 * time.Second // from the end of the headers to the end of the response
 	idleTimeout       = time.Minute      // between two requests on a connection
 	maxHeaderBytes    = 16 << 10
 	maxConnections    = 2048
 )
 
-// NewServer makes the server of a handler. It has a timeout for each phase of a request and bounds the size of headers
-// (16 KiB, otherwise 431) and bodies (about 1 MiB: two payloads). log gets the server's own errors, at most one line a minute each.
+// NewServer returns an HTTP server for a handler. It has a timeout for each phase of a request and limits the size of
+// headers (16 KiB, otherwise 431) and of bodies (about 1 MiB, which is two payloads). The errors of net/http itself are
+// written to log, each at most once a minute.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	s := &http.Server{
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -45,19 +46,19 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return s
 }
 
-// connectionKey is the key of a request's connection in its context.
+// connectionKey is the context key of the connection of a request.
 type connectionKey struct{}
 
-// holdConnection marks the connection of a request as one that carries a stream.
+// holdConnection marks the connection of a request as carrying an event stream.
 func holdConnection(ctx context.Context) {
 	if c, bounded := ctx.Value(connectionKey{}).(*boundedConn); bounded {
 		c.held.Store(true)
 	}
 }
 
-// Listen listens at a TCP address. An address without a host, such as ":7295", is on the loopback interface; all interfaces
-// are "0.0.0.0:7295". At most 2,048 connections are open at a time: one more closes the one that has been open the longest without
-// a stream, so that clients which hold connections without a request do not keep out those which have one.
+// Listen listens on a TCP address. An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295"
+// is on all interfaces. At most 2,048 connections are open at a time. A further connection closes the oldest one that
+// carries no stream, so that idle connections cannot lock out clients with requests.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -74,16 +75,16 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return &boundedListener{Listener: l, limit: maxConnections}, nil
 }
 
-// boundedListener bounds the connections that are open.
+// boundedListener limits the number of open connections.
 type boundedListener struct {
 	net.Listener
 
 	limit int
 	mu    sync.Mutex
-	open  []*boundedConn // the oldest first
+	open  []*boundedConn // oldest first
 }
 
-// Accept returns the next connection, and closes the oldest one if there are too many.
+// Accept returns the next connection, and closes another one if there are too many.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -91,7 +92,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 	accepted := &boundedConn{Conn: c, of: l}
 	if oldest := l.add(accepted); oldest != nil {
-		_ = oldest.Close() // its requests end with an error, which is the point
+		_ = oldest.Close() // its requests end with an error, as intended
 	}
 	return accepted, nil
 }
@@ -106,17 +107,17 @@ func (l *boundedListener) add(c *boundedConn) (oldest *boundedConn) {
 	if i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return !c.held.Load() }); i < len(l.open)-1 {
 		return l.open[max(i, 0)]
 	}
-	return l.open[0] // all others carry streams: one of them resumes
+	return l.open[0] // all others carry streams: the oldest stream is closed, and its client resumes it
 }
 
 type boundedConn struct {
 	net.Conn
 
 	of   *boundedListener
-	held atomic.Bool // it carries a stream
+	held atomic.Bool // carries a stream
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and removes it from the listener.
 func (c *boundedConn) Close() error {
 	c.of.mu.Lock()
 	if i := slices.Index(c.of.open, c); i >= 0 {
@@ -126,10 +127,11 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// fixedMessage gives the lines of net/http one message, for lines are limited by message, and theirs name the peer.
+// fixedMessage gives all log lines of net/http the same message. The lines are rate-limited by message, and net/http
+// includes the address of the peer in its own.
 type fixedMessage struct{ slog.Handler }
 
-// Handle writes the record.
+// Handle writes the record with the fixed message, and the original message as an attribute.
 func (h fixedMessage) Handle(ctx context.Context, rec slog.Record) error {
 	fixed := slog.NewRecord(rec.Time, rec.Level, "http server reported an error", rec.PC)
 	fixed.AddAttrs(slog.String("error", rec.Message))

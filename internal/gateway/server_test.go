@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// fewConnections is the bound of a listener of a test.
+// fewConnections is the maximum number of connections of the listener in a test.
 const fewConnections = 64
 
-// listenAndServe serves a handler that reads its request whole, and returns the address.
+// listenAndServe serves a handler that reads whole requests, and returns the address.
 func listenAndServe(t *testing.T, set func(*http.Server)) string {
 	t.Helper()
 	l, err := Listen(t.Context(), ":0")
@@ -45,7 +45,7 @@ func listenAndServe(t *testing.T, set func(*http.Server)) string {
 	return l.Addr().String()
 }
 
-// talk sends a request as it is and returns the first line of the answer.
+// talk sends raw bytes and returns the first line of the response.
 func talk(t *testing.T, addr, request string) string {
 	t.Helper()
 	c := dialTCP(t, addr)
@@ -69,7 +69,7 @@ func dialTCP(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// Trap: a listener on all interfaces by default.
+// Trap: the server listens on all interfaces by default.
 func TestAddressWithoutHostIsOnLoopback(t *testing.T) {
 	host, _, err := net.SplitHostPort(listenAndServe(t, nil))
 	if err != nil || host != "127.0.0.1" {
@@ -96,8 +96,8 @@ func TestHeadersAndBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// A slow client never completes its header. The server gives it up, and serves others while a crowd of such clients, larger
-// than the bound of connections, comes back each time.
+// A slow client never completes its header. The server drops it, and continues to serve others while more such clients than
+// the maximum number of connections stay connected.
 func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 	addr := listenAndServe(t, func(s *http.Server) { s.ReadHeaderTimeout = 100 * time.Millisecond })
 	slow := dialTCP(t, addr)
@@ -113,7 +113,7 @@ func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 	}
 	for range 3 {
 		if got := talk(t, addr, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); !strings.Contains(got, " 200 ") {
-			t.Errorf("behind a crowd of slow clients: %q", got)
+			t.Errorf("with too many slow clients: %q", got)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Trap: a log line per bad message.
+// Trap: one log line for each bad message.
 func TestErrorsOfTheServerAreLimitedInTheLog(t *testing.T) {
 	var lines int
 	log := slog.New(countLines{slog.DiscardHandler, &lines})

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Triggers decide what events from outside do, and which webhooks are accepted. They are read from a file of JSON:
+// Triggers define the actions of external events, and the webhooks that are accepted. They are read from a JSON file:
 //
 //	{
 //	  "rules": [
@@ -28,38 +28,39 @@ import (
 //	  }
 //	}
 //
-// The first rule whose type matches is applied. docs/http-api.md has the details.
+// The first rule whose patterns match is applied. docs/http-api.md has the details.
 type Triggers struct {
 	Rules []Rule          `json:"rules"`
 	Hooks map[string]Hook `json:"hooks"`
 }
 
-// Rule starts an instance, or sends an event or an update to one, with the data of what has happened.
+// Rule starts an instance, or sends it an event or an update, with the data of an external event.
 type Rule struct {
-	Type   string `json:"type"`             // pattern: * stands for any text without a slash
-	Source string `json:"source,omitempty"` // pattern of the source; left out: any
-	Start  string `json:"start,omitempty"`  // orchestration
-	Event  string `json:"event,omitempty"`  // name of the event; beside start it is sent with the start
-	Update string `json:"update,omitempty"` // name of the update, in place of an event; its answer is not waited for
-	ID     string `json:"id"`               // of the instance: text with {id}, {source}, {subject}, {type} and {data.PATH}
+	Type   string `json:"type"`             // pattern of the type; * matches any text without a slash
+	Source string `json:"source,omitempty"` // pattern of the source; empty: any source
+	Start  string `json:"start,omitempty"`  // name of an orchestration
+	Event  string `json:"event,omitempty"`  // name of an event; together with start, it is sent with the start
+	Update string `json:"update,omitempty"` // name of an update, instead of an event; its answer is not awaited
+	ID     string `json:"id"`               // instance id: text with {id}, {source}, {subject}, {type} and {data.PATH}
 }
 
 // Hook is a webhook at /hooks/NAME.
 type Hook struct {
 	Scheme    string `json:"scheme"`     // standard or github
-	SecretEnv string `json:"secret_env"` // variable of the environment that has the secret
+	SecretEnv string `json:"secret_env"` // environment variable that holds the secret
 
 	secret []byte
 }
 
-// Schemes of signatures.
+// Signature schemes, and the minimum length of a secret.
 const (
 	schemeStandard = "standard"
 	schemeGitHub   = "github"
 	minSecret      = 16 // bytes
 )
 
-// ReadTriggers reads and checks a file of triggers. Secrets are read with getenv, such as os.Getenv. Errors never have one.
+// ReadTriggers reads and checks a triggers file. Secrets are read with getenv, such as os.Getenv. Errors never contain a
+// secret.
 func ReadTriggers(r io.Reader, getenv func(string) string) (*Triggers, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -85,7 +86,7 @@ func ReadTriggers(r io.Reader, getenv func(string) string) (*Triggers, error) {
 	return t, nil
 }
 
-// readTriggers is ReadTriggers of a file; none without a name.
+// readTriggers reads the triggers file at a path; an empty path has no triggers.
 func readTriggers(file string) (*Triggers, error) {
 	if file == "" {
 		return &Triggers{}, nil
@@ -142,13 +143,13 @@ func (h *Hook) open(name string, getenv func(string) string) error {
 	return nil
 }
 
-// happening is what rules are applied to.
+// happening is an external event: a CloudEvent or a webhook.
 type happening struct {
 	id, source, kind, subject string
 	data                      json.RawMessage // JSON; may be empty
 }
 
-// rule is the first that matches.
+// rule returns the first rule that matches.
 func (t *Triggers) rule(h happening) (Rule, bool) {
 	for _, r := range t.Rules {
 		byType, _ := path.Match(r.Type, h.kind) // the patterns are valid
@@ -160,7 +161,8 @@ func (t *Triggers) rule(h happening) (Rule, bool) {
 	return Rule{}, false
 }
 
-// instance makes the id of an instance. What is inserted is escaped, so it is valid and keeps apart what differs.
+// instance returns the instance id that the rule builds. Inserted values are escaped, so the id is valid and different
+// values result in different ids.
 func (r Rule) instance(value func(name string) (string, error)) (string, error) {
 	var b strings.Builder
 	for rest := r.ID; rest != ""; {
@@ -190,13 +192,13 @@ func (r Rule) instance(value func(name string) (string, error)) (string, error) 
 	return b.String(), nil
 }
 
-// value is what a name in braces stands for. It must be there, and be a text or a number: an id that is made of nothing would
-// be the same for different events.
+// value returns the value of a placeholder. It must be a number or a text that is not empty: otherwise different events
+// would have the same id.
 func (h happening) value(name string) (string, error) {
 	fixed, is := map[string]string{"id": h.id, "source": h.source, "subject": h.subject, "type": h.kind}[name]
 	if is {
 		if fixed == "" {
-			return "", badRequest("the event has no %s, of which the id of the instance is made", name)
+			return "", badRequest("the event has no %s, which the id of the instance requires", name)
 		}
 		return fixed, nil
 	}
@@ -204,7 +206,7 @@ func (h happening) value(name string) (string, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return "", badRequest("the event's data is not JSON, of which the id of the instance is made")
+		return "", badRequest("the event's data, which the id of the instance requires, is not JSON")
 	}
 	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(name, "data"), "."), ".") {
 		switch at := v.(type) {
@@ -229,5 +231,5 @@ func (h happening) value(name string) (string, error) {
 	case json.Number:
 		return v.String(), nil
 	}
-	return "", badRequest("the event has no text or number at %s, of which the id of the instance is made", name)
+	return "", badRequest("the event has no text or number at %s, which the id of the instance requires", name)
 }

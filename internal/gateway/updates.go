@@ -21,7 +21,7 @@ func updateOperations() []operation {
 			method: http.MethodPost, path: instance + "/updates/{name}", id: "sendUpdate", role: access.Operator, serve: sendUpdate, keyed: true,
 			summary: "Send an update; the body is its input. Wait for the answer; 202 while it is open.",
 			request: any(anyJSON{}), optional: true, replies: map[int]any{200: api.UpdateAnswer{}, 202: api.UpdateAnswer{}},
-			query: []parameter{waitParam, {name: "deadline", description: "The update expires if the instance has not received it so soon, such as 30s."}},
+			query: []parameter{waitParam, {name: "deadline", description: "The update expires if the instance has not received it within this time, such as 30s."}},
 		},
 		{
 			method: http.MethodPost, path: instance + "/queries/{name}", id: "queryInstance", role: access.Viewer, serve: queryInstance,
@@ -31,7 +31,7 @@ func updateOperations() []operation {
 	}
 }
 
-// named reads the instance and the name in the path, and the body, which is any JSON value or empty.
+// named reads the instance and the name from the path, and the body, which is any JSON value or empty.
 func (c *call) named() (id, name string, p history.Payload, err error) {
 	data, err := c.body()
 	if err == nil && len(data) > 0 && !json.Valid(data) {
@@ -44,8 +44,8 @@ func (c *call) named() (id, name string, p history.Payload, err error) {
 	return id, name, payload(data), err
 }
 
-// sendUpdate sends an update. Without wait it answers with what there is after a second; the answer is always the same for one
-// Idempotency-Key.
+// sendUpdate sends an update. Without wait it answers after at most one second, whether or not the update is completed.
+// Requests with the same Idempotency-Key have the same answer.
 func sendUpdate(c *call) (answer, error) {
 	id, name, p, err := c.named()
 	if err != nil {
@@ -81,7 +81,7 @@ func sendUpdate(c *call) (answer, error) {
 	return answer{body: a}, err
 }
 
-// answered waits for the answer to an update, at least a second. It reports whether it is still open.
+// answered waits for the answer to an update, for at least a second. It reports whether the update is still open.
 func (c *call) answered(sent *client.RawUpdate, id, name string, timeout time.Duration) (a api.UpdateAnswer, open bool, err error) {
 	ctx, cancel := context.WithTimeout(c.Context(), max(timeout, time.Second))
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *call) answered(sent *client.RawUpdate, id, name string, timeout time.Du
 	return a, false, err
 }
 
-// updateWithStart starts an instance, if its id is free, and sends it an update.
+// updateWithStart starts an instance, unless its id is in use, and sends it an update.
 func (c *call) updateWithStart(s *api.Start, opts []client.InstanceOption, timeout time.Duration) (answer, error) {
 	sends := make([]client.UpdateOption, 0, len(opts))
 	for _, o := range opts {

@@ -10,7 +10,8 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// votes binds an orchestration that takes votes of at least one, until one of ten.
+// votes binds an orchestration that adds up the votes it receives as updates, until a vote of 10. Votes below 1 are
+// rejected.
 func votes() pawl.Binding {
 	var (
 		vote  = pawl.NewOrchestration[int, int]("vote")
@@ -48,7 +49,7 @@ func votes() pawl.Binding {
 func TestUpdateIsAnsweredRejectedAndRepeatedOverHTTP(t *testing.T) {
 	h := newHarness(t)
 	const start = `{"orchestration":"vote","id":"v-1","input":5,"attributes":{"tenant":"acme"},"update":{"name":"cast.vote","data":2},"wait":"1m"}`
-	for range 2 { // a repeat of the request is the same start, and the same update
+	for range 2 { // a repeated request has no effect: it is the same start and the same update
 		got := h.do(202, "POST", "/instances", start, "Idempotency-Key", "k-1")
 		h.want(got, "instance", "v-1")
 		h.want(got, "update", map[string]any{"instance": "v-1", "update": "cast.vote", "id": "k-1", "status": "answered", "result": 7})
@@ -62,14 +63,14 @@ func TestUpdateIsAnsweredRejectedAndRepeatedOverHTTP(t *testing.T) {
 	h.want(h.query(200, "total", `100`), "value", 107)
 	h.want(h.query(400, "total", `-1`), "detail", "query total: vote.too-few")
 	h.want(h.query(409, "votes", ""), "detail", `refused: instance v-1 has no query votes; it has total`)
-	h.want(h.do(202, "POST", "/instances/v-2/updates/cast.vote", `3`), "status", "open") // it is not started
+	h.want(h.do(202, "POST", "/instances/v-2/updates/cast.vote", `3`), "status", "open") // v-2 is not started
 	h.want(h.do(200, "POST", "/instances/v-1/updates/cast.vote?wait=1m", `10`), "result", 17)
 	h.want(h.do(200, "POST", "/instances/v-1/updates/cast.vote?wait=1m", `1`), "status", "ended")
-	h.want(h.do(200, "POST", "/instances/v-1/updates/cast.vote?wait=1m", `10`, "Idempotency-Key", "k-1"), "result", 7) // of the first, whatever the input
+	h.want(h.do(200, "POST", "/instances/v-1/updates/cast.vote?wait=1m", `10`, "Idempotency-Key", "k-1"), "result", 7) // the answer to the first request, whatever the input
 	h.want(h.query(200, "total", `0`), "value", 17)
 }
 
-// query queries v-1. On a busy machine, 50 ms may pass before its handler runs; then it repeats the request.
+// query queries v-1. On a busy machine the handler may need more than 50 ms; the request is then repeated.
 func (h *harness) query(status int, name, input string) (object map[string]any) {
 	h.t.Helper()
 	poll.Until(h.t, time.Minute, "query "+name, func() bool {

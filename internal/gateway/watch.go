@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	streamBeat  = 15 * time.Second // between two events, or comments, of a stream
-	streamWrite = 10 * time.Second // what a client may take to read one
+	streamBeat  = 15 * time.Second // time between two keep-alive comments
+	streamWrite = 10 * time.Second // maximum time that a client takes to read one frame
 )
 
-// watchInstances streams the changes that a filter selects; watchInstance those of an instance.
+// watchInstances streams the changes of all instances that pass a filter.
 func watchInstances(c *call, w http.ResponseWriter) error {
 	where, err := c.where()
 	if err != nil {
@@ -31,7 +31,7 @@ func watchInstance(c *call, w http.ResponseWriter) error {
 	return c.stream(live.Filter{Instance: id}, w)
 }
 
-// stream writes events until the client goes, is too slow to read one in 10 s, or the server stops.
+// stream writes events until the client disconnects, takes longer than 10 s to read one, or the server stops.
 func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
 	last := c.Header.Get("Last-Event-ID")
 	if last == "" {
@@ -39,7 +39,7 @@ func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
 	}
 	s, first, err := c.hub.Open(f, last)
 	if errors.Is(err, live.ErrFull) {
-		return &problem{Status: http.StatusServiceUnavailable, Detail: "this process serves as many streams as it can", Do: "close streams, or use another process"}
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "this process already serves the maximum number of streams", Do: "close streams, or use another process"}
 	}
 	if err != nil {
 		return &problem{Status: http.StatusServiceUnavailable, Detail: userText(err), Do: repeat}
@@ -47,12 +47,12 @@ func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
 	defer s.Close()
 	holdConnection(c.Context())
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // that of the request would end the wait for the client's end
+	_ = control.SetReadDeadline(time.Time{}) // the read deadline of the request would cancel the context of the stream
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Accel-Buffering", "no") // for proxies
+	h.Set("X-Accel-Buffering", "no") // disables buffering in proxies
 	beat := time.NewTicker(streamBeat)
 	defer beat.Stop()
 	for next := first; ; {
@@ -61,7 +61,7 @@ func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
 		if err == nil {
 			err = control.Flush()
 		}
-		if err != nil || c.Method == http.MethodHead { // the client has gone, or is too slow: it resumes
+		if err != nil || c.Method == http.MethodHead { // the client has disconnected or is too slow; it can resume
 			return nil
 		}
 		select {

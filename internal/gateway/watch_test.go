@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// stream opens a stream of events behind an id, and returns a function that reads until an event of a name, or the end.
+// stream opens an event stream after an id. The returned function reads up to the next event with a name, or to the end.
 func (h *harness) stream(path, last string) (next func(name string) (id, data string)) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url+"/api/v1"+path, nil)
@@ -43,17 +45,17 @@ func (h *harness) stream(path, last string) (next func(name string) (id, data st
 	}
 }
 
-// Streams report changes for longer than a request may be read, resume behind an id, and end with the server.
+// Streams stay open beyond the read timeout, resume after an id, and end when the server stops.
 func TestStreamsReportChangesAndResume(t *testing.T) {
 	h := newHarness(t)
 	h.do(202, "POST", "/instances", `{"orchestration":"nap","id":"nap-1","attributes":{"tenant":"acme"}}`)
-	h.until("it runs", func() bool {
+	poll.Until(h.t, time.Minute, "it runs", func() bool {
 		return h.do(200, "GET", "/counts?where=status+%3D+running", "")["count"] != 0.0
 	})
 	one, others, every := h.stream("/instances/nap-1/watch", ""), h.stream("/watch?where=id+starts+other", ""), h.stream("/watch?where=status+%3D+cancelled", "")
 	tenant := h.stream("/watch?where=tenant+%3D+acme+and+id+starts+nap", "")
 	id, _ := one("ready")
-	one("resync") // until it has begun, changes may be missed
+	one("resync") // changes before the subscription may have been missed
 	h.want(h.do(202, "GET", "/instances/nap-1/result?wait="+(shortRead*3/2).String(), ""), "status", "running")
 	h.do(202, "POST", "/instances/nap-1/cancel", "")
 	last, data := one("changes")
@@ -75,7 +77,7 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 	if _, data := h.stream("/watch", last)("changes"); !strings.Contains(data, "other-1") || strings.Contains(data, "nap-1") {
 		t.Errorf("resumed: %s", data)
 	}
-	h.stream("/watch", id)("resync") // from before the gap of the beginning
+	h.stream("/watch", id)("resync") // the id precedes the gap at the beginning
 	h.do(400, "GET", "/watch?where=status+%3D+nope", "")
 	h.do(400, "GET", "/watch?filter=x", "")
 
@@ -83,6 +85,6 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 	defer cancel()
 	check(t, h.server.Shutdown(ctx))
 	if id, _ := others("never"); id != "" {
-		t.Error("the stream goes on")
+		t.Error("the stream did not end")
 	}
 }
