@@ -53,7 +53,7 @@ func TestComposeFileHasEveryRoleAndBothServers(t *testing.T) {
 
 var composeFiles = []string{"compose.yaml", "compose.production.yaml"}
 
-// defaultGrace is that of PAWL_GRACE.
+// defaultGrace is the default of PAWL_GRACE.
 const defaultGrace = 10 * time.Second
 
 func TestFleetsWaitForHealthyServersAndHaveTimeToDrain(t *testing.T) {
@@ -125,7 +125,7 @@ func TestContainersAreReadOnlyBoundedAndChecked(t *testing.T) {
 	}
 }
 
-// The files of ./secrets are not here; that each secret is used and each that is used is declared is what can be checked.
+// The files in ./secrets do not exist here. What can be checked is that each declared secret is used and each used secret is declared.
 func TestProductionHasUsersTLSAndSecrets(t *testing.T) {
 	p := loadFile(t, "compose.production.yaml")
 	used := map[string]bool{}
@@ -169,7 +169,7 @@ func TestProductionHasUsersTLSAndSecrets(t *testing.T) {
 	}
 }
 
-// known fails the test for a setting that the programs do not have, or would reject. Files are not opened.
+// known fails the test if the programs do not have a setting or would reject its value. Files are not opened.
 func known(t *testing.T, name string, env map[string]string) {
 	t.Helper()
 	var help strings.Builder

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// redisIn runs scripts/redis-start.sh in a directory, as compose does, until the commands have been executed, and returns their answers.
+// redisIn runs scripts/redis-start.sh in a directory, as the compose files do, executes commands, and returns the answers.
 func redisIn(t *testing.T, dir, commands string) string {
 	t.Helper()
 	script, err := filepath.Abs("../scripts/redis-start.sh")
@@ -18,7 +18,7 @@ func redisIn(t *testing.T, dir, commands string) string {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	// Without "always" an answer may precede the write to the file, while the disk is busy with an fsync, and the kill would lose it.
+	// Without "always", Redis may answer before it writes to the file, and the kill would lose the write.
 	cmd := exec.Command("/bin/sh", script, "--port", "0", "--unixsocket", socket, "--appendonly", "yes", "--appendfsync", "always", //nolint:noctx // it is killed below
 		"--save", "")
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
@@ -38,7 +38,7 @@ func redisIn(t *testing.T, dir, commands string) string {
 	}
 	cli := exec.CommandContext(t.Context(), "redis-cli", "-s", socket)
 	cli.Stdin = strings.NewReader(commands)
-	answers, _ := cli.Output() // a server that refused its AOF has none
+	answers, _ := cli.Output() // there are none if the server refused its AOF
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	rest, _ := io.ReadAll(out)
 	log.Write(rest)
@@ -69,7 +69,7 @@ func TestRedisStartLeavesADamagedFileToTheOperator(t *testing.T) {
 	}
 }
 
-// edit appends to a file and returns its content.
+// edit appends text to a file and returns the content.
 func edit(t *testing.T, file, text string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// unit reads a unit of systemd: the values by section and key.
+// unit parses a systemd unit into values by section and key.
 func unit(t *testing.T, path string) map[string]map[string][]string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -35,7 +35,7 @@ func unit(t *testing.T, path string) map[string]map[string][]string {
 	return out
 }
 
-// directives are the keys that the units may have: a misspelled one has no effect in systemd.
+// directives are the permitted keys. systemd ignores misspelled ones.
 const directives = ` Description Documentation Wants After Type NotifyAccess TimeoutStartSec Environment EnvironmentFile ExecStart Restart RestartSec
  KillMode TimeoutStopSec DynamicUser LoadCredential LimitNOFILE NoNewPrivileges ProtectSystem ProtectHome PrivateTmp PrivateDevices
  ProtectKernelTunables ProtectKernelModules ProtectControlGroups RestrictAddressFamilies RestrictNamespaces RestrictSUIDSGID

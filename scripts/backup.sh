@@ -1,6 +1,7 @@
 #!/bin/sh
-# backup.sh REDIS_URL DIR copies a Redis master to DIR/pawl-TIME.rdb and prints the name of the file. Run it for every master of a
-# cluster. A password belongs into the environment variable REDISCLI_AUTH, not into the URL. See docs/operations/backup.md.
+# backup.sh REDIS_URL DIR copies the data of a Redis master to DIR/pawl-TIME.rdb and prints the name of the file. Run it for
+# every master of a cluster. Pass the password in the environment variable REDISCLI_AUTH, not in the URL. See
+# docs/operations/backup.md.
 set -eu
 url=${1:?usage: backup.sh REDIS_URL DIR} dir=${2:?usage: backup.sh REDIS_URL DIR}
 umask 077

@@ -1,9 +1,9 @@
 #!/bin/sh
-# fuzz.sh DURATION: runs every fuzz target of the module for that long, one behind another.
-# An input that fails is kept by go test in testdata/fuzz of its package.
+# fuzz.sh DURATION runs every fuzz target of the module for that long, one after another. go test stores a failing input in
+# testdata/fuzz of the package.
 #
-# Before Go 1.27 the coordinator sometimes reports the end of the time itself as a failure, with no input (golang/go#75804). Such a target
-# runs once more, and only that message, without a failing input, may be passed over.
+# Before Go 1.27 the fuzzing coordinator sometimes reports the end of the time as a failure without an input
+# (golang/go#75804). Such a target runs once more. Only this message, without a failing input, is tolerated.
 set -eu
 cd "$(dirname "$0")/.."
 time=${1:-30s}
@@ -11,12 +11,12 @@ GO=${GO:-go}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-fuzz() { # package, target; the output is in $log, too
+fuzz() { # package, target; also writes the output to $log
 	{ $GO test -run '^$' -fuzz "^$2\$" -fuzztime "$time" "$1" 2>&1 && echo "fuzz: passed"; } | tee "$log" || true
 	tail -n 1 "$log" | grep -q '^fuzz: passed$'
 }
 
-ended() { # whether the coordinator's end is all that failed
+ended() { # whether the only failure is the end of the time
 	grep -q '^    context deadline exceeded$' "$log" && ! grep -qE 'Failing input|panic|_test\.go:' "$log"
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# restore.sh FILE DIR puts a copy of backup.sh into the empty working directory of a Redis server that does not run. Start the server
-# with "appendonly no", and then set "CONFIG SET appendonly yes": with an AOF it would begin empty. See docs/operations/backup.md.
+# restore.sh FILE DIR copies a backup made by backup.sh to the empty working directory of a stopped Redis server. Start the
+# server with "appendonly no", and then run "CONFIG SET appendonly yes": with an AOF the server would start empty. See
+# docs/operations/backup.md.
 set -eu
 file=${1:?usage: restore.sh FILE DIR} dir=${2:?usage: restore.sh FILE DIR}
 [ "$(head -c 5 "$file")" = REDIS ] || { echo "restore.sh: $file is not a copy of Redis" >&2; exit 1; }

@@ -1,7 +1,6 @@
 #!/bin/sh
-# What the tests need besides Go: a redis-server, a chromium for the console, luacheck, and a C compiler, without which Go has no
-# race detector. On a Debian-like machine as root they are installed; elsewhere one line
-# names what to install.
+# setup.sh installs what the tests need in addition to Go: redis-server, chromium for the console, luacheck, and a C compiler
+# for the race detector. On Debian-like systems as root it installs them; elsewhere it prints what is missing.
 set -eu
 missing=
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
@@ -15,7 +14,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	echo "setup: installing$missing" >&2
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq
-	# The package of Redis starts a server of its own; the tests start theirs.
+	# The package would start a Redis server; the tests start their own.
 	# shellcheck disable=SC2086 # a list of packages
 	RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >/dev/null
 	exit 0

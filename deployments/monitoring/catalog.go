@@ -21,13 +21,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// metric is a metric as it is registered.
+// metric is a registered metric.
 type metric struct {
 	name, help string
 	labels     []string
 }
 
-// recorder is a registerer that keeps descriptions.
+// recorder is a registerer that records descriptions.
 type recorder struct{ metrics map[string]metric }
 
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
@@ -85,14 +85,14 @@ var groups = [][2]string{
 	{"pawl_queue_", "Queues and connections"}, {"pawl_redis_", "Redis"}, {"pawl_nats_", "NATS"},
 }
 
-// traced are the histograms whose measurements each belong to one instance: the id of its trace is their exemplar.
+// traced are the histograms whose measurements each belong to one instance. The id of its trace is their exemplar.
 var traced = []string{
 	"pawl_limit_wait_seconds", "pawl_orchestrator_commit_seconds", "pawl_orchestrator_timer_lateness_seconds", "pawl_orchestrator_turn_bytes",
 	"pawl_orchestrator_turn_seconds", "pawl_schedule_lag_seconds", "pawl_worker_activity_schedule_to_start_seconds",
 	"pawl_worker_activity_start_to_end_seconds", "pawl_worker_cancellation_return_seconds", "pawl_worker_cancellation_seconds",
 }
 
-// document is docs/metrics.md.
+// document returns docs/metrics.md.
 func document(metrics []metric) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Metrics
@@ -120,7 +120,7 @@ Scraped as OpenMetrics, these histograms have exemplars with the ` + "`trace_id`
 	return b.Bytes()
 }
 
-// register registers what a process has that is an orchestrator and a worker.
+// register registers the metrics of an orchestrator and a worker.
 func register(reg prometheus.Registerer, namespace string, orchestrations []pawl.OrchestrationBinding, activities []pawl.ActivityBinding) error {
 	nc, rdb := &nats.Conn{}, redis.NewClient(&redis.Options{})
 	_, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Namespace: namespace, Metrics: reg}, orchestrations...)

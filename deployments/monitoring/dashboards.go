@@ -8,16 +8,16 @@ import (
 
 func quoted(expr string) string { return "'" + strings.ReplaceAll(expr, "'", "''") + "'" }
 
-// anchor is the anchor of a heading on GitHub.
+// anchor returns the anchor that GitHub generates for a heading.
 func anchor(heading string) string { return strings.ReplaceAll(strings.ToLower(heading), " ", "-") }
 
-// dashboard is a dashboard of Grafana with panels of 12 columns.
+// dashboard is a Grafana dashboard with two panels per row.
 type dashboard struct {
 	uid, title string
 	panels     []panel
 }
 
-// panel is a graph; queries are its expressions by legend.
+// panel is a graph. Its queries are pairs of a legend and an expression.
 type panel struct {
 	title, unit string
 	queries     [][2]string
@@ -31,7 +31,7 @@ func rate(by, metric string) string {
 
 func sum(by, metric string) string { return "sum by (" + by + ") (" + metric + selector + ")" }
 
-// quantiles are the median and the 99th percentile of a histogram.
+// quantiles returns a panel with the median and the 99th percentile of a histogram.
 func quantiles(title, metric string, by ...string) panel {
 	p := panel{title: title, unit: "s"}
 	legend := ""
@@ -44,12 +44,12 @@ func quantiles(title, metric string, by ...string) panel {
 	return p
 }
 
-// drawsExemplars reports whether Grafana draws the exemplars of the histogram of a query: those of each histogram once, above the p99.
+// drawsExemplars reports whether Grafana draws exemplars for a query: once for each histogram, with its p99.
 func drawsExemplars(expr string) bool {
 	return strings.HasPrefix(expr, "histogram_quantile(0.99,") && slices.ContainsFunc(traced, func(metric string) bool { return strings.Contains(expr, metric+"_bucket") })
 }
 
-// dashboards are those for the fleet, the workers and the servers.
+// dashboards returns the dashboards of the fleet, the workers and the servers.
 func dashboards() []dashboard {
 	return []dashboard{
 		{"pawl-orchestrators", "Pawl: orchestrators", []panel{
@@ -110,7 +110,7 @@ func dashboards() []dashboard {
 	}
 }
 
-// json is the dashboard as Grafana imports it.
+// json returns the dashboard in the import format of Grafana.
 func (d dashboard) json() ([]byte, error) {
 	type object = map[string]any
 	source := object{"type": "prometheus", "uid": "${datasource}"}

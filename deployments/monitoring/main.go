@@ -1,5 +1,5 @@
-// Command monitoring writes docs/metrics.md, the Grafana dashboards and the alert rules. They are generated so that tests can compare
-// each metric that they name with those that the programs register.
+// Command monitoring generates docs/metrics.md, the Grafana dashboards and the alert rules. They are generated so that tests
+// can compare their metrics with those that the programs register.
 //
 //	go run ./deployments/monitoring
 package main
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// generate returns the files, by their path in the repository.
+// generate returns the contents of the files by their path in the repository.
 func generate() (map[string][]byte, error) {
 	metrics, err := catalog()
 	if err != nil {

@@ -29,7 +29,7 @@ func TestFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// Trap: a dashboard that queries a metric that is gone.
+// Trap: a dashboard that queries a metric that no longer exists.
 func TestDashboardsAndAlertsUseExistingMetrics(t *testing.T) {
 	all, err := catalog()
 	if err != nil {
@@ -105,12 +105,12 @@ func TestTwentyOrchestrationsHaveAtMostTwoThousandSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	series := 64 + 3 + 2*20 + 40*8 // made while it runs: lag of the partitions, instances, queues, and limits of all actions
+	series := 64 + 3 + 2*20 + 40*8 // created at run time: partition lag, instances, queues, and limits of all actions
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			series++
 			if h := m.GetHistogram(); h != nil {
-				series += len(h.GetBucket()) + 2 // one more than the bucket +Inf, sum and count that the series above is not
+				series += len(h.GetBucket()) + 2 // plus +Inf, sum and count, minus the series counted above
 			}
 		}
 	}

@@ -16,22 +16,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// confirmData is the page in front of a change that cannot be taken back.
+// confirmData is the page that confirms a change.
 type confirmData struct {
 	Title, Section string
 	Effects        []string
 	Fields         []field
-	Command        string // of the command line
+	Command        string // equivalent command line
 	Button, Back   string
-	Mild           bool   // it can be taken back
-	Action         string // path that the form is sent to; empty: that of the page
-	Problem        string // of what was entered
+	Mild           bool   // the change can be undone
+	Action         string // path that the form is sent to; empty: the page itself
+	Problem        string // error in the entered values
 }
 
 // field is a field of a form.
 type field struct {
 	Name, Label, Value string
-	Kind               string // hidden, check, number, json; empty: a text
+	Kind               string // hidden, check, number or json; empty: text
 	Required           bool
 }
 
@@ -41,10 +41,10 @@ func confirmation(d confirmData) view {
 
 func instancePath(id string) string { return "/instances/" + url.PathEscape(id) }
 
-// sendData is the form of an event.
+// sendData is the form that sends an event.
 type sendData struct {
 	Instance, Name, Payload, Problem string
-	Names                            []string // of events that the instance has received
+	Names                            []string // events that the instance has received
 }
 
 func sendForm(q *request) (view, error) {
@@ -52,7 +52,7 @@ func sendForm(q *request) (view, error) {
 	return view{template: "send", title: "Send an event to " + d.Instance, section: "instances", data: d}, nil
 }
 
-// jsonField reads a field that is JSON or empty.
+// jsonField parses a field that contains JSON or is empty.
 func (q *request) jsonField(name string) (json.RawMessage, error) {
 	text := strings.TrimSpace(q.PostFormValue(name))
 	if text == "" {
@@ -69,11 +69,7 @@ func sendEvent(q *request) (view, error) {
 	data, err := q.jsonField("data")
 	events := q.events(d.Instance)
 	if err == nil {
-		var body any
-		if data != nil {
-			body = data
-		}
-		err = q.call(http.MethodPost, instancePath(d.Instance)+"/events/"+url.PathEscape(d.Name), nil, body, nil)
+		err = q.call(http.MethodPost, instancePath(d.Instance)+"/events/"+url.PathEscape(d.Name), nil, data, nil)
 	}
 	if err == nil {
 		q.settle(d.Instance, events)
@@ -93,14 +89,14 @@ func cancelForm(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	effects := []string{"The instance is asked to end: its code sees the cancellation and may clean up."}
+	effects := []string{"The instance receives a cancellation request. Its code can clean up before it ends."}
 	if n := len(d.Activities); n > 0 {
 		effects = append(effects, "Outstanding activities lose their leases at once; workers are notified within milliseconds.")
 	}
 	if n := len(d.Children); n > 0 {
-		effects = append(effects, "Outstanding children are cancelled, too.")
+		effects = append(effects, "Outstanding children are cancelled as well.")
 	}
-	effects = append(effects, "A cancellation cannot be taken back.")
+	effects = append(effects, "A cancellation cannot be undone.")
 	return confirmation(confirmData{
 		Section: "instances", Title: "Cancel " + id, Effects: effects, Back: instancePath(id), Button: "Cancel the instance",
 		Fields: []field{{Name: "reason", Label: "Reason (recorded in the history)"}}, Command: "pawl cancel " + shellQuote(id) + " --reason '…'",
@@ -125,12 +121,12 @@ func purgeForm(q *request) (view, error) {
 	}
 	c := confirmData{
 		Section: "instances", Title: "Purge " + id, Back: instancePath(id), Button: "Purge the instance", Command: "pawl purge " + shellQuote(id),
-		Effects: []string{"The instance is removed with its whole history, result and status. It cannot be restored.", "The id is free again."},
+		Effects: []string{"The instance is removed with its whole history, result and status. It cannot be restored.", "The id can be used again."},
 		Fields:  []field{{Name: "reason", Label: "Reason"}},
 	}
 	if d.Ended.IsZero() {
-		c.Effects = append(c.Effects, "It is running: it is purged only by force. Its activities and children are cancelled, and its code cannot clean up.")
-		c.Fields = append(c.Fields, field{Name: "force", Label: "Purge although it is running", Kind: "check", Required: true})
+		c.Effects = append(c.Effects, "The instance has not ended, so it can only be purged by force: its activities and children are cancelled, and its code cannot clean up.")
+		c.Fields = append(c.Fields, field{Name: "force", Label: "Purge it although it has not ended", Kind: "check", Required: true})
 		c.Command += " --force"
 	}
 	return confirmation(c), nil
@@ -142,22 +138,22 @@ func purgeInstance(q *request) (view, error) {
 	return view{redirect: "/instances"}, q.remove(q.PathValue("id"), body)
 }
 
-// startData is the form of a start.
+// startData is the form that starts an instance.
 type startData struct {
 	Orchestration, ID, Version, Input, Problem string
-	Attributes, StartAt, RunTimeout, IDReuse   string   // the further settings
-	Known                                      []string // orchestrations
-	Like                                       []link   // instances whose inputs are examples
+	Attributes, StartAt, RunTimeout, IDReuse   string   // further settings
+	Known                                      []string // registered orchestrations
+	Like                                       []link   // instances whose inputs serve as examples
 	Zero                                       bool     // the input is the zero value of its type
-	Unknown                                    bool     // no orchestrator has the orchestration, as far as is known
+	Unknown                                    bool     // no orchestrator is known to have registered the orchestration
 }
 
-// Further reports whether there are further settings.
+// Further reports whether any further settings are set.
 func (d startData) Further() bool {
 	return d.Attributes != "" || d.StartAt != "" || d.RunTimeout != "" || d.IDReuse != ""
 }
 
-// orchestrations are those that the fleet has registered.
+// orchestrations returns the orchestrations that the fleet has registered.
 func (q *request) orchestrations() []string {
 	known, _ := q.client.Orchestrations(q.Context()) // the form works without them
 	return known
@@ -165,7 +161,7 @@ func (q *request) orchestrations() []string {
 
 func startForm(q *request) (view, error) {
 	d := startData{Orchestration: q.FormValue("orchestration"), Known: q.orchestrations()}
-	if like := q.FormValue("like"); like != "" { // its input is the beginning
+	if like := q.FormValue("like"); like != "" { // prefill the form from another instance
 		i, err := q.client.Describe(q.Context(), like)
 		if err != nil {
 			return view{}, err
@@ -174,7 +170,7 @@ func startForm(q *request) (view, error) {
 		if i.Attributes != "" {
 			d.Attributes = formatJSON(json.RawMessage(i.Attributes))
 		}
-		if entries, err := q.entries(like, 0, 0, 1); err == nil && len(entries) > 0 { // a delayed one has none
+		if entries, err := q.entries(like, 0, 0, 1); err == nil && len(entries) > 0 { // a delayed instance has no history yet
 			if started, is := entries[0].Event.(*history.Started); is && len(started.Payload.Data) > 0 {
 				d.Input = formatJSON(show.Payload(started.Payload))
 			}
@@ -189,7 +185,7 @@ func startForm(q *request) (view, error) {
 	return view{template: "start", title: "Start an instance", section: "start", data: d}, nil
 }
 
-// examples are the latest instances of the orchestration, or without one a form to choose it.
+// examples sets the latest instances of the orchestration, or without an orchestration the links to choose one.
 func (d *startData) examples(q *request) {
 	if d.Orchestration == "" {
 		for _, name := range d.Known {
@@ -221,7 +217,7 @@ func startInstance(q *request) (view, error) {
 	err = cmp.Or(err, bad)
 	if known := q.orchestrations(); err == nil && len(known) > 0 && !slices.Contains(known, d.Orchestration) && q.PostFormValue("anyway") == "" {
 		d.Unknown = true
-		err = &apiError{Status: http.StatusBadRequest, Detail: "No orchestrator has " + strconv.Quote(d.Orchestration) + ". An instance of it is stalled until one has it."}
+		err = &apiError{Status: http.StatusBadRequest, Detail: "No orchestrator has registered " + strconv.Quote(d.Orchestration) + ". An instance of it is stalled until one does."}
 	}
 	var a api.Accepted
 	if err == nil {

@@ -23,14 +23,14 @@ import (
 //go:embed templates assets
 var files embed.FS
 
-// assets are the parts of the pages.
+// assets are the embedded templates and static files.
 type assets struct {
 	style, script, icon string // paths
 	byName              map[string][]byte
 	pages               map[string]*template.Template
 }
 
-// loadAssets reads what is embedded. A template that does not parse is a mistake in the program.
+// loadAssets parses the embedded files. An invalid template is a programming error.
 func loadAssets() *assets {
 	a := &assets{byName: map[string][]byte{}, pages: map[string]*template.Template{}}
 	a.style, a.script, a.icon = a.add("console.css"), a.add("console.js"), a.add("icon.svg")
@@ -46,11 +46,11 @@ func loadAssets() *assets {
 	return a
 }
 
-// add makes the path of a file, with the hash of its content.
+// add registers a file, and returns its path, which contains the hash of its content.
 func (a *assets) add(name string) string {
 	b, err := files.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	sum := sha256.Sum256(b)
 	base, kind, _ := strings.Cut(name, ".")
@@ -59,7 +59,7 @@ func (a *assets) add(name string) string {
 	return "/assets/" + hashed
 }
 
-// ServeHTTP serves a file. Another content has another path, so it may be kept.
+// ServeHTTP serves a file. It can be cached forever, because other content has another path.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b, known := a.byName[r.PathValue("file")]
 	if !known {
@@ -70,7 +70,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, r.PathValue("file"), time.Time{}, bytes.NewReader(b))
 }
 
-// functions are those of the templates.
+// functions returns the functions of the templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"path":        url.PathEscape,
@@ -94,6 +94,7 @@ func functions() template.FuncMap {
 		"rows":        func(all []api.Instance, now time.Time) rows { return rows{Rows: all, Now: now} },
 		"begins":      strings.HasPrefix,
 		"kind":        kindOf,
+		"window":      windowText,
 		"until":       func(t, now time.Time) string { return diagnose.Duration(coarse(t.Sub(now))) },
 		"between":     func(a, b time.Time) string { return diagnose.Duration(b.Sub(a)) },
 		"times":       diagnose.ScheduleTimes,
@@ -106,23 +107,23 @@ func functions() template.FuncMap {
 	}
 }
 
-// table is a list with the time that it is shown for.
+// table is a list and the time at which it is shown.
 type table struct {
 	Rows any
 	Now  time.Time
 }
 
-// rows are instances of a table.
+// rows are the instances of a table.
 type rows struct {
 	Rows    []api.Instance
 	Now     time.Time
-	Pick    bool     // with a box to select each
-	Columns []string // attributes
+	Pick    bool     // with a checkbox for each instance
+	Columns []string // attributes shown as columns
 
-	filtered func(attribute, value string) string // address of the list with one value
+	filtered func(attribute, value string) string // returns the address of the list filtered by an attribute value
 }
 
-// Cells are the attributes of an instance that have a column.
+// Cells returns the attributes of an instance in the order of the columns.
 func (r rows) Cells(i api.Instance) []link {
 	if len(r.Columns) == 0 {
 		return nil
@@ -137,10 +138,10 @@ func (r rows) Cells(i api.Instance) []link {
 	return out
 }
 
-// pills are the classes of statuses.
+// pills maps a status to its CSS class.
 var pills = map[string]string{"running": "run", "pending": "wait", "paused": "wait", "completed": "ok", "failed": "bad", "cancelled": "gone", "refused": "bad"}
 
-// timeText shortens an RFC 3339 time in UTC for a person; milliseconds are in the title of its element.
+// timeText shortens an RFC 3339 time in UTC. Milliseconds are in the title of the element.
 func timeText(at string) string {
 	day, clock, found := strings.Cut(at, "T")
 	if !found {
@@ -150,7 +151,7 @@ func timeText(at string) string {
 	return day + " " + strings.TrimSuffix(clock, "Z")
 }
 
-// spanText is the time from one RFC 3339 time to another, or to now.
+// spanText returns the time between two RFC 3339 times, or from the first until now.
 func spanText(from, until string, now time.Time) string {
 	f, err := time.Parse(time.RFC3339, from)
 	if err != nil {
@@ -162,10 +163,10 @@ func spanText(from, until string, now time.Time) string {
 	return diagnose.Duration(now.Sub(f))
 }
 
-// maxShown bounds the bytes of a payload on a page; the API has all of it.
+// maxShown is the maximum number of bytes of a payload on a page; the API returns all of it.
 const maxShown = 64 << 10
 
-// formatJSON indents a JSON value.
+// formatJSON indents and shortens a JSON value.
 func formatJSON(v json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, v, "", "  "); err != nil {
@@ -174,7 +175,7 @@ func formatJSON(v json.RawMessage) string {
 	return diagnose.Short(b.String(), maxShown)
 }
 
-// shellQuote makes one argument of a POSIX shell.
+// shellQuote quotes a string as one argument of a POSIX shell.
 func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=+,", r)

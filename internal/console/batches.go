@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// batchesData are the batches, the latest first, and what this process does to selected instances.
+// batchesData are the latest batches, and the jobs of this process that change selected instances.
 type batchesData struct {
 	Running, Ended []api.Batch
 	More           bool
 	Jobs           []jobState
-	Later          bool   // a job runs
-	Complete       string // JSON: what the filter of the form is completed with
+	Later          bool   // a job is running
+	Complete       string // JSON: completions of the filter
 }
 
 func (c *console) listBatches(q *request) (view, error) {

@@ -12,9 +12,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// A batch is begun from a filter after a count, shown with its progress, paused, resumed and cancelled; listed instances are rewound.
+// A batch is started from a filter after a count, shown with its progress, paused, resumed and cancelled. Selected instances
+// are rewound.
 func batchesAreOperated(h *harness, b *browser) {
-	const many, few = 150, 3 // at one request a second a batch of many does not end before it is paused
+	const many, few = 150, 3 // at one request per second, the large batch does not end before it is paused
 	for i := range many {
 		_, err := client.Start(h.Context(), h.client, long, fmt.Sprintf("bat-%d", i), 1)
 		check(h.TB, err)
@@ -89,7 +90,8 @@ func batchesAreOperated(h *harness, b *browser) {
 	}
 }
 
-// Invalid fields are requested again, with the rest of the form, and nothing is begun; a batch of purges requires an admin.
+// A form with invalid fields is shown again with all its values, and nothing is started. A batch of purges requires an
+// admin.
 func TestBatchFormsKeepWhatWasEntered(t *testing.T) {
 	h := newHarness(t, access.Policy{Tokens: tokens(t)})
 	_, err := client.Start(t.Context(), h.client, long, "long-1", 1)
@@ -101,7 +103,7 @@ func TestBatchFormsKeepWhatWasEntered(t *testing.T) {
 		status                   int
 		has, lacks               string
 	}{
-		{viewer, "GET", "/batches", "", 200, "No batch runs", `action="/bulk"`},
+		{viewer, "GET", "/batches", "", 200, "No batch is running", `action="/bulk"`},
 		{operator, "GET", "/batches", "", 200, `value="rewind"`, `value="purge"`},
 		{viewer, "POST", "/bulk", "op=cancel&all=true", 403, "requires operator", ""},
 		{operator, "POST", "/bulk", "op=purge&all=true", 403, "requires the role admin", ""},

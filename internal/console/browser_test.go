@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// browser is a tab, and what it has reported.
+// browser is a browser tab, and the errors that it has reported.
 type browser struct {
 	h   *harness
 	ctx context.Context
@@ -42,7 +42,7 @@ func newBrowser(h *harness) *browser {
 	b := &browser{h: h, ctx: ctx}
 	check(h.TB, chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
-		case *cdplog.EventEntryAdded: // violations of the Content-Security-Policy are among them
+		case *cdplog.EventEntryAdded: // including violations of the Content-Security-Policy
 			if !strings.Contains(e.Entry.Text, "404 (Not Found)") && !strings.Contains(e.Entry.Text, "400 (Bad Request)") {
 				b.find("log: " + e.Entry.Text)
 			}
@@ -69,7 +69,7 @@ func (b *browser) find(what string) {
 	b.findings = append(b.findings, what)
 }
 
-// quiet demands that the browser has reported nothing.
+// quiet expects that the browser has reported no errors.
 func (b *browser) quiet(where string) {
 	b.h.Helper()
 	b.mu.Lock()
@@ -103,8 +103,8 @@ func (b *browser) eval(js string) string {
 
 func (b *browser) size(width, height int64) { b.run(chromedp.EmulateViewport(width, height)) }
 
-// audit lists what is wrong with a page for its readers: fields without a label, links and buttons without a name, an order
-// of the keyboard of its own, a page wider than the window, a table wider than its place, ids that are not unique, text that has run.
+// audit lists the accessibility problems of a page: fields without a label, links and buttons without a name, a custom tab
+// order, a page wider than the window, a table wider than its container, duplicate ids, and hostile text that was executed.
 const audit = `(() => {
   const wrong = [];
   if (window.hacked) wrong.push("hostile text has run");
@@ -128,7 +128,7 @@ const audit = `(() => {
   return wrong.join("\n");
 })()`
 
-// The tests of the screens share a fleet and a browser: each has instances of its own.
+// The tests of the screens share a fleet and a browser. Each uses instances of its own.
 func TestConsoleInABrowser(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	h.populate(hostile)
@@ -172,7 +172,7 @@ func everyScreenIsSound(h *harness, b *browser) {
 	}
 	b.size(1280, 800)
 	for _, path := range []string{"/instances/" + url.PathEscape(hostile), "/instances?where=" + url.QueryEscape(hostile) + "&view=" + url.QueryEscape(hostile), "/instances"} {
-		b.open(path) // the last one offers the view that was opened
+		b.open(path) // the list offers the view that was opened before
 		if wrong := b.eval(audit); wrong != "" {
 			h.Errorf("%s: %s", path, wrong)
 		}
@@ -214,8 +214,8 @@ func everyScreenIsSound(h *harness, b *browser) {
 	b.quiet("actions")
 }
 
-// click waits for an element that a pointer reaches, and clicks on it in the same step of the browser: a live page may replace it
-// between two.
+// click waits until an element can be reached by a pointer, and clicks on it in the same step of the browser, because a live
+// page may replace the element between two steps.
 func click(css string) chromedp.Action[chromedp.Void] {
 	js := fmt.Sprintf(`(css => {
 		const e = document.querySelector(css)
@@ -249,7 +249,7 @@ func fill(css, text string) chromedp.Action[chromedp.Void] {
 	return chromedp.SendKeys(chromedp.CSS(css), text)
 }
 
-// colors makes the browser prefer light or dark.
+// colors sets the preferred color scheme of the browser.
 func (b *browser) colors(scheme string) {
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
@@ -257,7 +257,7 @@ func (b *browser) colors(scheme string) {
 	check(b.h.TB, err)
 }
 
-// A page shows a change without a reload, keeps what the reader has opened, and requests nothing while nothing changes.
+// A page shows a change without a reload, keeps what the reader has opened, and sends no requests while nothing changes.
 func changesAppear(h *harness, b *browser) {
 	start := func(id string) {
 		_, err := client.Start(h.Context(), h.client, fulfil, id, "lamp")
@@ -288,16 +288,17 @@ func changesAppear(h *harness, b *browser) {
 	b.quiet("live")
 }
 
-// A change is read at once, also right behind another read of the page.
+// A change appears immediately, even right after the page was refreshed.
 func changesAppearAtOnce(h *harness, b *browser) {
 	took := changes(h, b, 11)
 	h.Logf("on the screen after a commit: median %s, max %s", took[5], took[10])
-	if took[5] > 10*time.Second { // 100 ms on an idle machine; without its stream the page shows nothing
+	if took[5] > 10*time.Second { // 100 ms on an idle machine; without the stream the page would not show the change at all
 		h.Errorf("median %s", took[5])
 	}
 }
 
-// changes sends n events to an instance whose page is open, and measures from each commit until the browser shows it; ascending.
+// changes sends n events to an instance whose page is open, and returns the times from each commit until the browser shows
+// it, in ascending order.
 func changes(h *harness, b *browser, n int) (took []time.Duration) {
 	h.Helper()
 	_, err := client.Start(h.Context(), h.client, long, "long-live", n+100)
@@ -324,7 +325,7 @@ func changes(h *harness, b *browser, n int) (took []time.Duration) {
 	return took
 }
 
-// Instances are selected, counted and changed after a confirmation; the page of the job reports what was done.
+// Instances are selected, counted and changed after a confirmation, and the page of the job reports the result.
 func manyAreChanged(h *harness, b *browser) {
 	for i := range 4 {
 		_, err := client.Start(h.Context(), h.client, long, fmt.Sprintf("many-%d", i), 1)
@@ -335,7 +336,7 @@ func manyAreChanged(h *harness, b *browser) {
 	}
 	b.open("/instances?where=id+starts+many-")
 	b.run(click(`input[value="many-1"]`), visible("#live:not(:empty)"), click(`input[value="many-3"]`))
-	b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`) // a selection outlives what is read again
+	b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`) // the selection survives a refresh
 	if got := b.eval(`document.querySelector("#picked").textContent`); got != "Selected: 2" {
 		h.Error(got)
 	}
@@ -366,7 +367,7 @@ func manyAreChanged(h *harness, b *browser) {
 	b.quiet("bulk")
 }
 
-// The filter offers fields, comparisons and known values, by keyboard and mouse, and a mistake is shown with its column.
+// The filter offers fields, operators and known values, with the keyboard and the mouse, and shows the column of a mistake.
 func filterIsCompleted(h *harness, b *browser) {
 	_, err := client.Start(h.Context(), h.client, long, "long-filter", 1)
 	check(h.TB, err)
@@ -379,7 +380,7 @@ func filterIsCompleted(h *harness, b *browser) {
 			h.Errorf("the filter is %q, want %q", got, want)
 		}
 	}
-	press := func(key string) { // without the character that a prevented key does not make
+	press := func(key string) { // without the character event, because the key is handled by the script
 		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + key + `", bubbles: true, cancelable: true})); ""`)
 	}
 	b.run(fill(field, "orc"), visible(".offers li"), chromedp.KeyEvent(kb.Tab))
@@ -402,7 +403,7 @@ func filterIsCompleted(h *harness, b *browser) {
 	b.quiet("completion")
 }
 
-// A schedule is previewed, created, triggered, paused, resumed, filled in and deleted.
+// A schedule is previewed, created, triggered, paused, resumed, backfilled and deleted.
 func schedulesAreOperated(h *harness, b *browser) {
 	b.open("/schedule")
 	b.run(fill("#id", "nightly"), fill("#cron", "0 2 * * *"), fill("#zone", "Europe/Zurich"), fill("#name", "reserve-stock"), fill("#input", `"lamp"`), click(`button[name="preview"]`), visible("#preview"))
@@ -430,7 +431,7 @@ func schedulesAreOperated(h *harness, b *browser) {
 	}
 }
 
-// A job is shown with its activity and its input, not as an instance of a built-in orchestration.
+// A job is shown with its activity and its input, and not as an instance of a built-in orchestration.
 func jobIsRun(h *harness, b *browser) {
 	b.open("/run")
 	b.run(fill("#activity", "reserve-stock"), fill("#id", "job-1"), fill("#input", `"lamp"`), fill("#attempts", "3"), fill("#attempt_timeout", "30s"), click("form button.main"), visible(".head .pill.ok"))
@@ -442,20 +443,21 @@ func jobIsRun(h *harness, b *browser) {
 	}
 }
 
-// The page of workers has the activities that run, and the owner of every partition.
+// The page of workers shows the running activities, and the owner of every partition.
 func workersAreShown(h *harness, b *browser) {
 	b.open("/workers")
 	b.run(visible(`#worker-w-1 td.id a[href="/instances/invoice-1"]`), visible("#orchestrators .map .tag:not(.bad)"))
 }
 
-// Attributes are columns, whose values filter; counts follow the filter; a view that was opened by its name is offered.
+// Attributes are columns whose values filter the list, counts follow the filter, and a view that was opened by name is
+// offered.
 func listsAreViews(h *harness, b *browser) {
 	b.open("/instances?where=id+starts+parcel-")
 	b.run(visible(`td[data-l="tenant"] a`), click(`tr[data-row="parcel-2"] td[data-l="tenant"] a`), visible(`.facets[data-row="by tenant"] a[aria-current]`))
 	if got := b.eval(`[document.querySelector('input[name="where"]').value, document.querySelectorAll("tbody tr").length, document.querySelector('.facets[data-row="by tenant"] a[aria-current]').textContent].join("|")`); got != "id starts parcel- and tenant = zoo|1|zoo 1" {
 		h.Error(got)
 	}
-	// Links in the menu of columns, which is closed, count as visible, and the page before has them.
+	// Links in the closed menu of columns count as visible, and the previous page has them too.
 	b.run(click("#views details summary"), fill("#view", "Zoo"), click("#views details button.main"), visible("#views>a[aria-current]"))
 	b.open("/instances")
 	b.run(click(`#views a[href*="view=Zoo"]`), visible(`tr[data-row="parcel-2"]`))
@@ -464,7 +466,7 @@ func listsAreViews(h *harness, b *browser) {
 	}
 }
 
-// What is stalled is grouped by its cause with what ends it.
+// Stalled instances are grouped by their cause, with its resolution.
 func stalledIsDropped(h *harness, b *browser) {
 	b.open("/stalled")
 	if text := b.eval(`document.querySelector("main").innerText`); !strings.Contains(text, "No orchestrator has the code") || !strings.Contains(text, "Deploy an orchestrator") {
@@ -491,7 +493,7 @@ func policyIsPreviewed(h *harness, b *browser) {
 	}
 }
 
-// The form of a start begins with the input of another instance.
+// The start form can copy the input of another instance.
 func startedLike(h *harness, b *browser) {
 	b.open("/instances/order-42")
 	b.run(click(`.head a[href^="/start?like"]`), visible("#input"), fill("#id", "order-again"), click("form button.main"), visible(".head .pill"))
@@ -537,7 +539,7 @@ func updatesAreAnswered(h *harness, b *browser) {
 	}
 	_, err = client.Start(h.Context(), h.client, long, "lamp-8", 1)
 	check(h.TB, err)
-	_, err = client.SendUpdate(h.Context(), h.client, offer, "lamp-8", "12") // which its code does not read
+	_, err = client.SendUpdate(h.Context(), h.client, offer, "lamp-8", "12") // the code does not receive it
 	check(h.TB, err)
 	h.until("the update is open", func(d client.Description) bool { return len(d.OpenUpdates) == 1 && len(d.AwaitedEvents) == 1 }, "lamp-8")
 	b.open("/updates?where=id+starts+lamp-")

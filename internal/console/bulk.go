@@ -17,21 +17,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-const maxCommands = 5 // lines of the command line for listed instances
+const maxCommands = 5 // maximum number of command lines shown for selected instances
 
-// bulkOp is what can be done to many instances.
+// bulkOp is an operation that can be applied to many instances.
 type bulkOp struct {
-	verb    string       // in a title
-	batch   client.Batch // that does it to all that pass a filter; without a verb: it is done to listed instances only
+	verb    string       // first word of the title
+	batch   client.Batch // the batch that applies it to all instances of a filter; no verb: only for selected instances
 	role    access.Role
 	effects []string
 	mild    bool
 	fields  []field
-	command string // of the command line: in front of an id, or behind "pawl batch"; empty: it is not shown
+	command string // command line: before an id, or after "pawl batch"; empty: not shown
 	change  func(q *request, id string, body map[string]any) error
 }
 
-// operated is the request of an operator. Without effects they are those that the page of one instance names.
+// operated returns the bulk operation of an operator's request. By default its effects are those on the page of one
+// instance.
 func operated(verb string, effects []string, fields ...field) bulkOp {
 	if effects == nil {
 		effects = verbs[verb].Effects
@@ -44,17 +45,17 @@ func operated(verb string, effects []string, fields ...field) bulkOp {
 }
 
 var bulkOps = map[string]bulkOp{
-	"cancel": operated("cancel", []string{"Each instance is asked to end; its outstanding activities and children are cancelled.", "A cancellation cannot be taken back."}),
+	"cancel": operated("cancel", []string{"Each instance receives a cancellation request; its outstanding activities and children are cancelled.", "A cancellation cannot be undone."}),
 	"pause":  operated("pause", nil, stopField), "resume": operated("resume", nil), "terminate": operated("terminate", nil),
-	"retry": operated("retry", []string{"Each failed or cancelled instance goes on before its failure: what has completed does not run again."}, fromStartField),
+	"retry": operated("retry", []string{"Each failed or cancelled instance continues from before its failure. Completed work does not run again."}, fromStartField),
 	"rewind": operated("rewind", []string{
-		"Each instance goes on from this event of its history. The events behind it are no longer part of it, and what they had run runs again.",
-		"An instance that does not have the event is not changed.",
-	}, field{Name: "to", Label: "Event id: it and the rest of its step are kept", Kind: "number", Required: true}),
+		"Each instance continues from this event of its history. Later events are no longer part of the history, and their work runs again.",
+		"Instances without this event are not changed.",
+	}, field{Name: "to", Label: "Event id (the event and the rest of its turn are kept)", Kind: "number", Required: true}),
 	"event": {
 		verb: "Send an event to", batch: client.Batch{Verb: client.BatchEvent}, role: access.Operator, mild: true, command: "send NAME JSON",
-		fields:  []field{{Name: "event", Label: "Name of the event", Required: true}, {Name: "data", Label: "Data (JSON, may be empty)", Kind: "json"}},
-		effects: []string{"Each instance receives the event. One whose code does not read it keeps it unread."},
+		fields:  []field{{Name: "event", Label: "Name of the event", Required: true}, {Name: "data", Label: "Data (JSON, optional)", Kind: "json"}},
+		effects: []string{"Each instance receives the event. If its code does not receive it, the event stays unread."},
 		change: func(q *request, id string, body map[string]any) error {
 			name, _ := body["event"].(string)
 			return q.call(http.MethodPost, instancePath(id)+"/events/"+url.PathEscape(name), nil, body["data"], nil)
@@ -62,7 +63,7 @@ var bulkOps = map[string]bulkOp{
 	},
 	"purge": {
 		verb: "Purge", batch: client.Batch{Verb: client.BatchPurge}, role: access.Admin, fields: []field{{Name: "reason", Label: "Reason"}}, command: "purge",
-		effects: []string{"The instances are removed with their histories and results. They cannot be restored.", "Those that have not ended stay."},
+		effects: []string{"The instances are removed with their histories and results. They cannot be restored.", "Instances that have not ended are not changed."},
 		change:  (*request).remove,
 	},
 	"drop": {
@@ -75,7 +76,7 @@ var bulkOps = map[string]bulkOp{
 	},
 	"requeue": {
 		verb: "Try again", role: access.Operator, mild: true, command: "pawl requeue",
-		effects: []string{"Each stalled instance is loaded and run again now, instead of after its pause of up to a minute.", "What cannot go on stalls again."},
+		effects: []string{"Each stalled instance is retried now, instead of after a delay of up to a minute.", "An instance that still cannot proceed stalls again."},
 		change:  func(q *request, id string, _ map[string]any) error { return q.post(id, "requeue", nil) },
 	},
 	"forget": {
@@ -87,7 +88,7 @@ var bulkOps = map[string]bulkOp{
 	},
 }
 
-// reasoned is the body of a request with a reason, if there is one.
+// reasoned returns a request body with a reason, if there is one.
 func reasoned(reason string) map[string]any {
 	body := map[string]any{}
 	if reason = strings.TrimSpace(reason); reason != "" {
@@ -108,16 +109,16 @@ func (q *request) remove(id string, body map[string]any) error {
 	return q.call(http.MethodDelete, instancePath(id), query, nil, nil)
 }
 
-// bulk is a change of many instances as it is requested: of listed ones, or of all that pass a filter.
+// bulk is a requested change of many instances: selected ones, or all that pass a filter.
 type bulk struct {
 	bulkOp
 
 	op, where string
-	all       bool // that pass the filter: a batch changes them
+	all       bool // a batch changes all instances that pass the filter
 	ids       []string
 }
 
-// selection reads which instances are meant.
+// selection reads the operation and the instances from the form.
 func (q *request) selection() (b bulk, err error) {
 	b.op, b.where, b.all = q.PostFormValue("op"), strings.TrimSpace(q.PostFormValue("where")), q.PostFormValue("all") != ""
 	op, known := bulkOps[b.op]
@@ -132,12 +133,12 @@ func (q *request) selection() (b bulk, err error) {
 		return b, &apiError{Status: http.StatusBadRequest, Detail: "No instance is selected.", Do: "select some in the list"}
 	}
 	if b.all {
-		b.fields = append(slices.Clone(b.fields), field{Name: "rate", Label: "At most so many requests per second (may be empty)", Kind: "number"})
+		b.fields = append(slices.Clone(b.fields), field{Name: "rate", Label: "Maximum requests per second (optional)", Kind: "number"})
 	}
 	return b, nil
 }
 
-// entered reads the fields of the form that have a value.
+// entered returns the fields of the form that have a value.
 func (q *request) entered(fields []field) (map[string]any, error) {
 	body := map[string]any{}
 	for _, f := range fields {
@@ -167,7 +168,7 @@ func (q *request) entered(fields []field) (map[string]any, error) {
 	return body, nil
 }
 
-// request adds what a batch does, and to which instances.
+// request adds the operation and the filter of a batch to body.
 func (b *bulk) request(body map[string]any) map[string]any {
 	body["verb"] = b.batch.Verb
 	if b.batch.Force {
@@ -181,7 +182,7 @@ func (b *bulk) request(body map[string]any) map[string]any {
 	return body
 }
 
-// bulkForm counts what a change would meet, and asks.
+// bulkForm counts the affected instances and asks for a confirmation.
 func bulkForm(q *request) (view, error) {
 	b, err := q.selection()
 	if err != nil {
@@ -190,7 +191,7 @@ func bulkForm(q *request) (view, error) {
 	return b.confirm(q, nil)
 }
 
-// confirm is the page that asks, with what was wrong with its fields.
+// confirm shows the confirmation page, with the problem in its fields, if any.
 func (b *bulk) confirm(q *request, problem *apiError) (view, error) {
 	c := confirmData{
 		Section: "instances", Title: b.verb + " " + diagnose.Counted(len(b.ids), "instance"), Back: "/instances", Action: "/bulk/run", Effects: slices.Clone(b.effects), Mild: b.mild,
@@ -222,10 +223,10 @@ func (b *bulk) confirm(q *request, problem *apiError) (view, error) {
 	return v, nil
 }
 
-// count has the page of a batch name how many instances it concerns.
+// count adds the number of affected instances to the confirmation page of a batch.
 func (b *bulk) count(q *request, c *confirmData) error {
 	asked := map[string]any{"dry_run": true}
-	for _, f := range b.fields { // they do not change the number, and are entered later
+	for _, f := range b.fields { // required fields do not change the count, and are entered later
 		if f.Required {
 			asked[f.Name] = map[string]any{"to": 1, "event": "any"}[f.Name]
 		}
@@ -235,7 +236,7 @@ func (b *bulk) count(q *request, c *confirmData) error {
 		return err
 	}
 	if n.Count == 0 {
-		return &apiError{Status: http.StatusConflict, Detail: "No instance can be changed that way.", Do: "change the filter"}
+		return &apiError{Status: http.StatusConflict, Detail: "No instance can be changed this way.", Do: "change the filter"}
 	}
 	c.Title = b.verb + " " + diagnose.Counted(int(n.Count), "instance") //nolint:gosec // a length
 	if n.AtLeast {
@@ -244,10 +245,10 @@ func (b *bulk) count(q *request, c *confirmData) error {
 	c.Command = "pawl batch " + b.command
 	if b.where == "" {
 		c.Command += " --all"
-		c.Effects = append(c.Effects, "There is no filter: they are all instances of the namespace that are in a status that this can change, when the batch begins.")
+		c.Effects = append(c.Effects, "There is no filter: the batch changes all instances of the namespace that have a suitable status when it begins.")
 	} else {
 		c.Command += " --where " + shellQuote(b.where)
-		c.Effects = append(c.Effects, "They are those that pass the filter "+b.where+", and in a status that this can change, when the batch begins.")
+		c.Effects = append(c.Effects, "The batch changes the instances that pass the filter "+b.where+" and have a suitable status when it begins.")
 	}
 	c.Section, c.Back = "batches", listPath(b.where)
 	c.Effects = append(c.Effects, "The batch can be paused and cancelled.")
@@ -255,7 +256,8 @@ func (b *bulk) count(q *request, c *confirmData) error {
 	return nil
 }
 
-// runBulk begins a batch for a filter, and a job for listed instances. Each change of a job is a request to the API, with the credentials of this one.
+// runBulk starts a batch for a filter, or a job for selected instances. A job sends its requests to the API with the
+// credentials of this request.
 func (c *console) runBulk(q *request) (view, error) {
 	b, err := q.selection()
 	if err != nil {
@@ -280,7 +282,7 @@ func (c *console) runBulk(q *request) (view, error) {
 		each.Request = q.WithContext(ctx)
 		err := b.change(&each, id, maps.Clone(body))
 		if e, is := errors.AsType[*apiError](err); is && e.Status == http.StatusNotFound {
-			return nil // it is gone
+			return nil // already gone
 		}
 		return err
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// apiError is an error of the API.
+// apiError is an error that the API returned.
 type apiError struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
@@ -39,20 +39,20 @@ func problemOf(err error) *apiError {
 		e.Status, e.Detail = http.StatusServiceUnavailable, noAnswer
 	}
 	if errors.Is(err, pawl.ErrBadID) {
-		e.Status, e.Do = http.StatusNotFound, "No instance has such an id."
+		e.Status, e.Do = http.StatusNotFound, "An instance cannot have such an id."
 	}
 	if errors.Is(err, client.ErrNotFound) {
-		e.Status, e.Do = http.StatusNotFound, "The id may be misspelled, or the instance was purged, or ended longer ago than the retention keeps it."
+		e.Status, e.Do = http.StatusNotFound, "The id may be misspelled, or the instance was purged, or its retention is over."
 	}
 	return e
 }
 
 const (
-	noAnswer = "No orchestrator answers."
-	whyNot   = "One that has lost Redis or NATS does not answer, and one that starts takes some seconds. The logs of the orchestrators have the cause."
+	noAnswer   = "No orchestrator answers."
+	outageHint = "An orchestrator does not answer while it has no connection to Redis or NATS, or in the first seconds after its start. The logs of the orchestrators have the cause."
 )
 
-// unanswered reports an error of an outage: nothing is wrong with the request.
+// unanswered reports whether err is caused by an outage rather than by the request.
 func unanswered(err error) bool {
 	return errors.Is(err, client.ErrNoOwner) || errors.Is(err, queue.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -61,11 +61,11 @@ func contextOf(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), requestTime)
 }
 
-// call makes a request to the API in this process: with the headers of the page's request, and so with its credentials and
-// its origin. body is encoded as JSON unless it is nil; the answer is decoded into out unless it is nil.
+// call sends a request to the API in this process, with the headers and thus the credentials and the origin of the page's
+// request. body is encoded as JSON unless it is nil or an empty json.RawMessage; the response is decoded into out unless it is nil.
 func (q *request) call(method, path string, query url.Values, body, out any) error {
 	var b []byte
-	if body != nil {
+	if raw, is := body.(json.RawMessage); body != nil && (!is || raw != nil) {
 		var err error
 		if b, err = json.Marshal(body); err != nil {
 			return &apiError{Status: http.StatusBadRequest, Detail: fmt.Sprintf("not JSON: %v", err)}
@@ -98,18 +98,18 @@ func (q *request) call(method, path string, query url.Values, body, out any) err
 	return nil
 }
 
-// recorder holds an answer of the API.
+// recorder records a response of the API.
 type recorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header gives the header of the answer.
+// Header implements http.ResponseWriter.
 func (r *recorder) Header() http.Header { return r.header }
 
-// WriteHeader sets the status.
+// WriteHeader implements http.ResponseWriter.
 func (r *recorder) WriteHeader(status int) { r.status = status }
 
-// Write appends to the body.
+// Write implements http.ResponseWriter.
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }

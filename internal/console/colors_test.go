@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// color is red, green and blue, each from 0 to 1.
+// color is a color as red, green and blue, each from 0 to 1.
 type color [3]float64
 
 func parseColor(t *testing.T, hex string) (c color) {
@@ -24,7 +24,7 @@ func parseColor(t *testing.T, hex string) (c color) {
 	return c
 }
 
-// over is the color, at an opacity, in front of another one.
+// over returns the color that results if c, at an opacity, is painted over another color.
 func (c color) over(behind color, opacity float64) (mixed color) {
 	for i := range c {
 		mixed[i] = c[i]*opacity + behind[i]*(1-opacity)
@@ -32,7 +32,7 @@ func (c color) over(behind color, opacity float64) (mixed color) {
 	return mixed
 }
 
-// contrast is the ratio of WCAG 2.2, from 1 to 21.
+// contrast returns the contrast ratio of WCAG 2.2, from 1 to 21.
 func contrast(a, b color) float64 {
 	luminance := func(c color) float64 {
 		for i, v := range c {
@@ -46,8 +46,9 @@ func contrast(a, b color) float64 {
 	return (light + 0.05) / (dark + 0.05)
 }
 
-// The colors of the style sheet have the contrast of WCAG AA in both schemes: 4.5 for text, also on a pill of its own color and on the row
-// under the pointer, and 3 for the edges of fields. The browser's tests measure the text of the pages, and not what is behind a pill.
+// The colors of the style sheet have the contrast that WCAG AA requires in both schemes: 4.5 for text, including text on a
+// pill of its color and on the row under the pointer, and 3 for the borders of fields. The browser tests measure the text on
+// the pages, but not the background of pills.
 func TestColorsHaveContrast(t *testing.T) {
 	css, err := os.ReadFile("assets/console.css")
 	check(t, err)
@@ -72,7 +73,7 @@ func TestColorsHaveContrast(t *testing.T) {
 		for _, behind := range []string{"bg", "panel", "soft"} {
 			for _, text := range []string{"text", "mute", "accent", "run", "wait", "ok", "bad", "gone"} {
 				want(text+" on "+behind, contrast(of[text], of[behind]), 4.5)
-				if text != "accent" && text != "text" { // which no pill has
+				if text != "accent" && text != "text" { // pills do not use these colors
 					want("a pill of "+text+" on "+behind, contrast(of[text], of[text].over(of[behind], percent/100)), 4.5)
 				}
 			}

@@ -1,9 +1,10 @@
-// Package console is the web console of a namespace: pages that are rendered on the server and read without JavaScript.
+// Package console is the web console of a namespace. Its pages are rendered on the server and can be read without
+// JavaScript.
 //
-// Every change is a request to the API of package gateway, made in this process with the credentials of the page's request:
-// the console can do nothing that the API cannot, and access, bounds and the audit log are at one place. Pages require the
-// role that their operation requires. Everything shown is escaped by html/template; the Content-Security-Policy permits no
-// inline script or style, no other host and no frame. Assets have the hash of their content in their path.
+// Every change is a request to the API of package gateway, made in this process with the credentials of the page's request.
+// The console can therefore do nothing that the API cannot, and access, size limits and the audit log are implemented once.
+// A page requires the same role as its operation. Everything shown is escaped by html/template; the Content-Security-Policy
+// permits no inline script or style, no other host and no frame. The path of an asset contains the hash of its content.
 package console
 
 import (
@@ -19,17 +20,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Config is what a console shows.
+// Config configures a console.
 type Config struct {
-	Client func() *client.Client // of the namespace; nil while there is none
-	API    http.Handler          // of the same namespace, at /api/v1/
+	Client func() *client.Client // client of the namespace; nil while there is none
+	API    http.Handler          // API of the same namespace, at /api/v1/
 	Access access.Policy
-	Live   *live.Hub // of the same namespace
-	Faults *Faults   // nil: there is no page for them
+	Live   *live.Hub // changes in the same namespace
+	Faults *Faults   // nil: no page of faults
 	Logger *slog.Logger
 }
 
-// requestTime bounds what a page waits for.
+// requestTime is the timeout of a page.
 const requestTime = 10 * time.Second
 
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -38,23 +39,23 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 type console struct {
 	Config
 
-	assets  *assets
-	jobs    *jobs
-	workers *workers
-	paces   paces
+	assets      *assets
+	jobs        *jobs
+	workers     *workers
+	throughputs throughputs
 }
 
-// Handler serves the console. It is safe for concurrent use. Close ends what its pages have begun.
+// Handler serves the console. It is safe for concurrent use. Close ends the jobs that its pages have started.
 type Handler struct {
 	http.Handler
 
 	jobs *jobs
 }
 
-// Close ends the jobs and joins them.
+// Close cancels the jobs and waits for them.
 func (h *Handler) Close() { h.jobs.close() }
 
-// New makes the handler of the console.
+// New returns the handler of the console.
 func New(cfg Config) *Handler {
 	c := &console{Config: cfg, assets: loadAssets(), jobs: newJobs()}
 	c.workers = &workers{jobs: c.jobs}
@@ -83,19 +84,19 @@ func New(cfg Config) *Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin") // ids are in addresses; a page of ours must send its origin with a form
+		h.Set("Referrer-Policy", "same-origin") // addresses contain ids, so other sites must not receive them; forms of this site must send their origin
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		protected.ServeHTTP(w, r)
 	})}
 }
 
-// page is a page, or the action of a form.
+// page is a page or the action of a form.
 type page struct {
 	role access.Role
 	show func(*request) (view, error)
 }
 
-// pages are the pages by pattern.
+// pages returns the pages by pattern.
 func (c *console) pages() map[string]page {
 	viewer := func(f func(*request) (view, error)) page { return page{access.Viewer, f} }
 	operator := func(f func(*request) (view, error)) page { return page{access.Operator, f} }
@@ -165,42 +166,42 @@ type request struct {
 	client   *client.Client
 	user     access.User
 	now      time.Time
-	position string // in the stream of changes, from before anything was read
+	position string // position in the stream of changes, taken before anything is read
 }
 
-// view is a page to be rendered, or where to go.
+// view is a page to render, or a redirect.
 type view struct {
-	template string // its file, without .html
+	template string // name of its file, without .html
 	title    string
-	section  string // of the navigation
+	section  string // current section in the navigation
 	status   int    // 0: 200
 	data     any
-	live     string // path in the API of the stream that reports changes of what is shown; empty: none
-	refresh  string // seconds after which the page reads itself again; empty: it does not
-	redirect string // after a change: a reload does not repeat it
+	live     string // API path of the stream that reports changes of what the page shows; empty: none
+	refresh  string // value of the header Refresh, such as the seconds until the page reloads; empty: it does not
+	redirect string // target after a change, so that a reload does not repeat it
 }
 
-// layout is what every page has.
+// layout is the data that every page has.
 type layout struct {
 	Title, Section string
 	Style, Script  string // paths
 	Icon           string
 	User           access.User
-	SignedIn       bool // with a token
-	Faults         bool // there is a page for them
+	SignedIn       bool // signed in with a token
+	Faults         bool // whether there is a page of faults
 	Now            time.Time
 	Live           string // address of the stream of changes
 	URI            string
 	Data           any
 }
 
-// Operator reports whether the user may start, send and cancel.
+// Operator reports whether the user may start, send to and cancel instances.
 func (l layout) Operator() bool { return l.User.Role >= access.Operator }
 
-// Admin reports whether the user may purge, clear and set policies.
+// Admin reports whether the user may purge instances, clear limits and set policies.
 func (l layout) Admin() bool { return l.User.Role >= access.Admin }
 
-// serve checks access, makes the view and renders it.
+// serve checks access, builds the view and renders it.
 func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
 	user, err := c.Access.User(r, p.role, "this page")
 	if refused, is := errors.AsType[*access.Refusal](err); is {
@@ -240,11 +241,11 @@ func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// fail shows what went wrong, and what to do.
+// fail shows an error and what to do about it.
 func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User, e *apiError) {
 	v := view{template: "error", title: http.StatusText(e.Status), status: e.Status, data: e}
-	if r.Method == http.MethodGet && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout) { // what the API advises is of its requests
-		v.data, v.refresh = &apiError{Status: e.Status, Detail: e.Detail, Do: whyNot}, "5"
+	if r.Method == http.MethodGet && (e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout) { // the advice of the API is about API requests
+		v.data, v.refresh = &apiError{Status: e.Status, Detail: e.Detail, Do: outageHint}, "5"
 	}
 	c.render(w, r, user, v)
 }
@@ -274,5 +275,5 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, user access.Use
 		v.status = http.StatusOK
 	}
 	w.WriteHeader(v.status)
-	_, _ = w.Write(b.Bytes()) // the reader may have gone
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// do sends a request without following redirects; headers are pairs.
+// do sends a request with headers, given as pairs, without following redirects.
 func (h *harness) do(method, path, form string, headers ...string) (*http.Response, string) {
 	h.Helper()
 	r, err := http.NewRequestWithContext(h.Context(), method, h.url+path, strings.NewReader(form))
@@ -36,8 +36,8 @@ func (h *harness) do(method, path, form string, headers ...string) (*http.Respon
 	return w, string(b)
 }
 
-// Each page and form requires the role of its operation, a viewer is shown no action, and the token is in a cookie that
-// scripts and other sites do not have.
+// Each page and form requires the role of its operation, a viewer is shown no actions, and scripts and other sites cannot
+// read the cookie with the token.
 func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 	h := newHarness(t, access.Policy{Tokens: tokens(t)})
 	_, err := client.Start(t.Context(), h.client, fulfil, "order-1", "lamp")
@@ -76,7 +76,7 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 		{"operator", "GET", "/instances/order-1/cancel", 200, "What will happen", ""},
 		{"viewer", "POST", "/instances/order-1/pause", 403, "requires operator", ""},
 		{"operator", "GET", "/instances/order-1/pause", 200, "takes no turn", ""},
-		{"operator", "GET", "/instances/order-1/rewind", 400, "named by its id", ""},
+		{"operator", "GET", "/instances/order-1/rewind", 400, "identified by its id", ""},
 		{"operator", "GET", "/instances/order-1/dance", 404, "no page", ""},
 		{"operator", "POST", "/instances/order-1/purge", 403, "requires admin", ""},
 		{"operator", "GET", "/policies/global", 403, "requires admin", ""},
@@ -107,8 +107,8 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 	h.until("nothing has changed", func(d client.Description) bool { return d.Ended.IsZero() }, "order-1")
 }
 
-// The home page with what it loads is small, is answered quickly, and permits nothing that is not embedded.
-func TestFirstPageIsSmallAndClosed(t *testing.T) {
+// The home page and its assets are small, are served quickly, and load nothing that is not embedded.
+func TestFirstPageIsSmallAndLoadsOnlyEmbeddedFiles(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	w, body := h.do("GET", "/", "")
 	var took []time.Duration
@@ -141,12 +141,12 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 	}
 }
 
-// sent is how many bytes an answer has for a browser, which accepts compression.
+// sent returns the size of a response in bytes for a browser, which accepts compression.
 func (h *harness) sent(path string) int {
 	h.Helper()
 	w, body := h.do("GET", path, "", "Accept-Encoding", "gzip")
 	if len(body) < 1<<10 && w.Header.Get("Content-Encoding") == "" {
-		return len(body) // not worth it
+		return len(body) // too short to be compressed
 	}
 	if w.Header.Get("Content-Encoding") != "gzip" || w.Header.Get("Vary") != "Accept-Encoding" {
 		h.Errorf("%s is not compressed: %v", path, w.Header)
@@ -154,8 +154,8 @@ func (h *harness) sent(path string) int {
 	return len(body)
 }
 
-// The home page reports failures by code, how many instances have ended, what has waited the longest, and the workers: which it does not wait
-// for.
+// The home page reports failures by code, counts of ended instances, the instances that have waited the longest, and the
+// workers, for which it does not wait.
 func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	for id, in := range map[string]string{"payment-1": "a", "payment-2": "b", "done-1": ""} {
@@ -174,7 +174,7 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	if strings.Contains(empty, "Longest without a change") {
 		t.Error("instances that have ended wait")
 	}
-	if !strings.Contains(empty, "Their answers are awaited") || !strings.Contains(empty, `data-later="600"`) {
+	if !strings.Contains(empty, "Waiting for their answers") || !strings.Contains(empty, `data-later="600"`) {
 		t.Error("the first page has waited for the workers")
 	}
 	check(t, h.client.CreateSchedule(t.Context(), "nightly", client.Schedule{
@@ -185,10 +185,10 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 		check(t, err)
 		h.status(id, client.Running)
 	}
-	check(t, client.Send(t.Context(), h.client, approved, "long-1", "x")) // so that long-2 waits for longer
+	check(t, client.Send(t.Context(), h.client, approved, "long-1", "x")) // now long-2 has waited longer
 	h.until("it has received its event", func(d client.Description) bool { return d.Events == 2 }, "long-1")
 	var first, waits string
-	poll.Until(t, time.Minute, "long-2 waits the longest", func() bool { // what is described may not be committed yet
+	poll.Until(t, time.Minute, "long-2 waits the longest", func() bool { // the description may include a turn that is not committed yet
 		_, first = h.do("GET", "/", "")
 		_, waits, _ = strings.Cut(first, `id="waiting"`)
 		waits, _, _ = strings.Cut(waits, "</section>")
@@ -196,7 +196,7 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 		return two >= 0 && one > two
 	})
 	if strings.Contains(waits, "nightly") {
-		t.Errorf("what waits the longest: %s", waits)
+		t.Errorf("longest waiting: %s", waits)
 	}
 	_, list := h.do("GET", "/instances?where=id+starts+long-&order=oldest", "")
 	if one, two := strings.Index(list, `data-row="long-1"`), strings.Index(list, `data-row="long-2"`); one < 0 || two < one || !strings.Contains(list, `<a href="/instances?where=id&#43;starts&#43;long-">latest first</a>`) {
@@ -230,8 +230,9 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 	}
 }
 
-// A parent that holds the slot which its child waits for is reported on each page that concerns it, with what ends it.
-func TestDeadlockIsABanner(t *testing.T) {
+// A deadlock, in which a parent holds the slot that its child waits for, is reported on each page that it concerns, with its
+// resolution.
+func TestDeadlockIsReportedOnEveryPage(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	_, err := client.Start(t.Context(), h.client, nest, "nest-1", 1)
 	check(t, err)
@@ -251,7 +252,7 @@ func TestDeadlockIsABanner(t *testing.T) {
 	}
 }
 
-// Of a history one page is read and drawn, however long it is.
+// Only one page of a history is read and drawn, however long the history is.
 func TestLongHistoryIsLoadedByRange(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	const n = 250
@@ -276,8 +277,8 @@ func TestLongHistoryIsLoadedByRange(t *testing.T) {
 	}
 }
 
-// Without a namespace, and on a network address without tokens, a page reports that and shows nothing else.
-func TestConsoleWithoutANamespaceOrTokensShowsNothing(t *testing.T) {
+// Without a namespace, and on a network address without tokens, every page reports the problem and shows nothing else.
+func TestConsoleWithoutNamespaceOrTokensShowsNoData(t *testing.T) {
 	for name, x := range map[string]struct {
 		access access.Policy
 		host   string
@@ -289,7 +290,7 @@ func TestConsoleWithoutANamespaceOrTokensShowsNothing(t *testing.T) {
 		handler := gateway.New(gateway.Config{Client: func() *client.Client { return nil }, Access: x.access})
 		for _, path := range []string{"/", "/instances/order-1", "/login"} {
 			if path == "/login" && x.status == 503 {
-				continue // no user needs to sign in: it leads home
+				continue // no sign-in is required, so the page redirects home
 			}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Host = x.host

@@ -8,26 +8,26 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Faults are what a demonstration does to its own fleet, and the work that it checks meanwhile. Only pawl dev and pawl demo have
-// them: elsewhere there is no such page.
+// Faults are faults that a demonstration injects into its own fleet, together with the work that it checks. Only pawl dev
+// and pawl demo have them.
 type Faults struct {
 	List   []Fault
 	Counts func() FaultCounts
 }
 
-// Fault is a button.
+// Fault is a fault that can be injected.
 type Fault struct {
 	ID, Name, Text string
-	// Do disturbs work that it has started, and returns what happened when the work has ended.
+	// Do starts work, disturbs it, waits for its end, and reports what happened.
 	Do func(context.Context, *client.Client) (report string, err error)
 }
 
-// FaultCounts are the work of all faults since the process began.
+// FaultCounts counts the work of all faults since the start of the process.
 type FaultCounts struct {
 	Instances, Activities int // that have ended
 	Running               int // instances
-	Lost                  int // instances without an end, or with activities that have none
-	Duplicated            int // activities that have ended more than once
+	Lost                  int // instances without an outcome, or with activities without one
+	Duplicated            int // activities with more than one outcome
 }
 
 // faults runs one fault at a time. It is safe for concurrent use.
@@ -37,7 +37,7 @@ type faults struct {
 	jobs *jobs
 
 	mu      sync.Mutex
-	running string // name; empty: none
+	running string // name of the running fault; empty: none
 	reports []faultReport
 }
 
@@ -45,12 +45,12 @@ type faultReport struct{ Name, Text, Class string }
 
 const maxReports = 10
 
-// faultsData is the page of the faults.
+// faultsData is the page of faults.
 type faultsData struct {
 	FaultCounts
 
 	List    []Fault
-	Busy    string // name of the fault that runs
+	Busy    string // name of the running fault; empty: none
 	Reports []faultReport
 }
 

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hostile is text that would run in a page that does not escape it.
+// hostile is text that would be executed by a page that does not escape it.
 const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'>{{.}}`
 
 var (
@@ -65,7 +65,7 @@ func orchestrations() []pawl.Binding {
 				return "", err
 			}
 			if in != "lamp" {
-				quote.Start(ctx, "tortoise") // the instance ends before
+				quote.Start(ctx, "tortoise") // the parent ends before its child
 			}
 			if _, err := approved.Receive(ctx); err != nil {
 				return "", err
@@ -136,7 +136,7 @@ func activities() []pawl.ActivityBinding {
 	}
 }
 
-// harness is a fleet behind a console.
+// harness is a fleet with a console.
 type harness struct {
 	testing.TB
 
@@ -176,7 +176,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// populate starts instances of every kind of state. What people enter is the text; empty: what they might.
+// populate starts instances in every state. Entered texts contain text, or realistic values if it is empty.
 func (h *harness) populate(text string) {
 	h.Helper()
 	entered := func(plain string) string { return cmp.Or(text, plain) }
@@ -193,7 +193,7 @@ func (h *harness) populate(text string) {
 			client.Attributes(fmt.Sprintf(`{"tenant":%q,"pieces":%d}`, tenant, i+1)))
 		check(h.TB, err)
 	}
-	_, err := h.client.StartRaw(h.Context(), "refund-order", "refund-7", history.Payload{}) // no orchestrator has it
+	_, err := h.client.StartRaw(h.Context(), "refund-order", "refund-7", history.Payload{}) // no orchestrator has registered it
 	check(h.TB, err)
 	start(settle, "invoice-1", "acme")
 	h.status("invoice-1", client.Running)
@@ -247,7 +247,7 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 	}
 }
 
-// screens are the pages by the name of their picture.
+// screens maps the name of a screenshot to its page.
 var screens = map[string]string{
 	"home": "/", "instances": "/instances?where=id+starts+order-+and+status+%3D+running", "instances-wrong": "/instances?where=status+is+failed", "instances-none": "/instances?where=id+%3D+nothing", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
 	"instance-failed": "/instances/payment-7", "instance-waits": "/instances/invoice-3", "limits": "/limits", "limit": "/limits/debit", "policy": "/policies/action:debit",
@@ -260,7 +260,7 @@ var screens = map[string]string{
 	"batches": "/batches", "batch": "/instances/note-invoices",
 }
 
-// tokens of three users.
+// tokens returns the tokens of three users.
 func tokens(t testing.TB) *access.Tokens {
 	t.Helper()
 	all, err := access.ReadTokens(strings.NewReader("viewer-token-0123456789 viewer ada\noperator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))

@@ -17,37 +17,37 @@ import (
 
 const (
 	homeRows     = 8
-	homeWaiting  = 5   // instances that have waited the longest
-	homeOldest   = 50  // instances of which these are taken
-	homeFailures = 100 // the latest failures that are grouped by their code
+	homeWaiting  = 5   // the longest waiting instances that are shown
+	homeOldest   = 50  // the oldest instances among which they are searched
+	homeFailures = 100 // the latest failures, grouped by their code
 	workersFresh = time.Second
 	workersKept  = time.Minute
 )
 
-// homeData is what needs attention.
+// homeData is the start page.
 type homeData struct {
 	Stalled      []api.Instance
-	Limits       []api.QueueStats // deadlocked, or with waiters
-	Workers      []api.Worker     // not ready, or with abandoned activities
+	Limits       []api.QueueStats // limits that are deadlocked or have waiters
+	Workers      []api.Worker     // workers that are not ready or have abandoned activities
 	WorkerCount  int
 	WorkersKnown bool
-	WorkersLater bool // they have been asked, and have not answered yet
+	WorkersLater bool // the workers have been requested to answer, and have not answered yet
 	Failures     []failureGroup
-	FailuresOf   int // that are grouped
+	FailuresOf   int // number of failures in the groups
 	Tiles        []tile
-	Waiting      []api.Instance // the longest without a commit
+	Waiting      []api.Instance // instances without a commit for the longest time
 	Latest       []api.Instance
 	Stores       storesData
-	Problem      string // what could not be read
+	Problem      string // error of an incomplete page
 }
 
 // storesData is the state of Redis and NATS.
 type storesData struct {
 	Rows     []storeRow
-	Problems []storeRow // what needs attention
+	Problems []storeRow // rows that need attention
 }
 
-// storeRow is a node or a stream, with its state as a sentence.
+// storeRow is a Redis node or a stream, with its state as a sentence.
 type storeRow struct{ Name, Text, Class string }
 
 func (d *storesData) add(name, text, problem string) {
@@ -59,7 +59,7 @@ func (d *storesData) add(name, text, problem string) {
 	d.Rows = append(d.Rows, r)
 }
 
-// stores describes Redis and NATS as an orchestrator sees them.
+// stores describes Redis and NATS from the point of view of an orchestrator.
 func (q *request) stores() (d storesData, _ error) {
 	h, err := q.client.Health(q.Context())
 	if err != nil {
@@ -85,22 +85,22 @@ func (q *request) stores() (d storesData, _ error) {
 	return d, nil
 }
 
-// tile is the number of instances of a status, and how many have reached it in the last minute and hour.
+// tile counts the instances with a status, and how many reached it in the last minute and hour.
 type tile struct {
 	Name, Class, URL    string
 	Count, Minute, Hour uint64
-	Ends                bool // the status is an end
+	Ends                bool // the status is final
 }
 
-// failureGroup are failed instances with the same code.
+// failureGroup is a group of failed instances with the same code.
 type failureGroup struct {
-	Code           string // empty: of plain errors
+	Code           string // empty: errors without a code
 	Count          int
 	Orchestrations []string
 	Latest         client.Summary
 }
 
-// home shows what needs attention and counts. Its parts are read beside one another, and no part waits for workers.
+// home shows what needs attention. Its parts are read in parallel, and the page does not wait for workers.
 func (c *console) home(q *request) (view, error) {
 	var d homeData
 	var problems [6]error
@@ -120,7 +120,7 @@ func (c *console) home(q *request) (view, error) {
 	wg.Go(func() { d.Stores, problems[4] = q.stores() })
 	wg.Go(func() { d.Waiting, problems[5] = q.waiting() })
 	wg.Wait()
-	all, known, later := c.workers.latest(q.client) // the end of the page is when most of them have answered
+	all, known, later := c.workers.latest(q.client) // read last, when most workers have answered
 	d.WorkerCount, d.WorkersKnown, d.WorkersLater = len(all), known, later
 	for _, w := range all {
 		if w.NotReady != "" || len(w.Abandoned) > 0 {
@@ -134,13 +134,14 @@ func (c *console) home(q *request) (view, error) {
 		}
 	}
 	if d.Problem == noAnswer {
-		d.Problem += " What is shown is incomplete. " + whyNot
+		d.Problem += " What is shown is incomplete. " + outageHint
 	}
 	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
 }
 
-// waiting returns the instances whose latest commit is the longest ago, of the oldest that have not ended: the index has the time of the
-// status, and an instance that waits for long is among those that began long ago. A schedule waits by design.
+// waiting returns the instances whose latest commit is the oldest, among the oldest instances that have not ended. The index
+// is sorted by the time of the status change, and an instance that waits for long changed its status long ago. Schedules are
+// skipped, because they wait by design.
 func (q *request) waiting() (all []api.Instance, _ error) {
 	for row, err := range q.client.List(q.Context(), client.ListOptions{Where: "status in (pending, running, paused)", Oldest: true, Limit: homeOldest}) {
 		if err != nil {
@@ -154,13 +155,13 @@ func (q *request) waiting() (all []api.Instance, _ error) {
 	return all[:min(len(all), homeWaiting)], nil
 }
 
-// rates counts the instances, and groups the failures of the last hour if there are any.
+// rates counts the instances by status, and groups the failures of the last hour, if any.
 func (q *request) rates(d *homeData) error {
 	hour := q.now.Add(-time.Hour)
 	n, err := q.client.Count(q.Context(), client.CountOptions{By: "status", EndedSince: []time.Time{q.now.Add(-time.Minute), hour}})
 	for _, s := range []client.Status{client.Running, client.Pending, client.Paused, client.Completed, client.Failed, client.Cancelled} {
 		if s == client.Paused && n.Status[s] == 0 {
-			continue // it is rare
+			continue // shown only if there are any
 		}
 		d.Tiles = append(d.Tiles, tile{
 			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String()), Ends: s.Ended(),
@@ -168,7 +169,7 @@ func (q *request) rates(d *homeData) error {
 		})
 	}
 	if err != nil && n.Count == 0 {
-		d.Tiles = nil // how many there are is not known
+		d.Tiles = nil // the counts are unknown
 		return err
 	}
 	stalled := tile{Name: "stalled", Class: "ok", URL: "/stalled", Count: n.Stalled}
@@ -182,7 +183,7 @@ func (q *request) rates(d *homeData) error {
 	return q.failures(d, hour)
 }
 
-// failures groups the latest failures since a time by their code, the most frequent one first.
+// failures groups the latest failures since a time by their code, most frequent first.
 func (q *request) failures(d *homeData, since time.Time) error {
 	for row, err := range q.client.List(q.Context(), client.ListOptions{Status: client.Failed, Limit: homeFailures}) {
 		if err != nil {
@@ -208,19 +209,19 @@ func (q *request) failures(d *homeData, since time.Time) error {
 	return nil
 }
 
-// workers are the latest answers of the workers. How many there are is not known, so that answers are waited for, for half a
-// second; a page does not. It is safe for concurrent use.
+// workers caches the latest answers of the workers. Their number is unknown, so a request waits half a second for answers; a
+// page does not wait. It is safe for concurrent use.
 type workers struct {
 	jobs *jobs
 
 	mu     sync.Mutex
 	all    []client.WorkerInfo
-	at     time.Time // of the answers; zero: none were asked for
+	at     time.Time // time of the answers; zero: never requested
 	asking bool
 }
 
-// latest returns the answers of the last minute, and whether there are any. Those older than a second are asked for again:
-// later.
+// latest returns the answers of the last minute, whether there are any, and whether newer ones will follow. Answers older
+// than a second are requested again in the background.
 func (w *workers) latest(cl *client.Client) (all []client.WorkerInfo, known, later bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +239,7 @@ func (w *workers) latest(cl *client.Client) (all []client.WorkerInfo, known, lat
 func (w *workers) ask(ctx context.Context, cl *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	all, _ := cl.Workers(ctx) // an error means no connection, and so no workers
+	all, _ := cl.Workers(ctx) // an error means no connection, and thus no workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all, w.at, w.asking = all, time.Now(), false

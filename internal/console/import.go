@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 )
 
-// maxImportMemory is more than the server takes as a body, so that no part of a form is written to a file.
+// maxImportMemory exceeds the maximum body size of the server, so no part of a form is written to a file.
 const maxImportMemory = 4 << 20
 
-// importData is the form of an import.
+// importData is the form that imports an instance.
 type importData struct {
 	ID, Export, Reason, Problem string
 	Continue                    bool
@@ -25,7 +25,8 @@ func (d importData) view(status int) view {
 
 func importForm(*request) (view, error) { return importData{}.view(0), nil }
 
-// importInstance makes an instance of an export, from a file or a text. A form that is not valid is shown again, without the file.
+// importInstance creates an instance from an export, which is a file or a text. An invalid form is shown again, without the
+// file.
 func importInstance(q *request) (view, error) {
 	if err := q.ParseMultipartForm(maxImportMemory); err != nil {
 		return view{}, importProblem(err)
@@ -63,7 +64,7 @@ func importInstance(q *request) (view, error) {
 	return d.view(e.Status), nil
 }
 
-// export is the file of the form, or the text if there is none.
+// export returns the uploaded file, or the pasted text if there is none.
 func (q *request) export(pasted string) ([]byte, error) {
 	f, _, err := q.FormFile("file")
 	if err == nil {
@@ -73,10 +74,10 @@ func (q *request) export(pasted string) ([]byte, error) {
 			return b, err
 		}
 	}
-	return []byte(strings.TrimSpace(pasted)), nil // a browser sends an empty file if none was chosen
+	return []byte(strings.TrimSpace(pasted)), nil // browsers send an empty file if none was chosen
 }
 
-// importProblem is why a form could not be read.
+// importProblem returns the problem of a form that could not be read.
 func importProblem(err error) *apiError {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return &apiError{Status: http.StatusRequestEntityTooLarge, Detail: "The export has more than 1 MiB.", Do: "Import it with pawl import ID FILE, which takes 4 MiB."}

@@ -5,48 +5,50 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const (
-	inboxInstances = 200 // the latest that have open updates, which are listed
-	inboxParallel  = 16  // of them that are described at a time
+	inboxInstances = 200 // number of latest instances with open updates that are read
+	inboxParallel  = 16  // number of concurrent reads
 )
 
-// openUpdate is an update that its instance has received and not answered.
+// openUpdate is an update that an instance has received but not answered.
 type openUpdate struct {
 	api.OpenUpdate
 
 	Instance, Orchestration string
-	Events, Updates         []string // that the instance waits for: one of them may be what it needs to answer
+	Events, Updates         []string // events and updates that the instance awaits, one of which may let it answer
 }
 
-// inboxData are the open updates, the oldest first.
+// inboxData are the open updates, oldest first.
 type inboxData struct {
-	Where, Complete string // Complete: JSON, what the filter is completed with
+	Where, Complete string // Complete: JSON, completions of the filter
 
 	Updates []openUpdate
-	Of      int  // instances that were read
+	Of      int  // number of instances that were read
 	More    bool // there are more instances
 	Problem string
 }
 
-// listUpdates shows the open updates of the latest instances that have any and pass a filter.
+// listUpdates shows the open updates of the latest instances that have any and pass the filter.
 func listUpdates(q *request) (view, error) {
 	d := inboxData{Where: strings.TrimSpace(q.FormValue("where")), Complete: completion(q.orchestrations(), nil)}
 	v := view{template: "updates", title: "Open updates", section: "updates", live: "/api/v1/watch?"}
-	where, bad := filter.Parse(d.Where, q.now)
-	if bad != nil {
-		d.Problem = bad.Error()
+	where, err := filter.Parse(d.Where, q.now)
+	if err != nil {
+		d.Problem = err.Error()
 		v.data = d
 		return v, nil //nolint:nilerr // the page shows it
 	}
 	waiting := where.Is(filter.Unanswered, "true").String()
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, inboxParallel)
+	var reads errgroup.Group
+	reads.SetLimit(inboxParallel)
 	for row, err := range q.client.List(q.Context(), client.ListOptions{Where: waiting, Limit: inboxInstances + 1, MaxEmptyPages: 1}) {
 		if err != nil {
 			d.Problem = err.Error()
@@ -59,20 +61,20 @@ func listUpdates(q *request) (view, error) {
 		if kindOf(row.Orchestration) != "" {
 			continue
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			found, err := q.client.Describe(q.Context(), row.Instance) // one that has gone has no updates
+		reads.Go(func() error {
+			found, err := q.client.Describe(q.Context(), row.Instance)
+			if err != nil {
+				return nil //nolint:nilerr // it no longer exists, or will be read with the next page
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, u := range api.InstanceOf(found, nil).OpenUpdates {
-				if err == nil {
-					d.Updates = append(d.Updates, openUpdate{u, row.Instance, row.Orchestration, found.AwaitedEvents, found.AwaitedUpdates})
-				}
+				d.Updates = append(d.Updates, openUpdate{u, row.Instance, row.Orchestration, found.AwaitedEvents, found.AwaitedUpdates})
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = reads.Wait() // reads report no errors
 	slices.SortFunc(d.Updates, func(a, b openUpdate) int { return strings.Compare(a.At+a.Instance+a.ID, b.At+b.Instance+b.ID) })
 	v.data = d
 	return v, nil

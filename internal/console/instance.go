@@ -20,33 +20,33 @@ import (
 )
 
 const (
-	eventRows   = 100 // of a page of a history, and of its timeline
-	maxChildren = 10  // that are described
+	eventRows   = 100 // events on a page of the history, and in its timeline
+	maxChildren = 10  // children that are described
 	maxField    = 4 << 10
 )
 
-// instanceData is an instance. Of its history one page is read, however long it is.
+// instanceData is the page of an instance. It reads one page of the history, however long the history is.
 type instanceData struct {
 	api.Instance
 
-	Waits     string // one sentence; empty: it has ended, or it moves
-	Bad       bool   // it cannot go on by itself
-	Help      []link // what may help
+	Waits     string // what the instance waits for; empty: it has ended or is running
+	Bad       bool   // the instance cannot proceed without help
+	Help      []link // links that may help
 	LimitText []limitLine
 	Input     json.RawMessage
 	By        string // sender of the start
 	Timeline  timeline
 	Events    []eventRow
 	Pages     pager
-	Live      bool     // not ended
-	Verbs     []link   // requests of operators
-	Rewinds   bool     // the events are those of the current execution, to which it may be rewound
-	Job       string   // activity, if it is a job
-	JobNotes  []string // its settings
+	Live      bool     // has not ended
+	Verbs     []link   // operator requests that are possible
+	Rewinds   bool     // the events belong to the current execution, which can be rewound to them
+	Job       string   // activity of a job; empty: not a job
+	JobNotes  []string // settings of the job
 	Batch     *api.Batch
 }
 
-// limitLine is a wait at a limit.
+// limitLine describes a wait at a limit.
 type limitLine struct{ Text, URL string }
 
 // eventRow is an event of the history.
@@ -54,14 +54,14 @@ type eventRow struct {
 	ID                  uint64
 	Clock, At           string
 	Kind, Text, Details string
-	Of                  uint64 // event that caused it, or that it ends; zero: none
+	Of                  uint64 // event that this one completes; zero: none
 	OfURL               string
 }
 
-// pager are the pages of a history.
+// pager links to the pages of a history.
 type pager struct {
 	From, To, Of                uint64
-	First, Previous, Next, Last string // addresses; empty: there is none
+	First, Previous, Next, Last string // addresses; empty: no such page
 	Executions                  []link
 }
 
@@ -92,7 +92,7 @@ func showInstance(q *request) (view, error) {
 	return view{template: "instance", title: id, section: section, data: data, live: "/api/v1" + instancePath(id) + "/watch?"}, nil
 }
 
-// branch is an instance with its outstanding descendants, as the API has it.
+// branch is an instance with its outstanding descendants, as returned by the API.
 type branch struct {
 	Instance, Orchestration, Status, Stalled string
 	Children                                 []branch
@@ -106,7 +106,7 @@ func showTree(q *request) (view, error) {
 	return view{template: "tree", title: "Tree of " + id, section: "instances", data: root, live: "/api/v1/watch?"}, err
 }
 
-// children describes the first children, beside one another. One that cannot be described is shown without its status.
+// children describes the first children in parallel. A child that cannot be described has an empty summary.
 func (q *request) children(d client.Description) func(string) client.Summary {
 	known := make(map[string]client.Summary)
 	var mu sync.Mutex
@@ -125,7 +125,7 @@ func (q *request) children(d client.Description) func(string) client.Summary {
 	return func(id string) client.Summary { return known[id] }
 }
 
-// diagnose finds what the instance waits for, and what may help.
+// diagnose determines what the instance waits for, and links that may help.
 func (q *request) diagnose(d client.Description, data *instanceData) {
 	if !d.Ended.IsZero() {
 		return
@@ -145,13 +145,13 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 	case onlyLimits(d):
 		data.Waits = "Waits at a limit"
 	case obstacle != "":
-		data.Waits, data.Bad = "Cannot go on: "+obstacle, true
+		data.Waits, data.Bad = "Cannot proceed: "+obstacle, true
 	case waits != "":
 		data.Waits = "Waits for " + waits
 	case d.UnreadInputs > 0:
 		data.Waits = fmt.Sprintf("Has %s to process", diagnose.Counted(int(d.UnreadInputs), "input")) //nolint:gosec // a length
 	}
-	if len(d.AwaitedEvents) == 0 && strings.HasSuffix(waits, "event") { // which is not known
+	if len(d.AwaitedEvents) == 0 && strings.HasSuffix(waits, "event") { // the awaited event is unknown
 		data.Help = append(data.Help, link{Name: "Send event…", URL: instancePath(d.Instance) + "/send", Changes: true})
 	}
 	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
@@ -170,13 +170,13 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 		data.Help = append(data.Help, link{Name: "Open child", URL: instancePath(d.Children[0].Instance)})
 	}
 	if d.Stalled != "" {
-		data.Help = append(data.Help, link{Name: "What ends it", URL: "/stalled"})
+		data.Help = append(data.Help, link{Name: "How to resolve it", URL: "/stalled"})
 	} else if data.Bad && len(d.Activities) > 0 {
 		data.Help = append(data.Help, link{Name: "Workers", URL: "/workers"})
 	}
 }
 
-// onlyLimits reports that limits alone hold an instance up: it continues by itself when it is admitted.
+// onlyLimits reports whether the instance only waits for limits, and so continues when it is admitted.
 func onlyLimits(d client.Description) bool {
 	for _, o := range d.Activities {
 		if _, waits := diagnose.WaitOf(d.LimitWaits, o.Event); !waits {
@@ -188,20 +188,20 @@ func onlyLimits(d client.Description) bool {
 }
 
 func limitURL(action, key string) string {
-	u := "/limits/" + url.PathEscape(action)
+	u := actionPath(action)
 	if key != "" {
 		u += "?" + url.Values{"key": {key}}.Encode()
 	}
 	return u
 }
 
-// history reads a page of the history: by default the last one.
+// history reads a page of the history, by default the last one.
 func (q *request) history(d client.Description, data *instanceData) error {
 	execution, _ := strconv.ParseUint(q.FormValue("execution"), 10, 63)
 	after, err := strconv.ParseUint(q.FormValue("after"), 10, 63)
 	total := d.Events
 	if execution != 0 && execution != d.Execution {
-		total = 0 // not known
+		total = 0 // unknown
 	}
 	if err != nil && total > 0 {
 		after = total - min(total, eventRows)
@@ -241,7 +241,7 @@ func (q *request) history(d client.Description, data *instanceData) error {
 	return nil
 }
 
-// entries reads n events.
+// entries reads n events after one.
 func (q *request) entries(id string, execution, after uint64, n int) (out []client.Entry, _ error) {
 	for e, err := range q.client.HistoryAfter(q.Context(), id, execution, after, n) {
 		if err != nil {
@@ -273,7 +273,7 @@ func pagesOf(d client.Description, entries []client.Entry, execution, after, tot
 		}
 	}
 	shown := entries[0].Execution
-	for e := max(d.Execution, 2) - 1; d.Execution > 1 && e <= d.Execution; e++ { // the latest two are kept
+	for e := max(d.Execution, 2) - 1; d.Execution > 1 && e <= d.Execution; e++ { // only the latest two executions are kept
 		n := strconv.FormatUint(e, 10)
 		p.Executions = append(p.Executions, link{Name: n, URL: instancePath(d.Instance) + "?execution=" + n + "#history", Current: e == shown})
 	}
@@ -309,7 +309,7 @@ func rowOf(id string, e client.Entry, after uint64) (eventRow, error) {
 	return r, nil
 }
 
-// causeOf is the event that an event answers.
+// causeOf returns the event that e completes; zero: none.
 func causeOf(e history.Event) uint64 {
 	switch v := e.(type) {
 	case *history.Granted:
@@ -337,8 +337,8 @@ func causeOf(e history.Event) uint64 {
 	}
 }
 
-// settle waits, for a second at most, until an instance has moved on from a number of events: the page behind a change
-// shows what it did.
+// settle waits up to a second until an instance has more than a number of events, so that the page after a change shows its
+// effect.
 func (q *request) settle(id string, events uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -356,7 +356,7 @@ func (q *request) settle(id string, events uint64) {
 	}
 }
 
-// events is the number of events that an instance has; zero if it is not known.
+// events returns the number of events of an instance; zero: unknown.
 func (q *request) events(id string) uint64 {
 	d, err := q.client.Describe(q.Context(), id)
 	if err != nil {

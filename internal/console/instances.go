@@ -20,21 +20,21 @@ import (
 
 const (
 	listRows   = "50"
-	maxColumns = 6 // attributes that are columns
-	ownColumns = 3 // of them without a choice
+	maxColumns = 6 // maximum number of attribute columns
+	ownColumns = 3 // columns if none are chosen
 	maxCell    = 60
-	oldest     = "oldest" // value of order in addresses, here and of the API
+	oldest     = "oldest" // value of order, in addresses of the console and of the API
 )
 
-// listView is which instances are listed, and how. It is the query of the address, so that it can be kept and shared.
+// listView is the query of a list of instances. It is part of the address, so that it can be bookmarked and shared.
 type listView struct {
-	Name    string // of a saved view; empty: none
-	Where   string // the filter as it was written
-	Columns string // attributes, separated by commas; empty: those that most of the instances have
-	Order   string // oldest; empty: the latest change of status is first
+	Name    string // name of a saved view; empty: none
+	Where   string // the filter as entered
+	Columns string // attributes, separated by commas; empty: those that most instances have
+	Order   string // oldest, or empty: latest change of status first
 }
 
-// at is the address of the view with another filter.
+// at returns the address of the view with another filter.
 func (v listView) at(where, cursor string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"view": v.Name, "where": where, "columns": v.Columns, "order": v.Order, "cursor": cursor} {
@@ -48,8 +48,8 @@ func (v listView) at(where, cursor string) string {
 	return "/instances?" + q.Encode()
 }
 
-// Turned is the address of the view in the opposite order.
-func (v listView) Turned() string {
+// Reversed returns the address of the view in the opposite order.
+func (v listView) Reversed() string {
 	if v.Order == "" {
 		v.Order = oldest
 	} else {
@@ -65,30 +65,30 @@ type listData struct {
 	api.Instances
 	listView
 
-	Problem  string // of the filter
+	Problem  string // error in the filter
 	Facets   []facet
-	Views    []link   // that need no saving
-	Choose   []link   // attributes that are columns, or may be
-	Table    rows     // of the page
-	NextPage string   // address; empty: this is the last
-	Complete string   // JSON: what the filter is completed with
-	Examples []string // of filters
-	First    string   // address of the first page; empty: this is it
+	Views    []link   // predefined views
+	Choose   []link   // attributes that are or can be columns
+	Table    rows     // instances of the page
+	NextPage string   // address; empty: this is the last page
+	Complete string   // JSON: completions of the filter
+	Examples []string // examples of filters
+	First    string   // address of the first page; empty: this is the first page
 }
 
-// facet are the filters with the values of a field.
+// facet is a field and links to filters with its values.
 type facet struct {
 	Name  string
 	Links []link
 }
 
-// link is a filter to choose.
+// link is a link, such as one to another filter.
 type link struct {
 	Name, Class, URL string
 	Count            uint64
-	More             bool // at least so many
+	More             bool // the count is a lower bound
 	Current          bool
-	Changes          bool // it leads to a change, which a viewer may not make
+	Changes          bool // leads to a change that requires a role above viewer
 }
 
 func listInstances(q *request) (view, error) {
@@ -134,7 +134,7 @@ func listInstances(q *request) (view, error) {
 	return v, nil
 }
 
-// attributesOf are the values of each attribute of the instances, as a filter has them.
+// attributesOf returns the values of each attribute of the instances, as written in a filter.
 func attributesOf(all []api.Instance) map[string][]string {
 	out := make(map[string][]string)
 	for _, i := range all {
@@ -145,7 +145,7 @@ func attributesOf(all []api.Instance) map[string][]string {
 	return out
 }
 
-// values are the attributes of an instance, as a filter has them.
+// values returns the attributes of an instance, as written in a filter.
 func values(i api.Instance) map[string]string {
 	var all map[string]any
 	if json.Unmarshal(i.Attributes, &all) != nil {
@@ -166,7 +166,7 @@ func values(i api.Instance) map[string]string {
 	return out
 }
 
-// attributeLinks are the attributes of an instance, with the lists of those that have the same.
+// attributeLinks returns the attributes of an instance, with links to the instances that have the same value.
 func attributeLinks(i api.Instance) (out []link) {
 	all := values(i)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -175,7 +175,7 @@ func attributeLinks(i api.Instance) (out []link) {
 	return out
 }
 
-// columns chooses the attributes that are columns: those of the address, or those that most of the instances have.
+// columns selects the attribute columns: those in the address, or those that most instances have.
 func (d *listData) columns(where filter.Where, attributes map[string][]string) {
 	byUse := slices.SortedFunc(maps.Keys(attributes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(attributes[b]), len(attributes[a])), strings.Compare(a, b))
@@ -204,12 +204,12 @@ func (d *listData) columns(where filter.Where, attributes map[string][]string) {
 
 const (
 	facetValues = 8
-	facetTime   = 500 * time.Millisecond // a page is shown without the counts that take longer
-	facetReads  = 50 * time.Millisecond  // after which the owners read no more: there are at least so many
+	facetTime   = 500 * time.Millisecond // counts that take longer are left out
+	facetReads  = 50 * time.Millisecond  // after which owners stop counting, and the count is a lower bound
 )
 
-// facets are links to the same filter with another value of a field, with their counts: of the status, the orchestration, the code of
-// failures and the first columns. They are counted beside one another.
+// facets adds links to the same filter with another value of a field, with counts: for the status, the orchestration, the
+// code of failures, and the first two columns. They are counted in parallel.
 func (d *listData) facets(q *request, where filter.Where) {
 	by := []filter.Field{filter.Status, filter.Orchestration}
 	if of, _ := where.Exactly(filter.Status); slices.Contains(of, string(client.Failed)) {
@@ -237,19 +237,19 @@ func (d *listData) facets(q *request, where filter.Where) {
 
 func (d *listData) facet(where, rest filter.Where, field filter.Field, n client.Counts) facet {
 	groups := n.Groups
-	if field == filter.Status { // in their order, also those without instances
+	if field == filter.Status { // in a fixed order, including statuses without instances
 		groups = nil
 		for _, s := range []client.Status{client.Running, client.Pending, client.Paused, client.Completed, client.Failed, client.Cancelled} {
 			groups = append(groups, client.Group{Value: string(s), Count: n.Status[s]})
 		}
 	} else if len(groups) < 2 && len(rest) == len(where) {
-		return facet{} // there is nothing to choose
+		return facet{} // there is no choice
 	}
 	chosen, _ := where.Exactly(field)
 	f := facet{Name: string(field), Links: []link{{Name: "all", Count: n.Count, More: n.AtLeast, URL: d.at(rest.String(), ""), Current: len(rest) == len(where)}}}
 	for _, g := range groups[:min(len(groups), facetValues)] {
 		if g.Value == "" {
-			continue // no filter selects those without a value
+			continue // no filter selects instances without a value
 		}
 		f.Links = append(f.Links, link{
 			Name: text.Shorten(g.Value, maxCell), Count: g.Count, More: n.AtLeast || n.Other > 0, URL: d.at(rest.Is(field, g.Value).String(), ""), Current: slices.Contains(chosen, g.Value),
@@ -261,7 +261,7 @@ func (d *listData) facet(where, rest filter.Where, field filter.Field, n client.
 	return f
 }
 
-// completion is JSON with what a filter is completed with: fields and attributes, and values that are known.
+// completion returns the completions of a filter as JSON: fields, attributes, and known values.
 func completion(orchestrations []string, instances []api.Instance) string {
 	attributes, codes := attributesOf(instances), map[string]bool{}
 	for _, i := range instances {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 )
 
-// kindOf names what an orchestration is for its reader: those that every orchestrator registers have a name of their own.
+// kindOf returns the kind of a built-in orchestration, and an empty string for others.
 func kindOf(orchestration string) string {
 	switch orchestration {
 	case builtin.JobName:
@@ -26,7 +26,7 @@ func kindOf(orchestration string) string {
 	}
 }
 
-// showJobInput shows an instance of a job as what it is: a call of an activity.
+// showJobInput shows the instance of a job as the call of an activity.
 func (data *instanceData) showJobInput() {
 	var j builtin.Job
 	if data.Orchestration != builtin.JobName || json.Unmarshal(data.Input, &j) != nil { //nolint:musttag // of limits, whose fields have no tags
@@ -54,7 +54,7 @@ func (data *instanceData) showJobInput() {
 	}
 }
 
-// runData is the form of a job.
+// runData is the form that runs a job.
 type runData struct {
 	Activity, Queue, ID, Input, After, Within, Attempts, AttemptTimeout, Problem string
 	Known                                                                        []string // activities

@@ -1,21 +1,21 @@
 package console
 
-// shortcut are keys and what they do.
+// shortcut is a keyboard shortcut.
 type shortcut struct {
 	Keys []string
 	Text string
 }
 
-// listKeys lists the keys of the script. It opens the same list over a page.
+// listKeys lists the keyboard shortcuts. The script also opens the list over other pages.
 func listKeys(*request) (view, error) {
 	return view{template: "keys", title: "Keys", data: []shortcut{
-		{[]string{"?"}, "opens and closes this list"},
-		{[]string{"g", "h"}, "opens Home; i Instances, b Batches, c Schedules, u Updates, s Stalled, l Limits, w Workers, v Versions, n the form of a start, f Faults"},
-		{[]string{"/"}, "moves to the filter"},
-		{[]string{"↓", "↑", "Enter", "Tab", "Esc"}, "in the filter: choose, take or close the completions"},
-		{[]string{"j", "k"}, "moves to the next and the previous row; Enter opens it"},
-		{[]string{"x"}, "selects the row"},
-		{[]string{"r"}, "reads the page again"},
-		{[]string{"+", "-", "0", "[", "]"}, "zooms the timeline in and out, shows all of it, moves left and right"},
+		{[]string{"?"}, "open or close this list"},
+		{[]string{"g", "h"}, "open Home; i Instances, b Batches, c Schedules, u Updates, s Stalled, l Limits, w Workers, v Versions, n the start form, f Faults"},
+		{[]string{"/"}, "focus the filter"},
+		{[]string{"↓", "↑", "Enter", "Tab", "Esc"}, "in the filter: choose, accept or close completions"},
+		{[]string{"j", "k"}, "move to the next or previous row; Enter opens it"},
+		{[]string{"x"}, "select the row"},
+		{[]string{"r"}, "reload the page"},
+		{[]string{"+", "-", "0", "[", "]"}, "zoom the timeline in or out, show all of it, move left or right"},
 	}}, nil
 }

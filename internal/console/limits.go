@@ -34,7 +34,7 @@ func (c *console) listLimits(q *request) (view, error) {
 
 		Policies   []api.LevelPolicy
 		Paused     []pausedAction
-		Known      api.Registered // that may be paused
+		Known      api.Registered // actions that can be paused
 		Deadlocked []api.QueueStats
 	}{Actions: limits}
 	data.Paused, data.Policies = pausedActions(set.Policies)
@@ -50,7 +50,7 @@ func (c *console) listLimits(q *request) (view, error) {
 	return view{template: "limits", title: "Limits", section: "limits", data: data, live: "/api/v1/watch?"}, nil
 }
 
-// limitData is one limit: of an action, or of one value of its key.
+// limitData is a limit of an action, or of one value of its key.
 type limitData struct {
 	api.QueueStats
 
@@ -58,55 +58,55 @@ type limitData struct {
 	Problem          string // why the waiters are not listed
 	KeyQuery         string // "?key=…", or empty
 	Forecast         string
-	Later            bool // the forecast is known in a second
+	Later            bool // the forecast will be known in a second
 }
 
-// info is a limit as forecasts need it.
+// info returns the fields of a limit that forecasts use.
 func info(s api.QueueStats) client.QueueInfo {
 	return client.QueueInfo{Waiting: s.QueueLength, Active: s.ActiveCount, Keys: s.Keys, Deadlocked: s.Deadlocked, Policy: s.Policy.Client()}
 }
 
 const (
-	maxPaces  = 1000
-	minPace   = time.Second      // between two readings that are compared
-	paceKept  = 30 * time.Second // after which a reading is compared with a newer one
-	paceStale = 5 * time.Minute
+	maxThroughputs = 1000
+	minInterval    = time.Second      // minimum time between two readings that are compared
+	baselineAge    = 30 * time.Second // age at which the earlier reading is replaced
+	staleReading   = 5 * time.Minute
 )
 
-// paces are how many calls of each limit have ended per second, by the readings of its pages. It is safe for concurrent use; the zero
-// value is empty.
-type paces struct {
+// throughputs measures how many calls of each limit complete per second, by comparing the readings of its pages. It is safe for
+// concurrent use; the zero value is empty.
+type throughputs struct {
 	mu sync.Mutex
-	of map[string]pace
+	of map[string]throughput
 }
 
-type pace struct {
+type throughput struct {
 	completed uint64
 	at        time.Time
 	perSecond float64
 	known     bool
 }
 
-// read notes a reading, and returns the calls per second; not known before the second one.
-func (p *paces) read(s api.QueueStats, now time.Time) (perSecond float64, known bool) {
+// read records a reading and returns the completed calls per second, which are unknown before the second reading.
+func (p *throughputs) read(s api.QueueStats, now time.Time) (perSecond float64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of == nil || len(p.of) >= maxPaces {
-		p.of = make(map[string]pace)
+	if p.of == nil || len(p.of) >= maxThroughputs {
+		p.of = make(map[string]throughput)
 	}
 	key := s.Action + "\x00" + s.Key
 	last, seen := p.of[key]
 	between := now.Sub(last.at)
-	if !seen || between > paceStale || s.TotalCompleted < last.completed {
-		p.of[key] = pace{completed: s.TotalCompleted, at: now}
+	if !seen || between > staleReading || s.TotalCompleted < last.completed {
+		p.of[key] = throughput{completed: s.TotalCompleted, at: now}
 		return 0, false
 	}
-	if between < minPace {
+	if between < minInterval {
 		return last.perSecond, last.known
 	}
 	next := last
 	next.perSecond, next.known = float64(s.TotalCompleted-last.completed)/between.Seconds(), true
-	if between > paceKept {
+	if between > baselineAge {
 		next.completed, next.at = s.TotalCompleted, now
 	}
 	p.of[key] = next
@@ -125,7 +125,7 @@ func (q *request) limit() (d limitData, err error) {
 	}
 	query.Set("limit", maxWaiters)
 	if err := q.call(http.MethodGet, path+"/waiters", query, nil, &d.Waiters); err != nil {
-		d.Problem = err.Error() // an action with keys has waiters for each of them
+		d.Problem = err.Error() // an action with keys has waiters per key
 		return d, nil           //nolint:nilerr // the page shows it
 	}
 	query.Set("holders", "true")
@@ -135,18 +135,10 @@ func (q *request) limit() (d limitData, err error) {
 
 func (c *console) showLimit(q *request) (view, error) {
 	d, err := q.limit()
-	perSecond, known := c.paces.read(d.QueueStats, q.now)
+	perSecond, known := c.throughputs.read(d.QueueStats, q.now)
 	d.Forecast = diagnose.Forecast(info(d.QueueStats), perSecond)
 	d.Later = !known && d.QueueLength > 0
 	return view{template: "limit", title: diagnose.ActionAndKey(d.Action, d.Key), section: "limits", data: d, live: "/api/v1/watch?"}, err
-}
-
-func limitPath(q *request) string {
-	path := "/limits/" + url.PathEscape(q.PathValue("action"))
-	if key := q.FormValue("key"); key != "" {
-		path += "?" + url.Values{"key": {key}}.Encode()
-	}
-	return path
 }
 
 func clearForm(q *request) (view, error) {
@@ -160,7 +152,7 @@ func clearForm(q *request) (view, error) {
 		command += " --key " + shellQuote(d.Key)
 	}
 	return confirmation(confirmData{
-		Section: "limits", Title: "Reject all waiters of " + name, Back: limitPath(q), Button: "Reject " + diagnose.Counted(int(d.QueueLength), "waiter"), //nolint:gosec // a length
+		Section: "limits", Title: "Reject all waiters of " + name, Back: limitURL(d.Action, d.Key), Button: "Reject " + diagnose.Counted(int(d.QueueLength), "waiter"), //nolint:gosec // a length
 		Effects: []string{
 			fmt.Sprintf("%s at the moment, and those that arrive before the request does.", diagnose.Counted(int(d.QueueLength), "waiter")), //nolint:gosec // a length
 			"Activities among them fail with pawl.queue-cleared; instances that wait for their start are cancelled.",
@@ -176,16 +168,16 @@ func clearLimit(q *request) (view, error) {
 		query.Set("key", key)
 	}
 	err := q.call(http.MethodPost, "/actions/"+url.PathEscape(q.PathValue("action"))+"/clear", query, nil, nil)
-	return view{redirect: limitPath(q)}, err
+	return view{redirect: limitURL(q.PathValue("action"), q.FormValue("key"))}, err
 }
 
-// policyData is a policy as its form has it.
+// policyData is the form of a policy.
 type policyData struct {
 	Level   string
 	Policy  api.Policy
-	Set     bool // at run time
+	Set     bool // the policy was set at run time
 	Problem string
-	Preview []string // what the policy of the form would change
+	Preview []string // what the policy in the form would change
 }
 
 func (q *request) policyOf(level string) (p policyData, err error) {
@@ -200,7 +192,7 @@ func (q *request) policyOf(level string) (p policyData, err error) {
 		}
 	}
 	action, isAction := strings.CutPrefix(level, "action:")
-	if isAction && !p.Set { // begin with what is in force
+	if isAction && !p.Set { // start with the policy in force
 		var s api.QueueStats
 		if q.call(http.MethodGet, "/actions/"+url.PathEscape(action)+"/queue-stats", nil, nil, &s) == nil {
 			p.Policy = s.Policy
@@ -214,7 +206,7 @@ func policyForm(q *request) (view, error) {
 	return policyView(p, 0), err
 }
 
-// setPolicy sets what the form has, or removes what was set. A form that is not valid is shown again.
+// setPolicy sets or removes a policy. An invalid form is shown again.
 func setPolicy(q *request) (view, error) {
 	level := q.PathValue("level")
 	path := "/policies/" + url.PathEscape(level)
@@ -295,15 +287,7 @@ func (q *request) policyFields() (p api.Policy, err error) {
 	return p, err
 }
 
-// RateWindow is the window as the form has it.
-func (p policyData) RateWindow() string { return windowText(p.Policy.RateWindowMS) }
-
-// QuotaWindow is the window as the form has it.
-func (p policyData) QuotaWindow() string { return windowText(p.Policy.QuotaWindowMS) }
-
-// QueueTimeout is the timeout as the form has it.
-func (p policyData) QueueTimeout() string { return windowText(p.Policy.QueueTimeoutMS) }
-
+// windowText formats a duration for a field of a policy; zero is empty.
 func windowText(ms int64) string {
 	if ms == 0 {
 		return ""

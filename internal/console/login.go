@@ -9,9 +9,9 @@ import (
 	"github.com/pawlrun/pawl/internal/access"
 )
 
-// login shows the form for a token. A user who is signed in needs none.
+// login shows the form for a token, or redirects a user who is already signed in.
 func (c *console) login(w http.ResponseWriter, r *http.Request) {
-	switch err := c.stranger(r); {
+	switch err := c.requireSignedIn(r); {
 	case err == nil:
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	case problemOf(err).Status != http.StatusUnauthorized:
@@ -21,30 +21,30 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loginPath is where a browser without a token is sent: to the issuer, which goes on without a question while its session lasts, or to the form
-// of a token.
+// loginPath returns the address that a browser without a token is sent to: the form for a token, or the OpenID Connect
+// issuer, which redirects back without interaction while the user's session lasts.
 func (c *console) loginPath(r *http.Request) string {
 	if !c.Access.OIDC.SignsIn() {
 		return "/login"
 	}
 	to := url.Values{"to": {r.URL.RequestURI()}}.Encode()
-	if c.Access.Tokens != nil || r.Header.Get("Pawl-Part") != "" { // the script follows no redirect to another site
+	if c.Access.Tokens != nil || r.Header.Get("Pawl-Part") != "" { // the script does not follow redirects to another site
 		return "/login?" + to
 	}
 	return "/login/begin?" + to
 }
 
-// stranger returns why the user is not signed in; nil: it is.
-func (c *console) stranger(r *http.Request) error {
+// requireSignedIn returns an error unless the user is signed in.
+func (c *console) requireSignedIn(r *http.Request) error {
 	_, err := c.Access.User(r, access.Viewer, "this page")
 	return err
 }
 
-// loginData is the form of a token, and the way to the issuer.
+// loginData is the form for a token, and the link to the issuer.
 type loginData struct {
 	Problem string
-	Tokens  bool   // there is a file of them, or an issuer at which no one can sign in
-	Begin   string // address; empty: there is none
+	Tokens  bool   // there is a tokens file, or an issuer that does not sign users in
+	Begin   string // address; empty: no sign-in at an issuer
 }
 
 func (c *console) loginForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
@@ -55,9 +55,9 @@ func (c *console) loginForm(w http.ResponseWriter, r *http.Request, status int, 
 	c.render(w, r, access.User{}, view{template: "login", title: "Sign in", status: status, data: d})
 }
 
-// beginSignIn sends the browser to the issuer.
+// beginSignIn redirects the browser to the issuer.
 func (c *console) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	err := c.stranger(r)
+	err := c.requireSignedIn(r)
 	switch {
 	case !c.Access.OIDC.SignsIn() || err == nil:
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
@@ -70,14 +70,14 @@ func (c *console) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endSignIn keeps the token of a user whom the issuer has sent back. Its answer is a page that goes on, for a redirect from another site
-// does not carry the cookie.
+// endSignIn stores the token of a user that the issuer has redirected back. It answers with a page that reloads instead of a
+// redirect, because requests of a redirect from another site do not include the cookie.
 func (c *console) endSignIn(w http.ResponseWriter, r *http.Request) {
 	if !c.Access.OIDC.SignsIn() {
 		http.NotFound(w, r)
 		return
 	}
-	if err := c.stranger(r); err != nil && problemOf(err).Status != http.StatusUnauthorized {
+	if err := c.requireSignedIn(r); err != nil && problemOf(err).Status != http.StatusUnauthorized {
 		c.fail(w, r, access.User{}, problemOf(err))
 		return
 	}
@@ -90,13 +90,13 @@ func (c *console) endSignIn(w http.ResponseWriter, r *http.Request) {
 	c.render(w, r, access.User{}, view{template: "signed-in", title: "Signed in", refresh: "0; url=" + back, data: back})
 }
 
-// signIn keeps a valid token in a cookie that scripts cannot read and that other sites' requests do not carry.
+// signIn stores a valid token in a cookie that scripts cannot read and that requests from other sites do not include.
 func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 	token := r.PostFormValue("token")
 	probe := r.Clone(r.Context())
 	probe.Header.Del("Cookie")
 	probe.Header.Set("Authorization", "Bearer "+token)
-	if err := c.stranger(probe); err != nil {
+	if err := c.requireSignedIn(probe); err != nil {
 		c.loginForm(w, r, http.StatusUnauthorized, fmt.Sprintf("Not signed in: %v.", err))
 		return
 	}
@@ -112,7 +112,7 @@ func (c *console) signOut(w http.ResponseWriter, r *http.Request) {
 }
 
 func sessionCookie(r *http.Request, token string) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // Secure only where there is TLS: on a loopback address there is none
+	return &http.Cookie{ //nolint:gosec // Secure only with TLS, which a loopback address does not have
 		Name: access.Cookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: access.Encrypted(r),
 	}

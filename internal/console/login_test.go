@@ -27,17 +27,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// issuer signs users in without asking them. Its fields decide what it answers to the next one.
+// issuer is an OpenID Connect issuer that signs users in without interaction. Its fields determine its next response.
 type issuer struct {
 	testing.TB
 	oidctest.Server
 
 	url  string
 	key  *rsa.PrivateKey
-	asks url.Values // of the latest sign-in
+	asks url.Values // parameters of the latest sign-in
 
-	id, access map[string]any // claims beside those of a user; nil: no access token
-	state      string         // in place of the one that was asked for
+	id, access map[string]any // additional claims; nil: no access token
+	state      string         // replaces the requested state
 	refuses    string
 }
 
@@ -93,8 +93,8 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	check(i.TB, json.NewEncoder(w).Encode(got))
 }
 
-// A browser without a token is sent to the issuer and back to its page, with a token in a cookie that other sites do not send. An answer that
-// is not to the sign-in of this browser, or has no role, signs no one in.
+// A browser without a token is redirected to the issuer and back to its page, with a token in a cookie that other sites do
+// not send. A response that does not belong to a sign-in of this browser, or that has no role, signs no user in.
 func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -162,15 +162,15 @@ func TestBrowsersSignInAtTheIssuer(t *testing.T) {
 			t.Errorf("%s: the browser keeps %v", name, kept)
 		}
 		browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		if w, _ := get("/workers"); (w.StatusCode == http.StatusServiceUnavailable) != (x.status == http.StatusOK) { // there is no namespace
+		if w, _ := get("/workers"); (w.StatusCode == http.StatusServiceUnavailable) != (x.status == http.StatusOK) { // the namespace is not connected
 			t.Errorf("%s: the next page is answered with %d", name, w.StatusCode)
 		}
 		browser.CloseIdleConnections()
 	}
 }
 
-// A browser at another site than the issuer comes back signed in: it sends the cookie of the session behind the answer of the issuer.
-func TestBrowserIsSignedInBehindTheIssuersSite(t *testing.T) {
+// A browser at an issuer of another site returns signed in: it sends the session cookie after the response of the issuer.
+func TestBrowserReturnsSignedInFromAnotherSite(t *testing.T) {
 	i := newIssuer(t)
 	i.url = strings.Replace(i.url, "127.0.0.1", "localhost", 1)
 	i.SetIssuer(i.url)
@@ -185,7 +185,7 @@ func TestBrowserIsSignedInBehindTheIssuersSite(t *testing.T) {
 	t.Cleanup(srv.Close)
 	b := newBrowser(&harness{TB: t, url: srv.URL})
 	b.open("/workers?of=all")
-	b.run(visible(".pill.bad")) // there is no namespace
+	b.run(visible(".pill.bad")) // the namespace is not connected
 	if got := b.eval(`location.pathname + location.search + " " + document.querySelector("main").innerText`); !strings.HasPrefix(got, "/workers?of=all ") || !strings.Contains(got, "not connected") {
 		t.Error(got)
 	}

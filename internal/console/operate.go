@@ -12,14 +12,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// verbs are the requests of operators by their names in the API, and what their pages state.
+// verbs are the requests of operators by name, with the contents of their confirmation pages.
 var verbs = map[string]confirmData{
 	"pause": {
 		Button: "Pause the instance", Mild: true,
-		Effects: []string{"The instance takes no turn until it is resumed. Its inputs are kept.", "Activities that run go on, and their results are kept."},
+		Effects: []string{"The instance takes no turn until it is resumed. Its inputs are kept.", "Running activities continue, and their results are kept."},
 		Fields:  []field{stopField},
 	},
-	"resume": {Button: "Resume the instance", Mild: true, Effects: []string{"The instance takes turns again, with the inputs that came meanwhile."}},
+	"resume": {Button: "Resume the instance", Mild: true, Effects: []string{"The instance takes turns again, beginning with the inputs that arrived in the meantime."}},
 	"terminate": {
 		Button:  "Terminate the instance",
 		Effects: []string{"The instance ends at once: its code does not run again, and cannot clean up.", "Its activities and children are cancelled. Its history is kept."},
@@ -32,11 +32,11 @@ var verbs = map[string]confirmData{
 }
 
 var (
-	stopField      = field{Name: "stop", Label: "Also cancel the activities that run; they run again after the pause", Kind: "check"}
+	stopField      = field{Name: "stop", Label: "Also cancel running activities; they run again after the pause", Kind: "check"}
 	fromStartField = field{Name: "from_start", Label: "From the start, with the same input and the newest version", Kind: "check"}
 )
 
-// verb is the instance and the request of an operator that the path names.
+// verb returns the instance and the request that the path names.
 func (q *request) verb() (id, verb string, c confirmData, err error) {
 	id, verb = q.PathValue("id"), q.PathValue("verb")
 	c, known := verbs[verb]
@@ -46,7 +46,7 @@ func (q *request) verb() (id, verb string, c confirmData, err error) {
 	return id, verb, c, err
 }
 
-// verbForm confirms the request of an operator. For a rewind and a retry it shows what would run again.
+// verbForm asks for a confirmation of a request. For a rewind and a retry it shows what would run again.
 func verbForm(q *request) (view, error) {
 	id, verb, c, err := q.verb()
 	if err != nil {
@@ -66,7 +66,7 @@ func verbForm(q *request) (view, error) {
 	if err != nil {
 		return view{}, &apiError{Status: http.StatusConflict, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Choose another event of the history."}
 	}
-	c.Effects = append(show.RewindPlan(id, plan), "The events behind it are no longer part of the instance; a new execution begins.")
+	c.Effects = append(show.RewindPlan(id, plan), "Later events are no longer part of the instance. A new execution begins.")
 	if verb == "rewind" {
 		c.Fields[1].Value = strconv.FormatUint(to, 10)
 		c.Command = "pawl rewind " + shellQuote(id) + " --to " + c.Fields[1].Value + " --reason '…'"
@@ -74,32 +74,29 @@ func verbForm(q *request) (view, error) {
 	return confirmation(c), nil
 }
 
-// eventID reads the event to go back to; a retry has none.
+// eventID parses the event to rewind to; a retry has none.
 func eventID(text, verb string) (uint64, error) {
 	if verb == "retry" {
 		return 0, nil
 	}
 	to, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || to == 0 {
-		return 0, &apiError{Status: http.StatusBadRequest, Detail: "An event is named by its id in the history, from 1."}
+		return 0, &apiError{Status: http.StatusBadRequest, Detail: "An event is identified by its id in the history, from 1."}
 	}
 	return to, nil
 }
 
-// doVerb makes the request of an operator.
+// doVerb sends the request of an operator to the API.
 func doVerb(q *request) (view, error) {
 	id, verb, _, err := q.verb()
 	if err != nil {
 		return view{}, err
 	}
-	body := map[string]any{}
+	body := reasoned(q.PostFormValue("reason"))
 	for _, name := range []string{"stop", "from_start"} {
 		if q.PostFormValue(name) != "" {
 			body[name] = true
 		}
-	}
-	if reason := q.PostFormValue("reason"); reason != "" {
-		body["reason"] = reason
 	}
 	if verb == "rewind" {
 		if body["to"], err = eventID(q.PostFormValue("to"), verb); err != nil {
@@ -109,12 +106,12 @@ func doVerb(q *request) (view, error) {
 	return view{redirect: instancePath(id)}, q.post(id, verb, body)
 }
 
-// askData is the form of an update or a query, with its answer.
+// askData is the form that sends an update or a query, with the answer.
 type askData struct {
 	Instance, Verb, Name, Payload, Problem, Answer string
 }
 
-// What is what the form sends.
+// What names what the form sends.
 func (d askData) What() string {
 	if d.Verb == "query" {
 		return "a query"
@@ -153,27 +150,23 @@ func ask(verb string) func(*request) (view, error) {
 }
 
 func (d *askData) send(q *request, data json.RawMessage) error {
-	var body any
-	if data != nil {
-		body = data
-	}
 	path := instancePath(d.Instance)
 	if d.Verb == "query" {
 		var a api.QueryAnswer
-		err := q.call(http.MethodPost, path+"/queries/"+url.PathEscape(d.Name), nil, body, &a)
+		err := q.call(http.MethodPost, path+"/queries/"+url.PathEscape(d.Name), nil, data, &a)
 		d.Answer = formatJSON(a.Value)
 		return err
 	}
 	var a api.UpdateAnswer
-	err := q.call(http.MethodPost, path+"/updates/"+url.PathEscape(d.Name), url.Values{"wait": {"5s"}}, body, &a)
+	err := q.call(http.MethodPost, path+"/updates/"+url.PathEscape(d.Name), url.Values{"wait": {"5s"}}, data, &a)
 	d.Answer, d.Problem = formatJSON(a.Result), a.Error
 	if a.Status == "open" {
-		d.Problem = "The instance has the update, and has not answered it yet."
+		d.Problem = "The instance has received the update but has not answered it yet."
 	}
 	return err
 }
 
-// operations are the requests of operators that an instance in this state takes.
+// operations returns the requests of operators that are possible for an instance.
 func operations(status client.Status, kind string) []link {
 	switch {
 	case kind == "batch" && status == client.Paused:

@@ -19,7 +19,7 @@ func (b *browser) text(css string) string {
 	return b.eval(`document.querySelector(` + "`" + css + "`" + `).innerText`)
 }
 
-// eventually waits for something in the namespace.
+// eventually waits for a condition in the namespace.
 func (h *harness) eventually(what string, done func() bool) {
 	h.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -33,7 +33,7 @@ func (h *harness) eventually(what string, done func() bool) {
 	}
 }
 
-// An action without a limit is paused by its name; an instance that waits for it names the pause, and resumes it.
+// An action without a limit is paused by its name. An instance that waits for it names the pause, and leads to its end.
 func actionIsPaused(h *harness, b *browser) {
 	b.open("/limits")
 	b.run(fill("#action", "reserve-stock"), click("#paused form button"), visible("form.form button.main"))
@@ -59,10 +59,10 @@ func actionIsPaused(h *harness, b *browser) {
 		h.Error(why)
 	}
 	b.run(click(`.why a[href="/limits/reserve-stock/resume"]`), visible("form.form button.main"), click("form.form button.main"), chromedp.WaitNotPresent(chromedp.CSS(`#paused tr`)))
-	h.until("it goes on", func(d client.Description) bool { return len(d.AwaitedEvents) == 1 }, "order-paused")
+	h.until("it continues", func(d client.Description) bool { return len(d.AwaitedEvents) == 1 }, "order-paused")
 }
 
-// The note of a refused input is removed, and the running instance that it was for is not.
+// The note about a refused input is removed. The running instance with the same id is not affected.
 func refusedIsForgotten(h *harness, b *browser) {
 	_, err := client.Start(h.Context(), h.client, long, "long-refused", 1)
 	check(h.TB, err)
@@ -93,12 +93,12 @@ func refusedIsForgotten(h *harness, b *browser) {
 	h.status("long-refused", client.Running)
 }
 
-// What the page of an instance exports is imported under another id; what is no export is refused, and shown as text.
+// The export of an instance is imported under another id. A text that is not an export is refused, and shown as text.
 func instanceIsImported(h *harness, b *browser) {
 	b.open("/instances/parcel-1")
 	h.status("parcel-1", client.Completed)
 	b.run(visible("#history a[download]"))
-	file := func(js string) { // as if it were chosen
+	file := func(js string) { // as if the user had chosen the file
 		b.h.Helper()
 		b.eval(`delete document.body.dataset.set; (async () => { const t = new DataTransfer(); t.items.add(new File([` + js + `], "x.json")); document.querySelector("#file").files = t.files; document.body.dataset.set = "yes" })(); ""`)
 		b.run(chromedp.WaitReady(chromedp.CSS(`body[data-set]`)))
@@ -126,7 +126,8 @@ func instanceIsImported(h *harness, b *browser) {
 	}
 }
 
-// Pauses require an operator and an import an admin, pages of other sites make neither, and a form is not read beyond its bound.
+// A pause requires an operator and an import requires an admin. Pages of other sites can do neither, and a form is not read
+// beyond the maximum size.
 func TestPausesAndImportsAreBoundedByRoleOriginAndSize(t *testing.T) {
 	h := newHarness(t, access.Policy{Tokens: tokens(t)})
 	cookie := func(token string) string { return access.Cookie + "=" + token }

@@ -14,7 +14,7 @@ type pausedAction struct {
 	api.Policy
 }
 
-// pausedActions separates the pauses of actions from the other policies, whose form they do not have.
+// pausedActions separates the pauses of actions from the other policies, because they have no policy form.
 func pausedActions(all []api.LevelPolicy) (paused []pausedAction, others []api.LevelPolicy) {
 	for _, l := range all {
 		if action, is := strings.CutPrefix(l.Level, "pause:"); is {
@@ -26,7 +26,7 @@ func pausedActions(all []api.LevelPolicy) (paused []pausedAction, others []api.L
 	return paused, others
 }
 
-// choosePause leads from the name of an action to the page that pauses it: an action without a limit is in no list.
+// choosePause redirects from the name of an action to the page that pauses it. Actions without a limit are in no list.
 func choosePause(q *request) (view, error) {
 	action := strings.TrimSpace(q.FormValue("action"))
 	if action == "" {
@@ -43,8 +43,8 @@ func pauseActionForm(q *request) (view, error) {
 		Section: "limits", Title: "Pause " + action, Back: "/limits", Button: "Pause the action", Mild: true,
 		Effects: []string{
 			"No call of the activity, or start of the orchestration, is admitted until it is resumed. Waiters keep their places.",
-			"What was admitted goes on.",
-			"Waiters fail after the maximum wait of the policy: one hour without one.",
+			"Calls and starts that were already admitted continue.",
+			"Waiters fail after the maximum wait of the policy, or after one hour if the policy has none.",
 		},
 		Command: "pawl pause --action " + shellQuote(action) + " --reason '…'",
 		Fields:  []field{{Name: "reason", Label: "Reason (shown while the action is paused)"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Everything can be read, found and operated in a browser that runs no scripts.
+// Everything can be read, found and operated in a browser that does not run scripts.
 func withoutScripts(h *harness, b *browser) {
 	scripts := func(disabled bool) {
 		_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: disabled})

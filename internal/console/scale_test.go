@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The benchmarks of docs/console.md, on an otherwise idle machine:
+// The benchmarks of docs/console.md. The machine must be otherwise idle:
 //
 //	go test -run '^$' -bench . -benchtime 1x ./internal/console
 
-// median calls measure 21 times, and reports what it returns.
+// median measures 21 times, and reports the median and the maximum.
 func median(b *testing.B, name string, measure func() time.Duration) {
 	b.Helper()
 	var took []time.Duration
@@ -28,7 +28,7 @@ func median(b *testing.B, name string, measure func() time.Duration) {
 	b.ReportMetric(float64(took[20].Microseconds())/1000, name+"-max-ms")
 }
 
-// loaded opens a page and returns how long the browser has taken until the page can be used.
+// loaded opens a page, and returns the time until it can be used.
 func (b *browser) loaded(path string) time.Duration {
 	b.open(path)
 	ms, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
@@ -36,7 +36,8 @@ func (b *browser) loaded(path string) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// The first page with its assets: its compressed bytes, what the server takes for it, and the time until a browser can use it.
+// BenchmarkFirstPage measures the first page with its assets: its compressed size, the time of the server, and the time
+// until a browser can use it.
 func BenchmarkFirstPage(b *testing.B) {
 	h := newHarness(b, access.Policy{Loopback: true})
 	h.populate("")
@@ -56,7 +57,8 @@ func BenchmarkFirstPage(b *testing.B) {
 	median(b, "interactive", func() time.Duration { return tab.loaded("/") })
 }
 
-// From the commit of an event until a browser shows it, with another read of the page right before.
+// BenchmarkChange measures the time from the commit of an event until a browser shows it, when the page was refreshed right
+// before.
 func BenchmarkChange(b *testing.B) {
 	h := newHarness(b, access.Policy{Loopback: true})
 	tab := newBrowser(h)
@@ -67,7 +69,8 @@ func BenchmarkChange(b *testing.B) {
 	b.ReportMetric(float64(took[50].Milliseconds()), "max-ms")
 }
 
-// An instance of 10,000 events: what the server takes for its page, and the time until a browser can use it.
+// BenchmarkLongInstance measures the page of an instance with 10,000 events: the time of the server, and the time until a
+// browser can use it.
 func BenchmarkLongInstance(b *testing.B) {
 	const n = 10_000
 	h := newHarness(b, access.Policy{Loopback: true})

@@ -22,7 +22,7 @@ import (
 const (
 	scheduleRows = "200"
 	nextTimes    = 10
-	maxBackfill  = 1000 // times, as the schedule has it
+	maxBackfill  = 1000 // times per backfill, which is the limit of the schedule
 )
 
 func schedulePath(id string) string { return "/schedules/" + url.PathEscape(id) }
@@ -34,7 +34,7 @@ func listSchedules(q *request) (view, error) {
 	return view{template: "schedules", title: "Schedules", section: "schedules", data: all, live: live}, err
 }
 
-// scheduleData is a schedule with its next times.
+// scheduleData is the page of a schedule.
 type scheduleData struct {
 	api.Schedule
 
@@ -43,10 +43,10 @@ type scheduleData struct {
 	Error string // why there are no next times
 }
 
-// moment is a time, in UTC and in the zone of a schedule.
+// moment is a time in UTC and in the zone of a schedule.
 type moment struct{ UTC, There, In string }
 
-// moments are the next times of a schedule.
+// moments returns the next times of a schedule.
 func moments(s client.Schedule, from time.Time) ([]moment, error) {
 	times, err := s.Next(from, nextTimes)
 	if err != nil {
@@ -63,7 +63,7 @@ func moments(s client.Schedule, from time.Time) ([]moment, error) {
 	return out, nil
 }
 
-// coarse rounds a time that is far away.
+// coarse rounds a long duration to its largest unit.
 func coarse(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d >= 10*unit {
@@ -80,7 +80,7 @@ func showSchedule(q *request) (view, error) {
 		return view{}, err
 	}
 	d.Ended = d.Schedule.Next.IsZero() && !d.Schedule.Schedule.Paused && d.Running == ""
-	slices.Reverse(d.Recent) // the latest first
+	slices.Reverse(d.Recent) // latest first
 	var err error
 	if d.Next, err = moments(d.Schedule.Schedule, q.now); err != nil {
 		d.Error = err.Error()
@@ -115,7 +115,7 @@ func deleteSchedule(q *request) (view, error) {
 // backfillData is the form of a backfill.
 type backfillData struct{ ID, From, To, Problem string }
 
-// backfillForm asks for two times; with them it counts the times between them, and asks for a confirmation.
+// backfillForm asks for two times, then counts the times between them and asks for a confirmation.
 func backfillForm(q *request) (view, error) {
 	d := backfillData{ID: q.PathValue("id"), From: q.FormValue("from"), To: q.FormValue("to")}
 	v := view{template: "backfill", title: "Backfill " + d.ID, section: "schedules", data: d}
@@ -147,10 +147,10 @@ func backfillForm(q *request) (view, error) {
 	}
 	effects := []string{
 		diagnose.ScheduleAction(s.Schedule) + " for each of " + diagnose.Counted(len(times), "time") + ", from " + api.Timestamp(times[0]) + " to " + api.Timestamp(times[len(times)-1]) + ".",
-		"One follows the end of the other, unless the schedule allows all at the same time. A time that has an instance is skipped.",
+		"Each starts when the previous one has ended, unless the schedule allows overlaps. A time that already has an instance is skipped.",
 	}
 	if len(times) == maxBackfill {
-		effects = append(effects, "There may be more: a backfill does at most 1,000. Repeat it for the rest.")
+		effects = append(effects, "There may be more times: a backfill covers at most 1,000. Repeat it for the rest.")
 	}
 	return confirmation(confirmData{
 		Section: "schedules", Title: "Backfill " + d.ID, Back: schedulePath(d.ID) + "/backfill", Effects: effects, Button: "Do " + diagnose.Counted(len(times), "action"), Mild: true,
@@ -165,7 +165,7 @@ func backfill(q *request) (view, error) {
 	return view{redirect: path}, q.call(http.MethodPost, path+"/backfill", nil, body, nil)
 }
 
-// utc reads the value of a field for a date and a time, or RFC 3339.
+// utc parses RFC 3339, or the value of a field for a date and a time.
 func utc(s string) (time.Time, error) {
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -175,7 +175,7 @@ func utc(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-01T00:00", s)
 }
 
-// scheduleForm is a schedule as its form has it: fields for what most schedules have, and JSON for the rest.
+// scheduleForm is the form of a schedule: fields for common settings, and JSON for the rest.
 type scheduleForm struct {
 	ID, Cron, Zone             string
 	Action, Name, Event, Input string
@@ -231,7 +231,7 @@ func (q *request) formOfSchedule(id string) (f scheduleForm, err error) {
 	return f, err
 }
 
-// furtherOf is what the fields of the form do not have, as JSON; empty: nothing.
+// furtherOf returns the settings without a field of their own as JSON; empty: none.
 func furtherOf(c client.Schedule) (string, error) {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -293,7 +293,7 @@ func (q *request) postedSchedule() (f scheduleForm, s client.Schedule, err error
 	return f, s, s.Check()
 }
 
-// setAction sets the action of the form; what the further settings have of it is kept.
+// setAction sets the action from the form, and keeps its further settings.
 func setAction(s *client.Schedule, f scheduleForm, input json.RawMessage) {
 	start, run := s.Start, s.Run
 	s.Start, s.Run, s.Send = nil, nil, nil
@@ -331,7 +331,7 @@ func (c *console) scheduleView(q *request, f scheduleForm) view {
 	return view{template: "schedule-form", title: title, section: "schedules", data: f}
 }
 
-// saveSchedule creates or changes a schedule, or shows the next times of the form.
+// saveSchedule creates or changes a schedule, or previews the next times.
 func (c *console) saveSchedule(q *request) (view, error) {
 	f, s, err := q.postedSchedule()
 	if err == nil && q.PostFormValue("preview") != "" {
@@ -361,29 +361,29 @@ var overlaps = []client.Overlap{
 	client.OverlapSkip, client.OverlapBufferOne, client.OverlapBufferAll, client.OverlapCancelOther, client.OverlapTerminateOther, client.OverlapAllowAll,
 }
 
-// overlapText describes what a time does while an instance runs.
+// overlapText describes what happens at a time while an instance of the schedule is running.
 func overlapText(o client.Overlap) string {
 	switch o {
 	case client.OverlapBufferOne:
-		return "The next time follows its end; further ones are skipped."
+		return "One time is buffered until it ends; further times are skipped."
 	case client.OverlapBufferAll:
-		return "Further times follow its end."
+		return "All times are buffered until it ends."
 	case client.OverlapCancelOther:
 		return "The next time cancels it."
 	case client.OverlapTerminateOther:
 		return "The next time terminates it."
 	case client.OverlapAllowAll:
-		return "Further times do not wait for it."
+		return "Times do not wait for it."
 	default:
 		return "Times are skipped while it runs."
 	}
 }
 
-// configJSON is the configuration of a schedule.
+// configJSON encodes the configuration of a schedule.
 func configJSON(s any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // the template escapes
+	e.SetEscapeHTML(false) // the template escapes it
 	e.SetIndent("", "  ")
 	if err := e.Encode(s); err != nil {
 		return err.Error()

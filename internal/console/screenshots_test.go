@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// TestScreenshots writes the pictures of docs/console.md: make screenshots.
-// -run TestScreenshots/360-dark writes those of one width and scheme.
+// TestScreenshots writes the pictures of docs/console.md; see make screenshots. -run TestScreenshots/360-dark writes the
+// pictures of one width and color scheme.
 func TestScreenshots(t *testing.T) {
 	dir, err := filepath.Abs("../../docs/console")
 	check(t, err)
@@ -45,7 +45,8 @@ func TestScreenshots(t *testing.T) {
 	take(h.populateMuch())
 }
 
-// populateMuch starts what makes pages large: 2,000 instances with long ids, a history of 10,000 events, a wide one.
+// populateMuch starts what makes pages large: 2,000 instances with long ids, a history of 10,000 events, and an instance
+// with many activities.
 func (h *harness) populateMuch() map[string]string {
 	h.Helper()
 	id := "customer-2026-11-22:" + strings.Repeat("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855-", 2)

@@ -8,31 +8,33 @@ import (
 	"sync"
 
 	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
-	bulkParallel = 16 // requests of a job at a time
-	maxJobs      = 50 // that are kept, finished ones among them
+	bulkParallel = 16 // concurrent requests of a job
+	maxJobs      = 50 // jobs that are kept, including finished ones
 	maxShownFail = 20 // failures of a job that are shown
 )
 
-// jobs are changes of many instances, and what else runs beside the requests. They run in this process and end with it. It is safe for concurrent use.
+// jobs are changes of many instances, and other background work of the console. They run in this process and end with it. It
+// is safe for concurrent use.
 type jobs struct {
-	ctx  context.Context //nolint:containedctx // ends with the console
+	ctx  context.Context //nolint:containedctx // cancelled when the console closes
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
 	mu  sync.Mutex
-	all []*job // the oldest first
+	all []*job // oldest first
 }
 
-// job is a change of many instances.
+// job is a change of many selected instances.
 type job struct {
 	mu sync.Mutex
 	jobState
 }
 
-// jobState is how a job stands.
+// jobState is the progress of a job.
 type jobState struct {
 	ID, Name    string
 	By          string
@@ -40,7 +42,7 @@ type jobState struct {
 	Failed      int
 	Failures    []bulkFailure
 	Running     bool
-	Stopped     bool // before its end, with this process
+	Stopped     bool // ended early, with this process
 }
 
 type bulkFailure struct{ Instance, Problem string }
@@ -50,16 +52,16 @@ func newJobs() *jobs {
 	return &jobs{ctx: ctx, stop: stop}
 }
 
-// close ends the jobs and joins them.
+// close cancels the jobs and waits for them.
 func (j *jobs) close() {
 	j.stop()
 	j.wg.Wait()
 }
 
-// run calls a function beside its caller; its context ends with the console.
+// run calls f in the background. Its context is cancelled when the console closes.
 func (j *jobs) run(f func(context.Context)) { j.wg.Go(func() { f(j.ctx) }) }
 
-// recent are the jobs, the latest first.
+// recent returns the jobs, latest first.
 func (j *jobs) recent() (out []jobState) {
 	j.mu.Lock()
 	all := slices.Clone(j.all)
@@ -81,34 +83,26 @@ func (j *jobs) find(id string) *job {
 	return nil
 }
 
-// start runs a change of each instance, 16 at a time.
+// start starts a job that changes each of the instances.
 func (j *jobs) start(name, by string, ids []string, change func(ctx context.Context, id string) error) *job {
 	one := &job{jobState: jobState{ID: nuid.Next(), Name: name, By: by, Total: len(ids), Running: true}}
 	j.mu.Lock()
 	j.all = append(j.all, one)
 	j.all = j.all[max(0, len(j.all)-maxJobs):]
 	j.mu.Unlock()
-	next := make(chan string)
 	j.wg.Go(func() {
-		defer close(next)
+		var changes errgroup.Group
+		changes.SetLimit(bulkParallel)
 		for _, id := range ids {
-			select {
-			case next <- id:
-			case <-j.ctx.Done():
-				return
+			if j.ctx.Err() != nil {
+				break
 			}
-		}
-	})
-	j.wg.Go(func() {
-		var wg sync.WaitGroup
-		for range min(bulkParallel, len(ids)) {
-			wg.Go(func() {
-				for id := range next {
-					one.note(id, change(j.ctx, id))
-				}
+			changes.Go(func() error {
+				one.note(id, change(j.ctx, id))
+				return nil
 			})
 		}
-		wg.Wait()
+		_ = changes.Wait() // failures are noted
 		one.mu.Lock()
 		defer one.mu.Unlock()
 		one.Running, one.Stopped = false, one.Done < one.Total
@@ -137,10 +131,10 @@ func (one *job) now() jobState {
 	return s
 }
 
-// Percent is how much of the job is done.
+// Percent returns how much of the job is done.
 func (s jobState) Percent() int { return 100 * s.Done / max(1, s.Total) }
 
-// showJob shows how a job stands; the page reads itself again while it runs.
+// showJob shows the progress of a job. The page reloads while the job is running.
 func (c *console) showJob(q *request) (view, error) {
 	one := c.jobs.find(q.PathValue("job"))
 	if one == nil {

@@ -12,7 +12,7 @@ import (
 
 const maxStalled = 200
 
-// stalled lists what cannot go on, at most n.
+// stalled returns at most n instances and inputs that cannot proceed.
 func (q *request) stalled(n int) (out []api.Instance, _ error) {
 	for d, err := range q.client.Stalled(q.Context()) {
 		if err != nil {
@@ -26,7 +26,7 @@ func (q *request) stalled(n int) (out []api.Instance, _ error) {
 	return out, nil
 }
 
-// fullLimits lists the limits that are deadlocked or have waiters, those first that are worst.
+// fullLimits returns the limits that are deadlocked or have waiters, worst first.
 func (q *request) fullLimits() (out []api.QueueStats, _ error) {
 	for g, err := range q.client.Queues(q.Context(), "") {
 		if err != nil {
@@ -52,23 +52,23 @@ func worstFirst(all []api.QueueStats) {
 	})
 }
 
-// stalledGroup are stalled instances with the same cause.
+// stalledGroup is a group of stalled instances with the same cause.
 type stalledGroup struct {
 	cause
 
-	Why  string // of the first
+	Why  string // reason of the first instance
 	Rows []api.Instance
 }
 
-// cause is a kind of stall, and what ends it.
+// cause is a kind of stall, and what resolves it.
 type cause struct {
 	Kind, Name, Fix string
 	Links           []link
-	Waits           bool // the instance is tried again later, and may be tried now
-	Notes           bool // there are notes, and perhaps no instances
+	Waits           bool // the instance is retried later, and can be retried now
+	Notes           bool // the entries are notes about refused inputs, perhaps without an instance
 }
 
-// causes are the kinds by what a reason begins with.
+// causes are the kinds of stalls. The reason of a stall begins with its kind.
 var causes = []cause{
 	{
 		Kind: "unregistered", Name: "No orchestrator has the code", Waits: true, Links: []link{{Name: "Versions", URL: "/versions"}},
@@ -79,8 +79,8 @@ var causes = []cause{
 		Fix: "Deploy the code that the instance began with, or keep both with a version; or rewind the instance to an event before the difference.",
 	},
 	{
-		Kind: "blocked", Name: "The code did not come back", Waits: true,
-		Fix: "Orchestration code may wait only for futures: move what waits for a channel, a lock or the network into an activity.",
+		Kind: "blocked", Name: "The code blocks", Waits: true,
+		Fix: "Orchestration code may wait only for futures: move anything that waits for a channel, a lock or the network into an activity.",
 	},
 	{
 		Kind: "unreadable", Name: "Stored data cannot be read", Waits: true,
@@ -91,8 +91,8 @@ var causes = []cause{
 		Fix: "Restore the stream of the object store, or make room in it; or rewind or terminate the instance.",
 	},
 	{
-		Kind: "not-started", Name: "Inputs came before a start", Links: []link{{Name: "Start…", URL: "/start", Changes: true}},
-		Fix: "Start an instance with this id: it receives them. Without a start they are removed after their time.",
+		Kind: "not-started", Name: "Inputs arrived before a start", Links: []link{{Name: "Start…", URL: "/start", Changes: true}},
+		Fix: "Start an instance with this id, and it receives them. Without a start they are removed after their retention.",
 	},
 	{
 		Kind: "no-worker", Name: "No worker has the activity", Links: []link{{Name: "Workers", URL: "/workers"}},
@@ -113,7 +113,8 @@ func causeOfStall(why string) cause {
 	return cause{Kind: "other", Name: "Another cause", Waits: true, Fix: "The reason names what is missing."}
 }
 
-// listStalled groups what cannot go on by its cause: numbers in its text, such as those of an event, make no other cause.
+// listStalled groups what cannot proceed by its cause. Reasons that differ only in numbers, such as event ids, have the same
+// cause.
 func listStalled(q *request) (view, error) {
 	all, err := q.stalled(maxStalled + 1)
 	data := struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The form of a start has the options of a start; invalid fields are requested again, with the rest of the form.
+// The start form has the options of a start. A form with invalid fields is shown again with all its values.
 func TestStartFormHasTheOptionsOfAStart(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
 	form := func(more ...string) string {

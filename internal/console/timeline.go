@@ -12,24 +12,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// width is that of a lane, in units of its SVG, which is stretched to the width of the page.
+// width is the width of a lane in units of its SVG, which is stretched to the width of the page.
 const width = 1000
 
-// maxEarlier bounds the lanes of what was scheduled on earlier pages.
+// maxEarlier limits the lanes of work that was scheduled on earlier pages.
 const maxEarlier = 20
 
-// timeline shows the events of a page of a history over time.
+// timeline shows the events on a page of a history over time.
 type timeline struct {
 	Lanes []*lane
 	Ticks []string
 	Span  int64 // milliseconds
-	Lines []bar // through all lanes: requests for cancellation
+	Lines []bar // lines through all lanes: cancellation requests
 }
 
 // lane is an activity with its attempts, a timer, a child or an event.
 type lane struct {
 	Kind, Name, URL string
-	Note, Class     string // how it stands or ended
+	Note, Class     string // its state or outcome
 	Bars            []bar
 	Marks           []bar
 }
@@ -39,28 +39,29 @@ type bar struct {
 	X, W, Class, Title string
 }
 
-// open is what has begun and not ended.
+// open is work that has begun and not ended.
 type open struct {
 	lane    *lane
 	from    int64
-	class   string // of what it does now
-	note    string // of one that does not end on the page; empty: it is outstanding
+	class   string // CSS class of its current state
+	note    string // state if it does not end on the page; empty: outstanding
 	attempt uint32
-	queued  int64 // milliseconds before its handler ran
+	queued  int64 // milliseconds in the task queue before its handler ran
 }
 
-// drawing is a timeline that is being drawn.
+// drawing is a timeline under construction.
 type drawing struct {
 	timeline
 
 	from, until int64
-	open        map[uint64]*open // by the event that scheduled it
-	named       map[string]*lane // of events received and sent, by kind and name
-	calls       map[string]*lane // by the effect id of the first attempt
-	pause       uint64           // the event that has begun it; zero: none
+	open        map[uint64]*open // keyed by the event that scheduled it
+	named       map[string]*lane // events received and sent, keyed by kind and name
+	calls       map[string]*lane // activities, keyed by the effect id of the first attempt
+	pause       uint64           // event that began the current pause; zero: none
 }
 
-// timelineOf draws a page. until is now, if the page is the end of what runs, and otherwise zero.
+// timelineOf draws the events of a page. until is the current time if the page shows the latest events of a running
+// instance, and otherwise zero.
 func timelineOf(entries []client.Entry, d client.Description, until int64) timeline {
 	g := &drawing{from: entries[0].Event.Meta().At, open: map[uint64]*open{}, calls: map[string]*lane{}, named: map[string]*lane{}}
 	g.until = max(until, g.from+1)
@@ -118,8 +119,8 @@ func (g *drawing) mark(kind, name, class, note string, at int64) {
 	l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: class, Title: kind + " " + l.Name})
 }
 
-// again draws a moment that may repeat: those of one name share a lane.
-func (g *drawing) again(kind, name, class, note string, at int64) {
+// markShared draws a moment that can repeat. Moments of the same kind and name share a lane.
+func (g *drawing) markShared(kind, name, class, note string, at int64) {
 	l := g.named[kind+name]
 	if l == nil {
 		g.mark(kind, name, class, note, at)
@@ -130,7 +131,7 @@ func (g *drawing) again(kind, name, class, note string, at int64) {
 	l.Note = text.Shorten(strings.TrimSuffix(diagnose.Number(len(l.Marks))+" times, the latest "+note, ", the latest "), 200)
 }
 
-// begin opens a bar. Those of one name share a lane.
+// begin begins a bar. Bars of the same kind and name share a lane.
 func (g *drawing) begin(kind, name string, id uint64, at int64, note string) {
 	l := g.named[kind+name]
 	if l == nil {
@@ -173,10 +174,10 @@ func (g *drawing) event(e client.Entry) {
 			delete(g.open, 1)
 		}
 	case *history.ActivityCompleted:
-		g.ran(v.Scheduled, at, v.RanMS)
+		g.splitQueueTime(v.Scheduled, at, v.RanMS)
 		g.end(v.Scheduled, "activity", at, "ok", on(v.Worker, v.Claims))
 	case *history.ActivityFailed:
-		g.ran(v.Scheduled, at, v.RanMS)
+		g.splitQueueTime(v.Scheduled, at, v.RanMS)
 		g.end(v.Scheduled, "activity", at, "bad", on(v.Worker, v.Claims)+", failed: "+v.Failure.Message)
 	case *history.ActivityCancelRequested:
 		note := ", cancelled: " + v.Reason.String()
@@ -185,7 +186,7 @@ func (g *drawing) event(e client.Entry) {
 		}
 		g.end(v.Scheduled, "activity", at, "gone", note)
 	case *history.TimerScheduled:
-		if v.AttemptTimeoutOf == 0 { // else it is the timeout of an attempt
+		if v.AttemptTimeoutOf == 0 { // otherwise it is the timeout of an attempt
 			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "timer", Name: "until " + g.clock(v.FireAt)}), from: at, class: "wait"}
 		}
 	case *history.TimerFired:
@@ -211,11 +212,11 @@ func (g *drawing) event(e client.Entry) {
 	}
 }
 
-// moment draws an event that has no duration.
+// moment draws an event without a duration.
 func (g *drawing) moment(e history.Event, at int64) {
 	switch v := e.(type) {
 	case *history.EventReceived:
-		g.again("event", v.Name, "run", diagnose.ByWhom(v.By, ""), at)
+		g.markShared("event", v.Name, "run", diagnose.ByWhom(v.By, ""), at)
 	case *history.UpdateReceived:
 		g.begin("update", v.Name, v.ID, at, diagnose.ByWhom(v.By, "")+", not answered")
 	case *history.UpdateAnswered:
@@ -236,9 +237,9 @@ func (g *drawing) moment(e history.Event, at int64) {
 	case *history.Rewound:
 		g.mark("rewind", "rewound", "mute", diagnose.ByWhom(v.By, v.Text), at)
 	case *history.EventSent:
-		g.again("sent", v.Name, "mute", "to "+v.Instance, at)
+		g.markShared("sent", v.Name, "mute", "to "+v.Instance, at)
 	case *history.Broadcast:
-		g.again("sent", v.Verb, "mute", v.String(), at)
+		g.markShared("sent", v.Verb, "mute", v.String(), at)
 	case *history.CancelRequested:
 		g.Lines = append(g.Lines, bar{X: decimal(min(g.x(at), width-2)), W: "2", Class: "gone"})
 		g.mark("cancel", "cancellation requested", "gone", diagnose.ByWhom(v.By, v.Text), at)
@@ -272,8 +273,8 @@ func (g *drawing) scheduled(v *history.ActivityScheduled) {
 	g.open[v.ID] = o
 }
 
-// ran splits what an activity took: the time before its handler ran is that in the task queue.
-func (g *drawing) ran(id uint64, at int64, ms uint32) {
+// splitQueueTime splits the time of an activity: before its handler ran, it was in the task queue.
+func (g *drawing) splitQueueTime(id uint64, at int64, ms uint32) {
 	o := g.open[id]
 	if o == nil || ms == 0 || at-int64(ms) <= o.from {
 		return
@@ -283,7 +284,7 @@ func (g *drawing) ran(id uint64, at int64, ms uint32) {
 	o.queued, o.from = began-o.from, began
 }
 
-// end closes a bar. What was scheduled on a page before begins at the left edge.
+// end ends a bar. The bar of work that was scheduled on an earlier page begins at the left edge.
 func (g *drawing) end(id uint64, kind string, at int64, class, note string) {
 	o := g.open[id]
 	if o == nil {
@@ -305,14 +306,14 @@ func (g *drawing) end(id uint64, kind string, at int64, class, note string) {
 	}
 }
 
-// endTimer is end for a timer that is drawn.
+// endTimer ends the bar of a timer, if the timer is drawn.
 func (g *drawing) endTimer(id uint64, at int64, class, note string) {
 	if g.open[id] != nil {
 		g.end(id, "timer", at, class, note)
 	}
 }
 
-// unfinished draws what has not ended on this page.
+// unfinished draws work that has not ended on this page.
 func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Class = o.class
 	note := cmp.Or(o.note, "outstanding")
@@ -334,7 +335,8 @@ func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Bars = append(o.lane.Bars, g.span(o.from, g.until, o.class+" open", o.lane.Name))
 }
 
-// awaited draws the events or updates that code waits for: since its latest turn, for a wait is not recorded.
+// awaited draws the events or updates that the code waits for. They begin at the latest turn, because a wait itself is not
+// recorded.
 func (g *drawing) awaited(entries []client.Entry, kind string, names []string) {
 	since := entries[len(entries)-1].Event.Meta().At
 	for _, name := range names[:min(len(names), maxChildren)] {
@@ -360,7 +362,7 @@ func on(worker string, claims uint32) (s string) {
 	return s
 }
 
-// clock is a time of day, with the date if it is not that of the beginning.
+// clock formats a time of day, with the date if it is not the date on which the timeline begins.
 func (g *drawing) clock(ms int64) string {
 	at := time.UnixMilli(ms).UTC()
 	if at.Format(time.DateOnly) == time.UnixMilli(g.from).UTC().Format(time.DateOnly) {

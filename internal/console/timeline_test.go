@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The time in the task queue is apart from the run, events of one name share a lane, and what was scheduled on an earlier page and
-// is outstanding begins at the left edge. Updates last until they are answered, and pauses until they end.
+// Time in the task queue is drawn apart from the run, events of one name share a lane, and outstanding work from an earlier
+// page begins at the left edge. Updates last until they are answered, and pauses until they end.
 func TestTimelineSplitsWaitsFromRuns(t *testing.T) {
 	at := func(id uint64, ms int64, e history.Event) client.Entry {
 		e.Meta().ID, e.Meta().At = id, ms
@@ -49,8 +49,8 @@ pause paused: 200ms, resumed by ops [wait 700.0+100.0]`
 	}
 }
 
-// The parts of a JSON value are shown in their order, and the text is that of the value.
-func TestPayloadIsATreeOfItsParts(t *testing.T) {
+// The members of a JSON value are shown in their order, and the text of the tree is the JSON text.
+func TestPayloadIsShownAsATree(t *testing.T) {
 	var text func(n *node) string
 	text = func(n *node) string {
 		s := n.Key + n.Text

@@ -9,24 +9,24 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 )
 
-// Bounds of a payload that is shown as a tree; others are shown as text.
+// Limits of a payload that is shown as a tree; a larger one is shown as text.
 const (
 	maxNodes  = 2000
 	maxDepth  = 32
-	openDepth = 3  // levels that are open at first
-	openKids  = 20 // of a level that is open at first
+	openDepth = 3  // levels that are initially open
+	openKids  = 20 // maximum number of children of a level that is initially open
 )
 
-// node is a JSON value. Its text is that of the value, line by line.
+// node is a JSON value. The text of the tree is the JSON text, line by line.
 type node struct {
-	Key   string // with its quotes and colon; empty: an element, or the whole
-	Text  string // of a value without parts, with its comma; otherwise the opening bracket
-	Close string // bracket, with its comma; empty: the value has no parts
+	Key   string // name with its quotes and colon; empty: an array element or the root
+	Text  string // text of a value without children, with its comma; otherwise the opening bracket
+	Close string // closing bracket, with its comma; empty: no children
 	Kids  []*node
 	Open  bool
 }
 
-// treeOf is a JSON value that has parts; nil for others, and for those that are too large.
+// treeOf returns the tree of a JSON object or array; nil for other values, and for those that are too large.
 func treeOf(v json.RawMessage) *node {
 	if len(v) == 0 || len(v) > maxShown || v[0] != '{' && v[0] != '[' {
 		return nil
@@ -41,7 +41,7 @@ func treeOf(v json.RawMessage) *node {
 	return n
 }
 
-// readNode reads a value, in the order in which it is written.
+// readNode reads a value, preserving the order of its members.
 func readNode(d *json.Decoder, depth int, left *int) *node {
 	t, err := d.Token()
 	if *left--; err != nil || *left < 0 || depth > maxDepth {
@@ -87,7 +87,7 @@ func (n *node) comma() {
 	n.Text += ","
 }
 
-// Parts is the number of parts, for a value that is closed.
+// Parts returns the number of children, which is shown while the value is closed.
 func (n *node) Parts() string { return diagnose.Counted(len(n.Kids), "part") }
 
 func jsonText(t json.Token) string {
@@ -99,7 +99,7 @@ func jsonText(t json.Token) string {
 	case string:
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false) // the template escapes
+		e.SetEscapeHTML(false) // the template escapes it
 		if err := e.Encode(t); err != nil {
 			return strconv.Quote(t)
 		}
@@ -109,7 +109,7 @@ func jsonText(t json.Token) string {
 	}
 }
 
-// first are the first n elements of a list, and beyond those behind them: a page shows these on demand.
+// first returns the first n elements of a list. A page shows the elements beyond them on demand.
 func first(n int, list any) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(0, min(n, v.Len())).Interface()
@@ -120,7 +120,7 @@ func beyond(n int, list any) any {
 	return v.Slice(min(n, v.Len()), v.Len()).Interface()
 }
 
-// number formats a number of any kind with separators.
+// number formats a number of any type with separators.
 func number(n any) string {
 	v := reflect.ValueOf(n)
 	if v.CanUint() {
@@ -129,7 +129,7 @@ func number(n any) string {
 	return diagnose.Number(v.Int())
 }
 
-// idText shortens a long id in its middle: ids of one kind differ at their end.
+// idText shortens a long id in its middle, because ids of one kind differ at their ends.
 func idText(id string) string {
 	if len(id) <= maxID {
 		return id
@@ -137,5 +137,5 @@ func idText(id string) string {
 	return id[:maxID/2] + "…" + id[len(id)-maxID/2+4:] // ids are ASCII
 }
 
-// maxID is the length of an id that lists show whole.
+// maxID is the maximum length of an id that lists show in full.
 const maxID = 60

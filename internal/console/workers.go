@@ -37,12 +37,12 @@ type workersData struct {
 
 // owner is an orchestrator with its partitions.
 type owner struct {
-	api.Partition // the one that is furthest behind
+	api.Partition // its partition with the largest lag
 
 	Partitions []api.Partition
 }
 
-// ownersOf groups the partitions by their owner; those without one are last.
+// ownersOf groups the partitions by their owner. Partitions without an owner come last.
 func ownersOf(all []api.Partition) (out []owner) {
 	for _, p := range all {
 		i := slices.IndexFunc(out, func(o owner) bool { return o.Owner == p.Owner })
@@ -64,15 +64,15 @@ func ownersOf(all []api.Partition) (out []owner) {
 	return out
 }
 
-// drainForm confirms that a worker takes no more tasks.
+// drainForm asks for a confirmation to drain a worker.
 func drainForm(q *request) (view, error) {
 	name := q.PathValue("name")
 	return confirmation(confirmData{
 		Section: "workers", Title: "Drain " + name, Back: "/workers", Button: "Drain the worker", Mild: true, Command: "pawl drain " + shellQuote(name),
 		Effects: []string{
-			"The worker takes no more tasks. Activities that it runs may finish; nothing is cancelled.",
+			"The worker accepts no more tasks. Activities that it is running can finish; nothing is cancelled.",
 			"Tasks go to the other workers that have the activity; without one they wait.",
-			"It is not ready until its process is started again: nothing else lets it take tasks.",
+			"It is not ready until its process is restarted; nothing else makes it accept tasks again.",
 		},
 	}), nil
 }
@@ -87,16 +87,16 @@ type versionData struct {
 	Versions      []versionRow
 }
 
-// versionRow is a version with who has its code.
+// versionRow is a version and the orchestrators that have its code.
 type versionRow struct {
 	api.Version
 
 	Class, State, Do string
-	URL              string // of its instances
+	URL              string // address of its instances
 	Missing          []string
 }
 
-// listVersions shows the instances by version, and which orchestrators have the code of each.
+// listVersions shows the instances by version, and the orchestrators that have the code of each.
 func listVersions(q *request) (view, error) {
 	var v api.Versions
 	if err := q.call(http.MethodGet, "/versions", nil, nil, &v); err != nil {

@@ -98,7 +98,7 @@ spec:
       annotations: {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
-      # Longer than the drain and the grace, with time to hand over.
+      # Longer than the drain and the grace period together, plus the time to hand over.
       terminationGracePeriodSeconds: {{ add (int $v.drainSeconds) (int $v.graceSeconds) 15 }}
       automountServiceAccountToken: false
       enableServiceLinks: false
@@ -181,7 +181,7 @@ spec:
     - ports: [{port: http}]
       from: {{- default (list (dict "podSelector" dict)) $v.networkPolicy.from | toYaml | nindent 8 }}
   {{- if ne .role "worker" }}
-  # Activities reach whatever they need, so that workers have no policy of egress.
+  # Activities connect to arbitrary destinations, so workers have no egress policy.
   egress:
     - ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]
     - ports: [{port: {{ $v.networkPolicy.natsPort }}}, {port: {{ $v.networkPolicy.redisPort }}}]

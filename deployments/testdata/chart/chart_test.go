@@ -23,7 +23,7 @@ import (
 
 type values = map[string]any
 
-// scaledObject and the next two are the parts of custom resources that the chart uses.
+// scaledObject and the next two types are the parts of custom resources that the chart uses.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -114,7 +114,7 @@ func TestChartRendersWithDefaults(t *testing.T) {
 	check(t, all)
 }
 
-// elsewhere permits the pods of another namespace to reach the HTTP port, and orchestrators a collector of traces.
+// elsewhere are values that permit the pods of another namespace to connect to the HTTP port, and orchestrators to a trace collector.
 var elsewhere = values{
 	"from":   []any{values{"namespaceSelector": values{"matchLabels": values{"team": "ops"}}}},
 	"egress": []any{values{"ports": []any{values{"port": 4318}}}},
@@ -153,7 +153,7 @@ func TestChartWithUsersTLSAndAutoscaling(t *testing.T) {
 	}
 }
 
-// check verifies what every rendering must have.
+// check verifies the properties that every rendering must have.
 func check(t *testing.T, all map[string]any) {
 	t.Helper()
 	source, err := os.ReadFile("../../../internal/settings/groups.go")
@@ -228,7 +228,7 @@ func check(t *testing.T, all map[string]any) {
 	}
 }
 
-// The charts of NATS and Valkey name their services as their releases, which the commands of docs/operations/install.md name.
+// The charts of NATS and Valkey name their services after their releases. The commands of docs/operations/install.md set the names of the releases.
 func TestDemoValuesUseTheServersOfTheOtherCharts(t *testing.T) {
 	read := func(name string) (text string, v values) {
 		t.Helper()
@@ -290,7 +290,7 @@ func TestSchemaRejectsWrongValues(t *testing.T) {
 	}
 }
 
-// TestChartNeedsNoClient: what the modules in noclient leave out would render as empty.
+// The chart must not use anything that the modules in noclient leave out: it would render as empty.
 func TestChartNeedsNoClient(t *testing.T) {
 	files, err := filepath.Glob("../../chart/templates/*")
 	if err != nil || len(files) == 0 {

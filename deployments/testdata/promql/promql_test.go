@@ -1,5 +1,5 @@
-// Package promql parses the queries of the alerts and the dashboards with Prometheus' own parser. It is a module of its own, so that no
-// program links it.
+// Package promql parses the queries of the alerts and the dashboards with the parser of Prometheus. It is a separate module,
+// so that no program links it.
 //
 //	cd deployments/testdata/promql && go test ./...
 package promql
@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// rules is a file of rules, as Prometheus reads it.
+// rules is a Prometheus rules file.
 type rules struct {
 	Groups []struct {
 		Name  string

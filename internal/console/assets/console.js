@@ -1,4 +1,4 @@
-// Comfort only: every page can be read and used without it.
+// Progressive enhancement: every page can be read and used without this script.
 "use strict";
 (() => {
   const main = document.getElementById("main");
@@ -6,15 +6,15 @@
   const all = (css, of = document) => [...of.querySelectorAll(css)];
   const add = (parent, name, props) => parent.appendChild(Object.assign(document.createElement(name), props));
 
-  // ---- Replace what has changed. Elements with an id or data-row are matched by it, others by their place. ----
-  const key = (n) => n.nodeType === 1 ? n.getAttribute("id") || n.getAttribute("data-row") || "" : ""; // a field named id hides the property
+  // ---- Replace what has changed. Elements are matched by id or data-row, and otherwise by position. ----
+  const key = (n) => n.nodeType === 1 ? n.getAttribute("id") || n.getAttribute("data-row") || "" : ""; // a form field named id would shadow the property
   const mine = (from, name) => name === "open" && from.nodeName === "DETAILS" || name === "hidden" && from.matches(".lane") ||
-    from.matches("input[data-complete]") && /^(role|list|aria-(autocomplete|controls|expanded|activedescendant))$/.test(name); // made here
+    from.matches("input[data-complete]") && /^(role|list|aria-(autocomplete|controls|expanded|activedescendant))$/.test(name); // set by this script
   function morph(from, to) {
     if (from.isEqualNode(to)) return;
     if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || key(from) !== key(to)) { from.replaceWith(to); return; }
     if (from.nodeType !== 1) { from.data = to.data; return; }
-    if (from.matches("code.cli") && from.firstChild.data === to.textContent) return; // it has a button
+    if (from.matches("code.cli") && from.firstChild.data === to.textContent) return; // it contains the copy button
     for (const a of [...from.attributes]) if (!to.hasAttribute(a.name) && !mine(from, a.name)) from.removeAttribute(a.name);
     for (const a of to.attributes) if (from.getAttribute(a.name) !== a.value && !mine(from, a.name)) from.setAttribute(a.name, a.value);
     children(from, to);
@@ -22,7 +22,7 @@
   function children(from, to) {
     const old = new Map([...from.children].map((c) => [key(c), c]));
     let at = from.firstChild;
-    const skip = () => { while (at && at.nodeType === 1 && at.hasAttribute("data-script")) at = at.nextSibling; }; // made here
+    const skip = () => { while (at && at.nodeType === 1 && at.hasAttribute("data-script")) at = at.nextSibling; }; // set by this script
     for (const next of [...to.childNodes]) {
       skip();
       const k = key(next), known = k && old.get(k);
@@ -38,7 +38,7 @@
     for (skip(); at; skip()) { const gone = at; at = at.nextSibling; gone.remove(); }
   }
 
-  // ---- What the server's markup lacks. It is repeated after a change. ----
+  // ---- Additions to the markup of the server. They are repeated after each refresh. ----
   function decorate() {
     for (const code of all("code.cli")) {
       if (code.childElementCount) continue;
@@ -53,14 +53,14 @@
     dispatchEvent(new Event("pawl-changed"));
   }
 
-  addEventListener("pointerover", (e) => { // the time of this place
+  addEventListener("pointerover", (e) => { // the local time
     const t = e.target.closest && e.target.closest("time[datetime]"), at = t && new Date(t.dateTime);
     if (t && !isNaN(at)) t.title = `${t.dateTime}\n${at.toLocaleString()} here`;
   });
 
-  // ---- Live: events report that something has changed; the page is read again, and what differs is replaced. ----
-  // A change is read at once. Together no page takes more than a fifth of its server, of which it may take some in advance.
-  const advance = 200; // ms of its server
+  // ---- Live updates: events report that something has changed; the page is fetched again, and what differs is replaced. ----
+  // A change is fetched at once, but on average a page uses at most a fifth of the server's time.
+  const advance = 200; // milliseconds of server time that may be used in advance
   let source = null, last = "", busy = false, again = false, spent = 0, at = 0, later = 0;
   const state = (text) => { const s = $("#live"); if (s && s.textContent !== text) s.textContent = text; };
   async function refresh() {
@@ -71,8 +71,8 @@
     spent = Math.max(0, spent - (performance.now() - at) / 5);
     at = performance.now();
     if (spent > advance) await new Promise((done) => setTimeout(done, 5 * (spent - advance)));
-    again = false; // what has changed until now is read
-    const asked = performance.now();
+    again = false; // this request includes all changes up to now
+    const began = performance.now();
     let failed = true;
     try {
       const r = await fetch(location.href, { headers: { "Pawl-Part": "main" }, cache: "no-store" });
@@ -80,17 +80,17 @@
       if (r.status < 500) {
         failed = false;
         const shown = main.cloneNode(false);
-        shown.innerHTML = await r.text(); // of this server, escaped there; scripts in it would not run
+        shown.innerHTML = await r.text(); // escaped by the server; scripts in it would not run
         children(main, shown);
         decorate();
         state("Live · ");
       } else state("Not answered · ");
     } catch { state("Not reached · "); }
-    spent += performance.now() - asked;
+    spent += performance.now() - began;
     busy = false;
-    if (again) refresh(); else if (failed) later = setTimeout(refresh, 3000); else awaitRest(); // no change reports the end of an outage
+    if (again) refresh(); else if (failed) later = setTimeout(refresh, 3000); else awaitRest(); // after an outage no event triggers a refresh
   }
-  // awaitRest reads the page again when the server has what this one could not wait for.
+  // awaitRest refreshes the page when the server has data that the page did not wait for.
   function awaitRest() {
     const rest = $("[data-later]", main);
     clearTimeout(later);
@@ -109,7 +109,7 @@
   }
   function disconnect() { if (source) source.close(); source = null; }
   let hiding = 0;
-  document.addEventListener("visibilitychange", () => { // a browser has few connections for all of its tabs
+  document.addEventListener("visibilitychange", () => { // browsers limit the connections to a server across all tabs
     clearTimeout(hiding);
     if (document.hidden) hiding = setTimeout(disconnect, 10000); else connect();
   });
@@ -167,9 +167,9 @@
     box.addEventListener("dblclick", () => { zoom = whole(); timeline(); });
   }
 
-  // ---- Completion of the filter: fields, comparisons, values that are known. ----
+  // ---- Completion of the filter: fields, operators, known values. ----
   const compare = { text: ["=", "!=", "in (", "starts"], time: [">", "<", ">=", "<="] };
-  // offers are what may stand at the end of a text, and how much of its end they replace.
+  // offers returns the completions of a text, and how many characters at its end they replace.
   function offers(text, known) {
     const tokens = [...text.matchAll(/"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[\w\-.:+\/@]+|!=|<=|>=|[=<>!(),]/g)].map((m) => m[0]);
     const partial = tokens.length && /[^\s=<>(),]$/.test(text) ? tokens.pop() : "";
@@ -190,7 +190,7 @@
     return { partial, all: all.filter((o) => o.toLowerCase().replace(/^"/, "").startsWith(begun) && o !== partial).slice(0, 12) };
   }
   function complete(field) {
-    field.removeAttribute("list"); // it is for readers without JavaScript
+    field.removeAttribute("list"); // the datalist is for browsers without JavaScript
     if (field.getAttribute("role")) return;
     const box = add(field.parentElement, "ul", { id: "offers", className: "offers", hidden: true });
     const set = (to, attributes) => { for (const [name, value] of Object.entries(attributes)) to.setAttribute(name, value); };
@@ -233,7 +233,7 @@
     });
   }
 
-  // ---- Views that were opened with a name: their addresses are kept in this browser. ----
+  // ---- Named views that were opened: their addresses are stored in this browser. ----
   const kept = () => { try { return JSON.parse(localStorage.getItem("pawl.views")) || {}; } catch { return {}; } };
   function views() {
     const box = $("#views");
@@ -249,7 +249,7 @@
       Object.assign(a, { textContent: title, href }).dataset.script = "";
       if (title === name) a.setAttribute("aria-current", "true");
       Object.assign(drop, { type: "button", className: "plain", textContent: "×" }).dataset.script = "";
-      drop.setAttribute("aria-label", "Forget the view " + title);
+      drop.setAttribute("aria-label", "Remove the view " + title);
       drop.addEventListener("click", () => { delete saved[title]; keep(); box.dataset.dropped = "yes"; views(); });
       box.insertBefore(a, $("details", box));
       box.insertBefore(drop, $("details", box));
@@ -277,7 +277,7 @@
     "/": () => { const f = $("[data-focus]") || $("#lanes"); if (f) f.select(); },
     "+": () => zoomBy(.5), "-": () => zoomBy(2), 0: () => { zoom = whole(); timeline(); }, "[": () => pan(-.5), "]": () => pan(.5),
   };
-  // help opens the page of keys over this one.
+  // help shows the page of keys in a dialog.
   async function help() {
     const open = $("dialog");
     if (open) { open.close(); return; }
@@ -312,7 +312,7 @@
     });
   }
   const current = $("nav [aria-current]");
-  if (current) current.parentElement.scrollLeft = current.offsetLeft - 60; // on a phone the sections are a row
+  if (current) current.parentElement.scrollLeft = current.offsetLeft - 60; // on a phone the navigation is one row
   decorate();
   connect();
   awaitRest();

@@ -1,4 +1,4 @@
-// Package discovery finds no cluster.
+// Package discovery is a stub that finds no cluster.
 package discovery
 
 import (
@@ -8,10 +8,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrNoCluster is the error of each use.
+// ErrNoCluster is returned by every function.
 var ErrNoCluster = errors.New("a chart is rendered without a cluster")
 
-// Client is never made.
+// Client is never created.
 type Client struct{}
 
 // NewDiscoveryClientForConfig returns an error.

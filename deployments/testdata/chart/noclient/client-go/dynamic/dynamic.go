@@ -1,4 +1,4 @@
-// Package dynamic reads from no cluster.
+// Package dynamic is a stub that reads from no cluster.
 package dynamic
 
 import (
@@ -17,13 +17,13 @@ type ResourceInterface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error)
 }
 
-// NamespaceableResourceInterface is that of a namespace, or of none.
+// NamespaceableResourceInterface reads the objects of a resource, with or without a namespace.
 type NamespaceableResourceInterface interface {
 	ResourceInterface
 	Namespace(name string) ResourceInterface
 }
 
-// Client is never made.
+// Client is never created.
 type Client struct{}
 
 // Resource returns nothing.

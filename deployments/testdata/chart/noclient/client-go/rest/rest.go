@@ -1,5 +1,5 @@
-// Package rest has the configuration of a client.
+// Package rest contains the configuration of a client.
 package rest
 
-// Config is that of no cluster.
+// Config is an empty configuration.
 type Config struct{}

@@ -1,4 +1,4 @@
-// Package scheme has the versions that templates find in .Capabilities.APIVersions: none. The chart does not ask for any.
+// Package scheme contains the versions that templates find in .Capabilities.APIVersions: none. The chart does not use any.
 package scheme
 
 import "k8s.io/apimachinery/pkg/runtime"
