@@ -31,14 +31,10 @@ func batchOperations() []operation {
 			summary: "Send a request to every instance that passes a filter; the verb purge requires the role admin; dry_run only counts the instances.",
 			request: batch{}, replies: map[int]any{200: api.BatchCount{}, 202: api.Accepted{}},
 		},
-		{
-			method: http.MethodGet, path: path, id: "listBatches", role: access.Viewer, serve: listBatches,
-			summary: "List batches, the latest change first.", query: []parameter{limitParam}, replies: map[int]any{200: api.Batches{}},
-		},
-		{
-			method: http.MethodGet, path: path + "/{id}", id: "getBatch", role: access.Viewer, serve: getBatch,
-			summary: "Describe a batch and its progress.", replies: map[int]any{200: api.Batch{}},
-		},
+		get(path, "listBatches", listBatches, api.Batches{},
+			"List batches, the latest change first.", limitParam),
+		get(path+"/{id}", "getBatch", getBatch, api.Batch{},
+			"Describe a batch and its progress."),
 	}
 }
 

@@ -226,10 +226,14 @@ func (c *call) started(run *client.RawInstance, within time.Duration) (decided b
 // startOptions parses the options that schedule and limit the run, and the policy for an id that is in use.
 func startOptions(s *api.Start) (opts []client.InstanceOption, reuse client.IDReuse, err error) {
 	if s.StartAt != "" {
-		at, bad := time.Parse(time.RFC3339, s.StartAt)
-		if d, ok := time.ParseDuration(s.StartAt); ok == nil && d > 0 {
+		d, notDuration := time.ParseDuration(s.StartAt)
+		at, notTime := time.Parse(time.RFC3339, s.StartAt)
+		switch {
+		case notDuration == nil && d > 0:
 			opts = append(opts, client.After(d))
-		} else if opts = append(opts, client.StartAt(at)); bad != nil {
+		case notTime == nil:
+			opts = append(opts, client.StartAt(at))
+		default:
 			err = badRequest("start_at: %.40q is neither a duration nor an RFC 3339 time", s.StartAt)
 		}
 	}

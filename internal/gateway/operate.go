@@ -43,10 +43,8 @@ func operateOperations() []operation {
 			summary: "Create an instance with an unused id from an export; with continue, it continues if it had not ended.",
 			request: importBody{}, replies: map[int]any{200: api.Operated{}, 202: api.Accepted{}},
 		},
-		{
-			method: http.MethodGet, path: root + "/refused", id: "listRefused", role: access.Viewer, serve: listRefused,
-			summary: "List inputs that could not be used, with the reason.", replies: map[int]any{200: api.RefusedList{}},
-		},
+		get(root+"/refused", "listRefused", listRefused, api.RefusedList{},
+			"List inputs that could not be used, with the reason."),
 		{
 			method: http.MethodDelete, path: root + "/refused/{id}", id: "dropRefused", role: access.Operator, serve: dropRefused,
 			summary: "Remove the notes about refused inputs of an id; an instance with that id is not affected.", replies: map[int]any{204: nil},

@@ -43,6 +43,11 @@ type operation struct {
 	stream       func(*call, http.ResponseWriter) error // instead of serve: answers with server-sent events
 }
 
+// get returns an operation for viewers. Its reply has the type of reply.
+func get(path, id string, serve func(*call) (answer, error), reply any, summary string, query ...parameter) operation {
+	return operation{method: http.MethodGet, path: path, id: id, summary: summary, role: access.Viewer, serve: serve, query: query, replies: map[int]any{http.StatusOK: reply}}
+}
+
 // parameter is a query parameter.
 type parameter struct {
 	name, description string

@@ -30,14 +30,13 @@ const root = "/api/v1"
 func instanceOperations() []operation {
 	const instance = root + "/instances/{id}"
 	return []operation{
-		{
-			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
-			summary: "List instances by their latest change of status.", replies: map[int]any{200: api.Instances{}},
-			query: []parameter{
-				whereParam, {name: "stalled", description: "Instead of where: everything that cannot proceed, with the reason, including what waits for a start or a worker, and refused inputs.", kind: "boolean"},
-				{name: "order", description: "newest (default) or oldest: by the latest change of status."}, {name: "cursor", description: "The value next of the previous page, in the same order."}, limitParam,
-			},
-		},
+		get(root+"/instances", "listInstances", listInstances, api.Instances{},
+			"List instances by their latest change of status.",
+			whereParam,
+			parameter{name: "stalled", description: "Instead of where: everything that cannot proceed, with the reason, including what waits for a start or a worker, and refused inputs.", kind: "boolean"},
+			parameter{name: "order", description: "newest (default) or oldest: by the latest change of status."},
+			parameter{name: "cursor", description: "The value next of the previous page, in the same order."},
+			limitParam),
 		{
 			method: http.MethodGet, path: root + "/watch", id: "watchInstances", role: access.Viewer, stream: watchInstances,
 			summary: "Stream the changes of instances as server-sent events.", query: []parameter{whereParam, lastParam},
@@ -46,12 +45,9 @@ func instanceOperations() []operation {
 			method: http.MethodGet, path: instance + "/watch", id: "watchInstance", role: access.Viewer, stream: watchInstance,
 			summary: "Stream the changes of an instance as server-sent events.", query: []parameter{lastParam},
 		},
-		{
-			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,
-			summary: "Count the instances that pass a filter, also by status or another field.", query: []parameter{
-				whereParam, {name: "by", description: "status, orchestration, version, parent, code, or the name of an attribute; absent: only the number."},
-			}, replies: map[int]any{200: api.Counts{}},
-		},
+		get(root+"/counts", "countInstances", countInstances, api.Counts{},
+			"Count the instances that pass a filter, also by status or another field.",
+			whereParam, parameter{name: "by", description: "status, orchestration, version, parent, code, or the name of an attribute; absent: only the number."}),
 	}
 }
 
@@ -63,10 +59,8 @@ func messageOperations() []operation {
 			summary: "Start an instance, send an event or an update with the start, wait for the end or the answer.", request: api.Start{},
 			replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
 		},
-		{
-			method: http.MethodGet, path: instance, id: "getInstance", role: access.Viewer, serve: getInstance,
-			summary: "Describe an instance and its outstanding work.", replies: map[int]any{200: api.Instance{}},
-		},
+		get(instance, "getInstance", getInstance, api.Instance{},
+			"Describe an instance and its outstanding work."),
 		{
 			method: http.MethodDelete, path: instance, id: "purgeInstance", role: access.Admin, serve: purgeInstance,
 			summary: "Remove an instance with its history.", replies: map[int]any{200: purged{}, 202: api.Accepted{}},
@@ -75,22 +69,15 @@ func messageOperations() []operation {
 				{name: "reason", description: "Reason, reported to the activities and children that are cancelled."},
 			},
 		},
-		{
-			method: http.MethodGet, path: instance + "/history", id: "getHistory", role: access.Viewer, serve: getHistory,
-			summary: "Read the events of an execution.", replies: map[int]any{200: historyPage{}},
-			query: []parameter{
-				{name: "execution", description: "Default: the latest. The latest two are kept.", kind: "integer"},
-				{name: "after", description: "Only events after this event id.", kind: "integer"}, limitParam,
-			},
-		},
-		{
-			method: http.MethodGet, path: instance + "/export", id: "exportInstance", role: access.Viewer, serve: exportInstance,
-			summary: "Read an instance with its histories, to be replayed.", replies: map[int]any{200: api.Export{}},
-		},
-		{
-			method: http.MethodGet, path: instance + "/tree", id: "getTree", role: access.Viewer, serve: getTree,
-			summary: "Describe an instance and its outstanding descendants.", replies: map[int]any{200: node{}},
-		},
+		get(instance+"/history", "getHistory", getHistory, historyPage{},
+			"Read the events of an execution.",
+			parameter{name: "execution", description: "Default: the latest. The latest two are kept.", kind: "integer"},
+			parameter{name: "after", description: "Only events after this event id.", kind: "integer"},
+			limitParam),
+		get(instance+"/export", "exportInstance", exportInstance, api.Export{},
+			"Read an instance with its histories, to be replayed."),
+		get(instance+"/tree", "getTree", getTree, node{},
+			"Describe an instance and its outstanding descendants."),
 		{
 			method: http.MethodGet, path: instance + "/result", id: "getResult", role: access.Viewer, serve: getResult,
 			summary: "Wait for the end of an instance; 202 while it runs.", query: []parameter{waitParam},
@@ -121,19 +108,15 @@ func messageOperations() []operation {
 func limitOperations() []operation {
 	const action = root + "/actions/{ref}"
 	return []operation{
-		{
-			method: http.MethodGet, path: root + "/actions", id: "listActions", role: access.Viewer, serve: listActions,
-			summary: "List the limits in use.", query: []parameter{limitParam}, replies: map[int]any{200: api.Actions{}},
-		},
-		{
-			method: http.MethodGet, path: action + "/queue-stats", id: "getQueueStats", role: access.Viewer, serve: queueStats,
-			summary: "Describe the limit of an action.", query: []parameter{keyParam}, replies: map[int]any{200: api.QueueStats{}},
-		},
-		{
-			method: http.MethodGet, path: action + "/waiters", id: "listWaiters", role: access.Viewer, serve: listWaiters,
-			summary: "List the waiters at a limit in order, or its holders.", replies: map[int]any{200: api.Waiters{}},
-			query: []parameter{keyParam, {name: "holders", description: "List the holders instead of the waiters.", kind: "boolean"}, limitParam},
-		},
+		get(root+"/actions", "listActions", listActions, api.Actions{},
+			"List the limits in use.", limitParam),
+		get(action+"/queue-stats", "getQueueStats", queueStats, api.QueueStats{},
+			"Describe the limit of an action.", keyParam),
+		get(action+"/waiters", "listWaiters", listWaiters, api.Waiters{},
+			"List the waiters at a limit in order, or its holders.",
+			keyParam,
+			parameter{name: "holders", description: "List the holders instead of the waiters.", kind: "boolean"},
+			limitParam),
 		{
 			method: http.MethodPost, path: action + "/clear", id: "clearWaiters", role: access.Admin, serve: clearWaiters,
 			summary: "Reject all waiters at a limit.", query: []parameter{keyParam}, replies: map[int]any{200: api.Cleared{}},
@@ -147,10 +130,8 @@ func limitOperations() []operation {
 			method: http.MethodPost, path: action + "/resume", id: "resumeAction", role: access.Operator, serve: resumeAction,
 			summary: "End the pause of an action.", request: reason{}, optional: true, replies: map[int]any{204: nil},
 		},
-		{
-			method: http.MethodGet, path: root + "/policies", id: "listPolicies", role: access.Viewer, serve: listPolicies,
-			summary: "List the policies that were set at run time.", replies: map[int]any{200: api.Policies{}},
-		},
+		get(root+"/policies", "listPolicies", listPolicies, api.Policies{},
+			"List the policies that were set at run time."),
 		{
 			method: http.MethodPut, path: root + "/policies/{level}", id: "setPolicy", role: access.Admin, serve: setPolicy,
 			summary: "Set the policy of action:NAME, group:NAME or global.", query: []parameter{reasonParam}, request: api.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
@@ -159,33 +140,21 @@ func limitOperations() []operation {
 			method: http.MethodDelete, path: root + "/policies/{level}", id: "deletePolicy", role: access.Admin, serve: deletePolicy,
 			summary: "Remove a policy that was set; the policy that the code declares applies again.", query: []parameter{reasonParam}, replies: map[int]any{204: nil},
 		},
-		{
-			method: http.MethodGet, path: root + "/queues/{queue}/demand", id: "getDemand", role: access.Viewer, serve: queueDemand,
-			summary: "Count the slots that a task queue can use now, for an autoscaler of its workers.", replies: map[int]any{200: api.Demand{}},
-		},
-		{
-			method: http.MethodGet, path: root + "/partitions", id: "listPartitions", role: access.Viewer, serve: listPartitions,
-			summary: "List the partitions with the orchestrators that own them.", replies: map[int]any{200: api.Partitions{}},
-		},
-		{
-			method: http.MethodGet, path: root + "/registered", id: "listRegistered", role: access.Viewer, serve: registered,
-			summary: "List the orchestrations and activities that the fleet has code for.", replies: map[int]any{200: api.Registered{}},
-		},
-		{
-			method: http.MethodGet, path: root + "/versions", id: "listVersions", role: access.Viewer, serve: listVersions,
-			summary: "Count the instances that have not ended by version, with the orchestrators that have its code.", replies: map[int]any{200: api.Versions{}},
-		},
-		{
-			method: http.MethodGet, path: root + "/workers", id: "listWorkers", role: access.Viewer, serve: listWorkers,
-			summary: "List the workers that answer within half a second.", replies: map[int]any{200: api.Workers{}},
-		},
+		get(root+"/queues/{queue}/demand", "getDemand", queueDemand, api.Demand{},
+			"Count the slots that a task queue can use now, for an autoscaler of its workers."),
+		get(root+"/partitions", "listPartitions", listPartitions, api.Partitions{},
+			"List the partitions with the orchestrators that own them."),
+		get(root+"/registered", "listRegistered", registered, api.Registered{},
+			"List the orchestrations and activities that the fleet has code for."),
+		get(root+"/versions", "listVersions", listVersions, api.Versions{},
+			"Count the instances that have not ended by version, with the orchestrators that have its code."),
+		get(root+"/workers", "listWorkers", listWorkers, api.Workers{},
+			"List the workers that answer within half a second."),
 		{
 			method: http.MethodPost, path: root + "/workers/{name}/drain", id: "drainWorker", role: access.Admin, serve: drainWorker,
 			summary: "Drain a worker: it accepts no more tasks until its process is restarted.", replies: map[int]any{204: nil},
 		},
-		{
-			method: http.MethodGet, path: root + "/health", id: "getHealth", role: access.Viewer, serve: getHealth,
-			summary: "Describe the state of Redis and NATS, as an orchestrator sees it.", replies: map[int]any{200: api.Health{}},
-		},
+		get(root+"/health", "getHealth", getHealth, api.Health{},
+			"Describe the state of Redis and NATS, as an orchestrator sees it."),
 	}
 }

@@ -50,19 +50,13 @@ func scheduleOperations() []operation {
 			method: http.MethodPost, path: root + "/jobs", id: "runJob", role: access.Operator, serve: runJob, keyed: true,
 			summary: "Run an activity as a job, wait for its end.", request: job{}, replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
 		},
-		{
-			method: http.MethodGet, path: root + "/schedules", id: "listSchedules", role: access.Viewer, serve: listSchedules,
-			summary: "List the schedules that have not ended.", query: []parameter{limitParam}, replies: map[int]any{200: schedules{}},
-		},
-		{
-			method: http.MethodGet, path: schedule + "/next", id: "nextTimes", role: access.Viewer, serve: nextTimes,
-			summary: "List the next times of a schedule.", query: []parameter{{name: "count", description: "1 to 1000. Default 10.", kind: "integer"}},
-			replies: map[int]any{200: api.Times{}},
-		},
-		{
-			method: http.MethodGet, path: schedule, id: "getSchedule", role: access.Viewer, serve: getSchedule,
-			summary: "Describe a schedule.", replies: map[int]any{200: any(anyJSON{})},
-		},
+		get(root+"/schedules", "listSchedules", listSchedules, schedules{},
+			"List the schedules that have not ended.", limitParam),
+		get(schedule+"/next", "nextTimes", nextTimes, api.Times{},
+			"List the next times of a schedule.",
+			parameter{name: "count", description: "1 to 1000. Default 10.", kind: "integer"}),
+		get(schedule, "getSchedule", getSchedule, any(anyJSON{}),
+			"Describe a schedule."),
 		{
 			method: http.MethodPut, path: schedule, id: "putSchedule", role: access.Operator, serve: putSchedule,
 			summary: "Create a schedule, or replace its configuration; docs/guide/schedules.md describes its fields.", request: any(anyJSON{}),
