@@ -41,17 +41,6 @@ func confirmation(d confirmData) view {
 
 func instancePath(id string) string { return "/instances/" + url.PathEscape(id) }
 
-// sendData is the form that sends an event.
-type sendData struct {
-	Instance, Name, Payload, Problem string
-	Names                            []string // events that the instance has received
-}
-
-func sendForm(q *request) (view, error) {
-	d := sendData{Instance: q.PathValue("id"), Name: q.FormValue("name")}
-	return view{template: "send", title: "Send an event to " + d.Instance, section: "instances", data: d}, nil
-}
-
 // jsonField parses a field that contains JSON or is empty.
 func (q *request) jsonField(name string) (json.RawMessage, error) {
 	text := strings.TrimSpace(q.PostFormValue(name))
@@ -62,25 +51,6 @@ func (q *request) jsonField(name string) (json.RawMessage, error) {
 		return nil, &apiError{Status: http.StatusBadRequest, Detail: `The ` + name + ` is not JSON. A text is written with quotes: "approved".`}
 	}
 	return json.RawMessage(text), nil
-}
-
-func sendEvent(q *request) (view, error) {
-	d := sendData{Instance: q.PathValue("id"), Name: strings.TrimSpace(q.PostFormValue("name")), Payload: q.PostFormValue("data")}
-	data, err := q.jsonField("data")
-	events := q.events(d.Instance)
-	if err == nil {
-		err = q.call(http.MethodPost, instancePath(d.Instance)+"/events/"+url.PathEscape(d.Name), nil, data, nil)
-	}
-	if err == nil {
-		q.settle(d.Instance, events)
-		return view{redirect: instancePath(d.Instance)}, nil
-	}
-	e := problemOf(err)
-	if e.Status >= http.StatusInternalServerError {
-		return view{}, err
-	}
-	d.Problem = e.Detail
-	return view{template: "send", title: "Send an event to " + d.Instance, section: "instances", status: e.Status, data: d}, nil
 }
 
 func cancelForm(q *request) (view, error) {

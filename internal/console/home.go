@@ -127,11 +127,8 @@ func (c *console) home(q *request) (view, error) {
 			d.Workers = append(d.Workers, api.WorkerOf(w))
 		}
 	}
-	for _, err := range problems {
-		if err != nil {
-			d.Problem = problemOf(err).Detail
-			break
-		}
+	if err := cmp.Or(problems[:]...); err != nil {
+		d.Problem = problemOf(err).Detail
 	}
 	if d.Problem == noAnswer {
 		d.Problem += " What is shown is incomplete. " + outageHint

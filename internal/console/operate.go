@@ -106,64 +106,73 @@ func doVerb(q *request) (view, error) {
 	return view{redirect: instancePath(id)}, q.post(id, verb, body)
 }
 
-// askData is the form that sends an update or a query, with the answer.
-type askData struct {
+// sendData is the form that sends an event, an update or a query, with the answer.
+type sendData struct {
 	Instance, Verb, Name, Payload, Problem, Answer string
 }
 
 // What names what the form sends.
-func (d askData) What() string {
-	if d.Verb == "query" {
-		return "a query"
-	}
-	return "an update"
+func (d sendData) What() string {
+	return map[string]string{"send": "an event", "update": "an update", "query": "a query"}[d.Verb]
 }
 
-func (d askData) view(status int) view {
-	return view{template: "ask", title: "Send " + d.What() + " to " + d.Instance, section: "instances", status: status, data: d}
+func (d sendData) view(status int) view {
+	return view{template: "send", title: "Send " + d.What() + " to " + d.Instance, section: "instances", status: status, data: d}
 }
 
-func askForm(verb string) func(*request) (view, error) {
+func sendForm(verb string) func(*request) (view, error) {
 	return func(q *request) (view, error) {
-		return askData{Instance: q.PathValue("id"), Verb: verb, Name: q.FormValue("name")}.view(0), nil
+		return sendData{Instance: q.PathValue("id"), Verb: verb, Name: q.FormValue("name")}.view(0), nil
 	}
 }
 
-// ask sends an update or a query, and shows the answer.
-func ask(verb string) func(*request) (view, error) {
+// send sends an event, an update or a query, and shows the answer or, for an event, its effect on the instance.
+func send(verb string) func(*request) (view, error) {
 	return func(q *request) (view, error) {
-		d := askData{Instance: q.PathValue("id"), Verb: verb, Name: strings.TrimSpace(q.PostFormValue("name")), Payload: q.PostFormValue("data")}
+		d := sendData{Instance: q.PathValue("id"), Verb: verb, Name: strings.TrimSpace(q.PostFormValue("name")), Payload: q.PostFormValue("data")}
 		data, err := q.jsonField("data")
 		if err == nil {
 			err = d.send(q, data)
 		}
-		if err == nil {
-			return d.view(0), nil
+		if err != nil {
+			e := problemOf(err)
+			if e.Status >= http.StatusInternalServerError {
+				return view{}, err
+			}
+			d.Problem = e.Detail
+			return d.view(e.Status), nil
 		}
-		e := problemOf(err)
-		if e.Status >= http.StatusInternalServerError {
-			return view{}, err
+		if verb == "send" {
+			return view{redirect: instancePath(d.Instance)}, nil
 		}
-		d.Problem = e.Detail
-		return d.view(e.Status), nil
+		return d.view(0), nil
 	}
 }
 
-func (d *askData) send(q *request, data json.RawMessage) error {
-	path := instancePath(d.Instance)
-	if d.Verb == "query" {
+func (d *sendData) send(q *request, data json.RawMessage) error {
+	path, name := instancePath(d.Instance), url.PathEscape(d.Name)
+	switch d.Verb {
+	case "send":
+		events := q.events(d.Instance)
+		err := q.call(http.MethodPost, path+"/events/"+name, nil, data, nil)
+		if err == nil {
+			q.settle(d.Instance, events)
+		}
+		return err
+	case "query":
 		var a api.QueryAnswer
-		err := q.call(http.MethodPost, path+"/queries/"+url.PathEscape(d.Name), nil, data, &a)
+		err := q.call(http.MethodPost, path+"/queries/"+name, nil, data, &a)
 		d.Answer = formatJSON(a.Value)
 		return err
+	default:
+		var a api.UpdateAnswer
+		err := q.call(http.MethodPost, path+"/updates/"+name, url.Values{"wait": {"5s"}}, data, &a)
+		d.Answer, d.Problem = formatJSON(a.Result), a.Error
+		if a.Status == "open" {
+			d.Problem = "The instance has received the update but has not answered it yet."
+		}
+		return err
 	}
-	var a api.UpdateAnswer
-	err := q.call(http.MethodPost, path+"/updates/"+url.PathEscape(d.Name), url.Values{"wait": {"5s"}}, data, &a)
-	d.Answer, d.Problem = formatJSON(a.Result), a.Error
-	if a.Status == "open" {
-		d.Problem = "The instance has received the update but has not answered it yet."
-	}
-	return err
 }
 
 // operations returns the requests of operators that are possible for an instance.
