@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTrackedFilesAreSources holds that no build result is committed: a screenshot is the largest file that is.
+// TestTrackedFilesAreSources checks that no build artifact is committed. A screenshot is the largest permitted file.
 func TestTrackedFilesAreSources(t *testing.T) {
 	const largest = 512 << 10
 	out, err := exec.CommandContext(t.Context(), "git", "-C", "..", "ls-files", "-z").Output()
@@ -18,7 +18,7 @@ func TestTrackedFilesAreSources(t *testing.T) {
 	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	for _, name := range names {
 		info, err := os.Lstat(filepath.Join("..", filepath.FromSlash(name)))
-		if err == nil && info.Size() > largest { // a file that is about to be deleted is none
+		if err == nil && info.Size() > largest { // a file that is deleted but not committed does not exist
 			t.Errorf("%s has %d bytes", name, info.Size())
 		}
 	}

@@ -1,4 +1,4 @@
-// Package tests holds what concerns the whole tree.
+// Package tests contains tests of the whole source tree.
 package tests
 
 import (
@@ -15,7 +15,8 @@ import (
 
 const module = "github.com/pawlrun/pawl"
 
-// floors are those of docs/architecture.md. A package imports only from lower floors, and 10 also from its own.
+// floor returns the floor of a package in docs/architecture.md. A package imports only packages on lower floors; packages on
+// floor 10 also import each other.
 func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "internal/build", "internal/filter", "internal/text", "internal/stacks", "internal/timers":
@@ -47,14 +48,14 @@ func floor(pkg string) int {
 	}
 }
 
-// pure is what the core may import: data, and what is computed from data.
+// pure are the packages that the core may import: data, and pure computations on data.
 var pure = []string{
 	"bytes", "cmp", "container/list", "encoding/json", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time",
 	module + "/internal/author", module + "/internal/limit", module + "/internal/message", module + "/internal/record", module + "/internal/replay",
 	module + "/internal/text", module + "/pawlcodec", module + "/pkg/cancel", module + "/pkg/history",
 }
 
-// TestCoreImportsOnlyPurePackages holds that nothing that core links has a connection, either.
+// TestCoreImportsOnlyPurePackages checks that the core neither imports nor links a package with a connection.
 func TestCoreImportsOnlyPurePackages(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != module+"/internal/core" {
@@ -88,7 +89,7 @@ func list(t *testing.T) []listed {
 	return all
 }
 
-// tree lists the packages of the module once.
+// tree lists the packages of the module, once.
 var tree = sync.OnceValues(func() ([]listed, error) { //nolint:gochecknoglobals // read only
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...").Output()
 	if err != nil {
@@ -132,8 +133,8 @@ func TestAuthorsClientsGatewaysAndTestKitLinkNoRedis(t *testing.T) {
 	}
 }
 
-// TestProgramsLinkOnlyTheNamedModules holds the dependencies of programs that import Pawl. A server module (nats-server, fx, kong) in a
-// list would be linked into every program of a user.
+// TestProgramsLinkOnlyTheNamedModules checks the dependencies of programs that import Pawl. A server module (nats-server,
+// fx, kong) in a list would be linked into the programs of all users.
 func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 	clients := []string{
 		"github.com/klauspost/compress", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/nuid",
@@ -163,7 +164,7 @@ func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
 		for line := range strings.Lines(string(out)) {
 			mod, pkg, ok := strings.Cut(strings.TrimSpace(line), " ")
 			switch {
-			case !ok: // of the standard library
+			case !ok: // a package of the standard library
 			case mod == module && (pkg == module+"/internal/embedded" || pkg == module+"/internal/gateway" || pkg == module+"/pawltest"):
 				t.Errorf("%v links %s", program.imports, pkg)
 			case mod != module && !slices.Contains(program.allowed, mod):

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// packages parses the packages of a variable of the Makefile, by directory.
+// packages parses the packages in a variable of the Makefile, by directory.
 func packages(t *testing.T, set *token.FileSet, variable string) map[string][]*ast.File {
 	t.Helper()
 	text, err := os.ReadFile("../Makefile")
@@ -40,7 +40,7 @@ func packages(t *testing.T, set *token.FileSet, variable string) map[string][]*a
 	return all
 }
 
-// make test runs the packages in PROCESSES without the race detector, because what they test is in other processes.
+// make test runs the packages in PROCESSES without the race detector, because the tested code runs in other processes.
 func TestPackagesOfProcessesStartProcesses(t *testing.T) {
 	for dir, files := range packages(t, token.NewFileSet(), "PROCESSES") {
 		if !slices.ContainsFunc(files, func(f *ast.File) bool {
@@ -68,7 +68,7 @@ func TestSequentialPackagesStartNoGoroutine(t *testing.T) {
 	}
 }
 
-// startsGoroutine reports whether a node is a go statement, or calls a method named Go or Parallel.
+// startsGoroutine reports whether a node is a go statement or calls a method named Go or Parallel.
 func startsGoroutine(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt:

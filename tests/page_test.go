@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// goFiles returns the files of the module whose names end so, by path.
+// goFiles returns the contents of the files of the module with a suffix, by path.
 func goFiles(t *testing.T, suffix string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -28,8 +28,8 @@ func goFiles(t *testing.T, suffix string) map[string]string {
 	return files
 }
 
-// A name is `Test…`, or `Test…/case` with the case as a table has it that is in the same directory as the test, or as a file in its
-// testdata is named.
+// A page names a test as `Test…` or `Test…/case`. The case is a name in a table in the directory of the test, or the name of
+// a file in its testdata.
 func TestEveryNamedTestExists(t *testing.T) {
 	files := goFiles(t, "_test.go")
 	for page, least := range map[string]int{
@@ -58,7 +58,7 @@ func TestEveryNamedTestExists(t *testing.T) {
 	}
 }
 
-// Trap: go test succeeds when its pattern selects nothing, as after a test was renamed.
+// Trap: go test succeeds if its pattern matches no test, for example after a test was renamed.
 func TestEveryPatternOfACommandSelectsATest(t *testing.T) {
 	var tests strings.Builder
 	for _, code := range goFiles(t, "_test.go") {
@@ -88,7 +88,8 @@ func TestEveryPatternOfACommandSelectsATest(t *testing.T) {
 	}
 }
 
-// Each setting of the stores has a promise with what holds it: a topology of the fault campaign, or a test; or it has no promise.
+// Each setting of the stores has a promise, which is verified by a topology of the fault campaign or by a test, or it has no
+// promise.
 func TestEverySettingOfTheStoresHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("../docs/guarantees.md")
 	if err != nil {
@@ -118,7 +119,7 @@ func TestEverySettingOfTheStoresHasItsTest(t *testing.T) {
 	}
 }
 
-// exists reports whether there is the test, and, if one is wanted, the case.
+// exists reports whether a test exists and, if a case is given, the case.
 func exists(files map[string]string, test, want string) bool {
 	for path, code := range files {
 		if !strings.Contains(code, "func "+test+"(t *testing.T)") {

@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// wrappers are the functions that log a message of their caller, and which argument it is; writeLog has it from the owner.
+// wrappers are the functions that log a message of their caller, with the index of that argument.
 var wrappers = map[string]int{"logFailure": 1, "LogFailure": 1, "reportFailure": 1, "writeLog": 9, "failedPull": 0}
 
-// logged is a message that production code logs as a warning or an error. One that is put together has several parts.
+// logged is a message that production code logs as a warning or an error. A message that is concatenated has several parts.
 type logged struct {
 	at    token.Position
 	parts []string
 }
 
-// warnings returns the messages that the file logs. Those of Log, whose level is a variable, are among them.
+// warnings returns the messages that a file logs, including those of Log, whose level is a variable.
 func warnings(t *testing.T, files *token.FileSet, path string, src string) []logged {
 	t.Helper()
 	file, err := parser.ParseFile(files, path, src, parser.SkipObjectResolution)
@@ -51,7 +51,7 @@ func warnings(t *testing.T, files *token.FileSet, path string, src string) []log
 	return found
 }
 
-// messageOf returns which argument of the call is the message of a warning or an error; -1: none.
+// messageOf returns the index of the argument that is the message of a warning or an error; -1: none.
 func messageOf(call *ast.CallExpr, in ast.Decl) int {
 	var name string
 	switch f := call.Fun.(type) {
@@ -80,7 +80,7 @@ func messageOf(call *ast.CallExpr, in ast.Decl) int {
 	return -1
 }
 
-// isHTTP reports a call of http.Error.
+// isHTTP reports whether a call is a call of http.Error.
 func isHTTP(call *ast.CallExpr) bool {
 	f, is := call.Fun.(*ast.SelectorExpr)
 	if !is {
@@ -90,7 +90,7 @@ func isHTTP(call *ast.CallExpr) bool {
 	return is && pkg.Name == "http"
 }
 
-// texts returns the string literals of an expression, or of what the function assigns to it.
+// texts returns the string literals of an expression, or of the values that the function assigns to it.
 func texts(e ast.Expr, in ast.Decl) []string {
 	var parts []string
 	literals := func(n ast.Node) {
@@ -132,7 +132,7 @@ func sameName(a, b ast.Expr) bool {
 	return false
 }
 
-// notProduction are directories whose code runs in tests and examples only.
+// notProduction are directories whose code runs only in tests and examples.
 var notProduction = []string{"tests", "examples", "tools", "testdata", "doctest", "fleet", "natstest", "netfault", "poll", "redistest", "pawltest", "vet"}
 
 func TestEveryWarningAndErrorIsInTroubleshooting(t *testing.T) {

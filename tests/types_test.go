@@ -17,10 +17,10 @@ const (
 	maxFields  = 15
 )
 
-// fewFields names the packages whose structs have at most maxFields fields.
+// fewFields are the packages whose structs have at most maxFields fields.
 var fewFields = []string{"internal/core", "internal/shard", "internal/limiter", "pkg/worker"} //nolint:gochecknoglobals // read only
 
-// large are types whose methods, with those of what they embed, are more than maxMethods, and why they are.
+// large are the types with more than maxMethods methods, including those of embedded types, and the reason for each.
 var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"pkg/client.Client":         "all operations of a client are its methods; each group of them is a type",
 	"pkg/client.parts":          "those groups",
@@ -32,15 +32,15 @@ var large = map[string]string{ //nolint:gochecknoglobals // read only
 	"internal/replay.record":    "what is recorded is so by the strands that it schedules",
 }
 
-// methodSet is what a type declares and embeds in its files that are no tests.
+// methodSet is the set of methods and embedded types of a type, without test files.
 type methodSet struct {
 	names  map[string]bool
 	embeds []string
 }
 
-// TestTypesAreSmall holds that no type, of tests neither, declares more than 40 methods, and that no struct of the owner, its shell, the
-// worker and the limiter has more than 15 fields, but the Config that a user of the worker sets. Promoted fields are not counted. Promoted
-// methods are, but for tests, which embed their harness.
+// TestTypesAreSmall checks that no type declares more than 40 methods, including types in tests, and that no struct of the
+// owner, its shell, the worker and the limiter has more than 15 fields, except the Config that a user of the worker sets.
+// Promoted fields are not counted. Promoted methods are counted, except in tests, which embed their harness.
 func TestTypesAreSmall(t *testing.T) {
 	methods, sets := map[string]int{}, map[string]*methodSet{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -94,7 +94,7 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 }
 
-// collectMethods adds the methods and embedded types of a file. A type is named by its directory and name.
+// collectMethods adds the methods and embedded types of a file. A type is identified by its directory and name.
 func collectMethods(sets map[string]*methodSet, dir string, file *ast.File) {
 	of := func(name string) *methodSet {
 		if sets[name] == nil {
@@ -102,7 +102,7 @@ func collectMethods(sets map[string]*methodSet, dir string, file *ast.File) {
 		}
 		return sets[name]
 	}
-	imports := map[string]string{} // directory by name
+	imports := map[string]string{} // directories by name
 	for _, i := range file.Imports {
 		if at, ok := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), "github.com/pawlrun/pawl/"); ok {
 			imports[at[strings.LastIndex(at, "/")+1:]] = at
@@ -138,7 +138,7 @@ func collectMethods(sets map[string]*methodSet, dir string, file *ast.File) {
 	})
 }
 
-// promote adds the names of the methods of a type, and of those that it embeds.
+// promote adds the names of the methods of a type and of its embedded types.
 func promote(sets map[string]*methodSet, name string, all, seen map[string]bool) {
 	if sets[name] == nil || seen[name] {
 		return
@@ -172,7 +172,7 @@ func checkFields(t *testing.T, dir string, decl *ast.GenDecl) {
 	})
 }
 
-// receiver is the name of the type of a method's receiver.
+// receiver returns the name of the type of a method's receiver.
 func receiver(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.StarExpr:

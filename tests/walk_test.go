@@ -20,12 +20,12 @@ import (
 const (
 	maxWalkFiles = 12
 	maxWalkBack  = 3
-	maxGlance    = 10 // lines of a function that is read where it is called, if it calls no other but such
+	maxGlance    = 10 // maximum lines of a function that is read where it is called, if it calls only such functions
 )
 
-// A turn can be followed from the message TurnDone to the answers of its commit in at most twelve files of the core, and at most three
-// times the reader comes back to a file that he has left. The walk is depth first, in the order of the calls. It ends where the turn does:
-// where it is given up, or the instance makes its next step.
+// A turn can be followed from the message TurnDone to the replies of its commit in at most twelve files of the core, with at
+// most three returns to a file that was left before. The walk is depth first, in the order of the calls. It ends where the
+// turn ends: where it is given up, or where the instance takes its next step.
 func TestTurnIsFollowedThroughFewFiles(t *testing.T) {
 	w := readCore(t)
 	for _, end := range []string{
@@ -119,7 +119,7 @@ func (w *walk) named(t *testing.T, name string) types.Object {
 	return nil
 }
 
-// calls returns the functions of the package that a function names, in their order.
+// calls returns the functions of the package that a function mentions, in order.
 func (w *walk) calls(f types.Object) (out []types.Object) {
 	ast.Inspect(w.decls[f].Body, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && w.decls[w.uses[id]] != nil {
@@ -144,7 +144,7 @@ func (w *walk) follow(f types.Object) {
 	}
 }
 
-// glance reports a function that is read where it is called.
+// glance reports whether a function is read where it is called.
 func (w *walk) glance(f types.Object, within []types.Object) bool {
 	body := w.decls[f].Body
 	if w.fset.Position(body.End()).Line-w.fset.Position(body.Pos()).Line > maxGlance || slices.Contains(within, f) {

@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// summary is the last line of a campaign.
+// summary is the last line of the output of a campaign.
 type summary struct {
 	Seed       uint64         `json:"seed"`
 	Topology   string         `json:"topology"`
-	Previous   string         `json:"previous,omitempty"` // the earlier commit whose programs ran, too, or why there was none
+	Previous   string         `json:"previous,omitempty"` // the earlier commit whose programs also ran, or why there was none
 	Minutes    float64        `json:"minutes"`
 	Faults     int            `json:"faults"`
 	Instances  int            `json:"instances"`
 	Events     int            `json:"events"`
-	Reruns     int            `json:"reruns"` // runs of activities beyond the first of each call
+	Reruns     int            `json:"reruns"` // runs of activities in addition to the first of each call
 	Lost       int            `json:"lost"`
 	Duplicated int            `json:"duplicated"`
 	Violations int            `json:"violations"`
 	Stalled    int            `json:"stalled"`
-	Settled    float64        `json:"settled_s"` // from the end of the last fault until every instance had ended
-	Checked    float64        `json:"checked_s"` // how long pawl check took
-	Ballots    int            `json:"ballots"`   // instances whose operations are linearizable
-	Undecided  int            `json:"undecided"` // ballots that the check gave up
+	Settled    float64        `json:"settled_s"` // seconds from the end of the last fault until every instance had ended
+	Checked    float64        `json:"checked_s"` // duration of pawl check in seconds
+	Ballots    int            `json:"ballots"`   // ballots whose operations are linearizable
+	Undecided  int            `json:"undecided"` // ballots for which the check exceeded its time limit
 	ByFault    map[string]int `json:"by_fault"`
 }
 
@@ -67,7 +67,7 @@ func TestCampaign(t *testing.T) {
 	bin, fleet, cli := build(t, t.TempDir(), topology)
 	h := newHarness(t, seed, fleet, cli, before, startServers(t, bin, topology))
 	if topology == resized {
-		h.progress() // a namespace that no orchestrator has made has no partitions
+		h.progress() // there are no partitions until an orchestrator has created the namespace
 	}
 	over := time.Duration(minutes * float64(time.Minute))
 	ctx, stop := context.WithTimeout(context.Background(), over)
@@ -79,7 +79,7 @@ func TestCampaign(t *testing.T) {
 	h.judge(context.Background(), &summary{Seed: seed, Topology: topology, Previous: before.from, Minutes: minutes, ByFault: h.faults})
 }
 
-// judge waits until all instances have ended, and reports what is wrong.
+// judge waits until all instances have ended, and reports all findings.
 func (h *harness) judge(ctx context.Context, sum *summary) {
 	h.t.Helper()
 	sum.Settled = h.settle().Seconds()
@@ -114,7 +114,7 @@ func (h *harness) judge(ctx context.Context, sum *summary) {
 	h.report(v.Findings(), sum)
 }
 
-// report writes the summary, and, if there are findings, keeps what shows how they came about.
+// report writes the summary and, if there are findings, keeps the evidence.
 func (h *harness) report(findings []string, sum *summary) {
 	h.t.Helper()
 	const shown = 50

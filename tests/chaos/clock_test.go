@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// clock is a wall clock whose offset from the machine's stands in a file.
+// clock is a wall clock whose offset from the clock of the machine is in a file.
 type clock struct{ file string }
 
 func newClock(t *testing.T) *clock {
@@ -27,8 +27,8 @@ func newClock(t *testing.T) *clock {
 	return c
 }
 
-// newRedisClock returns the clock of every redis-server that is started after it: clock/clock.c adds the offset. Go programs read
-// the time without the C library.
+// newRedisClock returns the clock of every redis-server that is started afterwards. clock/clock.c adds the offset. It does
+// not affect Go programs, which read the time without the C library.
 func newRedisClock(t *testing.T) *clock {
 	t.Helper()
 	lib := filepath.Join(t.TempDir(), "clock.so")
@@ -41,8 +41,8 @@ func newRedisClock(t *testing.T) *clock {
 	return c
 }
 
-// steppedTime returns the flags that build a program whose package time adds an offset, for tests/fleet. The standard library is
-// compiled anew, once for a build cache.
+// steppedTime returns the build flags of a program whose package time adds an offset, for tests/fleet. The standard library
+// is compiled again, once for each build cache.
 func steppedTime(t *testing.T, dir string) []string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -82,10 +82,10 @@ var ahead *int64
 	return []string{"-overlay", overlay, "-tags", "steppedclock"}
 }
 
-// step sets how far the clock is ahead of the machine's.
+// step sets the offset of the clock.
 func (c *clock) step(t *testing.T, by time.Duration) {
 	t.Helper()
-	f, err := os.OpenFile(c.file, os.O_CREATE|os.O_WRONLY, 0o600) // in place: it is mapped
+	f, err := os.OpenFile(c.file, os.O_CREATE|os.O_WRONLY, 0o600) // written in place, because it is mapped into memory
 	if err != nil {
 		t.Fatal(err)
 	}

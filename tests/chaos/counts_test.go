@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// counted compares what counts and lists return with the instances that the verdict has read one by one.
+// counted compares the results of counts and lists with the instances that the verdict has read one by one.
 func (h *harness) counted(ctx context.Context, c *client.Client, e verdict.Evidence) error {
-	want := map[string]map[string]uint64{} // by kind and status
+	want := map[string]map[string]uint64{} // keyed by kind and status
 	seen := map[string]bool{}
 	for _, call := range e.Calls {
 		if seen[call.ID] {
@@ -26,7 +26,7 @@ func (h *harness) counted(ctx context.Context, c *client.Client, e verdict.Evide
 			return err
 		}
 		k := work.KindOf(call.ID)
-		if !inst.Exists || k.Code == nil || k.Name == "tree" { // Pawl's own, and one whose children are of its kind
+		if !inst.Exists || k.Code == nil || k.Name == "tree" { // built-in, or with children of the same kind
 			continue
 		}
 		if want[k.Name] == nil {
@@ -78,9 +78,9 @@ func (h *harness) count(ctx context.Context, c *client.Client, name, where strin
 	return nil
 }
 
-// stillRunning finds instances that run although all have ended. A ballot may not have got enough votes. After a rollback a child of a turn
-// that was lost may wait for a batch that concerned the one in whose place it came: the key of payloads was exchanged, and the turn, when
-// it was decided again, made another start of the same id.
+// stillRunning returns an error for instances that are running although all should have ended. Exempt are ballots without
+// enough votes. After a rollback, a child of a lost turn may wait for a batch that was addressed to its predecessor: if the
+// payload key was exchanged in between, the turn made another start of the same id when it was decided again.
 func stillRunning(ctx context.Context, h *harness, c *client.Client) error {
 	n, err := patiently(ctx, func() (client.Counts, error) {
 		return c.Count(ctx, client.CountOptions{Where: "status in (pending, running, paused)", By: "orchestration"})

@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	explained  = 5 // instances that have not ended
-	tailEvents = 6 // of a history
+	explained  = 5 // maximum number of unfinished instances that are explained
+	tailEvents = 6 // latest events shown from a history
 )
 
-// explain logs what instances that have not ended wait for, and the state of the streams, and writes it into the file of evidence.
+// explain logs what unfinished instances wait for and the state of the streams, and writes both to the evidence file.
 func (h *harness) explain(ctx context.Context, stuck []string) {
 	h.t.Helper()
 	if len(stuck) == 0 {
@@ -77,7 +77,7 @@ func (e evidence) linef(depth int, format string, args ...any) {
 	fmt.Fprintf(e, "%s%s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
 }
 
-// instance writes what an instance waits for, and then its outstanding children.
+// instance writes what an instance waits for, followed by its outstanding children.
 func (e evidence) instance(ctx context.Context, id string, depth int) {
 	part := queue.PartitionOf(id, e.partitions)
 	p := e.space.Part(part)

@@ -18,17 +18,17 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// fault is something that is done to parts of the harness. Faults whose parts differ overlap.
+// fault disturbs some parts of the harness. Faults of different parts overlap.
 type fault struct {
 	name  string
 	parts []string
-	do    func(d time.Duration) // begins it, waits, and ends it
+	do    func(d time.Duration) // starts the fault, waits for the duration, and heals it
 }
 
-// together is how many faults may act at a time.
+// together is the maximum number of concurrent faults.
 const together = 3
 
-// rage injects faults until ctx ends, and returns when all are healed.
+// rage injects faults until ctx ends, and returns when all of them are healed.
 func (h *harness) rage(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -61,7 +61,7 @@ func (h *harness) rage(ctx context.Context) {
 	}
 }
 
-// duration is mostly shorter than the leases, and sometimes longer.
+// duration returns a random duration that is usually shorter than a lease, and sometimes longer.
 func (h *harness) duration() time.Duration {
 	if h.rng.IntN(5) == 0 {
 		return time.Duration(2000+h.rng.IntN(4000)) * time.Millisecond
@@ -92,7 +92,7 @@ func (h *harness) free(f fault) {
 	}
 }
 
-// choose returns a fault: of a member, of a link or of a server.
+// choose returns a random fault of a member, a link or a server.
 func (h *harness) choose() fault {
 	m := h.members[h.rng.IntN(len(h.members))]
 	all := h.ofMember(m)
@@ -125,7 +125,7 @@ func (h *harness) ofMember(m *member) []fault {
 			m.Signal(syscall.SIGCONT)
 		}),
 	}
-	if !slices.Contains(h.clients, m) { // a client that is stopped waits for its results
+	if !slices.Contains(h.clients, m) { // a stopped client first waits for its results
 		all = append(all, on("restart", func(time.Duration) { h.restart(m) }))
 	}
 	for server, p := range map[string]*netfault.Proxy{"nats": m.nats, "redis": m.redis} {
@@ -134,7 +134,7 @@ func (h *harness) ofMember(m *member) []fault {
 		}
 		all = append(all, link(m, server, p)...)
 	}
-	slices.SortFunc(all, func(a, b fault) int { // a map has no order, a seed has
+	slices.SortFunc(all, func(a, b fault) int { // maps have no order, but the same seed must result in the same faults
 		if a.name < b.name {
 			return -1
 		}
@@ -143,7 +143,7 @@ func (h *harness) ofMember(m *member) []fault {
 	return all
 }
 
-// link returns the faults of a member's link to a server.
+// link returns the faults of the link from a member to a server.
 func link(m *member, server string, p *netfault.Proxy) []fault {
 	on := func(name string, begin, end func()) fault {
 		return fault{name: name + " " + m.name[:len(m.name)-2] + " from " + server, parts: []string{m.name + server}, do: func(d time.Duration) {
@@ -160,7 +160,7 @@ func link(m *member, server string, p *netfault.Proxy) []fault {
 	}
 }
 
-// everyone kills one of the fleets, or both, at once.
+// everyone returns a fault that kills all members of one role, or of both, at once.
 func everyone(h *harness, both bool) fault {
 	f := fault{name: "kill all orchestrators"}
 	all := h.members[:orchestrators]
@@ -290,7 +290,7 @@ func (h *harness) ofRedis() (all []fault) {
 	return append(all, h.ofTopology()...)
 }
 
-// ofTopology returns the faults that one topology is for.
+// ofTopology returns the faults that are specific to the topology.
 func (h *harness) ofTopology() []fault {
 	s := h.servers
 	switch {
@@ -305,7 +305,7 @@ func (h *harness) ofTopology() []fault {
 			}
 		}}}
 	case s.full != nil:
-		free := uint64(h.rng.IntN(256 << 10)) //nolint:gosec // positive
+		free := uint64(h.rng.IntN(256 << 10)) //nolint:gosec // never negative
 		return []fault{
 			{name: "fill the disk of redis", parts: []string{"redis"}, do: func(d time.Duration) {
 				if err := s.full.fill(free, d); err != nil {
@@ -316,7 +316,7 @@ func (h *harness) ofTopology() []fault {
 				if err := s.fullNATS.fill(free, d); err != nil {
 					h.violationf("the disk of nats: %v", err)
 				}
-				s.nats.Kill() // it has disabled JetStream, if it met the end of the disk
+				s.nats.Kill() // JetStream is disabled if the disk was full
 				s.nats.Start()
 			}},
 		}
@@ -346,7 +346,7 @@ func (h *harness) ofTopology() []fault {
 	return nil
 }
 
-// tasks purges the TASKS stream, or deletes it.
+// tasks returns the fault that purges or deletes the TASKS stream.
 func (h *harness) tasks(name string, purge func(jetstream.Stream, context.Context, ...jetstream.StreamPurgeOpt) error) {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()

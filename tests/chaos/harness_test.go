@@ -33,57 +33,57 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// Sizes of the fleets, and the settings that make recovery quick enough for many faults a minute.
+// Sizes of the fleets, and settings that make recovery fast enough for many faults per minute.
 const (
 	orchestrators = 3
 	workers       = 4
 	clients       = 2
 	namespace     = "chaos"
-	partitions    = 16 // in the beginning
+	partitions    = 16 // initial number
 	leaseTTL      = 2 * time.Second
 	ownerTTL      = 2 * time.Second
 	reconcile     = 2 * time.Second
 
-	// Time limits of the verdict. They are far above what a healthy fleet takes on a slow machine, because a verdict must not depend on
-	// the machine: what ends does so within seconds of the last fault, and what is lost never does.
-	settleIdle   = 3 * time.Minute  // without a further result, while clients wait for some
+	// Time limits of the verdict. They are far above the times of a healthy fleet on a slow machine, because a verdict must
+	// not depend on the machine: instances end within seconds of the last fault, or never.
+	settleIdle   = 3 * time.Minute  // without a further result, while clients are waiting
 	settleWithin = 15 * time.Minute // from the end of the last fault until every instance has ended
-	readWithin   = 15 * time.Minute // all that is stored
-	stopWithin   = 2 * time.Minute  // from SIGTERM to the end of a member; its drain is 10 s
+	readWithin   = 15 * time.Minute // to read everything that is stored
+	stopWithin   = 2 * time.Minute  // from SIGTERM to the end of a member, whose drain is 10 s
 )
 
-// member is a process of a fleet, with its own links to the servers.
+// member is a process of a fleet with its own links to the servers.
 type member struct {
 	*stack.Process
 	name  string
-	nats  *netfault.Proxy // nil: it reaches the servers without a proxy
+	nats  *netfault.Proxy // nil: it connects to the servers directly
 	redis *netfault.Proxy
 
-	clock   *clock       // nil: the machine's
-	release atomic.Int32 // of the orchestrations' code; 0: it has one only
+	clock   *clock       // nil: the clock of the machine
+	release atomic.Int32 // release of the orchestration code; 0: there is only one
 	before  atomic.Bool  // runs the program of an earlier commit
 }
 
-// harness is a campaign's fleets and servers.
+// harness is the fleets and the servers of a campaign.
 type harness struct {
 	t          *testing.T
 	rng        *rand.Rand
 	dir        string
-	binary     string  // tests/fleet
-	cli        string  // cmd/pawl
-	previous   program // of an earlier commit
+	binary     string  // program of tests/fleet
+	cli        string  // program of cmd/pawl
+	previous   program // program of an earlier commit
 	servers    *servers
-	partitions int       // now
-	firstKey   string    // of payloads
-	rotated    time.Time // when the last other one was set
+	partitions int       // current number of partitions
+	firstKey   string    // first key of payloads
+	rotated    time.Time // time at which the current key was set
 	members    []*member
 	clients    []*member
 
 	mu         sync.Mutex
-	busy       map[string]bool // what a fault is acting on
+	busy       map[string]bool // parts that a fault is acting on
 	faults     map[string]int
 	violations []string
-	events     *os.File // the faults, to explain a failed campaign
+	events     *os.File // log of the faults, to explain a failed campaign
 }
 
 func build(t *testing.T, dir, topology string) (bin stack.Binaries, fleet, cli string) {
@@ -159,7 +159,7 @@ func (h *harness) member(role string, n int, env ...string) *member {
 	if role != "client" && h.servers.topology == clocks {
 		m.clock = newClock(h.t)
 		m.Setenv("FLEET_CLOCK=" + m.clock.file)
-	} else if h.servers.topology == clocks { // observers have the machine's
+	} else if h.servers.topology == clocks { // observers use the clock of the machine
 		m.Setenv("FLEET_CLOCK=" + newClock(h.t).file)
 	}
 	if role == "orchestrator" && h.servers.topology == upgrade {
@@ -169,7 +169,7 @@ func (h *harness) member(role string, n int, env ...string) *member {
 	return m
 }
 
-// scheme is that of the URLs of members.
+// scheme returns the URL scheme for members.
 func scheme(topology, plain, encrypted string) string {
 	if topology == encrypt {
 		return encrypted + "://"
@@ -177,7 +177,7 @@ func scheme(topology, plain, encrypted string) string {
 	return plain + "://"
 }
 
-// upgrade restarts an orchestrator with the second release of the code.
+// upgrade restarts an orchestrator with the second release of the orchestration code.
 func (h *harness) upgrade(m *member) {
 	m.release.Store(2)
 	m.Setenv("FLEET_RELEASE=2")
@@ -194,7 +194,7 @@ func (h *harness) proxy(server string) *netfault.Proxy {
 	return p
 }
 
-// record writes what is done to whom, and when.
+// recordf logs an action and its time.
 func (h *harness) recordf(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,13 +207,13 @@ func (h *harness) violationf(format string, args ...any) {
 	h.violations = append(h.violations, fmt.Sprintf(format, args...))
 }
 
-// restart ends a member with SIGTERM and starts it again. That it ends is a promise.
+// restart stops a member with SIGTERM and starts it again. The verdict requires that it ends.
 func (h *harness) restart(m *member) {
 	terminate(h, m)
 	m.Start()
 }
 
-// terminate ends a member with SIGTERM.
+// terminate stops a member with SIGTERM.
 func terminate(h *harness, m *member) {
 	m.Signal(syscall.SIGTERM)
 	late := time.NewTimer(stopWithin)
@@ -226,7 +226,7 @@ func terminate(h *harness, m *member) {
 	}
 }
 
-// settle lets the clients start nothing more, and waits until they have all their results.
+// settle makes the clients start no further instances, and waits until they have all their results.
 func (h *harness) settle() (took time.Duration) {
 	h.t.Helper()
 	begun := time.Now()
@@ -242,7 +242,7 @@ func (h *harness) settle() (took time.Duration) {
 		h.t.Fatal(err)
 	}
 	for _, m := range h.members {
-		if m.release.Load() == 1 { // what the second release has decided, the first does not continue
+		if m.release.Load() == 1 { // the first release cannot continue what the second has decided
 			h.upgrade(m)
 		}
 		if m.before.Load() {
@@ -258,7 +258,7 @@ func (h *harness) settle() (took time.Duration) {
 	return time.Since(begun)
 }
 
-// finished waits until a client has all its results, as long as some come. It reports whether it has.
+// finished waits until a client has all its results, as long as further ones arrive. It reports whether the client has all.
 func (h *harness) finished(c *member, begun time.Time) bool {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Second)
@@ -279,7 +279,7 @@ func (h *harness) finished(c *member, begun time.Time) bool {
 	}
 }
 
-// results is the number of results that a client has.
+// results returns the number of results that a client has.
 func (h *harness) results(c *member) int {
 	h.t.Helper()
 	calls, err := os.ReadFile(h.calls(c.name))
@@ -289,7 +289,7 @@ func (h *harness) results(c *member) int {
 	return bytes.Count(calls, []byte(`"call":"`+work.Result+`"`))
 }
 
-// progress waits until every client has one more result.
+// progress waits until every client has a further result.
 func (h *harness) progress() {
 	h.t.Helper()
 	for _, c := range h.clients {
@@ -298,7 +298,7 @@ func (h *harness) progress() {
 	}
 }
 
-// verdict reads what all processes have recorded.
+// verdict reads everything that the processes have recorded, and decides.
 func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	e := verdict.Evidence{Rollback: h.servers.rollback(), Rotated: h.rotated}
 	for _, c := range h.clients {
@@ -326,7 +326,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	defer c.Close()
-	ended := map[string]verdict.Instance{} // an end is read once: nothing changes it any more
+	ended := map[string]verdict.Instance{} // an end is read once, because it is final
 	e.Find = func(id string) (verdict.Instance, error) {
 		if inst, ok := ended[id]; ok {
 			return inst, nil
@@ -345,7 +345,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	return v, err
 }
 
-// linear checks the order of the operations on ballots. After a rollback there is none.
+// linear checks the order of the operations on ballots, unless there was a rollback.
 func (h *harness) linear() (checked, undecided int) {
 	h.t.Helper()
 	if h.servers.rollback() {
@@ -368,8 +368,8 @@ func (h *harness) linear() (checked, undecided int) {
 	return checked, undecided
 }
 
-// settled waits for the instances that no client waits for. After a rollback these include flocks: a client that has the result starts no
-// batch any more, and birds that were started again, as others, have none.
+// settled waits for the instances that no client waits for. After a rollback these include flocks: a client that already has
+// the result starts no further batch, and birds that were started again as new instances have none.
 func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evidence) {
 	h.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -406,10 +406,11 @@ func (h *harness) settled(ctx context.Context, c *client.Client, e verdict.Evide
 	}
 }
 
-// lateBatches is the number of the first batch that is not a client's.
+// lateBatches is the number of the first batch that is not started by a client.
 const lateBatches = 1 << 20
 
-// patiently repeats a reading: on a starved machine, owners lose their partitions for a while also without a fault.
+// patiently repeats a read that fails: on an overloaded machine, owners temporarily lose their partitions even without a
+// fault.
 func patiently[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	for {
 		v, err := read()
@@ -467,7 +468,7 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 			return inst, ctx.Err()
 		}
 		inst.Outcome = work.Outcome(result, err)
-		if d, err = c.Describe(ctx, id); err != nil { // to read the result of kind "mend" may retry it
+		if d, err = c.Describe(ctx, id); err != nil { // reading the result of kind "mend" may retry the instance
 			return inst, err
 		}
 		inst.Status = fmt.Sprint(d.Status)
@@ -475,13 +476,13 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 	return inst, nil
 }
 
-// show logs what the command line shows of the stalled instances, and of one that has findings.
+// show logs the output of the command line for stalled instances, and for an instance with findings.
 func (h *harness) show(ctx context.Context, findings []string) {
 	h.t.Helper()
 	commands := [][]string{{"list", "--stalled"}}
 	for _, f := range findings {
 		_, rest, _ := strings.Cut(f, ": ")
-		if id, _, _ := strings.Cut(rest, ":"); !strings.ContainsRune(id, ' ') { // not one of a member, or of a server
+		if id, _, _ := strings.Cut(rest, ":"); !strings.ContainsRune(id, ' ') { // not the name of a member or a server
 			commands = append(commands, []string{"get", id}, []string{"history", id})
 			break
 		}
@@ -492,7 +493,8 @@ func (h *harness) show(ctx context.Context, findings []string) {
 	}
 }
 
-// stalled finds the instances that are listed as stalled. Votes for a ballot that no client has started wait for its start.
+// stalled returns an error for instances that are listed as stalled. Votes for a ballot that no client has started wait for
+// its start.
 func (h *harness) stalled(ctx context.Context) error {
 	run, err := h.redis()
 	if err != nil {

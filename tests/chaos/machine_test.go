@@ -30,7 +30,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// certificate writes a certificate for 127.0.0.1, which is its own authority, and returns the directory of cert.pem and key.pem.
+// certificate creates a self-signed certificate for 127.0.0.1, and returns the directory of cert.pem and key.pem.
 func certificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,8 +59,8 @@ func certificate(t *testing.T) string {
 	return dir
 }
 
-// watch makes the replica one of the master, starts three sentinels, and waits until they agree. A node has no configuration
-// file: it comes back as a master, and the sentinels make it a replica of the one that they have promoted.
+// watch makes the replica follow the master, starts three sentinels, and waits until they agree. A Redis node has no
+// configuration file: it restarts as a master, and the sentinels make it a replica of the node that they have promoted.
 func (s *servers) watch() {
 	s.t.Helper()
 	host, port, _ := strings.Cut(s.redis.Addr, ":")
@@ -70,13 +70,13 @@ func (s *servers) watch() {
 	for range 3 {
 		addr, dir := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(s.t))), s.t.TempDir()
 		_, own, _ := strings.Cut(addr, ":")
-		conf := filepath.Join(dir, "sentinel.conf") // the sentinel writes into it
+		conf := filepath.Join(dir, "sentinel.conf") // the sentinel rewrites it
 		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %[3]s %s %s 2\nsentinel down-after-milliseconds %[3]s 1000\n"+
 			"sentinel failover-timeout %[3]s 3000\nsentinel parallel-syncs %[3]s 1\n", own, dir, namespace, host, port)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
-		p := stack.NewProcess(s.t, addr, "redis-server", []string{conf, "--sentinel"}, []string{"LD_PRELOAD="}) // with a clock that does not step
+		p := stack.NewProcess(s.t, addr, "redis-server", []string{conf, "--sentinel"}, []string{"LD_PRELOAD="}) // its clock does not step
 		p.Start()
 		s.sentinels = append(s.sentinels, p)
 	}
@@ -90,15 +90,15 @@ func (s *servers) watch() {
 	}
 }
 
-// awaitReplica waits until a node is the replica of the other and has its state, also in its files: else the next fault might promote a
-// node with the state of half a minute ago, which no operator would.
+// awaitReplica waits until one node is the replica of the other and has its state, including on disk. Otherwise the next
+// fault could promote a node with a state of half a minute ago, which no operator would do.
 func (s *servers) awaitReplica() {
 	s.t.Helper()
 	one, other := s.redis.Client(s.t), s.replica.Client(s.t)
 	poll.Until(s.t, settleIdle, "a node is the replica of the other", func() bool { return replicates(one, other) || replicates(other, one) })
 }
 
-// replicates reports whether a node has the state of its master.
+// replicates reports whether a node has the same state as its master.
 func replicates(replica, master redis.UniversalClient) bool {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
@@ -108,8 +108,9 @@ func replicates(replica, master redis.UniversalClient) bool {
 		strings.Contains(of, "aof_rewrite_in_progress:0") && strings.Contains(of, "aof_rewrite_scheduled:0") && strings.Contains(from, "connected_slaves:1")
 }
 
-// losePower kills both servers at the same moment. Of the AOF, which Redis syncs once a second, the end is lost, from an offset
-// since d before; of NATS, which syncs what it acknowledges, the index of a stream is, which it does not sync.
+// losePower kills both servers at the same time. Redis syncs its AOF once per second, so the end of the AOF is lost, from an
+// offset within d before the kill. NATS syncs the messages that it acknowledges, but not the index of a stream, which is
+// lost.
 func (s *servers) losePower(d time.Duration) error {
 	s.t.Helper()
 	synced := map[string]int64{}
@@ -127,7 +128,7 @@ func (s *servers) losePower(d time.Duration) error {
 	s.redis.Kill()
 	s.nats.Kill()
 	for path, size := range synced {
-		if info, err := os.Stat(path); err == nil && info.Size() > size { // else Redis has rewritten it
+		if info, err := os.Stat(path); err == nil && info.Size() > size { // otherwise Redis has rewritten it
 			if err := os.Truncate(path, size+mathrand.Int64N(info.Size()-size)); err != nil {
 				return err
 			}
@@ -144,8 +145,8 @@ func (s *servers) losePower(d time.Duration) error {
 	return err
 }
 
-// restore copies the files of Redis as they are, waits, and has Redis continue with the copy: what it has written in between is lost,
-// though it was synced. The copy may end within a command.
+// restore copies the current files of Redis, waits, and makes Redis continue with the copy: everything written in between is
+// lost, although it was synced. The copy may end within a command.
 func (s *servers) restore(d time.Duration) error {
 	s.t.Helper()
 	live, copied := filepath.Join(s.redis.Dir, "appendonlydir"), filepath.Join(s.t.TempDir(), "snapshot")
@@ -164,7 +165,7 @@ func (s *servers) restore(d time.Duration) error {
 // tmpfs is a file system whose size can be changed.
 type tmpfs struct{ dir string }
 
-// mount returns a file system; nil if this process may not mount any.
+// mount returns a file system, or nil if this process is not permitted to mount one.
 func mount(t *testing.T) *tmpfs {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,21 +181,21 @@ func mount(t *testing.T) *tmpfs {
 	return &tmpfs{dir: dir}
 }
 
-// fill leaves so many bytes free for d, and returns what prevented that it begins or ends.
+// fill leaves a number of bytes free for a while, and returns what prevented the change or its end.
 func (d *tmpfs) fill(free uint64, long time.Duration) error {
 	err := d.resize(free)
 	wait(long)
 	return errors.Join(err, d.resize(tmpfsSize))
 }
 
-const tmpfsSize = 4 << 30 // takes as much memory as its files have
+const tmpfsSize = 4 << 30 // uses only as much memory as its files
 
-// resize leaves so many bytes free.
+// resize leaves a number of bytes free.
 func (d *tmpfs) resize(free uint64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(d.dir, &st); err != nil {
 		return err
 	}
-	used := (st.Blocks - st.Bfree) * uint64(st.Bsize) //nolint:gosec // positive
+	used := (st.Blocks - st.Bfree) * uint64(st.Bsize) //nolint:gosec // never negative
 	return syscall.Mount("pawl-chaos", d.dir, "tmpfs", syscall.MS_REMOUNT, "size="+strconv.FormatUint(used+free, 10))
 }

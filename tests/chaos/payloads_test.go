@@ -23,14 +23,14 @@ import (
 
 func (h *harness) keys() string { return filepath.Join(h.dir, "payload.keys") }
 
-// key returns a line of the file of keys.
+// key returns a line of the key file.
 func key(id string) string {
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never an error
+	_, _ = rand.Read(secret) // never returns an error
 	return id + "=" + base64.StdEncoding.EncodeToString(secret) + "\n"
 }
 
-// setKeys replaces the file of keys, which all members read.
+// setKeys replaces the key file, which all members read.
 func (h *harness) setKeys(lines ...string) {
 	h.t.Helper()
 	next := h.keys() + ".next"
@@ -39,8 +39,8 @@ func (h *harness) setKeys(lines ...string) {
 	}
 }
 
-// rotate exchanges the key while the fleets work: a second one is added after a third of the time, and becomes the current one after
-// half of it. A member that a fault holds back meanwhile has the older file.
+// rotate exchanges the key while the fleets work: a second key is added after a third of the time, and becomes the current
+// key after half of it. A member that is held back by a fault meanwhile still uses the older file.
 func (h *harness) rotate(ctx context.Context, over time.Duration) {
 	second := key("second")
 	for _, step := range []struct {
@@ -61,19 +61,19 @@ func (h *harness) rotate(ctx context.Context, over time.Duration) {
 	}
 }
 
-// codec returns what opens the payloads.
+// codec returns a codec that can open the payloads.
 func (h *harness) codec() (*pawlcodec.Codec, error) {
 	return settings.Payloads{PayloadKeys: h.keys(), Compress: true, Store: true}.Codec(slog.New(slog.DiscardHandler))
 }
 
-// sealed finds payloads that are readable in the files of the servers or in the logs. That the ids of instances are found there shows
-// that it looks at the right files.
+// sealed returns an error for payloads that are readable in the files of the servers or in the logs. It also requires that
+// the ids of instances are found there, to show that it reads the right files.
 func (h *harness) sealed() error {
 	for server, dirs := range map[string][]string{"redis": h.servers.redisDirs(), "nats": h.servers.natsDirs()} {
 		ids := false
 		for _, dir := range dirs {
 			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-				if errors.Is(err, fs.ErrNotExist) { // the server has replaced it meanwhile
+				if errors.Is(err, fs.ErrNotExist) { // the server has replaced it
 					return nil
 				} else if err != nil || !d.Type().IsRegular() {
 					return err

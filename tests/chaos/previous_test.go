@@ -21,8 +21,8 @@ type program struct {
 	from string // the commit, or why there is none
 }
 
-// previous builds tests/fleet of the commit $PREVIOUS, by default that before this one. There is none without the history of the
-// repository, as in a shallow clone, and if the formats have changed since.
+// previous builds tests/fleet of the commit $PREVIOUS, by default of the previous commit. There is none without the history
+// of the repository, as in a shallow clone, or if the formats have changed since.
 func previous(t *testing.T) program {
 	t.Helper()
 	ref := cmp.Or(os.Getenv("PREVIOUS"), "HEAD~1")
@@ -32,7 +32,7 @@ func previous(t *testing.T) program {
 	}
 	then, err := git("show", ref+":tests/chaos/formats.txt")
 	if err != nil {
-		then = "1" // the file is younger
+		then = "1" // formats.txt did not exist yet
 	}
 	now, err := os.ReadFile("formats.txt")
 	if err != nil {
@@ -60,13 +60,13 @@ func previous(t *testing.T) program {
 	return p
 }
 
-// number is the first line.
+// number returns the first line.
 func number(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return first
 }
 
-// git runs a command in the repository; its error has one line.
+// git runs a command in the repository. Its error is a single line.
 func git(args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = filepath.Join("..", "..")
@@ -83,7 +83,7 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// exchange restarts a member with the other one of the two programs.
+// exchange restarts a member with the other of the two programs.
 func (h *harness) exchange(m *member) {
 	path := h.previous.path
 	if m.before.Load() {
@@ -95,8 +95,8 @@ func (h *harness) exchange(m *member) {
 	h.restart(m)
 }
 
-// Orchestrators and workers of the commit before run beside those of this one, in one namespace: each is upgraded, rolled back and
-// upgraded again while the clients work.
+// Orchestrators and workers of the previous commit run next to those of this commit in one namespace. Each is upgraded,
+// rolled back and upgraded again while the clients work.
 func TestPreviousCommitRunsBesideThisOne(t *testing.T) {
 	before := previous(t)
 	if before.path == "" {
@@ -104,12 +104,12 @@ func TestPreviousCommitRunsBesideThisOne(t *testing.T) {
 		return
 	}
 	t.Logf("the commit before is %s", before.from)
-	t.Setenv("CHAOS_SUMMARY", "") // is that of the campaign
+	t.Setenv("CHAOS_SUMMARY", "") // it belongs to the campaign
 	bin, fleet, cli := build(t, t.TempDir(), upgrade)
 	h := newHarness(t, uint64(time.Now().Unix()), fleet, cli, before, startServers(t, bin, upgrade))
 	for range 3 {
 		for _, m := range h.members[:orchestrators+workers] {
-			h.progress() // a fleet whose members are exchanged before they have started proves nothing
+			h.progress() // exchanging members before they have started would prove nothing
 			h.exchange(m)
 		}
 	}

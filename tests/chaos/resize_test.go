@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-const resizeWithin = 2 * time.Minute // while killed orchestrators count as live, the command refuses to begin
+const resizeWithin = 2 * time.Minute // while killed orchestrators count as live, the command refuses to start
 
-// resize stops everything but the servers, and changes the number of partitions to n. The command is killed after a while, and repeated
-// with the same number or, with undo, with the former one and the new one in turn. Faults of the servers act meanwhile.
+// resize returns a fault that stops everything except the servers, and changes the number of partitions to n. The command is
+// killed after a while, and repeated with the same number or, with undo, alternately with the previous number and with n.
+// Faults of the servers continue meanwhile.
 func resize(h *harness, n int, killed time.Duration, undo bool) fault {
 	f := fault{name: "change the number of partitions"}
 	for _, m := range h.members {
@@ -24,7 +25,7 @@ func resize(h *harness, n int, killed time.Duration, undo bool) fault {
 		var stopping sync.WaitGroup
 		for _, m := range h.members {
 			stopping.Go(func() {
-				if slices.Contains(h.clients, m) { // one that is stopped waits for its results
+				if slices.Contains(h.clients, m) { // a stopped client first waits for its results
 					m.Kill()
 				} else {
 					terminate(h, m)
@@ -38,7 +39,7 @@ func resize(h *harness, n int, killed time.Duration, undo bool) fault {
 			h.recordf("%d to %d partitions: %v %s", former, to, err, out)
 			if time.Since(begun) > resizeWithin {
 				h.violationf("%d to %d partitions: %v %s", former, to, err, out)
-				break // the logs of the members have why they do not start
+				break // the logs of the members show why they do not start
 			}
 			wait(time.Second)
 			if undo {
@@ -55,7 +56,7 @@ func resize(h *harness, n int, killed time.Duration, undo bool) fault {
 	return f
 }
 
-// runResize runs the command until it is killed.
+// runResize runs the command, and kills it after a while.
 func runResize(h *harness, n int, killed time.Duration) ([]byte, error) {
 	ctx, end := context.WithTimeout(context.Background(), killed)
 	defer end()

@@ -23,41 +23,41 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// Topologies.
+// The topologies.
 const (
-	single   = "single"   // one nats-server, one redis-server that keeps all that it acknowledges
-	failover = "failover" // Redis with a replica that lags; a fail-over loses acknowledged writes
-	cluster  = "cluster"  // Redis Cluster of 3 masters and 3 replicas: elections, and slots that move
-	nats3    = "nats3"    // three nats-servers, streams of three replicas
-	sentinel = "sentinel" // Redis with a replica, and three sentinels that the clients ask for the master
-	encrypt  = "tls"      // single, with TLS between the members and both servers
-	power    = "power"    // single; the machine loses power: what is not synced is lost. Redis continues with a snapshot of its files
-	disk     = "disk"     // single; the disks of Redis and of NATS fill up
-	clocks   = "clocks"   // single; the clocks of orchestrators and workers step
-	upgrade  = "upgrade"  // single; orchestrators get another release of the code, all members Pawl of another commit, and back
-	resized  = "resize"   // single; the number of partitions changes
+	single   = "single"   // one nats-server and one redis-server, which keep everything they acknowledge
+	failover = "failover" // Redis with a lagging replica; a failover loses acknowledged writes
+	cluster  = "cluster"  // Redis Cluster with 3 masters and 3 replicas: elections, and slots that move
+	nats3    = "nats3"    // three nats-servers, streams with three replicas
+	sentinel = "sentinel" // Redis with a replica, and three sentinels that report the master to the clients
+	encrypt  = "tls"      // as single, with TLS between the members and both servers
+	power    = "power"    // as single; the machine loses power, and Redis continues with a snapshot of its files: unsynced writes are lost
+	disk     = "disk"     // as single; the disks of Redis and NATS fill up
+	clocks   = "clocks"   // as single; the clocks of orchestrators and workers step
+	upgrade  = "upgrade"  // as single; orchestrators change to another release of the code, all members to another commit of Pawl, and back
+	resized  = "resize"   // as single; the number of partitions changes
 )
 
 var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, clocks, upgrade, resized}
 
-// servers are the NATS and Redis of a campaign.
+// servers are the NATS and Redis servers of a campaign.
 type servers struct {
 	t        *testing.T
 	topology string
 	nats     *stack.NATS
-	natsAll  *stack.NATSCluster // instead of nats
+	natsAll  *stack.NATSCluster // replaces nats
 	redis    *redistest.Server
-	cluster  *redistest.ReplicatedCluster // instead of redis
+	cluster  *redistest.ReplicatedCluster // replaces redis
 
 	sentinels []*stack.Process
-	redisTLS  string // address of redis for clients with TLS
-	full      *tmpfs // that has the AOF; nil: none
-	fullNATS  *tmpfs // that has the streams; nil: none
+	redisTLS  string // address of redis for TLS clients
+	full      *tmpfs // contains the AOF; nil: none
+	fullNATS  *tmpfs // contains the streams; nil: none
 
-	clock *clock // of every redis-server
+	clock *clock // clock of every redis-server
 
 	mu      sync.Mutex
-	replica *redistest.Server // of failover and sentinel
+	replica *redistest.Server // topologies failover and sentinel
 	lag     *netfault.Proxy   // between the replica and its master
 	front   *netfault.Proxy   // in front of the master, for the checker
 }
@@ -81,7 +81,7 @@ func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
 		t.Setenv("PAWL_NATS_CA", filepath.Join(dir, "cert.pem"))
 		t.Setenv("PAWL_REDIS_CA", filepath.Join(dir, "cert.pem"))
 	case power:
-		args = append(slices.Clone(aof), "--auto-aof-rewrite-percentage", "0") // so that a copy of the files is of one moment
+		args = append(slices.Clone(aof), "--auto-aof-rewrite-percentage", "0") // otherwise a copy of the files would not be consistent
 	case disk:
 		if s.full = mount(t); s.full != nil {
 			args = append(slices.Clone(aof), "--dir", s.full.dir)
@@ -126,8 +126,8 @@ func (s *servers) natsURL() string {
 	return s.nats.URL()
 }
 
-// natsProxied is the server that each member reaches through a proxy of its own; empty: clients of a cluster learn of its
-// servers, and pass by every proxy.
+// natsProxied returns the server that each member connects to through its own proxy. It is empty for a cluster, because
+// clients learn the addresses of its servers and bypass the proxies.
 func (s *servers) natsProxied() string {
 	if s.natsAll != nil {
 		return ""
@@ -163,7 +163,7 @@ func (s *servers) redisProxied() string {
 	return s.redis.Addr
 }
 
-// redisDirs are the directories of what Redis stores.
+// redisDirs returns the directories in which Redis stores data.
 func (s *servers) redisDirs() (all []string) {
 	nodes := []*redistest.Server{s.redis, s.replica}
 	if s.cluster != nil {
@@ -180,7 +180,7 @@ func (s *servers) redisDirs() (all []string) {
 	return all
 }
 
-// natsDirs are the directories of what NATS stores.
+// natsDirs returns the directories in which NATS stores data.
 func (s *servers) natsDirs() (all []string) {
 	if s.natsAll != nil {
 		for _, n := range s.natsAll.Nodes {
@@ -202,12 +202,12 @@ func (s *servers) replicas() int {
 	return 1
 }
 
-// rollback reports whether Redis may lose what it has acknowledged.
+// rollback reports whether Redis may lose acknowledged writes.
 func (s *servers) rollback() bool {
 	return slices.Contains([]string{failover, cluster, sentinel, power}, s.topology)
 }
 
-// follow makes the replica one of the master, through a proxy that can hold it back, and waits until it is in sync.
+// follow makes the replica follow the master through a proxy that can delay it, and waits until it is in sync.
 func (s *servers) follow() {
 	s.t.Helper()
 	if s.lag == nil {
@@ -225,8 +225,8 @@ func (s *servers) follow() {
 	})
 }
 
-// failOver holds the replica back for a while, kills the master and promotes the replica: what the master acknowledged in the
-// meantime is lost. The old master comes back as the replica of the new one.
+// failOver delays the replica for a while, kills the master and promotes the replica: writes that the master acknowledged in
+// the meantime are lost. The old master returns as the replica of the new one.
 func (s *servers) failOver(lag time.Duration, down time.Duration, retarget func(addr string)) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -248,7 +248,7 @@ func (s *servers) failOver(lag time.Duration, down time.Duration, retarget func(
 	s.follow()
 }
 
-// moveSlot moves the slot of a key from its master to another, key by key, while the fleets use it.
+// moveSlot moves the slot of a key from its master to another one, key by key, while the fleets use it.
 func (s *servers) moveSlot(key string, keysPerStep int) error {
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
@@ -321,12 +321,12 @@ func (s *servers) moveSlot(key string, keysPerStep int) error {
 		}
 	}
 	for _, m := range masters {
-		_ = clients[m.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err() // learns it from the others, too
+		_ = clients[m.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err() // it also learns this from the other masters
 	}
 	return nil
 }
 
-// wait waits; a fault lasts as long as it lasts.
+// wait waits for d.
 func wait(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()

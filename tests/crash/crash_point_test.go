@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// points are the crash points of a fleet, by role, in the order in which work passes them.
+// points returns the crash points of a fleet by role, in the order in which work passes them.
 func points() map[string][]string {
 	return map[string][]string{
 		"orchestrator": {"orchestrator.ingested", "orchestrator.turned", "orchestrator.committed", "orchestrator.published", "orchestrator.answered"},
@@ -16,8 +16,8 @@ func points() map[string][]string {
 	}
 }
 
-// The only member of its fleet dies at one crash point after the other, each time when it passes it first and when it passes it
-// for the third time, and is started again.
+// The only member of its fleet dies at one crash point after another, both on the first and on the third pass, and is
+// restarted.
 func TestNothingIsLostWhenProcessRestartsAfterCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for role, points := range points() {
@@ -38,8 +38,8 @@ func TestNothingIsLostWhenProcessRestartsAfterCrashPoint(t *testing.T) {
 	}
 }
 
-// The only process of its fleet has both roles, so that its tasks do not go through NATS and its commits claim. It dies at one crash
-// point after the other, and is started again.
+// The only process of its fleet has both roles, so its tasks do not go through NATS and its commits also claim. It dies at
+// one crash point after another, and is restarted.
 func TestNothingIsLostWhenProcessOfBothRolesRestartsAfterCrashPoint(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startServers(t), "FLEET_OWNER_TTL=600ms")
@@ -52,8 +52,8 @@ func TestNothingIsLostWhenProcessOfBothRolesRestartsAfterCrashPoint(t *testing.T
 	a.end()
 }
 
-// Two of each; one dies at the crash point and stays dead, the other takes over. More points are those of
-// TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint.
+// Each role has two members. One dies at the crash point and stays dead, and the other takes over.
+// TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint covers further points.
 func TestOthersTakeOverWhenProcessDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"worker.delivered", "worker.acked-nats", "worker.handled", "worker.rung"} {
@@ -79,13 +79,13 @@ func died(t *testing.T, p *stack.Process) {
 	}
 }
 
-// tellingPoint is where members of a family die, and at which pass.
-type tellingPoint struct{ point, passes string }
+// pointAndPasses is the crash point at which members of a family die, and the passes on which they die.
+type pointAndPasses struct{ point, passes string }
 
-// tellingPoints are passed often by a family, in the middle of starts, notes, ends and cancellations. (At "orchestrator.purged"
-// the tests of purges kill.)
-func tellingPoints() []tellingPoint {
-	return []tellingPoint{
+// familyPoints are passed often by a family, amid starts, notes, ends and cancellations. The tests of purges cover
+// "orchestrator.purged".
+func familyPoints() []pointAndPasses {
+	return []pointAndPasses{
 		{"orchestrator.ingested", "25"}, {"orchestrator.turned", "40"}, {"orchestrator.committed", "40"},
 		{"orchestrator.messaged", "30"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
 		{"worker.claimed", "12"}, {"worker.acked", "12"},

@@ -16,7 +16,7 @@ const votes = 12
 
 func vote(n int) string { return fmt.Sprint("vote-", n) }
 
-// running waits until the instances have been turned.
+// running waits until each of the instances has taken a turn.
 func (a *harness) running(ids ...string) {
 	a.t.Helper()
 	for _, id := range ids {
@@ -24,8 +24,8 @@ func (a *harness) running(ids ...string) {
 	}
 }
 
-// callVotes starts votes, and gives the moment from which on all deadlines are over.
-func (a *harness) callVotes(limit time.Duration) time.Time {
+// startVotes starts the votes, and returns the time at which all deadlines have passed.
+func (a *harness) startVotes(limit time.Duration) time.Time {
 	a.t.Helper()
 	for n := range votes {
 		_, err := client.Start(a.ctx, a.Client, work.Vote, vote(n), limit)
@@ -38,7 +38,7 @@ func (a *harness) callVotes(limit time.Duration) time.Time {
 	return over
 }
 
-// vote sends every vote its event, and reports whether all were accepted before the deadline, which was so long before over.
+// castVotes sends every vote its event. The test is skipped unless all of them are accepted before the deadlines.
 func (a *harness) castVotes(over time.Time) {
 	a.t.Helper()
 	for n := range votes {
@@ -49,8 +49,8 @@ func (a *harness) castVotes(over time.Time) {
 	}
 }
 
-// wonByEvents checks that the events came before the deadlines.
-func (a *harness) wonByEvents() {
+// checkDecidedByEvents checks that the events were decided before the deadlines.
+func (a *harness) checkDecidedByEvents() {
 	a.t.Helper()
 	for n := range votes {
 		run := client.Attach(a.Client, work.Vote, vote(n))
@@ -62,8 +62,8 @@ func (a *harness) wonByEvents() {
 	}
 }
 
-// Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read. All orchestrators are
-// killed; events are acknowledged; their deadlines pass; an orchestrator starts.
+// Trap: after an outage, a timer is decided before the inputs that were accepted before it was due have been read. All
+// orchestrators are killed, events are acknowledged, their deadlines pass, and an orchestrator starts.
 func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	t.Parallel()
 	const limit, news = 8 * time.Second, 60
@@ -73,7 +73,7 @@ func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	_, err := client.Start(a.ctx, a.Client, work.Digest, "digest", limit)
 	a.must(err)
 	a.must(client.Send(a.ctx, a.Client, work.Go, "digest", 0))
-	over := a.callVotes(limit)
+	over := a.startVotes(limit)
 	a.running("digest")
 	one.Kill()
 	two.Kill()
@@ -86,17 +86,17 @@ func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	}
 	poll.Until(t, within, "the deadlines pass", func() bool { return time.Now().After(over) })
 	one.Start()
-	a.wonByEvents()
+	a.checkDecidedByEvents()
 	got, err := client.Attach(a.Client, work.Digest, "digest").Result(a.ctx)
 	a.must(err)
 	if got != news {
-		t.Errorf("the digest has %d of %d events", got, news)
+		t.Errorf("the digest contains %d of %d events", got, news)
 	}
 	a.check()
 }
 
-// An owner that is cut off from NATS keeps its partitions while deadlines pass, because it is the only member. It decides nothing by time until it
-// can read what was accepted meanwhile.
+// An owner that is cut off from NATS keeps its partitions while deadlines pass, because it is the only member. It decides
+// nothing by time until it can read the inputs that were accepted in the meantime.
 func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	t.Parallel()
 	const limit = 8 * time.Second
@@ -107,7 +107,7 @@ func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	t.Cleanup(line.Close)
 	a.orchestrator("orchestrator", "PAWL_NATS=nats://"+line.Addr())
 	a.join()
-	over := a.callVotes(limit)
+	over := a.startVotes(limit)
 	line.BlackHole()
 	a.castVotes(over)
 	poll.Until(t, within, "the deadlines are long over", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
@@ -117,6 +117,6 @@ func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 		}
 	}
 	line.Heal()
-	a.wonByEvents()
+	a.checkDecidedByEvents()
 	a.check()
 }

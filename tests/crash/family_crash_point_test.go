@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// Of the only orchestrator of a family, and of its only worker, every incarnation dies when it passes
-// the crash point so many times, and is followed by another.
+// Every incarnation of the only orchestrator, or of the only worker, of a family dies after a number of passes of the crash
+// point, and is replaced by another.
 func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
-	for _, c := range tellingPoints() {
+	for _, c := range familyPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
-			// Fewer slots than passes: some activities end before the worker dies. An activity that it claims ten times and never
-			// ends is failed as its killer.
+			// Fewer slots than passes: some activities end before the worker dies. An activity that exhausts its ten claims
+			// without ending fails as poison.
 			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms", "PAWL_CONCURRENCY=2")
-			f.tended = true
+			f.restartsDead = true
 			deadly := "PAWL_FAILPOINT=" + c.point + ":" + c.passes
 			for _, role := range []string{"orchestrator", "worker"} {
 				if strings.HasPrefix(c.point, role) {
@@ -35,11 +35,12 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	}
 }
 
-// One of two dies and stays dead; its partitions, with their outboxes, go to the other. At the other points
-// TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint kills: what an owner finds there does not depend on whose it was.
+// One of two members dies and stays dead, and the other takes over its partitions with their outboxes. At the remaining
+// points, TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint kills: the state that an owner finds there does not
+// depend on who owned it before.
 func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
-	for _, c := range []tellingPoint{
+	for _, c := range []pointAndPasses{
 		{"orchestrator.committed", "40"}, {"orchestrator.messaged", "30"}, {"orchestrator.published", "15"}, {"worker.acked", "12"},
 	} {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// twoMasters starts a NATS and two Redis servers that share the slots; a log of each is written every second.
+// twoMasters starts NATS and two Redis servers that share the slots. Each Redis syncs its AOF every second.
 func twoMasters(t *testing.T) servers {
 	t.Helper()
 	start := func() *redistest.Server {
@@ -22,7 +22,7 @@ func twoMasters(t *testing.T) servers {
 
 func appendLog(s *redistest.Server) string { return filepath.Join(s.Dir, "appendonlydir") }
 
-// keep copies the log of a Redis as it is at this moment. A command that is cut off at its end is not read.
+// keep copies the current AOF of a Redis server. Redis ignores a command that is cut off at its end.
 func (f *family) keep(s *redistest.Server) string {
 	f.t.Helper()
 	dir := filepath.Join(f.t.TempDir(), "log")
@@ -30,7 +30,7 @@ func (f *family) keep(s *redistest.Server) string {
 	return dir
 }
 
-// restore kills a Redis and starts it with a log that was kept: later writes are lost.
+// restore kills a Redis server and restarts it with a kept AOF: later writes are lost.
 func (f *family) restore(s *redistest.Server, kept string) {
 	f.t.Helper()
 	s.Kill()
@@ -39,7 +39,7 @@ func (f *family) restore(s *redistest.Server, kept string) {
 	s.Restart(f.t)
 }
 
-// progress waits until the workers have taken so many steps and the partitions have read so many inputs since.
+// progress waits until the workers have run a number of further steps and the partitions have read further inputs.
 func (f *family) progress(steps int) {
 	f.t.Helper()
 	f.steps(steps)
@@ -47,13 +47,13 @@ func (f *family) progress(steps int) {
 	poll.Until(f.t, within, "inputs are read", func() bool { return f.applied(f.rdb) > before })
 }
 
-// Parents and children with given ids are on different masters, which are killed and lose writes separately.
+// Parents, and children with given ids, are on different masters, which are killed and lose writes separately.
 func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		parents, child   int  // steps that have been taken when the log of each is kept; -1: it is not killed
-		steps            int  // when they are killed
-		nats, orchestras bool // NATS, and the orchestrators, are killed, too
+		parents, child   int  // steps that have been run when the AOF of each is kept; -1: it is not killed
+		steps            int  // steps that have been run when they are killed
+		nats, orchestras bool // whether NATS and the orchestrators are killed as well
 	}{
 		{"the parents', while children are under way", 6, -1, 18, false, false},
 		{"the children's, after their parents have taken the results", -1, 3, 28, false, false},
@@ -101,7 +101,7 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	}
 }
 
-// The tasks are in memory and are lost with NATS; messages between instances wait until it is back.
+// Tasks are held in memory and are lost with NATS; messages between instances wait until it is back.
 func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, twoMasters(t), "PAWL_RECONCILE_INTERVAL=500ms")
@@ -119,7 +119,7 @@ func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	f.end()
 }
 
-// Each process is killed at random moments, and started again.
+// Each process is killed at random times, and restarted.
 func TestFamilyLosesNothingWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms")

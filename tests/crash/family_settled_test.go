@@ -20,17 +20,17 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// relative is an instance as the store has it at the end.
+// relative is the final state of an instance in the store.
 type relative struct {
 	id     string
 	rec    *store.Record
-	events []history.Event // of its last execution
+	events []history.Event // events of its last execution
 	end    history.Event
 	inbox  uint64
 }
 
-// kin reads every instance of the namespace.
-func (f *family) kin() (map[string]*relative, error) {
+// instances reads all instances of the namespace.
+func (f *family) instances() (map[string]*relative, error) {
 	ctx, stop := context.WithTimeout(f.ctx, 10*time.Second)
 	defer stop()
 	all := map[string]*relative{}
@@ -46,7 +46,7 @@ func (f *family) kin() (map[string]*relative, error) {
 				if err != nil {
 					return nil, err
 				}
-				if rec != nil { // it was purged meanwhile otherwise
+				if rec != nil { // otherwise it was purged in the meantime
 					all[row.Instance] = &relative{id: row.Instance, rec: rec}
 				}
 			}
@@ -65,7 +65,7 @@ func (f *family) kin() (map[string]*relative, error) {
 	return all, nil
 }
 
-// running lists the instances that have not ended; ok is false if Redis does not answer.
+// running returns the instances that have not ended. ok is false if Redis does not answer.
 func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
@@ -81,14 +81,14 @@ func (f *family) running() (ids []string, ok bool) {
 	return ids, true
 }
 
-// eldest is the ancestor whose id an id is derived from.
-func eldest(id string) string {
+// rootOf returns the ancestor from whose id an id is derived.
+func rootOf(id string) string {
 	id, _, _ = strings.Cut(id, "~")
 	return id
 }
 
-// settled waits until all instances but the exceptions, and their children, have ended and have no pending messages or unread inputs, and
-// parents and children have the same to say of each other.
+// settled waits until all instances, except for some and their children, have ended without pending messages or unread
+// inputs, and parents and children agree about each other.
 func (f *family) settled(except ...string) map[string]*relative {
 	f.t.Helper()
 	var all map[string]*relative
@@ -104,9 +104,9 @@ func (f *family) settled(except ...string) map[string]*relative {
 		}
 	}()
 	tick := time.Now()
-	f.until("everything has settled", func() bool {
+	f.until("all instances have settled", func() bool {
 		var ok bool
-		if still, ok = f.running(); !ok || slices.ContainsFunc(still, func(id string) bool { return !slices.Contains(except, eldest(id)) }) {
+		if still, ok = f.running(); !ok || slices.ContainsFunc(still, func(id string) bool { return !slices.Contains(except, rootOf(id)) }) {
 			return false
 		}
 		if time.Since(tick) < 50*time.Millisecond {
@@ -114,7 +114,7 @@ func (f *family) settled(except ...string) map[string]*relative {
 		}
 		tick = time.Now()
 		var err error
-		if all, err = f.kin(); err != nil {
+		if all, err = f.instances(); err != nil {
 			wrong = []string{err.Error()}
 			return false
 		}
@@ -124,21 +124,21 @@ func (f *family) settled(except ...string) map[string]*relative {
 	return all
 }
 
-// wrong lists what is not as it must be at the end.
+// wrong returns the violated expectations about the final state.
 func (f *family) wrong(all map[string]*relative) (bad []string) {
-	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	kids := 0
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		r := all[id]
 		if r.inbox > 0 || r.rec.HasPendingMessages() {
-			complain("%s has %d unread inputs, has published up to %s and produced up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
+			report("%s has %d unread inputs, has published up to %s and produced up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
 		}
 		want := store.Completed
 		switch r.rec.Name {
 		case work.Kid.Name():
 			kids++
 			if n := count[*history.EventSent](r.events); n != 1 {
-				complain("%s has sent %d notes", id, n)
+				report("%s has sent %d notes", id, n)
 			}
 		case work.Nest.Name():
 			want = store.Cancelled
@@ -146,13 +146,13 @@ func (f *family) wrong(all map[string]*relative) (bad []string) {
 			want = store.Cancelled
 		}
 		if r.rec.Status != want && r.rec.Status.Ended() {
-			complain("%s (%s) is %s: %+v", id, r.rec.Name, r.rec.Status, r.end)
+			report("%s (%s) is %s: %+v", id, r.rec.Name, r.rec.Status, r.end)
 		}
-		f.asParent(r, all, complain)
-		f.asChild(r, all, complain)
+		f.checkChildren(r, all, report)
+		f.checkParent(r, all, report)
 	}
 	if want := 5*len(f.houses) + len(f.doomed); kids != want {
-		complain("there are %d kids, want %d", kids, want)
+		report("there are %d kids, want %d", kids, want)
 	}
 	return bad
 }
@@ -166,8 +166,8 @@ func count[E history.Event](events []history.Event) (n int) {
 	return n
 }
 
-// asParent compares the history of an instance with the ends of its children.
-func (f *family) asParent(r *relative, all map[string]*relative, complain func(string, ...any)) {
+// checkChildren compares the history of an instance with the outcomes of its children.
+func (f *family) checkChildren(r *relative, all map[string]*relative, report func(string, ...any)) {
 	for _, e := range r.events {
 		s, ok := e.(*history.ChildScheduled)
 		if !ok {
@@ -175,9 +175,10 @@ func (f *family) asParent(r *relative, all map[string]*relative, complain func(s
 		}
 		c := all[s.Instance]
 		if c == nil {
-			// Taken back by the turn that decided it, it need not have been started; but nothing waits for it then.
-			if unread, err := f.Store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !takenBack(r.events, s.ID) {
-				complain("%s has started %s, which does not exist and has %d unread inputs (%v)", r.id, s.Instance, unread, err)
+			// If the turn that scheduled it also cancelled it, it may never have been started; but then nothing waits for
+			// it.
+			if unread, err := f.Store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !cancelledAtOnce(r.events, s.ID) {
+				report("%s has started %s, which does not exist and has %d unread inputs (%v)", r.id, s.Instance, unread, err)
 			}
 			continue
 		}
@@ -188,24 +189,24 @@ func (f *family) asParent(r *relative, all map[string]*relative, complain func(s
 		case *history.ChildCompleted:
 			done, ok := c.end.(*history.Completed)
 			if !mine || !ok || string(done.Result.Data) != string(end.Result.Data) {
-				complain("%s recorded that child %s has completed with %q; it is its child: %v, and has ended with %+v", r.id, s.Instance, end.Result.Data, mine, c.end)
+				report("%s recorded that child %s has completed with %q; it is its child: %v, and has ended with %+v", r.id, s.Instance, end.Result.Data, mine, c.end)
 			}
 		case *history.ChildFailed:
 			switch {
 			case end.Failure.Code == history.CodeIDTaken && mine:
-				complain("%s recorded that the id of its own child %s is taken", r.id, s.Instance)
+				report("%s recorded that the id of its own child %s is taken", r.id, s.Instance)
 			case end.Failure.Code != history.CodeIDTaken && !mine:
-				complain("%s recorded the end of %s, which is not its child: %+v", r.id, s.Instance, end.Failure)
+				report("%s recorded the end of %s, which is not its child: %+v", r.id, s.Instance, end.Failure)
 			}
 		default: // cancelled, abandoned or detached
 			if !s.Detached && !mine {
-				complain("%s has started %s, which is another's child: %+v", r.id, s.Instance, c.rec.Parent)
+				report("%s has started %s, which is another's child: %+v", r.id, s.Instance, c.rec.Parent)
 			}
 		}
 	}
 }
 
-// answer is the end of a child as its parent has it; nil if it has none.
+// answer returns the event with the outcome of a child in the history of its parent, or nil.
 func answer(events []history.Event, scheduled uint64) history.Event {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -222,15 +223,15 @@ func answer(events []history.Event, scheduled uint64) history.Event {
 	return nil
 }
 
-func takenBack(events []history.Event, scheduled uint64) bool {
+func cancelledAtOnce(events []history.Event, scheduled uint64) bool {
 	return slices.ContainsFunc(events, func(e history.Event) bool {
 		c, ok := e.(*history.ChildCancelRequested)
 		return ok && c.Scheduled == scheduled
 	})
 }
 
-// asChild finds the place in its parent's history that has started an instance.
-func (f *family) asChild(r *relative, all map[string]*relative, complain func(string, ...any)) {
+// checkParent finds the event in the history of its parent that started an instance.
+func (f *family) checkParent(r *relative, all map[string]*relative, report func(string, ...any)) {
 	p := r.rec.Parent
 	if p == nil {
 		return
@@ -238,13 +239,13 @@ func (f *family) asChild(r *relative, all map[string]*relative, complain func(st
 	parent := all[p.Instance]
 	switch {
 	case parent == nil || parent.rec.Origin != p.Origin:
-		complain("%s is the child of %+v, which does not exist", r.id, p)
-	case parent.rec.Execution != p.Execution: // its history is over, or gone
+		report("%s is the child of %+v, which does not exist", r.id, p)
+	case parent.rec.Execution != p.Execution: // the execution that started it has been replaced
 	case uint64(len(parent.events)) < p.Event:
-		complain("%s is the child of a lost turn: %+v", r.id, p)
+		report("%s is the child of a lost turn: %+v", r.id, p)
 	default:
 		if s, ok := parent.events[p.Event-1].(*history.ChildScheduled); !ok || s.Effect != p.Effect || s.Instance != r.id {
-			complain("%s is the child of another decision than %T %+v: %+v", r.id, parent.events[p.Event-1], parent.events[p.Event-1], p)
+			report("%s is the child of another decision than %T %+v: %+v", r.id, parent.events[p.Event-1], parent.events[p.Event-1], p)
 		}
 	}
 }
@@ -265,7 +266,7 @@ func (f *family) totals(all map[string]*relative) {
 		if done, ok := r.end.(*history.Completed); ok {
 			n, err := author.Result(work.Kid).Decode(done.Result)
 			f.must(err)
-			sum += n - 1 // its note was sent one step before
+			sum += n - 1 // its note was sent one step earlier
 		}
 	}
 	slices.Sort(want)
@@ -284,7 +285,7 @@ func (f *family) totals(all map[string]*relative) {
 	}
 }
 
-// cancelled waits until the context of every endless activity has ended, in the processes that still run.
+// cancelled waits until the context of every endless activity has ended, in all processes that are still alive.
 func (f *family) cancelled() {
 	f.t.Helper()
 	lives := map[string]bool{}
@@ -315,7 +316,7 @@ func (f *family) cancelled() {
 	poll.Until(f.t, within, "the context of every cancelled activity has ended", func() bool { return len(missing()) == 0 })
 }
 
-// ran checks that every step of the surviving histories has been run, under its own key.
+// ran checks that every step of the surviving histories was run under its own key.
 func (f *family) ran(all map[string]*relative) {
 	f.t.Helper()
 	run := map[string]bool{}
@@ -331,7 +332,7 @@ func (f *family) ran(all map[string]*relative) {
 	}
 }
 
-// describesNothingPending requests from the owners what was read from Redis before.
+// describesNothingPending compares the descriptions by the owners with the state that was read from Redis.
 func (f *family) describesNothingPending(all map[string]*relative) {
 	f.t.Helper()
 	for id := range all {

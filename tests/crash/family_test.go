@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// family is a harness whose instances start each other, take each other back and send each other
-// events: see package work. end waits until all of it is over, and checks it.
+// family is a harness whose instances start, cancel and send events to each other; see package work. end waits until all
+// have ended, and checks the results.
 type family struct {
 	*harness
 	houses []work.House // household n has the id house(n)
@@ -34,14 +34,14 @@ func newFamily(t *testing.T, s servers, env ...string) *family {
 	return &family{harness: newHarnessOf(t, s, parts, env...)}
 }
 
-// either, or the first or the second of two Redis masters.
+// The masters of two Redis servers: any of them, or the one of parents or of children.
 const (
 	either = iota
 	parents
 	children
 )
 
-// at makes an id whose partition is on the master wanted.
+// at returns an id whose partition is on a master.
 func (f *family) at(master int, prefix string, n int) string {
 	f.t.Helper()
 	id := fmt.Sprintf("%s-%d", prefix, n)
@@ -54,7 +54,7 @@ func (f *family) at(master int, prefix string, n int) string {
 		id := fmt.Sprintf("%s:%d", id, try)
 		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.Namespace).Part(queue.PartitionOf(id, f.Partitions)).Owner())
 		f.must(err)
-		if strings.HasSuffix(want, node.Options().Addr) { // the client takes the loopback address away
+		if strings.HasSuffix(want, node.Options().Addr) { // the client strips the loopback address
 			return id
 		}
 	}
@@ -65,8 +65,8 @@ func (f *family) at(master int, prefix string, n int) string {
 func (f *family) house(n int) string  { return f.at(parents, "house", n) }
 func (f *family) victim(n int) string { return f.at(parents, "doomed", n) }
 
-// begin starts n more households, one that is doomed, and those that count; and has clients send notes, of which some come before
-// there is a receiver.
+// begin starts n further households, a doomed one, and the counting instances, and has clients send notes, some of which
+// arrive before there is a receiver.
 func (f *family) begin(n int) {
 	f.t.Helper()
 	f.join()
@@ -92,7 +92,7 @@ func (f *family) begin(n int) {
 	f.aside()
 }
 
-// aside has a client send a note, and a copy of the one before it.
+// aside has a client send a note, and repeat the previous one.
 func (f *family) aside() {
 	f.t.Helper()
 	for i := max(0, f.asides-1); i <= f.asides; i++ {
@@ -108,20 +108,20 @@ func (f *family) note(i int) {
 	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
 }
 
-// until waits, and meanwhile restarts processes that have died, if the harness is tended.
+// until waits for a condition. If restartsDead is set, it restarts processes that have died.
 func (a *harness) until(what string, yes func() bool) {
 	a.t.Helper()
 	poll.Until(a.t, within, what, func() bool {
-		a.tend()
+		a.restartDead()
 		return yes()
 	})
 }
 
-func (a *harness) tend() {
+func (a *harness) restartDead() {
 	for _, p := range a.Processes {
 		select {
 		case <-p.Ended():
-			if a.tended {
+			if a.restartsDead {
 				a.deaths++
 				p.Start()
 			}
@@ -130,7 +130,7 @@ func (a *harness) tend() {
 	}
 }
 
-// end sees all of it to its end.
+// end waits until everything has ended, and checks the results.
 func (f *family) end() {
 	f.t.Helper()
 	f.cancelDoomed()
@@ -143,7 +143,7 @@ func (f *family) end() {
 		f.must(client.Send(f.ctx, f.Client, work.Go, d.Left, 0, client.MessageID("go")))
 	}
 	f.settled(work.RelayID, work.TillID)
-	for i := range f.asides { // the executions that took them are over
+	for i := range f.asides { // the executions that received them have ended
 		f.note(i)
 	}
 	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{Last: true}, client.MessageID("last")))
@@ -156,7 +156,7 @@ func (f *family) end() {
 	f.describesNothingPending(all)
 }
 
-// cancelDoomed cancels each when the activity of its grandchild runs.
+// cancelDoomed cancels each doomed instance when the activity of its grandchild is running.
 func (f *family) cancelDoomed() {
 	f.t.Helper()
 	for i := range f.doomed {
@@ -186,7 +186,7 @@ func (f *family) show(ids ...string) {
 	}
 }
 
-// results compares what the clients that wait for households have received.
+// results compares the results that the waiting clients of the households have received.
 func (f *family) results() {
 	f.t.Helper()
 	for i, o := range f.mixed {

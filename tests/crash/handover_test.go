@@ -24,7 +24,7 @@ func (a *harness) owners(rdb redis.UniversalClient) map[string]int {
 	return all
 }
 
-// spread waits until so many members own all partitions between them.
+// spread waits until the given number of members own all partitions.
 func (a *harness) spread(rdb redis.UniversalClient, members int) map[string]int {
 	a.t.Helper()
 	var now map[string]int
@@ -39,7 +39,7 @@ func (a *harness) spread(rdb redis.UniversalClient, members int) map[string]int 
 	return now
 }
 
-// Ownership lasts the five seconds of production here: what is faster is a hand-over.
+// ownerTTL is the ownership time in production, five seconds: a faster takeover is a hand-over.
 const ownerTTL = 5 * time.Second
 
 func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
@@ -62,7 +62,7 @@ func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	took := time.Since(began)
 	first.Stopped()
 	t.Logf("hand-over by SIGTERM: %v; the process had ended after %v", took.Round(time.Millisecond), since(began))
-	if took > ownerTTL-2*time.Second { // what expires was renewed within the last second, and takes four at least
+	if took > ownerTTL-2*time.Second { // ownerships were renewed within the last second and need at least four seconds to expire
 		t.Errorf("the hand-over took %v: partitions expired instead of being handed over", took)
 	}
 	a.begin(4)
@@ -74,7 +74,7 @@ func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	a.spread(rdb, 1)
 	t.Logf("take-over after kill -9: %v", since(began))
 	if took, limit := time.Since(began), 2*ownerTTL; took > limit {
-		t.Errorf("the take-over took %v, more than %v", took, limit)
+		t.Errorf("the takeover took %v, more than %v", took, limit)
 	}
 	a.end()
 	third.Stop()
@@ -82,7 +82,8 @@ func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 
 func since(t time.Time) time.Duration { return time.Since(t).Round(time.Millisecond) }
 
-// The server of NATS reports the death of a process, so its partitions do not wait until its ownership expires: here, until the test is over.
+// NATS reports the death of a process. Its partitions therefore do not wait until the ownership expires, which would take
+// longer than the test.
 func TestKilledOrchestratorIsReplacedBeforeItsOwnershipExpires(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=10m")

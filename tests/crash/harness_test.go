@@ -1,6 +1,7 @@
 // Package crash runs orchestrators and workers as processes on a real nats-server and redis-server, and kills, pauses and
-// restarts them: at the crash points (package failpoint), at random, and the servers too. At the end of each test every instance
-// has ended once with the right result, every side effect has happened at least once, and the invariant checker finds nothing.
+// restarts the processes and the servers: at crash points (package failpoint) and at random times. At the end of each test,
+// every instance has ended once with the right result, every side effect has happened at least once, and the invariant
+// checker finds no violation.
 package crash
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-var bin stack.Binaries //nolint:gochecknoglobals // made once in TestMain
+var bin stack.Binaries //nolint:gochecknoglobals // built once in TestMain
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "pawl-crash-")
@@ -40,41 +41,41 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-	stack.AtOnce(atOnce * runtime.GOMAXPROCS(0))
+	stack.AtOnce(testsPerCore * runtime.GOMAXPROCS(0))
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
 }
 
-// within bounds each wait of a test.
+// within is the timeout of each wait in a test.
 const within = 90 * time.Second
 
-// atOnce is how many tests run at the same time for each core: they wait for leases and ownerships to expire.
-const atOnce = 4
+// testsPerCore is the number of parallel tests for each core. Most of the time they wait for leases and ownerships to expire.
+const testsPerCore = 4
 
-// servers may be shared by several harnesses, each with its own namespace.
+// servers can be shared by several harnesses, each with its own namespace.
 type servers struct {
 	nats  *stack.NATS
 	redis *redistest.Server
-	other *redistest.Server // with redis it shares the slots of a cluster; nil: redis has all
+	other *redistest.Server // shares the slots of a cluster with redis; nil: redis has all slots
 
-	cluster *redistest.ReplicatedCluster // instead of redis and other
+	cluster *redistest.ReplicatedCluster // replaces redis and other
 }
 
-// startServers starts servers that are not killed: they do not wait for a disk.
+// startServers starts servers that are never killed, and so need not sync to disk.
 func startServers(t *testing.T) servers {
 	t.Helper()
 	return servers{nats: stack.StartNATS(t, bin, stack.SyncInterval), redis: redistest.Start(t)}
 }
 
-// startDurableServers starts servers that have on disk what they have acknowledged.
+// startDurableServers starts servers that have on disk everything they have acknowledged.
 func startDurableServers(t *testing.T) servers {
 	t.Helper()
 	return servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
 }
 
-// client is of all Redis servers together.
+// client returns a client of all Redis servers.
 func (s servers) client(t *testing.T) redis.UniversalClient {
 	t.Helper()
 	switch {
@@ -88,7 +89,7 @@ func (s servers) client(t *testing.T) redis.UniversalClient {
 	return rdb
 }
 
-// url is how the fleets reach them.
+// url returns the Redis URL for the fleets.
 func (s servers) url() string {
 	if s.cluster != nil {
 		return "redis+cluster://" + strings.Join(s.cluster.Addrs(), ",")
@@ -96,20 +97,20 @@ func (s servers) url() string {
 	return "redis://" + s.redis.Addr
 }
 
-// harness is one namespace with its fleets and its instances.
+// harness is a namespace with its fleets and its instances.
 type harness struct {
 	servers
 	*stack.Fleet
-	t      *testing.T
-	ledger string
-	rdb    redis.UniversalClient
-	tended bool            // processes that die are started again
-	deaths int             // of those
-	mixed  []*outcome      // what the client that waits for instance n has received
-	ctx    context.Context //nolint:containedctx // ends with the test
+	t            *testing.T
+	ledger       string
+	rdb          redis.UniversalClient
+	restartsDead bool            // restart processes that die
+	deaths       int             // number of processes that have died and were restarted
+	mixed        []*outcome      // results that the clients waiting for the instances have received
+	ctx          context.Context //nolint:containedctx // ends with the test
 }
 
-// outcome is what a waiting client has received, once received is closed.
+// outcome is the result that a waiting client has received, once received is closed.
 type outcome struct {
 	received chan struct{}
 	at       time.Time
@@ -161,10 +162,10 @@ func (a *harness) worker(name string, env ...string) *stack.Process {
 	return a.process("worker", name, env...)
 }
 
-// join waits until the namespace exists, and opens it.
+// join opens the namespace, once it exists.
 func (a *harness) join() {
 	a.t.Helper()
-	if a.Client != nil { // of a cluster, perhaps, whose first server is not there at present
+	if a.Client != nil { // already open; the first server of a cluster may be down
 		return
 	}
 	a.Join(a.nats.Client(), client.Options{RepeatInterval: time.Second})
@@ -172,8 +173,8 @@ func (a *harness) join() {
 
 func id(n int) string { return fmt.Sprintf("mixed-%d", n) }
 
-// begin starts n more instances, and clients that wait for them. Every other one gets its event
-// before its start, and every third start is published twice, as by a client that received no PubAck.
+// begin starts n further instances, and clients that wait for them. Every second instance receives its event before its
+// start, and every third start is published twice, as by a client that received no PubAck.
 func (a *harness) begin(n int) {
 	a.t.Helper()
 	a.join()
@@ -207,7 +208,7 @@ func (a *harness) must(err error) {
 	}
 }
 
-// wait waits for a result in the background. It is joined by end, or when the test ends.
+// wait waits for a result in the background, until end or the end of the test.
 func (a *harness) wait(run *client.Instance[int]) {
 	o := &outcome{received: make(chan struct{})}
 	a.mixed = append(a.mixed, o)
@@ -228,7 +229,7 @@ func (a *harness) end() {
 	a.effects()
 }
 
-// result compares what is stored with what the waiting client has received.
+// result compares the stored result with the one that the waiting client has received.
 func (a *harness) result(i int) {
 	a.t.Helper()
 	event, err := a.ended(id(i)).EndEvent()
@@ -260,7 +261,7 @@ func (a *harness) ended(instance string) *store.Record {
 	return a.Ended(within, instance)
 }
 
-// describe shows all that the store has of an instance.
+// describe formats everything that the store has about an instance.
 func (a *harness) describe(instance string) string {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
@@ -287,7 +288,7 @@ func (a *harness) describe(instance string) string {
 	return b.String()
 }
 
-// check runs the invariant checker of production, and demands that no lease and no stalled instance is left.
+// check runs the invariant checker of production, and requires that no lease and no stalled instance remains.
 func (a *harness) check() {
 	a.t.Helper()
 	if seen := a.Check(); seen.Stalled != 0 || seen.Leases != 0 {
@@ -295,8 +296,8 @@ func (a *harness) check() {
 	}
 }
 
-// effects checks that every step of the surviving histories was run, under its own key. A turn that Redis has lost may have run
-// others: activities run at least once.
+// effects checks that every step of the surviving histories was run under its own key. Turns that Redis has lost may have
+// run further steps, because activities run at least once.
 func (a *harness) effects() {
 	a.t.Helper()
 	run := map[string]bool{}
@@ -321,7 +322,7 @@ func (a *harness) effects() {
 	}
 }
 
-// lines reads the ledger: what, instance, activity, key, process.
+// lines reads the ledger lines with a first word: word, instance, activity, key, process.
 func (a *harness) lines(what ...string) (all [][]string) {
 	a.t.Helper()
 	b, err := os.ReadFile(a.ledger)

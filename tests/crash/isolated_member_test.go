@@ -14,14 +14,15 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// isolated is an orchestrator whose way to a server can be cut, and whose partitions two others can take.
+// isolated is an orchestrator whose connection to a server can be cut, and two others that can take its partitions.
 type isolated struct {
 	*harness
-	member string // its name among the members
+	member string // its name in the fleet
 	way    *netfault.Proxy
 }
 
-// isolate starts three orchestrators, of enough partitions that chance leaves none of them without any, and puts a proxy in front of the third one's server: of NATS, or of Redis.
+// isolate starts three orchestrators with enough partitions that each owns some, and puts a proxy between the third one and
+// NATS or Redis.
 func isolate(t *testing.T, redisAway bool) isolated {
 	t.Helper()
 	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_RECONCILE_INTERVAL=10s")
@@ -54,7 +55,7 @@ func (i isolated) owns(instance string) bool {
 	return err == nil && m == i.member
 }
 
-// its finds an id that falls into one of its partitions.
+// its returns an id in one of its partitions.
 func (i isolated) its(prefix string) string {
 	i.t.Helper()
 	for n := range 1000 {
@@ -66,7 +67,8 @@ func (i isolated) its(prefix string) string {
 	return ""
 }
 
-// continues checks that instances of its partitions proceed, and the context of a cancelled activity ends, while the fault lasts.
+// continues checks that, while the fault lasts, instances of its partitions proceed and the context of a cancelled activity
+// ends.
 func (i isolated) continues(fault func()) {
 	i.t.Helper()
 	lost := i.its("lost")
@@ -84,10 +86,10 @@ func (i isolated) continues(fault func()) {
 	i.ended(canary)
 	poll.Until(i.t, within, "the context of the cancelled activity has ended", func() bool { return len(i.lines("cut")) == 1 })
 	took := time.Since(began)
-	i.ended(lost) // its lease is no leak until then
+	i.ended(lost) // until then, its lease is not a leak
 	i.end()
-	i.t.Logf("the instances of its partitions had ended, and the context of the activity had, %v after the fault", took.Round(time.Millisecond))
-	if limit := 20 * time.Second; took > limit { // without a hand-over never: the fault lasts
+	i.t.Logf("the instances of its partitions, and the context of the activity, ended %v after the fault", took.Round(time.Millisecond))
+	if limit := 20 * time.Second; took > limit { // without a hand-over it would take forever, because the fault lasts
 		i.t.Errorf("it took more than %v", limit)
 	}
 	if n := i.owners(i.rdb)[i.member]; n != 0 {
@@ -95,8 +97,8 @@ func (i isolated) continues(fault func()) {
 	}
 }
 
-// comesBack checks that it has its share again after the fault, and all is in order.
-func (i isolated) comesBack() {
+// checkReturn checks that it regains its share of partitions after the fault.
+func (i isolated) checkReturn() {
 	i.t.Helper()
 	i.way.Heal()
 	i.spread(i.rdb, 3)
@@ -121,12 +123,13 @@ func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
 			t.Parallel()
 			i := isolate(t, c.redis)
 			i.continues(func() { c.fault(i.way) })
-			i.comesBack()
+			i.checkReturn()
 		})
 	}
 }
 
-// A NATS that is away for all longer than it takes to be cut off moves no partition.
+// An outage of NATS for all members moves no partition, even if it lasts longer than an isolated member would keep its
+// partitions.
 func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startDurableServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
@@ -145,6 +148,6 @@ func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
 	a.begin(4)
 	a.end()
 	if after := a.epochs(); after != before {
-		t.Errorf("partitions were acquired %s times, and %s times before: they have moved", after, before)
+		t.Errorf("partitions have moved: acquired %s times, before %s times", after, before)
 	}
 }

@@ -13,30 +13,30 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// Points that every incarnation passes before it has done anything: there only one dies. (Two limits are entered at once, and an orchestrator that
-// died at the second visit would never come to act on the first.)
+// Points that every incarnation passes before it makes progress: only one process dies there. (An orchestrator enters two
+// limits at once. If it always died on the second pass, it would never act on the first limit.)
 const (
 	firstGatePoint = "gate.listed"
 	sweptPoint     = "orchestrator.swept"
 )
 
-// gatePoints are the crash points that calls of a limited action pass, and at which pass a process dies.
-func gatePoints() []tellingPoint {
-	return []tellingPoint{
+// gatePoints are the crash points that calls of a limited action pass, and the passes on which a process dies.
+func gatePoints() []pointAndPasses {
+	return []pointAndPasses{
 		{firstGatePoint, "2"}, {"orchestrator.entered", "8"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
 		{"orchestrator.committed", "14"}, {"worker.acked", "9"},
 	}
 }
 
-// Of the only orchestrator, or the only worker, every incarnation dies when it passes the crash point so many times, and is
-// followed by another: while calls begin to wait, and while they are admitted.
+// Every incarnation of the only orchestrator, or of the only worker, dies after a number of passes of the crash point, and
+// is replaced by another, both while calls begin to wait and while they are admitted.
 func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range gatePoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
 			q := newQueueing(t, s)
-			q.tended = true
+			q.restartsDead = true
 			deadly := []string{"PAWL_FAILPOINT=" + c.point + ":" + c.passes}
 			if c.point == firstGatePoint || c.point == sweptPoint {
 				deadly = append(deadly, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
@@ -55,25 +55,26 @@ func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) 
 	}
 }
 
-// The owner of everything dies when a holder has ended and has not left its limit, and its successor has no record of that.
+// The owner of all partitions dies after a holder has ended and before it has left its limit. Its successor has no record of
+// the holder in memory.
 func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
-		name, gate, point string // the commit of the end
-		lives             bool   // the holder's instance
+		name, gate, point string // point: the commit of the end
+		lives             bool   // whether the holder's instance continues
 		begin             func(q *queueing) (id string)
 	}{
 		{"an activity that is cancelled", work.Booth.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
 			id := q.visitorID(0)
 			q.visit(id, 1)
-			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.BoothIn)) == 1 })
 			q.must(q.Client.Cancel(q.ctx, id, "not needed any more"))
 			return id
 		}},
 		{"an activity that keeps its slot, of an instance that goes on", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
 			_, err := client.Start(q.ctx, q.Client, work.Regular, "regular", 0)
 			q.must(err)
-			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
+			q.until("the holder is admitted", func() bool { return len(q.lines(work.BoothIn)) == 1 })
 			q.must(client.Send(q.ctx, q.Client, work.Go, "regular", 1, client.MessageID("go")))
 			return "regular"
 		}},
@@ -94,17 +95,17 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			id := c.begin(q)
 			died(t, o)
 			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.lives {
-				t.Errorf("that was not the moment: %+v", rec)
+				t.Errorf("the crash came at another moment: %+v", rec)
 			}
 			if s := q.stats(c.gate); s.Active != 1 {
-				t.Errorf("that was not the moment: %+v", s)
+				t.Errorf("the crash came at another moment: %+v", s)
 			}
 			q.orchestrator("successor")
 			q.until("the partitions have an owner", func() bool {
 				_, err := q.Client.Describe(q.ctx, id)
 				return err == nil
 			})
-			q.left(map[string]uint64{c.gate: 1})
+			q.checkReleased(map[string]uint64{c.gate: 1})
 			if c.lives {
 				q.must(client.Send(q.ctx, q.Client, work.Go, id, 1, client.MessageID("go again")))
 				q.completed(id, 1)
@@ -114,8 +115,8 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	}
 }
 
-// The owner dies when a waiter has been cancelled and has not left the limit. (Its commits: as many starts
-// as there are slots, that of the waiter, and its end.)
+// The owner dies after a waiter was cancelled and before it has left the limit. The commits before are the starts of as many
+// instances as there are slots, the start of the waiter, and its end.
 func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
@@ -124,30 +125,30 @@ func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	q.join()
 	for i := range work.Places + 1 {
 		q.visit(q.visitorID(i), 1)
-		q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
+		q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
 	}
 	q.must(q.Client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
 	died(t, o)
 	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
-		t.Errorf("that was not the moment: %+v", s)
+		t.Errorf("the crash came at another moment: %+v", s)
 	}
 	q.orchestrator("successor")
 	last := q.visitorID(work.Places + 1)
 	q.visit(last, 1)
-	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Places+2 })
+	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Places+2 })
 	q.open()
 	for i := range work.Places {
 		q.completed(q.visitorID(i), 1)
 	}
 	q.completed(last, 1)
-	q.left(map[string]uint64{work.Booth.Name(): work.Places + 2})
-	if n := len(q.came(work.BoothIn)); n != work.Places+1 {
-		t.Errorf("%d have come: %v", n, q.came(work.BoothIn))
+	q.checkReleased(map[string]uint64{work.Booth.Name(): work.Places + 2})
+	if n := len(q.admitted(work.BoothIn)); n != work.Places+1 {
+		t.Errorf("%d were admitted: %v", n, q.admitted(work.BoothIn))
 	}
 	q.check()
 }
 
-// One of two is paused at the crash point, and resumed when everything has ended and others own its partitions.
+// One of two orchestrators is paused at the crash point, and resumed after everything has ended under other owners.
 func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.entered:4", "orchestrator.left:6", "orchestrator.swept:3"} {
@@ -163,13 +164,13 @@ func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 			paused := pausedOf(t, both)
 			paused.Signal(syscall.SIGCONT)
 			paused.Stop()
-			q.left(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
+			q.checkReleased(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
 			q.check()
 		})
 	}
 }
 
-// The processes are killed one after the other, while calls wait and while they are admitted.
+// The processes are killed one after another, while calls wait and while they are admitted.
 func TestLimitsHoldAndStayFIFOWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))

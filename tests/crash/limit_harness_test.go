@@ -16,25 +16,25 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// queueing is a harness whose instances wait at limits: see package work. First all of them wait, whatever is done to
-// the fleet, and none is released; then the ledger is opened, and end waits until all were admitted, and checks in which order they
-// were, and with whom.
+// queueing is a harness whose instances wait at limits; see package work. First all of them wait, and none is released,
+// whatever happens to the fleet. Then the ledger is opened, and end waits until all were admitted, and checks the order and
+// the number of concurrent holders.
 type queueing struct {
 	*harness
 	gates  *limiter.Limiter
-	home   int                         // the Redis master of the instances, of several
-	forgot bool                        // a Redis has lost writes: the limit and the order may be exceeded once
-	over   map[string]int              // by limit; as many as were in at a time, if they were too many
-	orders map[string][]limiter.Waiter // by limit; the waiters when it was opened
+	home   int                         // Redis master of the instances, if there are several
+	forgot bool                        // a Redis server has lost writes: limit and order may be violated once
+	over   map[string]int              // by limit: the number of concurrent holders, if it was exceeded
+	orders map[string][]limiter.Waiter // by limit: the waiters when the ledger was opened
 }
 
 const (
-	visitors = 6 // instances
-	booths   = 5 // that each of them calls
+	visitors = 6 // number of instances
+	booths   = 5 // number of booths that each visitor calls
 	guests   = 6
 )
 
-// leakedFor is how long a slot may be lost, once all partitions have an owner.
+// leakedFor is the maximum time for which a slot may be lost, once all partitions have an owner.
 const leakedFor = 5 * time.Second
 
 func newQueueing(t *testing.T, s servers, env ...string) *queueing {
@@ -68,8 +68,8 @@ func (q *queueing) begin() {
 		gate, in string
 		waiting  int
 	}{{work.Booth.Name(), work.BoothIn, visitors*booths - work.Places}, {work.Lobby.Name(), work.LobbyIn, guests - work.Places}} {
-		q.stand(c.gate, func(s limiter.Stats) bool {
-			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.came(c.in)) == work.Places
+		q.untilStats(c.gate, func(s limiter.Stats) bool {
+			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.admitted(c.in)) == work.Places
 		})
 		q.orders[c.gate] = q.order(c.gate)
 	}
@@ -81,13 +81,13 @@ func (q *queueing) visit(id string, booths int) {
 	q.must(err)
 }
 
-// stand waits for a state of a limit, and restarts processes that have died.
-func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
+// untilStats waits for a state of a limit, and restarts processes that have died.
+func (q *queueing) untilStats(name string, yes func(limiter.Stats) bool) {
 	q.t.Helper()
 	var s limiter.Stats
 	defer func() {
 		if q.t.Failed() {
-			q.t.Logf("%s: %+v; in %v", name, s, q.came(name+"-in"))
+			q.t.Logf("%s: %+v; in %v", name, s, q.admitted(name+"-in"))
 		}
 	}()
 	q.until(name+" has the expected state", func() bool {
@@ -96,7 +96,7 @@ func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
 	})
 }
 
-// stats reads a limit, where there are never more than its places; the zero value while Redis is away.
+// stats reads a limit, and checks that its holders do not exceed its places. It returns the zero value while Redis is down.
 func (q *queueing) stats(name string) limiter.Stats {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
@@ -106,8 +106,8 @@ func (q *queueing) stats(name string) limiter.Stats {
 		return limiter.Stats{}
 	}
 	if s.Active > max(work.Places, q.over[name]) && !q.forgot {
-		q.over[name] = s.Active // reported once
-		q.t.Errorf("%d are in at %s, which has %d places", s.Active, name, work.Places)
+		q.over[name] = s.Active // report it once
+		q.t.Errorf("%s has %d holders, but only %d places", name, s.Active, work.Places)
 	}
 	return s
 }
@@ -121,8 +121,8 @@ func (q *queueing) order(name string) []limiter.Waiter {
 	return all
 }
 
-// came returns the first line of each call that was admitted, named as a limit does: instance and place.
-func (q *queueing) came(in string) (all []string) {
+// admitted returns the first ledger line of each admitted call, in the form of a limit's tickets: instance and place.
+func (q *queueing) admitted(in string) (all []string) {
 	q.t.Helper()
 	for _, l := range q.lines(in) {
 		if who := place(l); !slices.Contains(all, who) {
@@ -154,13 +154,13 @@ func (q *queueing) end() {
 	for i := range guests {
 		q.completed(q.guestID(i), 2)
 	}
-	q.left(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
+	q.checkReleased(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
 	q.check()
 	if q.forgot {
 		return
 	}
-	q.fair(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
-	q.fair(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w limiter.Waiter) string { return w.Instance })
+	q.checkOrder(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
+	q.checkOrder(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w limiter.Waiter) string { return w.Instance })
 }
 
 func (q *queueing) completed(id string, want int) {
@@ -188,17 +188,17 @@ func (q *queueing) completed(id string, want int) {
 		return
 	}
 	if got, err := author.Result(work.Visitor).Decode(c.Result); err != nil || got != want {
-		q.t.Errorf("%s gave %d (%v), want %d", id, got, err, want)
+		q.t.Errorf("%s returned %d (%v), want %d", id, got, err, want)
 	}
 }
 
-// left checks that all slots are released soon, and that no call was counted twice at its limit.
-func (q *queueing) left(came map[string]uint64) {
+// checkReleased checks that all slots are released soon, and that no call was counted twice.
+func (q *queueing) checkReleased(came map[string]uint64) {
 	q.t.Helper()
 	began := time.Now()
 	for name, n := range came {
 		var s limiter.Stats
-		q.stand(name, func(now limiter.Stats) bool {
+		q.untilStats(name, func(now limiter.Stats) bool {
 			s = now
 			return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0
 		})
@@ -214,10 +214,10 @@ func (q *queueing) left(came map[string]uint64) {
 	}
 }
 
-// fair checks that no call has overtaken another, and that there were never more holders than slots, as the activities have written it
-// to the ledger. All calls before one that is admitted were admitted before it: they hold a slot, have held one, or are on their
-// way with one. So the holders and those on their way are no more than the slots.
-func (q *queueing) fair(name, in, out string, as func(limiter.Waiter) string) {
+// checkOrder checks from the ledger that no call has overtaken another, and that there were never more holders than slots. All
+// calls before an admitted one were admitted earlier: they hold a slot, have held one, or are on their way with one. So the
+// holders and the calls on their way never exceed the slots.
+func (q *queueing) checkOrder(name, in, out string, as func(limiter.Waiter) string) {
 	q.t.Helper()
 	rank := make(map[string]int)
 	for i, w := range q.orders[name] {
@@ -237,12 +237,12 @@ func (q *queueing) fair(name, in, out string, as func(limiter.Waiter) string) {
 			upTo = max(upTo, r+1)
 		}
 		if late := upTo - len(come); len(inside)+late > work.Places {
-			q.t.Errorf("%s, number %d of the queue of %s, came when %d before it had not, and %v were in; there are %d places",
+			q.t.Errorf("%s, waiter %d of %s, was admitted before %d earlier waiters, with the holders %v and %d places",
 				who, rank[who]+1, name, late, slices.Collect(maps.Keys(inside)), work.Places)
 			return
 		}
 	}
 	if len(come) != len(rank) {
-		q.t.Errorf("%s: %d had waited, and %d of them came", name, len(rank), len(come))
+		q.t.Errorf("%s: %d had waited, and %d of them were admitted", name, len(rank), len(come))
 	}
 }

@@ -22,24 +22,24 @@ func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
 	q.redis.Restart(t)
 	for name, before := range q.orders {
 		if after := q.order(name); !slices.Equal(before, after) {
-			t.Errorf("%s: there waited\n%v, and wait\n%v", name, before, after)
+			t.Errorf("%s: waiters before\n%v, and after\n%v", name, before, after)
 		}
 	}
 	q.open()
-	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
-	q.redis.Kill() // and once more in the middle of it
+	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.redis.Kill() // and once more while they are admitted
 	q.redis.Restart(t)
 	q.end()
 }
 
-// The notices of the limits are lost with it: the sweep sends them again.
+// The notices of the limits are lost with NATS, and the sweep resends them.
 func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startDurableServers(t))
 	q.fleets()
 	q.begin()
 	q.open()
-	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
 	q.nats.Kill()
 	q.nats.Start()
 	q.end()
@@ -55,19 +55,19 @@ func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	o.Kill()
 	q.open()
 	for _, in := range []string{work.BoothOut, work.LobbyIn} {
-		q.until("the holders have begun", func() bool { return len(q.came(in)) == work.Places })
+		q.until("the holders have begun", func() bool { return len(q.admitted(in)) == work.Places })
 	}
 	o.Start()
 	q.end()
 }
 
-// Instances and their limits are on different masters, which lose writes separately. What that may break is broken once: all
-// end, and no slot and no waiter is left.
+// Instances and their limits are on different masters, which lose writes separately. Limit and order may be violated once.
+// Everything ends, and no slot or waiter remains.
 func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		gates, instances bool // which master goes back
-		empty            bool // to before the first caller; otherwise to when all were waiting
+		gates, instances bool // which master is rolled back
+		empty            bool // to a state before the first call; otherwise to the state in which all wait
 	}{
 		{"the limits, during admission", true, false, false},
 		{"the instances, during admission", false, true, false},
@@ -97,14 +97,14 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 			if !c.empty {
 				keep()
 				q.open()
-				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
+				q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
 			}
 			q.forgot = true
 			for server, log := range kept {
 				f.restore(server, log)
 			}
 			if c.empty {
-				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
+				q.untilStats(work.Booth.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
 				q.open()
 			}
 			q.end()
@@ -112,13 +112,13 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	}
 }
 
-// Instances do not wait for the server of their limit: they are committed, wait for a notice, and repeat the request.
+// Instances do not block on the server of their limit: they are committed, wait for a notice, and repeat the request.
 func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, twoMasters(t))
 	q.fleets()
 	q.join()
-	q.started() // that needs both servers
+	q.started() // this needs both servers
 	silent := q.masters()[0]
 	silent.Pause()
 	id := q.visitorID(0)
@@ -130,16 +130,16 @@ func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	silent.Resume()
 	q.open()
 	q.completed(id, booths)
-	q.left(map[string]uint64{work.Booth.Name(): booths})
+	q.checkReleased(map[string]uint64{work.Booth.Name(): booths})
 	q.check()
 }
 
-// masters returns the server of the limit of the booths, and places the instances on the other.
+// masters returns the server of the limit of the booths first, and places the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()
 	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Booth.Name()).Waiters())
 	q.must(err)
-	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client takes the loopback address away
+	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client strips the loopback address
 		q.home = children
 		return [2]*redistest.Server{q.redis, q.other}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// Streams of three replicas: the server that leads INPUTS is killed, then a follower, each while clients call. No call
-// fails, and what had been accepted takes effect.
+// Streams have three replicas. The server that leads INPUTS is killed, and later a follower, while clients send requests. No
+// request fails, and everything that was accepted takes effect.
 func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	t.Parallel()
 	c := stack.StartNATSCluster(t, bin)
@@ -29,7 +29,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	killed := time.Now()
 	a.orchestrator("orchestrator-3")
 	a.worker("worker-3")
-	a.begin(3) // in the election
+	a.begin(3) // during the election
 	t.Logf("three instances were accepted %v after the leader was killed", since(killed))
 	c.Leader(nc, inputs, leader, 2)
 	elected := time.Now()
@@ -50,7 +50,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	t.Logf("all had ended %v after a follower was killed", since(killed))
 }
 
-// started waits until every process of the fleets serves.
+// started waits until every process of the fleets is ready.
 func (a *harness) started() {
 	a.t.Helper()
 	poll.Until(a.t, within, "the fleets have started", func() bool {

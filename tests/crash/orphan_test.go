@@ -8,12 +8,13 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The parents' Redis loses the turns that started the children, and the activity that decided them returns
-// something else the second time. So the children are orphans, running or ended: their ids go to those that their parents have now.
+// The parents' Redis loses the turns that started the children, and the activity that determines the children returns
+// another value when it runs again. The children are therefore orphans, running or ended. Their ids must go to the children
+// that their parents have now.
 func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		ended bool // the orphans have, and their parents have taken the results
+		ended bool // the orphans have ended, and their parents have received the results
 	}{{"the orphans run", false}, {"the orphans have ended", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +50,7 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 			all := f.settled()
 			for i := range n {
 				if e := all[child(i)]; e.rec.Execution != 2 || e.rec.Origin == orphans[child(i)] {
-					t.Errorf("%s is the orphan still: execution %d, origin %+v", child(i), e.rec.Execution, e.rec.Origin)
+					t.Errorf("%s is still the orphan: execution %d, origin %+v", child(i), e.rec.Execution, e.rec.Origin)
 				}
 				f.show(child(i))
 			}

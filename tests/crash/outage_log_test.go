@@ -18,14 +18,14 @@ import (
 
 const (
 	outageParts = 64
-	// steadyFor is how long an outage is measured in which all has failed once.
+	// steadyFor is the time for which an outage is measured, after everything has failed once.
 	steadyFor = 4 * time.Second
-	// steadyCPU bounds the processor time of a fleet on a machine that is busy. On an idle one an orchestrator takes 1 %.
+	// steadyCPU is the maximum CPU share of a fleet on a busy machine. On an idle machine an orchestrator needs 1 %.
 	steadyCPU = 0.1
 )
 
-// away is an outage, and what each process logs of it.
-type away struct {
+// outageCase is an outage, and the log lines that each process writes about it.
+type outageCase struct {
 	name         string
 	begin        func(a *harness, nats, redis *netfault.Proxy)
 	end          func(a *harness, nats, redis *netfault.Proxy)
@@ -40,7 +40,7 @@ func TestOutageIsLoggedOnceWhateverTheNumberOfPartitions(t *testing.T) {
 		redisLost    = []string{"redis unavailable", "lease lost: not renewed in time"}
 		heal         = func(_ *harness, nats, redis *netfault.Proxy) { nats.Heal(); redis.Heal() }
 	)
-	for _, c := range []away{
+	for _, c := range []outageCase{
 		{"NATS in a black hole", func(_ *harness, nats, _ *netfault.Proxy) { nats.BlackHole() }, heal, nats, nats},
 		{"Redis killed", func(a *harness, _, _ *netfault.Proxy) { a.redis.Kill() }, func(a *harness, _, _ *netfault.Proxy) { a.redis.Restart(a.t) }, redisMissing, redisLost},
 	} {
@@ -51,7 +51,7 @@ func TestOutageIsLoggedOnceWhateverTheNumberOfPartitions(t *testing.T) {
 	}
 }
 
-func (c away) run(t *testing.T) {
+func (c outageCase) run(t *testing.T) {
 	s := startDurableServers(t)
 	nats, redis := proxy(t, s.nats.Addr), proxy(t, s.redis.Addr)
 	a := newHarnessOf(t, s, outageParts, "PAWL_NATS=nats://"+nats.Addr(), "PAWL_REDIS=redis://"+redis.Addr(),
@@ -80,13 +80,13 @@ func (c away) run(t *testing.T) {
 		share := float64(p.CPU()-cpu[i]) / float64(took)
 		t.Logf("the %s used %.1f %% of a processor", role, 100*share)
 		if share > steadyCPU {
-			t.Errorf("that is more than %.0f %%", 100*steadyCPU)
+			t.Errorf("CPU share above %.0f %%", 100*steadyCPU)
 		}
 		got := lines(p)[before[i]:]
-		all, most := len(got), int(time.Since(cut)/time.Minute) // on a slow machine the outage lasts for a minute, which is a line
+		all, most := len(got), int(time.Since(cut)/time.Minute) // on a slow machine the outage may last for minutes, with one line per minute
 		got = slices.DeleteFunc(got, func(line string) bool { return strings.HasSuffix(line, " still unavailable") })
 		if again := all - len(got); again > most {
-			t.Errorf("the %s logged %d times that the outage lasts, in %v", role, again, time.Since(cut))
+			t.Errorf("the %s logged the continuing outage %d times in %v", role, again, time.Since(cut))
 		}
 		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("the %s logged %q, want %q", role, got, want)
@@ -96,10 +96,10 @@ func (c away) run(t *testing.T) {
 	c.recovers(a, [2]*stack.Process{w, o}, before)
 }
 
-// recovers checks that all goes on after the outage, and that its end is no reason for many lines either.
-func (c away) recovers(a *harness, fleet [2]*stack.Process, before [2]int) {
+// recovers checks that everything continues after the outage, and that its end causes few log lines as well.
+func (c outageCase) recovers(a *harness, fleet [2]*stack.Process, before [2]int) {
 	a.t.Helper()
-	for n := range outageParts { // an activity whose lease was lost has another claim, and ends by itself
+	for n := range outageParts { // an activity that lost its lease is claimed again, and ends on its own
 		a.must(a.Client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
 	}
 	for n := range outageParts {
@@ -133,7 +133,7 @@ func proxy(t *testing.T, server string) *netfault.Proxy {
 
 var message = regexp.MustCompile(`^time=\S+ level=\S+ msg=(?:"([^"]*)"|(\S+))`)
 
-// lines gives the message of each line that a process has written; a line of anything but its logger is given whole.
+// lines returns the message of each log line of a process; other lines are returned whole.
 func lines(p *stack.Process) (all []string) {
 	for line := range strings.Lines(p.Log()) {
 		msg := strings.TrimSpace(line)

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// Without NATS a parent starts a child, cancels both children and ends, all in Redis. Its pending messages are published
-// when NATS is back, also by another owner: the first child's activity is cancelled, and the second child is
-// started and cancelled.
+// Without NATS, a parent starts a child, cancels both of its children and ends, all in Redis. Its pending messages are
+// published when NATS is back, by the same or another owner: the activity of the first child is cancelled, and the second
+// child is started and cancelled.
 func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
@@ -36,9 +36,9 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 			if killed {
 				o.Start()
 			}
-			// What was published and is not ingested yet is neither pending nor in an inbox.
+			// A published input that is not ingested yet is neither pending nor in an inbox.
 			f.until("there are a parent and two children", func() bool {
-				all, err := f.kin()
+				all, err := f.instances()
 				return err == nil && len(all) == 3
 			})
 			all := f.settled()
@@ -56,8 +56,8 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	}
 }
 
-// Events, and a parent's cancel, come for an instance that was not started, and wait for its start through crashes
-// and a rollback of Redis. A client's cancel does not wait.
+// Events, and the cancellation by a parent, arrive for an instance that is not started. They wait for its start across
+// crashes and a rollback of Redis. A client's cancellation does not wait.
 func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
@@ -92,11 +92,11 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 		}
 		return n == 2
 	}
-	f.until("both are seen to wait", visible)
+	f.until("both wait", visible)
 	o.Kill()
 	f.restore(f.redis, kept)
 	o.Start()
-	f.until("both are seen to wait again", visible)
+	f.until("both wait again", visible)
 	o.Kill()
 	publish(queue.OutInput{
 		Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
@@ -108,10 +108,10 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	f.untilEnded("taken-back")
 	f.untilEnded("greeted")
 	if rec := f.Record("taken-back"); rec.Status != store.Cancelled {
-		t.Errorf("the child that was taken back is %s", rec.Status)
+		t.Errorf("the child that was cancelled is %s", rec.Status)
 	}
 	if rec := f.Record("greeted"); rec.Status != store.Completed {
-		t.Errorf("the instance that got an event, and a client's cancel, before its start is %s", rec.Status)
+		t.Errorf("the instance that received an event, and a client's cancellation, before its start is %s", rec.Status)
 	}
 	f.show("taken-back", "greeted")
 }

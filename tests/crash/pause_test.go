@@ -13,7 +13,8 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// The worker is paused beyond its lease; another runs the activity; the first cancels its own when it is resumed.
+// A worker is paused for longer than its lease, and another one runs the activity. When the first is resumed, it cancels its
+// own run.
 func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startServers(t))
@@ -52,7 +53,7 @@ func pausedOf(t *testing.T, all []*stack.Process) (paused *stack.Process) {
 	return paused
 }
 
-// An orchestrator is paused in the middle of a turn, and resumed when others own its partitions.
+// An orchestrator is paused in the middle of a turn, and resumed after others have taken its partitions.
 func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned", "orchestrator.committed", "orchestrator.ingested"} {
@@ -76,7 +77,7 @@ func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	}
 }
 
-// Each process is killed at random moments, and started again.
+// Each process is killed at random times, and restarted.
 func TestNothingIsLostWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startServers(t))

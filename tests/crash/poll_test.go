@@ -12,7 +12,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// A poll that sees a backlog of many turns is pending over their commits, and no history shows it. The owner dies between them.
+// A poll over a backlog of many turns stays pending across their commits, and no history shows it. The owner dies between
+// two of these turns.
 func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned:3", "orchestrator.committed:4"} {
@@ -21,7 +22,7 @@ func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 			a := newHarness(t, s)
 			first := a.orchestrator("first")
 			a.join()
-			const n = 1100 // a turn takes 255
+			const n = 1100 // a turn takes at most 255
 			var sending errgroup.Group
 			sending.SetLimit(50)
 			for i := range n {
@@ -39,7 +40,7 @@ func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 			ctx, stop := context.WithTimeout(a.ctx, within)
 			defer stop()
 			if got, err := run.Result(ctx); err != nil || got != n {
-				t.Errorf("%d of %d events are seen, %v", got, n, err)
+				t.Errorf("%d of %d events received, %v", got, n, err)
 			}
 			a.check()
 		})

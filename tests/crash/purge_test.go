@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The orchestrator dies when it has purged, before it has replied; and Redis loses the purges, which the stream
-// still has. No purged instance comes back, and its id is free.
+// The orchestrator dies after it has purged and before it has replied, and then Redis loses the purges, which are still in
+// the stream. No purged instance returns, and each id can be used again.
 func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
-	f.tended = true
+	f.restartsDead = true
 	f.process("orchestrator", "orchestrator", "PAWL_FAILPOINT=orchestrator.purged:2")
 	f.worker("worker")
 	f.join()
@@ -30,7 +30,7 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 		}
 	}
 	gone := func() bool {
-		all, err := f.kin()
+		all, err := f.instances()
 		return err == nil && len(all) == 0
 	}
 	run()
@@ -42,7 +42,7 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	}
 	f.until("all are purged, and the clients have a reply", func() bool { return len(answers) == n && gone() })
 	for range n {
-		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when an owner could reply
+		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // the instance was already gone when an owner could reply
 			t.Error(err)
 		}
 	}

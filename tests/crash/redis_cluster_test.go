@@ -12,21 +12,22 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// onCluster is a harness on a Redis Cluster of three masters with a replica each, without fleets.
+// onCluster returns a harness on a Redis Cluster with three masters, each with a replica, and without fleets.
 func onCluster(t *testing.T) *harness {
 	t.Helper()
 	return newHarnessOf(t, servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}, 12)
 }
 
-// shard finds the shard that has the partition of an instance.
+// shard returns the shard that has the partition of an instance.
 func (a *harness) shard(instance string) int {
 	a.t.Helper()
 	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(queue.PartitionOf(instance, a.Partitions)).Owner())
 }
 
-// goesOn starts fleets, begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
-// end. It gives how long after the election of the replica the first of the later ones on that shard had ended.
-func (a *harness) goesOn(happen func(master *redistest.Server)) time.Duration {
+// survives starts fleets and instances, lets something happen to the master of the first shard, starts further instances, and
+// checks that all of them end. It returns the time from the election of the replica to the end of the first of the later
+// instances on that shard.
+func (a *harness) survives(happen func(master *redistest.Server)) time.Duration {
 	a.t.Helper()
 	a.fleets()
 	a.begin(9)
@@ -48,19 +49,19 @@ func (a *harness) goesOn(happen func(master *redistest.Server)) time.Duration {
 
 func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).goesOn((*redistest.Server).Kill); after > 10*time.Second {
+	if after := onCluster(t).survives((*redistest.Server).Kill); after > 10*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
 func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	if after := onCluster(t).goesOn((*redistest.Server).Pause); after > 15*time.Second {
+	if after := onCluster(t).survives((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
-// waited checks that no member of the fleets has ended, and that none has logged that it waits more than once.
+// waited checks that no member of the fleets has ended, and that each logged at most once that it was waiting.
 func (a *harness) waited() {
 	a.t.Helper()
 	for _, p := range a.Processes {
@@ -71,7 +72,7 @@ func (a *harness) waited() {
 		}
 		for _, server := range []string{"nats", "redis"} {
 			if n := strings.Count(p.Log(), `msg="waiting for `+server+`"`); n > 1 {
-				a.t.Errorf("a member has logged %d times that it waits for %s", n, server)
+				a.t.Errorf("a member logged %d times that it waits for %s", n, server)
 			}
 		}
 	}
@@ -101,18 +102,18 @@ func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
 	a.t.Logf("the last instance had ended %v after the election", time.Since(elected).Round(time.Millisecond))
 }
 
-// Activities run on and are completed, partitions and leases are kept, and what is new waits.
+// Running activities are completed, partitions and leases are kept, and new work waits.
 func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=3s")
 	a.fleets()
-	a.spread(a.rdb, 2) // later changes of owners are losses
+	a.spread(a.rdb, 2) // later changes of owners count as losses
 	a.begin(6)
 	a.steps(4)
 	a.redis.OutOfMemory(t)
 	owners := a.epochs()
 	a.begin(4)
-	full := time.NewTimer(4 * time.Second) // owners' and leases' times, twice
+	full := time.NewTimer(4 * time.Second) // twice the time of ownerships and leases
 	<-full.C
 	if now := a.epochs(); now != owners {
 		t.Errorf("partitions were acquired %s times, and now %s times", owners, now)
@@ -121,7 +122,7 @@ func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	a.end()
 }
 
-// epochs lists how often each partition has been acquired.
+// epochs lists how often each partition was acquired.
 func (a *harness) epochs() string {
 	a.t.Helper()
 	var all []string

@@ -24,18 +24,18 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// resizing is a namespace with instances in every state, whose partitions are resized.
+// resizing is a namespace with instances in every state, whose number of partitions changes.
 type resizing struct {
 	*harness
 	started int
-	updates map[int]bool // instances that have received one
-	more    bool         // there are others
-	during  int          // instances that were started while the command ran
+	updates map[int]bool // instances that have received an update
+	more    bool         // there are other instances
+	during  int          // number of instances that were started while the command ran
 }
 
 func moved(n int) string { return fmt.Sprintf("moving-%d", n) }
 
-// start starts instances, and those that wait for it get their update.
+// start starts instances. Those that wait for an update receive it.
 func (a *resizing) start(n int) {
 	a.t.Helper()
 	a.join()
@@ -52,7 +52,7 @@ func (a *resizing) start(n int) {
 	}
 }
 
-// release sends each instance, and each child, its event, with the same id each time.
+// release sends each instance, and each child, its event, always with the same id.
 func (a *resizing) release() {
 	a.t.Helper()
 	a.join()
@@ -64,13 +64,13 @@ func (a *resizing) release() {
 	}
 }
 
-// to has the processes that start from now on expect so many partitions, and the client too.
+// to makes the client, and the processes that start from now on, expect a number of partitions.
 func (a *resizing) to(partitions int) {
 	a.Partitions, a.Client = partitions, nil
 	a.Env = append(slices.Clip(a.Env), "PAWL_PARTITIONS="+strconv.Itoa(partitions))
 }
 
-// resize runs the command; with a crash point it dies there.
+// resize runs the command, which dies at the crash point if one is given.
 func (a *resizing) resize(partitions int, point string) {
 	a.t.Helper()
 	mark := filepath.Join(a.t.TempDir(), "passed")
@@ -83,7 +83,7 @@ func (a *resizing) resize(partitions int, point string) {
 	}
 }
 
-// refused starts a member, which must end with an error that has the text.
+// refused starts a member, which must end with an error that contains the text.
 func (a *resizing) refused(role, want string) {
 	a.t.Helper()
 	p := a.process(role, "refused "+role)
@@ -93,7 +93,7 @@ func (a *resizing) refused(role, want string) {
 	}
 }
 
-// settled waits until the instances are in the states that they stay in.
+// settled waits until the instances have reached the states in which they wait.
 func (a *resizing) settled() {
 	a.t.Helper()
 	per := a.started / work.Stages
@@ -111,7 +111,7 @@ func (a *resizing) settled() {
 	})
 }
 
-// finish starts fleets, and checks that every instance ends with what one event gives, once.
+// finish starts fleets, and checks that every instance ends once, with the result of one event.
 func (a *resizing) finish() {
 	a.t.Helper()
 	a.process("orchestrator", "last orchestrator")
@@ -122,8 +122,8 @@ func (a *resizing) finish() {
 	victim.Kill()
 	a.process("worker", "last worker")
 	a.must(work.Ledger(a.ledger).Open())
-	a.Client = nil // it may be of the former number
-	a.release()    // again: the ids are known
+	a.Client = nil // it may expect the previous number
+	a.release()    // repeated, with known ids
 	if a.more {
 		a.others()
 	}
@@ -150,7 +150,7 @@ func (a *resizing) finish() {
 	a.check()
 }
 
-// stale checks that a client which still has the former number gets an error, and not the answer that there is no such instance.
+// stale checks that a client with the previous number receives an error, and not the answer that an instance does not exist.
 func (a *resizing) stale() {
 	a.t.Helper()
 	conn, err := queue.Join(a.ctx, a.nats.Client(), queue.Options{Namespace: a.Namespace})
@@ -163,7 +163,7 @@ func (a *resizing) stale() {
 	}
 }
 
-// others checks the instances that are no Moving that waits: one has ended, one was purged, and one is a schedule.
+// others checks the other instances: one has ended, one was purged, and one is a schedule.
 func (a *resizing) others() {
 	a.t.Helper()
 	if rec := a.Record("ended"); rec == nil || rec.Status != store.Completed {
@@ -174,14 +174,14 @@ func (a *resizing) others() {
 	}
 	before, err := a.Client.DescribeSchedule(a.ctx, "seconds")
 	a.must(err)
-	poll.Until(a.t, within, "the schedule goes on", func() bool {
+	poll.Until(a.t, within, "the schedule continues", func() bool {
 		now, err := a.Client.DescribeSchedule(a.ctx, "seconds")
 		return err == nil && now.Done > before.Done+1
 	})
 	a.must(a.Client.DeleteSchedule(a.ctx, "seconds"))
 }
 
-// answered checks that the update was received once, and that a repeat of it gets its answer.
+// answered checks that the update was received once, and that a repeat has the same answer.
 func (a *resizing) answered(i int) {
 	a.t.Helper()
 	got, err := client.Update(a.ctx, a.Client, work.Ask, moved(i), i, client.UpdateID("once"))
@@ -199,7 +199,7 @@ func (a *resizing) answered(i int) {
 	}
 }
 
-// onServers runs a test on one Redis, and on several that share the slots.
+// onServers runs a test on one Redis server, and on several that share the slots.
 func onServers(t *testing.T, test func(a *resizing)) {
 	t.Helper()
 	for name, several := range map[string]bool{"one redis": false, "two redis": true} {
@@ -214,8 +214,8 @@ func onServers(t *testing.T, test func(a *resizing)) {
 	}
 }
 
-// begin starts fleets of eight partitions and instances in every state, and stops the fleets: the orchestrator hands over, and the worker
-// dies with what it runs.
+// begin starts fleets with eight partitions and instances in every state, and stops the fleets: the orchestrator hands over,
+// and the worker dies with its running activities.
 func (a *resizing) begin() {
 	a.t.Helper()
 	o, w := a.orchestrator("orchestrator"), a.worker("worker")
@@ -239,7 +239,7 @@ func (a *resizing) begin() {
 	w.Kill()
 }
 
-// refusedWhileBusy checks that the command leaves a fleet that runs as it is.
+// refusedWhileBusy checks that the command does not change a fleet that is running.
 func (a *resizing) refusedWhileBusy() {
 	a.t.Helper()
 	p := a.process("resize", "resize of a fleet that runs", "PAWL_PARTITIONS=64")
@@ -249,7 +249,7 @@ func (a *resizing) refusedWhileBusy() {
 	}
 }
 
-// publish starts instances and sends them their event, again and again, until the returned function is called.
+// publish starts instances and sends them their event, repeatedly, until the returned function is called.
 func (a *resizing) publish() (stop func()) {
 	a.t.Helper()
 	over, done := make(chan struct{}), make(chan error, 1)
@@ -295,7 +295,7 @@ func TestResizedPartitionsLoseNothingWhereverTheCommandDies(t *testing.T) {
 		a.release()
 		stop := a.publish()
 		a.to(64)
-		for _, at := range []tellingPoint{
+		for _, at := range []pointAndPasses{
 			{"resize.begun", "1"}, {"resize.seized", "1"}, {"resize.filed", "1"}, {"resize.copying", "30"}, {"resize.copying.done", "1"},
 			{"resize.removing", "30"}, {"resize.removing.done", "1"}, {"resize.positioned", "1"}, {"resize.ingested", "3"}, {"resize.released", "1"},
 		} {
@@ -327,12 +327,13 @@ func TestResizeIsUndoneWhileItCopies(t *testing.T) {
 		a.resize(8, "resize.removing:10")
 		a.resize(8, "")
 		a.Check()
-		a.start(1) // whose event came before it
+		a.start(1) // its event arrived before it
 		a.finish()
 	})
 }
 
-// Trap: a member that was paused while the partitions were resized takes some of them, and reads what is filed by another number.
+// Trap: a member that was paused while the partitions were resized takes some of them, and reads state that is filed by
+// another number of partitions.
 func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(a *resizing) {
@@ -340,7 +341,7 @@ func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 		a.start(work.Stages)
 		poll.Until(a.t, within, "the instances have begun", func() bool { return a.Record(moved(a.started-1)) != nil })
 		o.Signal(syscall.SIGSTOP)
-		a.silent(o)
+		a.untilConsideredDead(o)
 		a.resize(16, "")
 		o.Signal(syscall.SIGCONT)
 		poll.Until(a.t, within, "the member notices", func() bool { return strings.Contains(o.Log(), "partitions resized, restart this process") })
@@ -349,8 +350,8 @@ func TestMemberPausedDuringAResizeTakesNoPartition(t *testing.T) {
 	})
 }
 
-// silent waits until the last heartbeat of the only member is so old that the command takes it for dead.
-func (a *resizing) silent(o *stack.Process) {
+// untilConsideredDead waits until the last heartbeat of the only member is so old that the command considers the member dead.
+func (a *resizing) untilConsideredDead(o *stack.Process) {
 	a.t.Helper()
 	poll.Until(a.t, within, "the member is silent for long enough", func() bool {
 		now, err := a.rdb.Time(a.ctx).Result()

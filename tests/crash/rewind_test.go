@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// The only orchestrator dies at one crash point after the other while instances that have failed are retried, and again while they are
-// rewound. The ledger of their activities, which is outside, has no second run of what their histories had.
+// The only orchestrator dies at one crash point after another while failed instances are retried, and again while they are
+// rewound. The external ledger of their activities contains no second run of a step that was completed in a history.
 func TestRetriedAndRewoundInstancesRunNothingAgainOverCrashes(t *testing.T) {
 	t.Parallel()
-	// A lease that expires on a busy machine would have an activity run twice.
+	// If a lease expired on a busy machine, an activity would run twice.
 	r := repairs{harness: newHarness(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LEASE_TTL=60s"), n: 10}
 	r.worker("worker")
 	r.owner = r.orchestrator("orchestrator")
@@ -43,14 +43,14 @@ func TestRetriedAndRewoundInstancesRunNothingAgainOverCrashes(t *testing.T) {
 		return err
 	})
 	if got := r.runs(); !maps.Equal(got, want) {
-		t.Errorf("behind the retries\n%v\nnot\n%v", got, want)
+		t.Errorf("after the retries:\n%v\nwant:\n%v", got, want)
 	}
-	r.request(points[:4], func(id string) error { // no activity is to run, so no task is published
+	r.request(points[:4], func(id string) error { // no activity runs, so no task is published
 		_, err := r.Client.Rewind(r.ctx, id, work.RepairCut)
 		return err
 	})
 	if got := r.runs(); !maps.Equal(got, want) {
-		t.Errorf("behind the rewinds\n%v\nnot\n%v", got, want)
+		t.Errorf("after the rewinds:\n%v\nwant:\n%v", got, want)
 	}
 	r.check()
 }
@@ -64,7 +64,7 @@ type repairs struct {
 
 func (r *repairs) id(i int) string { return fmt.Sprintf("repair-%d", i) }
 
-// request makes a request about each instance while the orchestrator dies at each point, and waits for their results.
+// request sends a request to each instance while the orchestrator dies at each point, and waits for the results.
 func (r *repairs) request(points []string, do func(id string) error) {
 	r.t.Helper()
 	r.owner.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// fleets starts two of each.
+// fleets starts two members of each role.
 func (a *harness) fleets() {
 	a.t.Helper()
 	a.orchestrator("orchestrator-1")
@@ -24,10 +24,10 @@ func (a *harness) fleets() {
 	a.worker("worker-2")
 }
 
-// steps waits until the workers have run so many steps.
+// steps waits until the workers have run n steps.
 func (a *harness) steps(n int) {
 	a.t.Helper()
-	poll.Until(a.t, within, "the workers are in the middle of it", func() bool { return len(a.lines("step")) >= n })
+	poll.Until(a.t, within, "the workers have run enough steps", func() bool { return len(a.lines("step")) >= n })
 }
 
 func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
@@ -42,13 +42,13 @@ func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
 	a.end()
 }
 
-// The copy that Redis starts with lacks what was acknowledged since: promise 2.
+// The snapshot from which Redis starts lacks later acknowledged writes: promise 2.
 func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		before int // instances that the copy has, or some of them
-		steps  int // run when it is made
-		after  int // instances that only the stream has then
+		before int // instances that the snapshot contains, at least in part
+		steps  int // steps that were run when it is taken
+		after  int // instances that are then only in the stream
 	}{
 		{"in the middle of all", 10, 8, 4},
 		{"before anything was turned", 0, 0, 10},
@@ -56,7 +56,7 @@ func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
+			s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // without an AOF, it restarts from the snapshot
 			a := newHarness(t, s)
 			a.fleets()
 			a.join()
@@ -67,7 +67,7 @@ func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 			saved := a.applied(rdb)
 			a.begin(c.after)
 			a.steps(c.steps + 6)
-			poll.Until(t, within, "more was ingested than the copy has", func() bool { return a.applied(rdb) > saved })
+			poll.Until(t, within, "more was ingested than the snapshot contains", func() bool { return a.applied(rdb) > saved })
 			a.redis.Kill()
 			a.redis.Restart(t)
 			a.begin(2)
@@ -76,7 +76,7 @@ func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	}
 }
 
-// applied adds up how far the partitions have read their stream.
+// applied returns the sum of the stream positions that the partitions have read.
 func (a *harness) applied(rdb redis.UniversalClient) (sum int64) {
 	a.t.Helper()
 	for p := range a.Partitions {
@@ -95,7 +95,7 @@ func TestNothingIsLostWhenNATSRestarts(t *testing.T) {
 	a.fleets()
 	a.begin(10)
 	a.steps(5)
-	a.nats.Kill() // the tasks are in memory and go with it
+	a.nats.Kill() // the tasks are held in memory and are lost with it
 	a.nats.Start()
 	a.begin(5)
 	a.end()
@@ -123,7 +123,7 @@ func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	a.end()
 }
 
-// While a partition has no owner the stream accepts inputs; the next owner reads them.
+// While a partition has no owner, the stream still accepts inputs, and the next owner reads them.
 func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startServers(t))
@@ -131,7 +131,7 @@ func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	a.worker("worker")
 	a.begin(3)
 	o.Kill()
-	a.begin(6) // the stream takes them nevertheless
+	a.begin(6) // the stream accepts them
 	began := time.Now()
 	o.Start()
 	a.end()

@@ -27,8 +27,8 @@ type collector struct {
 	url string
 
 	mu      sync.Mutex
-	spans   map[string]*trace.Span // by id
-	repeats int                    // spans that were received again, and were the same
+	spans   map[string]*trace.Span // keyed by id
+	repeats int                    // spans that were received again with the same content
 }
 
 func newCollector(t *testing.T) *collector {
@@ -40,7 +40,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// ServeHTTP takes an export. One that a kill has cut short is none.
+// ServeHTTP receives an export, unless it was cut short by a kill.
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var export collect.ExportTraceServiceRequest
@@ -72,7 +72,7 @@ func (c *collector) add(s *trace.Span) {
 	}
 }
 
-// check returns how many spans have a name, and the orphans.
+// check returns the number of spans by name, and the orphans.
 func (c *collector) check() (named map[string]int, orphans []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +90,9 @@ func (c *collector) check() (named map[string]int, orphans []string) {
 	return named, orphans
 }
 
-// TestSpansHaveParentsAndOneContentAcrossKills kills orchestrators and workers that export spans: each span that a collector has in the end
-// has its parent, and no id has two contents. Every instance has its start and its end. PAWL_TRACE_KILLS is the number of kills.
+// TestSpansHaveParentsAndOneContentAcrossKills kills orchestrators and workers that export spans. In the end each span in
+// the collector has its parent, no id has two contents, and every instance has its start and its end. PAWL_TRACE_KILLS is
+// the number of kills.
 func TestSpansHaveParentsAndOneContentAcrossKills(t *testing.T) {
 	t.Parallel()
 	kills := 5
@@ -109,7 +110,7 @@ func TestSpansHaveParentsAndOneContentAcrossKills(t *testing.T) {
 	a.join()
 	for i := range kills {
 		a.begin(2)
-		select { // while some are at work, and their spans are not exported
+		select { // while some are running, and their spans are not exported yet
 		case <-a.mixed[max(0, len(a.mixed)-4)].received:
 		case <-time.After(400 * time.Millisecond):
 		}
@@ -119,12 +120,12 @@ func TestSpansHaveParentsAndOneContentAcrossKills(t *testing.T) {
 	}
 	a.end()
 	a.started()
-	poll.Until(t, time.Minute, "the successors of killed owners have emitted their spans again", func() bool { // the end of an instance does not wait for it
+	poll.Until(t, time.Minute, "the successors of killed owners have emitted their spans again", func() bool { // this is not part of the end of an instance
 		named, orphans := c.check()
 		return len(orphans) == 0 && named["start "+work.Mixed.Name()] == len(a.mixed) && named["orchestration "+work.Mixed.Name()] == len(a.mixed)
 	})
 	for _, p := range all {
-		p.Stop() // exports what is left
+		p.Stop() // exports the remaining spans
 	}
 	named, orphans := c.check()
 	t.Logf("%d kills, %d instances, %d spans, %d of them exported again: %v", kills, len(a.mixed), len(c.spans), c.repeats, named)

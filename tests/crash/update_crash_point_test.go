@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	crashUpdates    = 240 // of each case; PAWL_CRASH_UPDATES has another number
+	crashUpdates    = 240 // updates of each case; PAWL_CRASH_UPDATES overrides it
 	updatesInFlight = 24
-	updateInstances = 2 // so that each continues as new
-	twinOf          = 8 // one of so many updates is sent twice at the same time
-	updateDeaths    = 3 // of each case, and one more for each 1,000 updates
-	updatePasses    = 7 // of the crash point before a death, and one more for each 2,500 updates
+	updateInstances = 2 // few, so that each continues as new
+	twinOf          = 8 // one in so many updates is sent twice at the same time
+	updateDeaths    = 3 // deaths per case, plus one for each 1,000 updates
+	updatePasses    = 7 // passes of the crash point before a death, plus one for each 2,500 updates
 	askAgain        = 50 * time.Millisecond
 )
 
-// updating is a harness whose clients send updates to instances that number what they execute.
+// updating is a harness whose clients send updates to instances, which number the updates that they execute.
 type updating struct {
 	*family
 	n       int
 	ids     []string
 	answers []int           // by update
-	ctx     context.Context //nolint:containedctx // ends before that of the harness
+	ctx     context.Context //nolint:containedctx // ends before the context of the harness
 	sending errgroup.Group
-	sent    atomic.Int64 // updates that have an answer
-	calm    bool         // the orchestrator dies no more
+	sent    atomic.Int64 // number of updates with an answer
+	calm    bool         // the orchestrator must no longer die
 }
 
 func newUpdating(t *testing.T, s servers) *updating {
@@ -53,7 +53,7 @@ func newUpdating(t *testing.T, s servers) *updating {
 	}
 	u.family = &family{harness: newHarness(t, s, "FLEET_OWNER_TTL=600ms")}
 	u.answers = make([]int, u.n)
-	for i := range max(updateInstances, u.n/800) { // of one fewer than the answers that it keeps
+	for i := range max(updateInstances, u.n/800) { // each instance executes fewer updates than it keeps answers
 		u.ids = append(u.ids, fmt.Sprintf("adder-%d", i))
 	}
 	ctx, stop := context.WithCancel(u.harness.ctx)
@@ -76,7 +76,7 @@ func (u *updating) begin() {
 	u.all(u.send)
 }
 
-// all calls send for every update, in the background.
+// all calls send for every update in the background.
 func (u *updating) all(send func(i int) error) {
 	u.sent.Store(0)
 	u.sending.Go(func() error {
@@ -92,7 +92,7 @@ func (u *updating) all(send func(i int) error) {
 	})
 }
 
-// send sends an update, some by two callers at the same time.
+// send sends an update. Some are sent by two callers at the same time.
 func (u *updating) send(i int) (err error) {
 	var twin errgroup.Group
 	if i%twinOf == 0 {
@@ -105,7 +105,7 @@ func (u *updating) send(i int) (err error) {
 	return errors.Join(err, twin.Wait())
 }
 
-// ask sends update i until it has an answer: the number of its execution.
+// ask sends update i until it has an answer, which is the number of its execution.
 func (u *updating) ask(i int) (int, error) {
 	return u.request(u.ids[i%len(u.ids)], "u-"+strconv.Itoa(i), i)
 }
@@ -126,7 +126,7 @@ func (u *updating) request(instance, id string, n int) (int, error) {
 	}
 }
 
-// answered waits until so many updates have an answer, and meanwhile restarts the orchestrator, which dies a limited number of times.
+// answered waits until n updates have an answer, and restarts the orchestrator, which dies a limited number of times.
 func (u *updating) answered(n int) {
 	u.t.Helper()
 	poll.Until(u.t, within+time.Duration(u.n)*10*time.Millisecond, fmt.Sprintf("%d updates have an answer", n), func() bool {
@@ -134,13 +134,13 @@ func (u *updating) answered(n int) {
 			u.calm = true
 			u.Processes[0].Setenv("PAWL_FAILPOINT=")
 		}
-		u.tend()
+		u.restartDead()
 		return int(u.sent.Load()) >= n
 	})
 }
 
-// end repeats every update, closes the instances, and compares: the answers to the updates of an instance are 1 to n, each once, and
-// so many it has executed. Without a rollback each repeat has the answer of the first.
+// end repeats every update, closes the instances, and compares. The answers to the updates of an instance are 1 to n, each
+// once, and the instance has executed n updates. Without a rollback, each repeat has the answer of the first request.
 func (u *updating) end(rolledBack bool) {
 	u.t.Helper()
 	u.answered(u.n)
@@ -177,9 +177,9 @@ func (u *updating) end(rolledBack bool) {
 	u.check()
 }
 
-// The only orchestrator dies whenever it has passed a crash point so many times, while updates are sent to instances that continue as
-// new. Every update is executed once, also if it is sent twice, and every repeat gets its answer; after a rollback of Redis perhaps
-// another one, decided again, and still one of one execution.
+// The only orchestrator dies after every few passes of a crash point, while updates are sent to instances that continue as
+// new. Every update is executed once, even if it is sent twice, and every repeat receives the same answer. After a rollback
+// of Redis the answer may differ, because the update is decided again, but it still belongs to one execution.
 func TestUpdatesAreExecutedOnceWhenOwnerDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.ingested", "orchestrator.turned", "orchestrator.committed", "orchestrator.answered"} {
@@ -195,7 +195,7 @@ func TestUpdatesAreExecutedOnceWhenOwnerDiesAtCrashPoint(t *testing.T) {
 					of = startDurableServers(t)
 				}
 				u := newUpdating(t, of)
-				u.tended = true
+				u.restartsDead = true
 				u.orchestrator("orchestrator", fmt.Sprintf("PAWL_FAILPOINT=%s:%d", point, updatePasses+u.n/2500))
 				u.begin()
 				if rollback {

@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// resultWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine. A
-// quiet one takes less than 100 ms across a hand-over.
+// resultWithin is the maximum time from an end until Result returns, on a busy machine. An idle one needs less than 100 ms
+// across a hand-over.
 const resultWithin = 3 * time.Second
 
-// The client never repeats a request by itself, so it gets the result only if the new owner makes it repeat the request.
+// The client does not repeat requests on its own: it receives the result only if the new owner makes it repeat the request.
 func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startServers(t), 32)
@@ -30,7 +30,7 @@ func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	a.release("joined by a second orchestrator", 40)
 
 	a.waitFor(40)
-	first.Signal(syscall.SIGTERM) // and the instances end while the partitions are handed over
+	first.Signal(syscall.SIGTERM) // the instances end while the partitions are handed over
 	a.release("hand-over by SIGTERM", 40)
 	first.Stopped()
 	a.spread(rdb, 1)
@@ -44,7 +44,7 @@ func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	a.end()
 }
 
-// waitFor starts n instances, with a client that waits for each, and waits until all lack only their event.
+// waitFor starts n instances and a client for each, and waits until all instances need only their event.
 func (a *harness) waitFor(n int) {
 	a.t.Helper()
 	for range n {
@@ -61,10 +61,10 @@ func (a *harness) waitFor(n int) {
 	}
 }
 
-// beforeGo is less than the events of a Mixed that waits for Go, and more than those before its last timer.
+// beforeGo is less than the number of events of a Mixed that waits for Go, and more than the number before its last timer.
 const beforeGo = 12
 
-// release sends the event to the last n instances, and logs how long after its end each client had the result.
+// release sends the event to the last n instances, and logs how long after its end each client received the result.
 func (a *harness) release(what string, n int) {
 	a.t.Helper()
 	from := len(a.mixed) - n

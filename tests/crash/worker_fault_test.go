@@ -17,35 +17,35 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// lame is a worker with a way of its own to NATS and to Redis.
-type lame struct {
+// disconnectable is a worker with proxied connections to NATS and Redis.
+type disconnectable struct {
 	*stack.Process
 
 	nats, redis *netfault.Proxy
 }
 
-// lameWorker starts one.
-func (a *harness) lameWorker() lame {
+// proxiedWorker starts such a worker.
+func (a *harness) proxiedWorker() disconnectable {
 	a.t.Helper()
-	var l lame
+	var d disconnectable
 	var err error
-	l.nats, err = netfault.Listen(a.nats.Addr)
+	d.nats, err = netfault.Listen(a.nats.Addr)
 	a.must(err)
-	a.t.Cleanup(l.nats.Close)
-	l.redis, err = netfault.Listen(a.redis.Addr)
+	a.t.Cleanup(d.nats.Close)
+	d.redis, err = netfault.Listen(a.redis.Addr)
 	a.must(err)
-	a.t.Cleanup(l.redis.Close)
-	l.Process = a.worker("lame", "PAWL_NATS=nats://"+l.nats.Addr(), "PAWL_REDIS=redis://"+l.redis.Addr())
-	return l
+	a.t.Cleanup(d.redis.Close)
+	d.Process = a.worker("disconnectable", "PAWL_NATS=nats://"+d.nats.Addr(), "PAWL_REDIS=redis://"+d.redis.Addr())
+	return d
 }
 
-func (l lame) heal() {
-	l.nats.Heal()
-	l.redis.Heal()
-	l.Signal(syscall.SIGCONT)
+func (d disconnectable) heal() {
+	d.nats.Heal()
+	d.redis.Heal()
+	d.Signal(syscall.SIGCONT)
 }
 
-// holds starts an instance whose activity runs until the ledger is opened, and waits until it runs.
+// holds starts an instance whose activity runs until the ledger is opened, and waits until the activity runs.
 func (a *harness) holds(instance string) *client.Instance[pawl.None] {
 	a.t.Helper()
 	run, err := client.Start(a.ctx, a.Client, work.Keep, instance, pawl.None{})
@@ -54,7 +54,7 @@ func (a *harness) holds(instance string) *client.Instance[pawl.None] {
 	return run
 }
 
-// beats runs instances of one activity, one after the other, and returns how long each took.
+// beats runs instances of one activity, one after another, and returns their durations.
 func (a *harness) beats(prefix string, n int) []time.Duration {
 	a.t.Helper()
 	took := make([]time.Duration, n)
@@ -70,19 +70,19 @@ func (a *harness) beats(prefix string, n int) []time.Duration {
 	return took
 }
 
-// Two workers share the queues, and one of them is struck. It holds a few tasks until it, or the server, has found out, and each
-// for the time of an AckWait; it takes none after that, its own activity is run elsewhere, and what it does when it
-// is back takes effect once.
+// Two workers share the queues, and one of them is disconnected. It delays a few tasks until it, or the server, has noticed,
+// and each for at most one AckWait. After that it receives no tasks, its own activity runs on the other worker, and what it
+// does after it is reconnected takes effect once.
 func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
-	for name, strike := range map[string]func(lame){
-		"Redis, black hole": func(l lame) { l.redis.BlackHole() },
-		"NATS, black hole":  func(l lame) { l.nats.BlackHole() },
+	for name, strike := range map[string]func(disconnectable){
+		"Redis, black hole": func(d disconnectable) { d.redis.BlackHole() },
+		"NATS, black hole":  func(d disconnectable) { d.nats.BlackHole() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=3s", "PAWL_RECONCILE_INTERVAL=8s")
 			a.orchestrator("orchestrator")
-			l := a.lameWorker()
+			d := a.proxiedWorker()
 			a.join()
 			run := a.holds("held")
 			sound := a.worker("sound")
@@ -95,7 +95,7 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 			}
 			before := len(a.lines("step"))
 
-			strike(l)
+			strike(d)
 			const n = 40
 			took := a.beats("canary", n)
 			slow, longest := 0, slices.Max(took)
@@ -104,18 +104,18 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 					slow++
 				}
 			}
-			t.Logf("of %d instances %d waited, the longest %v", n, slow, longest.Round(time.Millisecond))
+			t.Logf("%d instances, %d of them delayed, at most by %v", n, slow, longest.Round(time.Millisecond))
 			if slow > 8 || longest > 10*time.Second {
-				t.Errorf("a worker that is cut off holds tasks up: %v", took)
+				t.Errorf("a disconnected worker delays tasks: %v", took)
 			}
 			a.must(work.Ledger(a.ledger).Open())
 			_, err := run.Result(a.ctx) // while the fault lasts
 			a.must(err)
 
-			l.heal()
+			d.heal()
 			sound.Stop()
 			a.beats("back", 5)
-			l.Stop()
+			d.Stop()
 			if ran := len(a.lines("step")) - before; ran != n+5 {
 				t.Errorf("%d activities were run for %d instances", ran, n+5)
 			}
@@ -124,11 +124,11 @@ func TestDisconnectedWorkerDelaysFewTasksAndRepeatsNone(t *testing.T) {
 	}
 }
 
-// The copy that Redis starts with has the claim, and not its end. The lease would expire after an hour, and the instance be
-// reconciled after another.
+// The snapshot from which Redis starts contains the claim, but not its end. The lease would expire after an hour, and the
+// instance would be reconciled after another hour.
 func TestAckLostByRedisIsRepeatedBeforeTheLeaseExpires(t *testing.T) {
 	t.Parallel()
-	s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
+	s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // without an AOF, it restarts from the snapshot
 	a := newHarness(t, s, "PAWL_LEASE_TTL=1h", "PAWL_RECONCILE_INTERVAL=1h")
 	a.orchestrator("orchestrator")
 	a.worker("worker")

@@ -2,5 +2,5 @@
 
 package main
 
-// followSteps has no effect: the clock of this process is that of the machine.
+// followSteps does nothing: this process uses the clock of the machine.
 func followSteps() error { return nil }

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// followSteps makes the wall clock of this process be ahead of the machine's by the nanoseconds in the file $FLEET_CLOCK, at any
-// time. Go programs read the time without the C library, so this takes a package time of its own: see tests/chaos/clock_test.go.
+// followSteps adds to the wall clock of this process the nanoseconds in the file $FLEET_CLOCK, which may change at any time.
+// Go programs read the time without the C library, so this requires a modified package time; see tests/chaos/clock_test.go.
 func followSteps() error {
 	f, err := os.Open(os.Getenv("FLEET_CLOCK"))
 	if err != nil {

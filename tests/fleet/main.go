@@ -1,6 +1,6 @@
-// Command fleet is a member of the fleets of the crash tests and of the fault campaign, as a process of its own: an orchestrator,
-// a worker, a client of the campaign, or a run that changes the number of partitions. It is what a user's own fleet is, with another registry; settings come from PAWL_*
-// variables as in Pawl's own binaries.
+// Command fleet is a member of the fleets in the crash tests and the fault campaign, as a process of its own: an
+// orchestrator, a worker, a client of the campaign, or a command that changes the number of partitions. It is built like the
+// fleet of a user, with another registry. Its settings are PAWL_* variables, as for Pawl's own binaries.
 package main
 
 import (
@@ -60,7 +60,7 @@ func main() {
 	if code, ok := settings.Parse(&cfg, "fleet", "a member of a fleet of the tests", os.Args[1:], os.Stdout, os.Stderr); !ok {
 		os.Exit(code)
 	}
-	if err := run(&cfg); err != nil && !errors.Is(err, context.Canceled) { // stopped while it waited
+	if err := run(&cfg); err != nil && !errors.Is(err, context.Canceled) { // stopped while it was waiting
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
@@ -171,7 +171,7 @@ func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, traces *tele
 // both is an orchestrator and a worker in one process.
 type both struct{ orchestrator, worker member }
 
-// Start starts the orchestrator first, which creates the namespace.
+// Start starts the orchestrator first, because it creates the namespace.
 func (b both) Start(ctx context.Context) error {
 	if err := b.orchestrator.Start(ctx); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (cfg *config) client(ctx context.Context, nc *nats.Conn, log *slog.Logger) 
 	}
 	o := client.Options{Namespace: cfg.Namespace.Namespace, By: cfg.Name, Codec: codec, Logger: log}
 	c, err := client.New(ctx, nc, o)
-	for err != nil { // until an orchestrator has made the namespace
+	for err != nil { // an orchestrator has not created the namespace yet
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():

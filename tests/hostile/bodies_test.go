@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Bodies of 14 to 21 bytes that announce 2^32 elements or bytes, and ended every process that decoded them.
+// Bodies of 14 to 21 bytes that announce 2^32 elements or bytes. They once crashed every process that decoded them.
 const (
 	longArray  = "\x82\xa6tenant\xa1x\xa5cents\xdd\xff\xff\xff\xff"
 	longString = "\x96\x01\x01\xdb\xff\xff\xff\xff00000000"
 )
 
-// bodies are messages that ended processes, or could, by what is wrong with them.
+// bodies are messages that crashed processes, or could, keyed by their defect.
 var bodies = func() map[string][]byte { //nolint:gochecknoglobals // constant
 	all := map[string][]byte{
 		"array of 2^32":    []byte(longArray),

@@ -34,11 +34,11 @@ var (
 	held    = pawl.NewActivity[string, string]("held")
 )
 
-// journal is the log of a process.
+// journal records the log of a process.
 type journal struct {
 	slog.Handler
 	mu    sync.Mutex
-	lines map[string]int // by message
+	lines map[string]int // number of lines by message
 }
 
 func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
@@ -64,7 +64,7 @@ func (j *journal) count(message string) int {
 	return j.lines[message]
 }
 
-// doors is a fleet in this process, each of whose decoders a test can reach.
+// doors is a fleet in this process whose decoders are all reachable by a test.
 type doors struct {
 	*stack.Fleet
 	t       *testing.T
@@ -105,7 +105,7 @@ func (d *doors) serve(m stack.Member, err error) {
 	})
 }
 
-// publish sends the same message again and again, so that a line for each would be seen.
+// publish sends the same message repeatedly, so that one log line per message would be noticed.
 func (d *doors) publish(subject, header, body string) {
 	d.t.Helper()
 	m := &nats.Msg{Subject: "pawl." + namespace + "." + subject, Data: []byte(body)}
@@ -121,10 +121,10 @@ func (d *doors) publish(subject, header, body string) {
 
 const (
 	repeats  = 30
-	maxLines = 11 // ten that name different instances, and a count of the others
+	maxLines = 11 // ten that name different instances, and one that counts the others
 )
 
-// begin starts an instance and waits for its first turn, and that of its child.
+// begin starts an instance, and waits for its first turn and the first turn of its child.
 func (d *doors) begin(o pawl.Orchestration[string, string], id, in string) {
 	d.t.Helper()
 	if _, err := client.Start(d.t.Context(), d.Client, o, id, in); err != nil {
@@ -141,7 +141,7 @@ func (d *doors) until(what string, yes func() bool) {
 	poll.Until(d.t, within, what, yes)
 }
 
-// element is pushed to an inbox with a worker's rights, and the instance is made due.
+// element pushes an element to an inbox with the permissions of a worker, and makes the instance due.
 func (d *doors) element(id, element string) {
 	d.t.Helper()
 	part := redisx.NewSpace(namespace).Part(d.PartitionOf(id))
@@ -159,8 +159,8 @@ const (
 	foreign = "malformed message ignored"
 )
 
-// Each place where bytes from outside are decoded gets some that do not decode. Either the instance fails by name, or the bytes
-// are skipped with few log lines; other instances are not affected.
+// Every place that decodes external bytes receives bytes that cannot be decoded. Either the instance fails with a named
+// error, or the bytes are skipped with few log lines. Other instances are not affected.
 func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)
@@ -169,8 +169,8 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 	tests := []struct {
 		door   string
 		send   func()
-		fails  string // an instance, with a payload that does not decode
-		logged string // a message
+		fails  string // an instance with a payload that cannot be decoded
+		logged string // a log message
 	}{
 		{"start, payload", func() { d.publish("to.start-1.start.asking", "", longArray) }, "start-1", ""},
 		{"start, content type", func() { d.publish("to.start-2.start.parent", "Content-Type: application/msgpack", longArray) }, "start-2", ""},
@@ -214,7 +214,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 	}
 	d.refuses()
 	for message, n := range d.journal.all() {
-		if n > maxLines && message != foreign { // at level debug
+		if n > maxLines && message != foreign { // logged at level debug
 			t.Errorf("%q was logged %d times", message, n)
 		}
 	}
@@ -226,7 +226,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 	}
 }
 
-// refuses requests what cannot be decoded, of an owner and of the workers.
+// refuses sends requests that cannot be decoded to an owner and to the workers.
 func (d *doors) refuses() {
 	d.t.Helper()
 	conn, err := queue.Join(d.t.Context(), d.nats, queue.Options{Namespace: namespace})
@@ -259,7 +259,7 @@ func garbage() history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: []byte(longString)}
 }
 
-// complete ends the activity of an instance with a result that does not decode.
+// complete completes the activity of an instance with a result that cannot be decoded.
 func (d *doors) complete(id string) {
 	d.t.Helper()
 	s, ok := d.History(id, 1)[1].(*history.ActivityScheduled)
@@ -269,7 +269,7 @@ func (d *doors) complete(id string) {
 	d.element(id, encoded(d.t, "a"+s.Effect+".token", &history.ActivityCompleted{Scheduled: s.ID, Result: garbage()}))
 }
 
-// end sends a parent the end of its child, with a result that does not decode.
+// end sends a parent the end of its child, with a result that cannot be decoded.
 func (d *doors) end(id string) {
 	d.t.Helper()
 	s, ok := d.History(id, 1)[1].(*history.ChildScheduled)

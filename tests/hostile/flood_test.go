@@ -23,17 +23,17 @@ const (
 
 	// Instances of a neighbor start at fixed times, whether or not earlier ones have ended.
 	helloEvery = 50 * time.Millisecond
-	helloQuiet = 2 * time.Second // for so long before the flood
-	helloAfter = 5 * time.Second // for so long after it
+	helloQuiet = 2 * time.Second // duration before the flood
+	helloAfter = 5 * time.Second // duration after the flood
 
-	// maxHello is for 99 of 100, on a machine that has nothing else to do: there they take about 20 ms before the flood. On one
-	// that is slower already without a flood, they may take maxSlowdown times as long.
+	// maxHello is the maximum for 99 of 100 instances on an otherwise idle machine, where they take about 20 ms before the
+	// flood. On a machine that is slow even without a flood, they may take up to maxSlowdown times as long as before.
 	maxHello    = time.Second
 	maxSlowdown = 50
 )
 
-// A client that may publish on every subject of the namespace publishes what a generator makes of real messages, of the
-// messages that once ended processes, and of chance.
+// A client with permission to publish on every subject of the namespace publishes variations of real messages, of messages
+// that once crashed processes, and random ones.
 func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	h := newHarness(t, 2, 2)
 	taken := capture(t, h.nats.Client())
@@ -83,7 +83,7 @@ func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 		}
 	}
 	for _, id := range targets {
-		d, err := h.Client.Describe(ctx, id) // it may have been purged, and started as what is not registered, or sent an event
+		d, err := h.Client.Describe(ctx, id) // it may have been purged and started as an orchestration that is not registered, or sent an event
 		if err != nil && !errors.Is(err, client.ErrNotFound) || d.Stalled != "" && !strings.HasPrefix(d.Stalled, "unregistered") && !strings.HasPrefix(d.Stalled, "not-started") {
 			t.Errorf("%s: %+v, %v", id, d, err)
 		}
@@ -91,8 +91,8 @@ func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	h.bounded()
 }
 
-// victims are instances that wait, for an event or for their activities, while the flood lasts. It runs others, so that there
-// are messages of every kind to be captured.
+// victims starts instances that wait for an event or for their activities during the flood. It also runs others, so that
+// messages of every kind are captured.
 func (h *harness) victims(ctx context.Context) (expenses, races, targets []string) {
 	h.t.Helper()
 	for i := range 5 {
@@ -119,7 +119,7 @@ func (h *harness) victims(ctx context.Context) (expenses, races, targets []strin
 	return expenses, races, targets
 }
 
-// hello is an instance of the neighbor: when it was to start, and when its result came.
+// hello is an instance of the neighbor: its planned start, and the time of its result.
 type hello struct {
 	id        string
 	at, ended time.Time
@@ -127,8 +127,9 @@ type hello struct {
 
 func (one *hello) took() time.Duration { return one.ended.Sub(one.at) }
 
-// hellos starts instances in fixed intervals until over is closed and some time has passed then, waits for their results, and
-// returns them in the order of their durations. They start also while earlier ones wait, and a late start counts as waiting.
+// hellos starts instances at fixed intervals until over is closed, and for some time after that, waits for their results,
+// and returns them in the order of their durations. The starts do not wait for earlier instances, and the delay of a late
+// start counts as waiting.
 func (h *harness) hellos(ctx context.Context, name string, over <-chan struct{}, then time.Duration) (all []*hello) {
 	h.t.Helper()
 	var wg sync.WaitGroup
@@ -162,7 +163,7 @@ func (h *harness) hellos(ctx context.Context, name string, over <-chan struct{},
 
 func p99(sorted []*hello) time.Duration { return sorted[len(sorted)*99/100].took() }
 
-// where logs when an instance was at which step, relative to its planned start.
+// where logs the times of the steps of an instance, relative to its planned start.
 func (h *harness) where(slow *hello) {
 	h.t.Helper()
 	var steps []string
@@ -175,7 +176,7 @@ func (h *harness) where(slow *hello) {
 	h.t.Logf("%s: %s; result after %v", slow.id, strings.Join(steps, ", "), slow.took().Round(time.Millisecond))
 }
 
-// approved sends a waiting instance its event, and checks that its history has that and nothing else.
+// approved sends a waiting instance its event, and checks that its history contains nothing else.
 func (h *harness) approved(ctx context.Context, id string) {
 	h.t.Helper()
 	if err := client.Send(ctx, h.Client, examples.Answered, id, examples.Verdict{By: "finance", Approved: true}); err != nil {
@@ -191,7 +192,7 @@ func (h *harness) approved(ctx context.Context, id string) {
 	})
 }
 
-// unharmed checks that nothing has happened to an instance whose activities run.
+// unharmed checks that nothing has happened to an instance whose activities are running.
 func (h *harness) unharmed(id string) {
 	h.t.Helper()
 	h.only(id, map[history.Kind]int{history.KindStarted: 1, history.KindActivityScheduled: 2})
@@ -202,7 +203,7 @@ func (h *harness) only(id string, want map[history.Kind]int) {
 	got := map[history.Kind]int{}
 	for _, e := range h.History(id, 1) {
 		received, ok := e.(*history.EventReceived)
-		if e.Kind() == history.KindObserved || ok && received.Name != examples.Answered.Name() { // a start may bring one that is never read
+		if e.Kind() == history.KindObserved || ok && received.Name != examples.Answered.Name() { // a start may carry an event that is never received
 			continue
 		}
 		got[e.Kind()]++

@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// generator makes hostile messages. The same seed and the same real messages make the same.
+// generator generates hostile messages. It is deterministic for a seed and a set of real messages.
 type generator struct {
 	rng        *rand.Rand
 	genuine    map[string][]*nats.Msg
 	kinds      []string
 	bodies     [][]byte
-	targets    []string // instances that may come to any end
+	targets    []string // instances that may end in any way
 	bystanders []string // instances that must not be changed
 	counts     map[string]int
 }
@@ -49,9 +49,9 @@ func (g *generator) subject(kind string) string {
 	switch kind {
 	case "to", "own":
 		switch g.rng.IntN(10) {
-		case 0: // what a client may send to any instance
+		case 0: // subjects that a client may use for any instance
 			return root + kind + "." + pick(g, g.targets...) + "." + pick(g, "start.approve-expense", "start.fanout", "event.verdict", "event.x", "cancel", "purge", "done", "none")
-		case 1: // what has no effect on an instance that exists
+		case 1: // subjects without an effect on an existing instance
 			return root + kind + "." + pick(g, g.bystanders...) + "." + pick(g, "start.approve-expense", "start.fanout", "done", "start", "none")
 		}
 		id := pick(g, fmt.Sprint("i-", g.rng.IntN(2000)), "x", strings.Repeat("i", 200), strings.Repeat("i", 300), "a%20b", "{}", "ä")
@@ -91,7 +91,7 @@ func (g *generator) header(kind string) nats.Header {
 func (g *generator) body(kind string) []byte {
 	genuine := g.genuine[kind]
 	switch n := g.rng.IntN(100); {
-	case n == 0 && g.rng.IntN(20) == 0: // large, rarely
+	case n == 0 && g.rng.IntN(20) == 0: // occasionally a large one
 		return bytes.Repeat([]byte{byte(g.rng.Uint32())}, 400<<10)
 	case n < 30:
 		b := pick(g, g.bodies...)
@@ -105,9 +105,9 @@ func (g *generator) body(kind string) []byte {
 			b[i] = byte(g.rng.Uint32())
 		}
 		return b
-	case n < 60: // a real one, again
+	case n < 60: // a repeated real message
 		return pick(g, genuine...).Data
-	default: // a real one with changes
+	default: // a modified real message
 		b := bytes.Clone(pick(g, genuine...).Data)
 		for range 1 + g.rng.IntN(3) {
 			if len(b) > 0 {

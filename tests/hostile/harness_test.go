@@ -1,6 +1,6 @@
-// Package hostile publishes what no client of Pawl would, to fleets of Pawl's own programs: processes of cmd/orchestrator and
-// cmd/worker on a real nats-server and redis-server, under a memory limit. Whatever is published, no process ends or grows beyond
-// a bound, other instances are served, and nothing takes effect that the store has not confirmed.
+// Package hostile publishes messages that no client of Pawl would publish, to fleets of Pawl's own programs: processes of
+// cmd/orchestrator and cmd/worker on a real nats-server and redis-server, under a memory limit. Whatever is published, no
+// process ends or exceeds its memory, other instances are served, and nothing takes effect that the store has not confirmed.
 package hostile
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// programs is the directory of the binaries, made once; empty: not made.
+// programs is the directory of the binaries, which are built once; empty: not built.
 var programs string //nolint:gochecknoglobals // TestMain removes it
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// build makes the binaries, without the race detector, whose memory is not Pawl's.
+// build builds the binaries without the race detector, which would need additional memory.
 func build(t *testing.T) {
 	t.Helper()
 	if programs != "" {
@@ -54,8 +54,8 @@ const (
 	partitions = 8
 	within     = 60 * time.Second
 
-	maxMemory = 512 << 20 // bytes of each process: the system refuses more, which ends it
-	maxLog    = 1 << 20   // bytes of each process
+	maxMemory = 512 << 20 // bytes of address space per process; the system refuses more, which ends the process
+	maxLog    = 1 << 20   // bytes of log per process
 )
 
 // harness is a fleet with its servers.
@@ -83,7 +83,7 @@ func newHarness(t *testing.T, orchestrators, workers int) *harness {
 	return h
 }
 
-// limited starts a program that cannot have more than maxMemory.
+// limited starts a program that cannot use more than maxMemory.
 func (h *harness) limited(name, program string) *stack.Process {
 	h.t.Helper()
 	limit := fmt.Sprintf(`ulimit -d %d && exec "$0"`, maxMemory>>10)
@@ -99,7 +99,7 @@ func start[In, Out any](ctx context.Context, h *harness, o pawl.Orchestration[In
 	return run
 }
 
-// committed waits until instances have taken a turn.
+// committed waits until each of the instances has taken a turn.
 func (h *harness) committed(instances ...string) {
 	h.t.Helper()
 	for _, id := range instances {
@@ -107,8 +107,8 @@ func (h *harness) committed(instances ...string) {
 	}
 }
 
-// bounded fails the test for each process that has ended or has logged more than the bound, stops all of them in order, and runs
-// the invariant checker.
+// bounded fails the test for each process that has ended or has logged too much, stops all of them in order, and runs the
+// invariant checker.
 func (h *harness) bounded() {
 	h.t.Helper()
 	h.Alive()
@@ -125,7 +125,7 @@ func (h *harness) bounded() {
 	}
 }
 
-// peakMemory is the largest resident set that the process has had, in bytes; zero if it has ended.
+// peakMemory returns the largest resident set of a process in bytes; zero if it has ended.
 func peakMemory(p *stack.Process) int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	for line := range strings.Lines(string(b)) {
@@ -137,7 +137,7 @@ func peakMemory(p *stack.Process) int {
 	return 0
 }
 
-// capture collects the messages of a namespace, by the token of the subject that names their kind.
+// capture collects the messages of a namespace by the token of the subject that names their kind.
 func capture(t *testing.T, nc *nats.Conn) (taken func() map[string][]*nats.Msg) {
 	t.Helper()
 	sub, err := nc.SubscribeSync("pawl." + namespace + ".>")

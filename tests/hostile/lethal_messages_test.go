@@ -19,9 +19,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: a decoder that trusts a length. Messages that ended every process of a fleet, and again after each restart, are
-// published on every subject. The instances that they start fail by name, the processes and all other instances go on, and a
-// fleet that is killed and reads the stream again does, too.
+// Trap: a decoder that trusts a length. Messages that once crashed every process of a fleet, and again after each restart,
+// are published on every subject. The instances that they start fail with a named error, and the processes and all other
+// instances continue. So does a fleet that is killed and reads the stream again.
 func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 	h := newHarness(t, 1, 1)
 	ctx, stop := context.WithTimeout(t.Context(), 2*within)
@@ -43,7 +43,7 @@ func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 		}
 		h.greets(ctx, fmt.Sprint("hello-", round))
 		h.Alive()
-		for _, p := range h.Processes { // what was published is in the stream
+		for _, p := range h.Processes { // the published messages are still in the stream
 			p.Kill()
 			p.Start()
 		}
@@ -73,7 +73,7 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 	publish(lethal)
 	failing = append(failing, "lethal")
 	root := "pawl." + namespace + "."
-	for range 400 { // each once grew a pooled decoder
+	for range 400 { // each once enlarged a pooled decoder
 		for _, from := range []string{"to", "own"} {
 			publish(&nats.Msg{Subject: root + from + ".x.done", Data: []byte(longString)})
 		}
@@ -100,11 +100,11 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 			h.t.Fatal(err)
 		}
 	}
-	publish(&nats.Msg{Subject: root + "to.wide.start.fanout", Data: []byte("4000000000")}) // 32 GB of futures
+	publish(&nats.Msg{Subject: root + "to.wide.start.fanout", Data: []byte("4000000000")}) // would allocate 32 GB of futures
 	return append(failing, "wide")
 }
 
-// imports publishes 12 KiB that are an import of 12 million events, and returns the instance that must fail.
+// imports publishes 12 KiB that claim to be an import of 12 million events, and returns the instance that must fail.
 func (h *harness) imports(nc *nats.Conn) string {
 	h.t.Helper()
 	var b bytes.Buffer

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// TestReadmeLinesRunAJobWithoutGo runs the lines of the README that make a job runner of the stock binaries, as they are there. The only
-// thing that is not theirs is the program, which answers with its input.
+// TestReadmeLinesRunAJobWithoutGo runs the lines of the README that turn the stock binaries into a job runner, exactly as
+// they are written. Only the program that they run is replaced, by one that returns its input.
 func TestReadmeLinesRunAJobWithoutGo(t *testing.T) {
 	build(t)
 	if err := stack.GoBuild("-o", programs, "./cmd/pawl"); err != nil {
@@ -44,7 +44,7 @@ func TestReadmeLinesRunAJobWithoutGo(t *testing.T) {
 			continue
 		}
 		if fleet.Client == nil {
-			fleet.Join(nats.Client(), client.Options{}) // it waits for the orchestrator, and a command does so for seconds only
+			fleet.Join(nats.Client(), client.Options{}) // waits for the orchestrator, for which a command waits only a few seconds
 		}
 		ctx, stop := context.WithTimeout(t.Context(), within)
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)

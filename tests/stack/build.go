@@ -13,8 +13,8 @@ type Binaries struct {
 	Fleet string // tests/fleet, with crash points
 }
 
-// Build makes the binaries in a directory, without the race detector: the detector sees one process, and the tests of the packages
-// run the same code under it (decision 70). Here it would only make each process four times as slow.
+// Build builds the binaries in a directory, without the race detector. It observes a single process, and the tests of the
+// packages run the same code under it (decision 70); here it would only make each process four times slower.
 func Build(dir string) (Binaries, error) {
 	b := Binaries{NATS: filepath.Join(dir, "natsd"), Fleet: filepath.Join(dir, "fleet")}
 	if err := GoBuild("-o", b.NATS, "./tests/stack/natsd"); err != nil {
@@ -26,8 +26,8 @@ func Build(dir string) (Binaries, error) {
 	return b, nil
 }
 
-// GoBuild runs go build in the module's root, which is two above a test's own directory. The binaries have no tables for debuggers,
-// which take a third of the linker's time.
+// GoBuild runs go build in the root of the module, which is two directories above the directory of a test. The binaries have
+// no debugging tables, which take a third of the time of the linker.
 func GoBuild(args ...string) error {
 	cmd := exec.Command("go", append([]string{"build", "-ldflags=-s -w"}, args...)...)
 	cmd.Dir, cmd.Stderr = filepath.Join("..", ".."), os.Stderr

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// clusterWithin is how long a cluster may take to elect its leaders, at its start or after the loss of a server.
+// clusterWithin is the maximum time in which a cluster elects its leaders, after its start or the loss of a server.
 const clusterWithin = 60 * time.Second
 
 // NATSCluster is a cluster of three nats-servers, whose streams can have three replicas.
@@ -25,7 +25,7 @@ type NATSCluster struct {
 	t     testing.TB
 }
 
-// StartNATSCluster starts the servers and waits until they have elected a leader of JetStream.
+// StartNATSCluster starts the servers, and waits until they have elected a JetStream leader.
 func StartNATSCluster(t testing.TB, bin Binaries) *NATSCluster {
 	t.Helper()
 	c := &NATSCluster{t: t}
@@ -61,7 +61,7 @@ func StartNATSCluster(t testing.TB, bin Binaries) *NATSCluster {
 	return c
 }
 
-// URL names all servers.
+// URL returns the URLs of all servers.
 func (c *NATSCluster) URL() string {
 	urls := make([]string, len(c.Nodes))
 	for i, n := range c.Nodes {
@@ -70,19 +70,14 @@ func (c *NATSCluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Client connects to any of the servers; the test closes the connection at its end.
+// Client connects to any of the servers. The connection is closed at the end of the test.
 func (c *NATSCluster) Client() *nats.Conn {
 	c.t.Helper()
-	nc, err := nats.Connect(c.URL(), nats.Timeout(clusterWithin/3), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(natstest.Closer(nc))
-	return nc
+	return connect(c.t, c.URL(), nats.Timeout(clusterWithin/3))
 }
 
-// Leader waits until a stream has a leader other than the server given (nil: any), with so many replicas up to date, and
-// returns the leader and one of the others.
+// Leader waits until a stream has a leader other than a given server (nil: any), and current replicas are up to date. It
+// returns the leader and one of the other servers.
 func (c *NATSCluster) Leader(nc *nats.Conn, stream string, not *NATS, current int) (leader, follower *NATS) {
 	c.t.Helper()
 	js, err := nc.JetStream(nats.MaxWait(2 * time.Second))
@@ -108,8 +103,8 @@ func (c *NATSCluster) Leader(nc *nats.Conn, stream string, not *NATS, current in
 	return leader, follower
 }
 
-// InSync waits until every replica of a stream and of its consumers is up to date. A stream in memory that loses a server before the one
-// that was restarted has caught up may have no leader any more.
+// InSync waits until every replica of a stream and of its consumers is up to date. A stream in memory may lose its leader
+// forever if another server is lost before the restarted one has caught up.
 func (c *NATSCluster) InSync(nc *nats.Conn, stream string) {
 	c.t.Helper()
 	js, err := nc.JetStream(nats.MaxWait(2 * time.Second))
@@ -126,7 +121,7 @@ func (c *NATSCluster) InSync(nc *nats.Conn, stream string) {
 		}
 		n := 0
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel() // ends the goroutine that sends, also if not all are read
+		defer cancel() // ends the sending goroutine, even if not all values were read
 		for consumer := range js.Consumers(stream, nats.Context(ctx)) {
 			if n++; !current(consumer.Cluster) {
 				return false

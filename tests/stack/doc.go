@@ -1,6 +1,7 @@
-// Package stack starts nats-server and the binaries of fleets, for tests, as processes that can be killed, paused and started
-// again; package redistest does so for Redis. Everything listens on loopback at a port that no other test has, keeps its data and its log in
-// the test's directory, is stopped at the end of the test, and shows its log if the test has failed.
+// Package stack runs nats-server and the binaries of fleets in tests, as processes that can be killed, paused and restarted;
+// package redistest does the same for Redis. Every server listens on loopback at a port that no other test uses, stores its
+// data and its log in the directory of the test, is stopped at the end of the test, and prints its log if the test has
+// failed.
 package stack
 
 import "strconv"

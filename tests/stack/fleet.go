@@ -17,14 +17,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// callTimeout bounds one request of a test to a server that may be down.
+// callTimeout is the timeout of one request to a server that may be down.
 const callTimeout = 2 * time.Second
 
-// Fleet is one namespace: its processes, a client, and access to what is stored.
+// Fleet is a namespace: its processes, a client, and access to the stored state.
 type Fleet struct {
 	Namespace  string
 	Partitions int
-	Env        []string   // of each process
+	Env        []string   // environment of each process
 	Processes  []*Process // in the order of their starts
 	Client     *client.Client
 	Store      *store.Store
@@ -32,7 +32,7 @@ type Fleet struct {
 	t testing.TB
 }
 
-// NewFleet prepares a fleet without processes; rdb reads what it has stored.
+// NewFleet prepares a fleet without processes. rdb reads its stored state.
 func NewFleet(t testing.TB, namespace string, partitions int, rdb redis.UniversalClient, env ...string) *Fleet {
 	t.Helper()
 	run := redisx.NewRunner(rdb)
@@ -40,7 +40,7 @@ func NewFleet(t testing.TB, namespace string, partitions int, rdb redis.Universa
 	return &Fleet{Namespace: namespace, Partitions: partitions, Env: env, Store: store.New(run, redisx.NewSpace(namespace)), t: t}
 }
 
-// Process starts a process of the fleet. path has its program, env is in addition to the fleet's.
+// Process starts a process of the fleet. path is its program; env is added to the environment of the fleet.
 func (f *Fleet) Process(name, path string, args []string, env ...string) *Process {
 	f.t.Helper()
 	all := append(append([]string{}, f.Env...), env...)
@@ -50,7 +50,7 @@ func (f *Fleet) Process(name, path string, args []string, env ...string) *Proces
 	return p
 }
 
-// Join waits until the namespace exists, and opens it; further calls do nothing.
+// Join waits until the namespace exists, and opens it. Further calls do nothing.
 func (f *Fleet) Join(nc *nats.Conn, o client.Options) {
 	f.t.Helper()
 	if f.Client != nil {
@@ -70,7 +70,7 @@ func (f *Fleet) Join(nc *nats.Conn, o client.Options) {
 	})
 }
 
-// Record reads an instance's record; nil if there is none or Redis does not answer.
+// Record returns the record of an instance, or nil if there is none or Redis does not answer.
 func (f *Fleet) Record(instance string) *store.Record {
 	ctx, stop := context.WithTimeout(context.Background(), callTimeout)
 	defer stop()
@@ -81,7 +81,7 @@ func (f *Fleet) Record(instance string) *store.Record {
 	return rec
 }
 
-// History reads the events of an instance's execution.
+// History returns the events of an execution of an instance.
 func (f *Fleet) History(instance string, execution uint64) []history.Event {
 	f.t.Helper()
 	events, err := f.Store.History(f.t.Context(), f.PartitionOf(instance), instance, execution)
@@ -91,7 +91,7 @@ func (f *Fleet) History(instance string, execution uint64) []history.Event {
 	return events
 }
 
-// PartitionOf is the partition of an instance.
+// PartitionOf returns the partition of an instance.
 func (f *Fleet) PartitionOf(instance string) int { return queue.PartitionOf(instance, f.Partitions) }
 
 // Ended waits until an instance has ended, and returns its record.
@@ -126,7 +126,7 @@ func (f *Fleet) Alive() {
 	}
 }
 
-// Check runs the invariant checker of production.
+// Check runs the invariant checker of production, and fails the test for each finding.
 func (f *Fleet) Check() store.CheckResult {
 	f.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 10*callTimeout)

@@ -23,11 +23,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// memberSettings is the variable that makes a test binary a member of a fleet, with these settings.
+// memberSettings is the environment variable that makes a test binary run as a member of a fleet with the settings it
+// contains.
 const memberSettings = "PAWL_TEST_MEMBER"
 
-// OneThread is the environment of a process of which a test runs several on few cores: with threads for all cores in each, a quarter of
-// the time is spent on waking up threads.
+// OneThread is the environment of processes of which several share few cores. With threads for all cores in each process, a
+// quarter of the time would be spent on waking up threads.
 const OneThread = "GOMAXPROCS=1"
 
 // Member is an orchestrator or a worker.
@@ -36,7 +37,8 @@ type Member interface {
 	Stop(ctx context.Context) error
 }
 
-// Main is the TestMain of a package whose tests start members of fleets: in the process of a member it serves, with its settings.
+// Main is the TestMain of a package whose tests start members of fleets. In the process of a member it calls serve with the
+// member's settings.
 func Main[S any](m *testing.M, serve func(S) error) {
 	if asMember(serve) {
 		return
@@ -44,7 +46,7 @@ func Main[S any](m *testing.M, serve func(S) error) {
 	goleak.VerifyTestMain(m)
 }
 
-// StartMember starts a member of a fleet: the test's own binary, whose TestMain calls Main.
+// StartMember starts a member of a fleet: the binary of the test, whose TestMain calls Main.
 func StartMember(t testing.TB, name string, settings any) *Process {
 	t.Helper()
 	text, err := json.Marshal(settings)
@@ -60,7 +62,7 @@ func StartMember(t testing.TB, name string, settings any) *Process {
 	return p
 }
 
-// asMember serves in a process that StartMember has started, with its settings. In any other process it returns false.
+// asMember calls serve in a process that StartMember has started. In any other process it returns false.
 func asMember[S any](serve func(S) error) bool {
 	text := os.Getenv(memberSettings)
 	if text == "" {
@@ -103,7 +105,8 @@ func Serve(natsURL string, o *redis.Options, member func(*nats.Conn, redis.Unive
 	return m.Stop(drain)
 }
 
-// Counting makes a member report its counters to report when its process receives SIGUSR1, by name and labels, separated by commas.
+// Counting wraps a member. When its process receives SIGUSR1, it passes the values of its counters to report, keyed by name
+// and labels, separated by commas.
 func Counting(m Member, reg prometheus.Gatherer, report func(counts map[string]float64) error) Member {
 	return &counting{Member: m, reg: reg, report: report}
 }
@@ -166,13 +169,13 @@ func (c *counting) count() error {
 	return c.report(counts)
 }
 
-// AtOnce lets so many tests run at the same time, unless -parallel is given. Tests that wait more than they compute may be more
-// than the cores.
+// AtOnce sets the number of tests that run in parallel, unless -parallel is given. It may exceed the number of cores if
+// tests mostly wait.
 func AtOnce(tests int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // the flag exists, and its value is a number
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // the flag exists, and the value is valid
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// readyWithin is how long a server may take until it answers.
+// readyWithin is the maximum time until a server answers.
 const readyWithin = 60 * time.Second
 
-// NATS is a nats-server with JetStream, made from the library.
+// NATS is a nats-server with JetStream, built from the library.
 type NATS struct {
 	*Process
 	Addr string
-	Dir  string // its files
+	Dir  string // directory of its files
 	t    testing.TB
 }
 
-// SyncInterval makes a server sync its files in intervals, as it does by default. Without it each message is synced before it is
-// acknowledged: a kill loses nothing, and a stream takes some hundred messages a second.
+// SyncInterval makes a server sync its files periodically, which is the default of nats-server. Without it, every message is
+// synced before it is acknowledged: a kill loses nothing, but a stream accepts only some hundred messages per second.
 const SyncInterval = "NATSD_SYNC=interval"
 
-// StartNATS starts a server from the binary that Build has made of tests/stack/natsd.
+// StartNATS starts a server from the binary that Build has built from tests/stack/natsd.
 func StartNATS(t testing.TB, bin Binaries, env ...string) *NATS {
 	t.Helper()
 	port, dir := freeport.Take(t), t.TempDir()
@@ -39,7 +39,7 @@ func StartNATS(t testing.TB, bin Binaries, env ...string) *NATS {
 	return n
 }
 
-// Start starts the server, also again after Kill, and waits until it answers.
+// Start starts the server, or restarts it after Kill, and waits until it answers.
 func (n *NATS) Start() {
 	n.t.Helper()
 	n.Process.Start()
@@ -53,16 +53,21 @@ func (n *NATS) Start() {
 	})
 }
 
-// URL is its address for clients.
+// URL returns the URL for clients.
 func (n *NATS) URL() string { return "nats://" + n.Addr }
 
-// Client connects; the test closes the connection at its end.
+// Client connects to the server. The connection is closed at the end of the test.
 func (n *NATS) Client() *nats.Conn {
 	n.t.Helper()
-	nc, err := nats.Connect(n.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	return connect(n.t, n.URL())
+}
+
+func connect(t testing.TB, url string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
 	if err != nil {
-		n.t.Fatal(err)
+		t.Fatal(err)
 	}
-	n.t.Cleanup(natstest.Closer(nc))
+	t.Cleanup(natstest.Closer(nc))
 	return nc
 }

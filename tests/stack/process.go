@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// Process is a child process. Its output goes to a file, through all restarts.
+// Process is a child process. The output of all its runs is written to one file.
 type Process struct {
 	t    testing.TB
 	name string
@@ -29,14 +29,14 @@ type Process struct {
 	mu   sync.Mutex
 	from int64 // length of the log at the last Start
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has been waited for
+	done chan struct{} // closed when the process has ended
 	err  error
 }
 
-// stopWithin is how long a process may take to end after SIGTERM.
+// stopWithin is the maximum time in which a process ends after SIGTERM.
 const stopWithin = 15 * time.Second
 
-// NewProcess prepares a process; Start starts it. It is killed when the test ends.
+// NewProcess prepares a process, which is started by Start and killed at the end of the test.
 func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
 	t.Helper()
 	p := &Process{t: t, name: name, path: path, args: args, env: env, log: filepath.Join(t.TempDir(), name+".log")}
@@ -49,13 +49,13 @@ func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
 	return p
 }
 
-// Setenv changes the environment from the next Start on.
+// Setenv adds an environment variable for the next Start.
 func (p *Process) Setenv(variable string) { p.env = append(p.env, variable) }
 
-// SetProgram changes the program from the next Start on.
+// SetProgram changes the program for the next Start.
 func (p *Process) SetProgram(path string) { p.path = path }
 
-// Start starts the process, also again after it has ended.
+// Start starts the process, or restarts it after it has ended.
 func (p *Process) Start() {
 	p.t.Helper()
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -86,14 +86,14 @@ func (p *Process) Start() {
 	}(p.done)
 }
 
-// Ended is closed when the process has ended; it is nil before the first Start.
+// Ended returns a channel that is closed when the process has ended; nil before the first Start.
 func (p *Process) Ended() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Kill sends SIGKILL and waits for the end of the process. Without a process it does nothing.
+// Kill sends SIGKILL and waits for the end of the process. It does nothing if the process is not running.
 func (p *Process) Kill() {
 	if p.Ended() == nil {
 		return
@@ -102,14 +102,14 @@ func (p *Process) Kill() {
 	<-p.Ended()
 }
 
-// Stop sends SIGTERM, and fails the test unless the process ends with success.
+// Stop sends SIGTERM, and fails the test unless the process exits successfully.
 func (p *Process) Stop() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
 	p.Stopped()
 }
 
-// Stopped waits for the end of a process that has received SIGTERM, as Stop does.
+// Stopped waits for the end of a process that has received SIGTERM, with the checks of Stop.
 func (p *Process) Stopped() {
 	p.t.Helper()
 	timeout := time.NewTimer(stopWithin)
@@ -126,7 +126,7 @@ func (p *Process) Stopped() {
 	}
 }
 
-// Signal sends a signal: SIGSTOP and SIGCONT pause and continue.
+// Signal sends a signal, such as SIGSTOP to pause the process and SIGCONT to resume it.
 func (p *Process) Signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,10 +138,10 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// Name is the name that the process was given.
+// Name returns the name of the process.
 func (p *Process) Name() string { return p.name }
 
-// Pid is the process id.
+// Pid returns the process id.
 func (p *Process) Pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,14 +154,14 @@ func (p *Process) Paused() bool {
 	return state == "T" || state == "t"
 }
 
-// clockTick is the unit of the times in /proc, the same on all architectures that Linux runs Go on.
+// clockTick is the unit of times in /proc, which is the same on all architectures on which Linux runs Go.
 const clockTick = 10 * time.Millisecond
 
-// CPU is how much processor time the process has used.
+// CPU returns the CPU time that the process has used.
 func (p *Process) CPU() time.Duration {
 	p.t.Helper()
 	var sum time.Duration
-	for _, field := range p.stat()[11:13] { // in user mode and in the kernel
+	for _, field := range p.stat()[11:13] { // user mode and kernel mode
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			p.t.Fatalf("%s: processor time: %v", p.name, err)
@@ -171,7 +171,7 @@ func (p *Process) CPU() time.Duration {
 	return sum
 }
 
-// stat returns the fields of /proc/<pid>/stat from the state on; all are empty if the process has ended.
+// stat returns the fields of /proc/<pid>/stat, beginning with the state. All are empty if the process has ended.
 func (p *Process) stat() []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
 	_, rest, ok := bytes.Cut(b, []byte(") "))
@@ -181,7 +181,7 @@ func (p *Process) stat() []string {
 	return strings.Fields(string(rest))
 }
 
-// Log is what the process has written.
+// Log returns the output of the process.
 func (p *Process) Log() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -190,8 +190,8 @@ func (p *Process) Log() string {
 	return string(b)
 }
 
-// Started reports whether the process has logged, since its last Start, that it has started. Before that, SIGTERM may end it as it
-// ends any program.
+// Started reports whether the process has logged since its last Start that it has started. Before that, SIGTERM may end it
+// with the default action.
 func (p *Process) Started() bool {
 	p.mu.Lock()
 	from := p.from

@@ -11,14 +11,15 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// ballot is the state of a ballot in the model. Its operations are linearizable if there is an order of them, in which each
-// takes effect between its call and its return, and in which every describe sees the state that the ones before have made.
+// ballot is the state of a ballot in the model. Operations are linearizable if there is an order in which each takes effect
+// between its call and its return, and every describe returns the state produced by the operations before it.
 //
-// The PubAck of a start, a send or a cancellation is returned when the stream has it; it takes effect later, when a turn is
-// committed. So the effect of these has no upper bound in time, only their call is one. A describe reads the store: it takes
+// The PubAck of a start, a send or a cancellation is returned when the stream has stored the message. It takes effect later,
+// when a turn is committed, so these operations take effect at any time after their call. A describe reads the store: it
+// takes effect between its call and its return, even while a paused orchestrator is resumed, or partitions change owners.
 // effect between its call and its return, also while an orchestrator that was paused goes on, or partitions change owners.
 type ballot struct {
-	status string // empty: not begun
+	status string // empty: has not begun
 	votes  int
 }
 
@@ -32,7 +33,7 @@ func (b ballot) after(op work.Op) (bool, ballot) {
 		return true, b
 	case "send":
 		if b.status == "" {
-			return false, b // an event that came before the start takes effect behind it
+			return false, b // an event that arrived before the start takes effect after it
 		}
 		if running {
 			if b.votes++; b.votes == work.BallotVotes {
@@ -49,8 +50,8 @@ func (b ballot) after(op work.Op) (bool, ballot) {
 	return op.Status == b.status && (b.status == "" || op.Votes == b.votes), b
 }
 
-// Linear checks the operations on every ballot, and returns the findings and how many ballots it has checked. undecided is how
-// many would take longer than the limit for each.
+// Linear checks the operations on every ballot, and returns the findings and the number of checked ballots. undecided is the
+// number of ballots whose check exceeded the time limit.
 func Linear(ops []work.Op, limit time.Duration) (findings []string, checked, undecided int) {
 	byInstance := map[string][]work.Op{}
 	started := map[string]bool{}

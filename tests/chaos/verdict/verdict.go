@@ -1,16 +1,16 @@
-// Package verdict decides what a fault campaign has proved: it compares the calls that clients logged, the runs that activities
-// recorded in their ledger, and what Pawl stored.
+// Package verdict decides the outcome of a fault campaign. It compares the calls that clients logged, the runs that
+// activities recorded in their ledger, and the state that Pawl stored.
 //
-// It decides, for every instance that a client meant to start:
+// It checks for every instance that a client intended to start:
 //
-//   - an accepted start has left an instance (else it is lost);
-//   - the instance has ended (otherwise it is stalled: by the time of the verdict all faults are healed and all calls were made);
-//   - it ended with a result that its input allows, and every client that received a result received that one;
+//   - an accepted start has resulted in an instance; otherwise it is lost;
+//   - the instance has ended; otherwise it is stalled, because all faults are healed and all calls were made by then;
+//   - it ended with a result that its input permits, and every client that received a result received the same one;
 //   - its events were received once and in order;
-//   - no activity has two completions, and none has one behind its cancellation;
-//   - a retry has run nothing again that had completed;
-//   - every completion is of an activity that a worker has run, under that key;
-//   - of the runs of one limited activity whose completions count, never more were under way than the limit allows.
+//   - no activity has two completions, and none has a completion after its cancellation;
+//   - a retry has not repeated any activity that was completed;
+//   - every completion belongs to an activity that a worker has run under that key;
+//   - the counted runs of a limited activity never overlapped more than the limit permits.
 package verdict
 
 import (
@@ -22,46 +22,46 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// Instance is what Pawl has stored about an instance.
+// Instance is the state of an instance that Pawl has stored.
 type Instance struct {
 	Exists     bool
 	Ended      bool
-	Outcome    string // as work.Outcome gives it
+	Outcome    string // as returned by work.Outcome
 	Status     string
-	Activities []Activity // of the latest execution
+	Activities []Activity // activities of the latest execution
 }
 
 // Activity is an activity in a history.
 type Activity struct {
-	ID              uint64 // event id of its schedule
+	ID              uint64 // id of the event that scheduled it
 	Name, Key       string
 	Completions     int
 	Succeeded       bool
-	Claim           uint32 // of the recorded completion
-	AfterCancelling int    // completions behind a cancellation
+	Claim           uint32 // claim of the recorded completion
+	AfterCancelling int    // completions after a cancellation
 }
 
-// Evidence is what a verdict is based on.
+// Evidence is the input of a verdict.
 type Evidence struct {
-	Calls []work.Call // of all clients
+	Calls []work.Call // calls of all clients
 	Runs  []work.Run
 	Find  func(id string) (Instance, error)
-	// Rollback means that Redis may have lost acknowledged writes: what the lost turns ran is in the ledger and in no history,
-	// and what they decided was decided again.
+	// Rollback means that Redis may have lost acknowledged writes: the runs of lost turns are in the ledger but in no
+	// history, and their decisions were made again.
 	Rollback bool
-	Rotated  time.Time // when the key of payloads was exchanged: a turn that is lost before and decided again afterwards makes other calls
+	Rotated  time.Time // when the payload key was exchanged: a turn that was lost before and decided again afterwards makes other calls
 }
 
 // Verdict is the result of a campaign. Each finding names its instance.
 type Verdict struct {
 	Instances  int
 	Events     int
-	Reruns     int // runs of activities beyond the first of each call: activities run at least once
+	Reruns     int // runs of activities in addition to the first of each call; activities run at least once
 	Lost       []string
 	Duplicated []string
 	Violations []string
 	Stalled    []string
-	Errors     map[string]int // texts of errors that clients received, and how often
+	Errors     map[string]int // number of errors that clients received, by text
 }
 
 // Findings returns all findings, with their kinds.
@@ -78,7 +78,7 @@ func (v *Verdict) Findings() []string {
 	return out
 }
 
-// client is what the clients know of an instance.
+// client is what the clients have recorded about an instance.
 type client struct {
 	accepted bool
 	results  []string
@@ -88,7 +88,7 @@ type client struct {
 func Of(e Evidence) (*Verdict, error) {
 	v := &Verdict{Errors: map[string]int{}}
 	calls := v.calls(e.Calls)
-	ran, steps := map[string]bool{}, map[string]work.Run{} // by name and key; the step of an instance that is retried
+	ran, steps := map[string]bool{}, map[string]work.Run{} // by name and key; and the step of an instance that is retried
 	for _, r := range e.Runs {
 		if r.What == "step" && strings.HasPrefix(r.Instance, "mend-") {
 			if was, ok := steps[r.Instance]; ok && was.Key != r.Key && !e.decidedAgain(was, r) {
@@ -99,7 +99,7 @@ func Of(e Evidence) (*Verdict, error) {
 		if strings.Contains(r.What, ".") {
 			continue
 		}
-		if ran[r.What+r.Key] && r.What != "flaky" { // retries have one key
+		if ran[r.What+r.Key] && r.What != "flaky" { // retries share a key
 			v.Reruns++
 		}
 		ran[r.What+r.Key] = true
@@ -121,10 +121,11 @@ func Of(e Evidence) (*Verdict, error) {
 	return v, nil
 }
 
-// rotation is how long members that are held back may have the key of before.
+// rotation is the maximum time for which members that are held back use the previous key.
 const rotation = 15 * time.Second
 
-// decidedAgain reports whether the calls of two runs may be one, before a rollback and after it, with the payload key exchanged between.
+// decidedAgain reports whether two runs may belong to the same call, made before and after a rollback, with the payload key
+// exchanged in between.
 func (e *Evidence) decidedAgain(first, second work.Run) bool {
 	return e.Rollback && first.At.Before(e.Rotated.Add(rotation)) && second.At.After(e.Rotated)
 }
@@ -144,7 +145,7 @@ func (v *Verdict) calls(all []work.Call) map[string]*client {
 		case c.Call == work.Start:
 			i.accepted = true
 			if rest, ok := strings.CutPrefix(c.ID, "pair-"); ok && out["listener-"+rest] == nil {
-				out["listener-"+rest] = &client{} // whether it exists, the pair's result decides
+				out["listener-"+rest] = &client{} // its existence follows from the result of the pair
 				v.Instances++
 			}
 		case c.Call == work.Send:
@@ -156,7 +157,7 @@ func (v *Verdict) calls(all []work.Call) map[string]*client {
 	return out
 }
 
-// errorText is an error without the id of its instance.
+// errorText returns the text of an error without the id of its instance.
 func errorText(c work.Call) string {
 	return c.Call + ": " + strings.ReplaceAll(c.Error, c.ID, "ID")
 }
@@ -198,7 +199,7 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 	}
 	for _, r := range c.results {
 		if e.Rollback && slices.Contains(want, r) {
-			continue // the end that the client received was lost, and what followed was decided again
+			continue // the end that the client received was lost, and the following turns were decided again
 		}
 		if inst.Ended && r != inst.Outcome {
 			v.Violations = append(v.Violations, fmt.Sprintf("%s: a client received %q, the instance ended with %q", id, r, inst.Outcome))
@@ -207,7 +208,7 @@ func (v *Verdict) instance(e Evidence, id string, c *client) (Instance, error) {
 	return inst, nil
 }
 
-// repeats reports whether a word stands twice.
+// repeats reports whether a word occurs twice.
 func repeats(s string) bool {
 	words := strings.Fields(s)
 	slices.Sort(words)
@@ -243,7 +244,7 @@ func (v *Verdict) activities(id string, inst Instance, ran map[string]bool, reco
 	}
 }
 
-// limits checks the seats of each tenant.
+// limits checks the number of concurrent runs of Seat for each tenant.
 func (v *Verdict) limits(runs []work.Run, recorded map[recordedRun]bool) {
 	type edge struct {
 		at   time.Time

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/tests/chaos/work"
 )
 
-// right is evidence of one instance of each kind in which nothing is wrong.
+// right returns evidence of one instance of each kind without any mistakes.
 func right() (verdict.Evidence, map[string]*verdict.Instance) {
 	instances := map[string]*verdict.Instance{}
 	var e verdict.Evidence
@@ -44,7 +44,7 @@ func right() (verdict.Evidence, map[string]*verdict.Instance) {
 	return e, instances
 }
 
-// Every kind of mistake is found where it was made, and nothing is found where none was.
+// Every kind of mistake is found where it was made, and nowhere else.
 func TestVerdictFindsEveryMistake(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// The activities. Each records its begin in the ledger, and those that end by themselves their end.
+// The activities. Each records its beginning in the ledger, and its end unless it only ends by cancellation.
 var (
 	Step      = pawl.NewActivity[int, int]("step")
 	Endless   = pawl.NewActivity[int, pawl.None]("endless")
@@ -29,21 +29,22 @@ var (
 	Hurry     = pawl.NewActivity[int, pawl.None]("hurry", pawl.Concurrency(2), pawl.QueueTimeout(100*time.Millisecond))
 )
 
-// Run is a line of the ledger: one run of an activity that has begun, or ended.
+// Run is a line of the ledger: the beginning or the end of a run of an activity.
 type Run struct {
-	What     string // the activity's name; of its end: name.end, and name.cancelled
+	What     string // name of the activity; of an end, name.end or name.cancelled
 	Instance string
-	Activity uint64 // event id of its schedule
-	Key      string // the same for every run of one call
+	Activity uint64 // id of the event that scheduled it
+	Key      string // the same for all runs of one call
 	Claim    uint32
 	At       time.Time
-	Tenant   string // of Seat
+	Tenant   string // tenant of Seat
 }
 
-// Ledger is the path of the file in which activities record what they did. It is outside of Pawl and survives every fault.
+// Ledger is the path of the file in which activities record their runs. The file is independent of Pawl and survives every
+// fault.
 type Ledger string
 
-// Activities returns the bindings for the workers.
+// Activities returns the bindings of the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
 	brief := func(d time.Duration, what string) func(context.Context, int) (pawl.None, error) {
 		return func(ctx context.Context, _ int) (pawl.None, error) { return pawl.None{}, l.run(ctx, what, "", d) }
@@ -66,7 +67,7 @@ func (l Ledger) Activities() []pawl.ActivityBinding {
 	}
 }
 
-// run records the begin, waits for d, and records the end.
+// run records the beginning, waits for d, and records the end.
 func (l Ledger) run(ctx context.Context, what, tenant string, d time.Duration) error {
 	if err := l.write(ctx, what, tenant); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (l Ledger) fragile(ctx context.Context, _ int) (string, error) {
 	return "mended", nil
 }
 
-// echo fails in its first attempt, with its input in the message.
+// echo fails on its first attempt, with its input in the message.
 func (l Ledger) echo(ctx context.Context, text string) (string, error) {
 	if err := l.write(ctx, "echo", ""); err != nil {
 		return "", err
@@ -121,14 +122,14 @@ func (l Ledger) echo(ctx context.Context, text string) (string, error) {
 	return text, nil
 }
 
-// write appends one line in one write, so that the lines of several processes do not mix.
+// write appends a line in a single write, so that lines of different processes do not mix.
 func (l Ledger) write(ctx context.Context, what, tenant string) error {
 	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	i := pawl.Info(ctx)
-	var now syscall.Timeval // of the machine: a campaign steps the clock of package time
+	var now syscall.Timeval // the clock of the machine: a campaign steps the clock of package time
 	err = syscall.Gettimeofday(&now)
 	at := time.Unix(now.Unix()).UnixNano()
 	_, werr := fmt.Fprintf(f, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", what, i.Instance, i.Activity, i.Key, i.Claim, at, tenant)
@@ -136,7 +137,7 @@ func (l Ledger) write(ctx context.Context, what, tenant string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Read returns the runs in the order in which they were recorded. A line that a kill cut short is left out.
+// Read returns the runs in the order in which they were recorded. Lines that were cut short by a kill are skipped.
 func (l Ledger) Read() ([]Run, error) {
 	b, err := os.ReadFile(string(l))
 	if err != nil {

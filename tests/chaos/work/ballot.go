@@ -1,7 +1,6 @@
 package work
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,18 +14,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Ballots are instances that all clients use at the same time, so that the order of the operations on one instance can be
-// checked: every client starts it, sends to it, cancels it and describes it, at random.
+// Ballots are instances that all clients use concurrently, so that the order of operations on one instance can be checked:
+// every client starts, sends to, cancels and describes them at random.
 var (
 	Ballot = pawl.NewOrchestration[Input, int]("ballot")
 	Votes  = pawl.NewStatus[int]()
 	vote   = pawl.NewEvent[int]("vote")
 )
 
-// BallotVotes is how many votes complete a ballot.
+// BallotVotes is the number of votes that complete a ballot.
 const BallotVotes = 10
 
-// BallotFor is how long the clients use one ballot.
+// BallotFor is the time for which the clients use one ballot.
 const BallotFor = 4 * time.Second
 
 func ballot(ctx *pawl.Context, _ Input) (int, error) {
@@ -46,17 +45,17 @@ func ballot(ctx *pawl.Context, _ Input) (int, error) {
 
 // Op is an operation on a ballot.
 type Op struct {
-	Client   string `json:"client"` // one operation at a time
-	N        int    `json:"n"`      // of the client, from 1
+	Client   string `json:"client"` // performs one operation at a time
+	N        int    `json:"n"`      // number within the client, from 1
 	Instance string `json:"instance"`
-	Do       string `json:"do"` // start, send, cancel, describe
+	Do       string `json:"do"` // start, send, cancel or describe
 	Call     int64  `json:"call"`
-	Return   int64  `json:"return,omitempty"` // 0: not known
-	Status   string `json:"status,omitempty"` // what describe saw; empty: no instance that has begun
+	Return   int64  `json:"return,omitempty"` // 0: unknown
+	Status   string `json:"status,omitempty"` // status returned by describe; empty: no instance, or it has not begun
 	Votes    int    `json:"votes,omitempty"`
 }
 
-// ballots makes operations until ctx ends. Each is logged before it is made, and again when it has returned.
+// ballots performs operations until ctx ends. Each is logged before its call and after its return.
 func (c *Client) ballots(ctx context.Context, name, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -84,7 +83,7 @@ func (c *Client) ballots(ctx context.Context, name, path string) error {
 			op.Do = "send"
 		}
 		if before != instance && before != "" {
-			op.Instance, op.Do = before, "start" // if no other has started it, what was sent to it waits forever
+			op.Instance, op.Do = before, "start" // otherwise earlier events would wait forever if no other client starts it
 		}
 		op.Call = time.Now().UnixNano()
 		if err := out.Encode(op); err != nil {
@@ -125,7 +124,7 @@ func (c *Client) operate(ctx context.Context, op *Op) error {
 	return json.Unmarshal(d.CustomStatus.Value.Data, &op.Votes)
 }
 
-// twice starts the ballots of two clients that this process is besides.
+// twice runs the ballot operations of two further clients in this process.
 func (c *Client) twice(ctx context.Context, wg *sync.WaitGroup) {
 	for i := range 2 {
 		name := fmt.Sprintf("%s-%d-%d", c.Name, os.Getpid(), i)
@@ -137,24 +136,16 @@ func (c *Client) twice(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// ReadOps returns the operations of a log; those that have not returned, as far as the log has it, have no Return.
+// ReadOps returns the operations of a log. Operations without a logged return have no Return.
 func ReadOps(path string) ([]Op, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
+	all, err := readLines[Op](path)
 	var out []Op
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var op Op
-		switch err := json.Unmarshal(lines.Bytes(), &op); {
-		case err != nil: // cut short by a kill
-		case op.Return != 0 && len(out) > 0:
+	for _, op := range all {
+		if op.Return != 0 && len(out) > 0 {
 			out[len(out)-1] = op
-		default:
+		} else {
 			out = append(out, op)
 		}
 	}
-	return out, lines.Err()
+	return out, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The kinds without code of their own: jobs, and schedules whose times run jobs.
+// The kinds that use built-in orchestrations: jobs, and schedules that run jobs.
 var (
 	job = Kind{
 		Name: "job", Weight: 3, start: runJob,
@@ -39,8 +39,8 @@ func number(run *client.Instance[int]) result {
 	}
 }
 
-// startSchedule creates a schedule that ends after N firings, one a second. If the one that an earlier attempt has created is over,
-// there is nothing to create.
+// startSchedule creates a schedule that ends after N firings, one per second. If an earlier attempt has created it and it
+// has already ended, there is nothing to do.
 func startSchedule(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	err := c.CreateSchedule(ctx, id, client.Schedule{
 		Times:     client.Times{Cron: []string{"@every 1s"}},
@@ -57,14 +57,14 @@ func attachSchedule(c *client.Client, id string) result {
 	return func(ctx context.Context) (string, error) { return firings(ctx, c, id) }
 }
 
-// firings waits for the end of a schedule and of its jobs, and returns how many times fired that have a job with the right result.
+// firings waits for the end of a schedule and of its jobs, and returns the number of firings whose job has the right result.
 func firings(ctx context.Context, c *client.Client, id string) (string, error) {
 	for {
 		text, err := firingsNow(ctx, c, id)
 		if err == nil && text != "" {
 			return text, nil
 		}
-		orphan := errors.Is(err, context.Canceled) // the job of a turn that a rollback has undone is cancelled, and another one takes its place
+		orphan := errors.Is(err, context.Canceled) // the job of a turn that was rolled back is cancelled, and another one replaces it
 		if _, failed := errors.AsType[*pawl.Failure](err); failed && !orphan {
 			return "", err
 		}
@@ -76,8 +76,8 @@ func firings(ctx context.Context, c *client.Client, id string) (string, error) {
 	}
 }
 
-// firingsNow reads the schedule and its jobs one after the other. The start may not be ingested yet, and Redis may be rolled back between
-// two of the reads, to before an end that was read, or before a job: then there is an error, or no text.
+// firingsNow reads a schedule and its jobs one after another. It returns an error or an empty text if the start is not
+// ingested yet, or if Redis was rolled back between two reads to a state before an end that was read, or before a job.
 func firingsNow(ctx context.Context, c *client.Client, id string) (string, error) {
 	if _, err := client.Attach(c, pawl.NewOrchestration[pawl.None, pawl.None]("pawl.schedule"), id).Result(ctx); err != nil {
 		return "", err

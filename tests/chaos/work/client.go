@@ -1,7 +1,7 @@
 package work
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,16 +16,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Call is a line of a client's log.
+// Call is a line in the log of a client.
 type Call struct {
 	At      time.Time `json:"at"`
 	ID      string    `json:"id"`
-	Call    string    `json:"call"` // intend, start, send, cancel, result
+	Call    string    `json:"call"` // intend, start, send, cancel or result
 	Outcome string    `json:"outcome,omitempty"`
-	Error   string    `json:"error,omitempty"` // of an attempt that is repeated
+	Error   string    `json:"error,omitempty"` // error of an attempt that is repeated
 }
 
-// Calls.
+// Values of Call.Call.
 const (
 	Intend = "intend" // the instance is about to be started
 	Start  = "start"  // the start was accepted
@@ -34,23 +34,24 @@ const (
 	Result = "result" // the result was received
 )
 
-// Client starts instances, sends their events, cancels them and waits for their results. Before and after each call it writes a
-// line into its log. A client that was killed repeats, when it runs again, all calls for every instance whose result its log
-// does not have, with the same message ids, as a service would.
+// Client starts instances, sends them events, cancels them and waits for their results. It writes a line to its log before
+// and after each call. A client that is restarted after a kill repeats, with the same message ids, all calls for every
+// instance without a result in its log, as a real service would.
 type Client struct {
 	Name        string
 	Client      *client.Client
-	Log         string // path
-	Quit        string // path; when the file is there, the client starts nothing more. A signal could come before its handler is installed
-	Outstanding int    // instances at a time
-	Rate        int    // instances started a second, at most
+	Log         string // path of the log
+	Quit        string // path: once the file exists, the client starts no further instances. A signal could arrive before its handler is installed
+	Outstanding int    // maximum number of outstanding instances
+	Rate        int    // maximum number of starts per second
 	Seed        uint64
 
 	mu  sync.Mutex
 	out *os.File
 }
 
-// Run works until the file Quit is there, and then until it has the results of all instances that it has started, or ctx ends.
+// Run works until the file Quit exists, and then until it has the results of all instances that it has started, or until ctx
+// ends.
 func (c *Client) Run(ctx context.Context) error {
 	unfinished, next, err := Unfinished(c.Log)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// choose returns the name of a kind.
+// choose returns the name of a random kind.
 func choose(rng *rand.Rand) string {
 	sum := 0
 	for _, k := range kinds {
@@ -145,7 +146,7 @@ func (c *Client) instance(ctx context.Context, id string) {
 	}
 }
 
-// Outcome is a result, or what an instance ended with instead.
+// Outcome returns the result of an instance, or a text for how it ended without one.
 func Outcome(result string, err error) string {
 	switch {
 	case err == nil:
@@ -160,7 +161,7 @@ func Outcome(result string, err error) string {
 	return "error " + err.Error()
 }
 
-// until repeats a call until it succeeds, and reports whether it did before ctx ended.
+// until repeats a call until it succeeds, and reports whether it succeeded before ctx ended.
 func (c *Client) until(ctx context.Context, id, call string, try func(context.Context) error) bool {
 	for {
 		attempt, stop := context.WithTimeout(ctx, 20*time.Second)
@@ -202,27 +203,29 @@ func (c *Client) log(l Call) {
 	}
 }
 
-// ReadCalls returns the calls of a log; a line that a kill cut short is left out. No log has no calls.
+// ReadCalls returns the calls of a log. A missing log has no calls.
 func ReadCalls(path string) ([]Call, error) {
-	f, err := os.Open(path)
+	all, err := readLines[Call](path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+		err = nil
 	}
-	defer func() { _ = f.Close() }()
-	var out []Call
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var c Call
-		if json.Unmarshal(lines.Bytes(), &c) == nil {
-			out = append(out, c)
-		}
-	}
-	return out, lines.Err()
+	return all, err
 }
 
-// Unfinished returns the instances of a log that have no result, in the order of their starts, and the number of the next.
+// readLines returns the JSON values in the lines of a file. Lines that were cut short by a kill are skipped.
+func readLines[T any](path string) (all []T, err error) {
+	b, err := os.ReadFile(path)
+	for line := range bytes.Lines(b) {
+		var v T
+		if json.Unmarshal(line, &v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all, err
+}
+
+// Unfinished returns the instances of a log that have no result, in the order of their starts, and the number of the next
+// instance.
 func Unfinished(path string) (ids []string, next int, err error) {
 	calls, err := ReadCalls(path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package work is the workload of the fault campaign: orchestrations that use what Pawl has, activities that record every run
-// in a ledger outside of Pawl, and the calls that clients make. All of it follows from an instance's id, so that the checker
-// needs nothing but the id to know what the instance must have returned.
+// Package work is the workload of the fault campaign: orchestrations that use the features of Pawl, activities that record
+// every run in a ledger outside of Pawl, and the calls that clients make. All of it is derived from the id of an instance,
+// so that the checker needs only the id to know the permitted results.
 //
-// An id is KIND-CLIENT-NUMBER, such as mail-c1-0042. Kinds lists the kinds.
+// An id has the form KIND-CLIENT-NUMBER, such as mail-c1-0042. Kinds lists the kinds.
 package work
 
 import (
@@ -18,37 +18,37 @@ import (
 // Input is the input of every orchestration of the campaign.
 type Input struct {
 	N      int    `json:"n"`
-	Round  int    `json:"round,omitempty"`  // executions before this one
+	Round  int    `json:"round,omitempty"`  // number of previous executions
 	Sum    int    `json:"sum,omitempty"`    // carried from execution to execution
-	Tenant string `json:"tenant,omitempty"` // the key of Seat's limit
+	Tenant string `json:"tenant,omitempty"` // key of the limit of Seat
 	Secret string `json:"secret,omitempty"` // begins with Canary
 }
 
-// Canary begins every payload that must not be readable at rest.
+// Canary is the prefix of every payload that must not be readable at rest.
 const Canary = "canary-4f1d9c0e7b-"
 
 // tenant is the attribute by which instances are counted.
 var tenant = pawl.NewAttribute[string]("tenant")
 
-// Kind is a kind of instance: the code, the calls that a client makes, and the results that are right.
+// Kind is a kind of instance: its code, the calls that a client makes, and its permitted results.
 type Kind struct {
 	Name   string
-	Weight int // how many of the sum of all weights are of this kind
+	Weight int // share of this kind in the sum of all weights
 	Handle pawl.Orchestration[Input, string]
-	Code   func(*pawl.Context, Input) (string, error) // nil: Pawl's own
-	Events int                                        // how many numbered events the client sends; -1: Input.N
-	Cancel bool                                       // the client cancels the instance
+	Code   func(*pawl.Context, Input) (string, error) // nil: a built-in orchestration
+	Events int                                        // number of numbered events that the client sends; -1: Input.N
+	Cancel bool                                       // whether the client cancels the instance
 	Want   func(in Input) []string
-	Rolled string // after a rollback of Redis, this outcome is right, too
+	Rolled string // outcome that is also permitted after a rollback of Redis
 
-	start  func(ctx context.Context, c *client.Client, id string, in Input) (result, error) // nil: starts Handle
-	attach func(c *client.Client, id string) result                                         // nil: to an instance of Handle
+	start  func(ctx context.Context, c *client.Client, id string, in Input) (result, error) // nil: start Handle
+	attach func(c *client.Client, id string) result                                         // nil: attach to an instance of Handle
 }
 
 // result waits for a result.
 type result = func(context.Context) (string, error)
 
-// Start starts the instance with that id, and returns what waits for its result. A repetition has no effect.
+// Start starts the instance with an id, and returns a function that waits for its result. Repeating it has no effect.
 func (k *Kind) Start(ctx context.Context, c *client.Client, id string) (result, error) {
 	if k.start != nil {
 		return k.start(ctx, c, id, InputOf(id))
@@ -61,7 +61,7 @@ func (k *Kind) Start(ctx context.Context, c *client.Client, id string) (result, 
 	return run.Result, nil
 }
 
-// Result waits for the result of the instance with that id, which exists.
+// Result waits for the result of the existing instance with an id.
 func (k *Kind) Result(ctx context.Context, c *client.Client, id string) (string, error) {
 	if k.attach != nil {
 		return k.attach(c, id)(ctx)
@@ -69,9 +69,9 @@ func (k *Kind) Result(ctx context.Context, c *client.Client, id string) (string,
 	return client.Attach(c, k.Handle, id).Result(ctx)
 }
 
-// InputOf returns the input of the instance with that id.
+// InputOf returns the input of the instance with an id.
 func InputOf(id string) Input {
-	if rest, ok := strings.CutPrefix(id, "listener-"); ok { // has the input of its pair
+	if rest, ok := strings.CutPrefix(id, "listener-"); ok { // a listener has the input of its pair
 		id = "pair-" + rest
 	}
 	h := fnv.New32a()
@@ -80,7 +80,7 @@ func InputOf(id string) Input {
 	return Input{N: 1 + int(n%5), Tenant: fmt.Sprintf("tenant-%d", n/7%4), Secret: Canary + id}
 }
 
-// KindOf returns the kind of the instance with that id, nil if the id is not one of the campaign's.
+// KindOf returns the kind of the instance with an id, or nil if the id does not belong to the campaign.
 func KindOf(id string) *Kind {
 	name, _, _ := strings.Cut(id, "-")
 	for i := range kinds {
@@ -94,7 +94,7 @@ func KindOf(id string) *Kind {
 // Kinds returns all kinds.
 func Kinds() []Kind { return kinds }
 
-// EventsOf returns how many events the client sends to an instance of the kind.
+// EventsOf returns the number of events that the client sends to an instance of the kind.
 func (k *Kind) EventsOf(in Input) int {
 	if k.Events < 0 {
 		return in.N

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// large has payloads that are kept in the object store: an event of a client, the input and the result of an activity.
+// large has payloads that are stored in the object store: an event from a client, and the input and the result of an
+// activity.
 var large = Kind{
 	Name: "large", Weight: 2, Handle: handle("large"), Code: weigh, start: startLarge,
 	Want: func(in Input) []string { return []string{digest(Parcel(in.Secret))} },
@@ -19,7 +20,7 @@ var large = Kind{
 
 var parcels = pawl.NewEvent[string]("parcel")
 
-// Parcel returns a text of 160 KiB that follows from a seed, and does not compress to less than half.
+// Parcel returns a text of 160 KiB that is derived from a seed and does not compress to less than half.
 func Parcel(seed string) string {
 	var b strings.Builder
 	for n := 0; b.Len() < 160<<10; n++ {
@@ -29,13 +30,13 @@ func Parcel(seed string) string {
 	return b.String()
 }
 
-// digest is what the result of the instance has in place of the text.
+// digest returns a short form of the text for the result of the instance.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%d bytes, %s", len(text), hex.EncodeToString(sum[:8]))
 }
 
-// weigh has an activity return what it receives.
+// weigh calls an activity that returns its input.
 func weigh(ctx *pawl.Context, _ Input) (string, error) {
 	text, err := parcels.Receive(ctx)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Numbered is the event that clients send: 1, 2, 3, … in this order.
+// Numbered is the event that clients send: 1, 2, 3, …, in this order.
 var Numbered = pawl.NewEvent[int]("numbered")
 
 // ErrDeclined is the failure of kind "fail".
 var ErrDeclined = pawl.NewError("chaos.declined")
 
-// Outcomes that are no result.
+// Outcomes other than results.
 const (
 	Cancelled = "cancelled"
 	Declined  = "failed chaos.declined"
 	Expired   = "failed pawl.run-timeout"
 )
 
-// Seats is how many runs of Seat a tenant may have at a time.
+// Seats is the maximum number of concurrent runs of Seat for one tenant.
 const Seats = 3
 
 var kinds = []Kind{
@@ -66,7 +66,7 @@ func want(outcomes ...string) func(Input) []string {
 	return func(Input) []string { return outcomes }
 }
 
-// Orchestrations returns the bindings for the orchestrators. Release 2 changes one of them.
+// Orchestrations returns the bindings of the orchestrators. Release 2 changes one of them.
 func Orchestrations(release int) []pawl.OrchestrationBinding {
 	out := []pawl.OrchestrationBinding{Ballot.Do(ballot), Bird.Do(flies)}
 	for _, k := range kinds {
@@ -113,7 +113,7 @@ func fan(ctx *pawl.Context, in Input) (string, error) {
 	return strconv.Itoa(sum), err
 }
 
-// mail receives its events in order, and runs an activity between two of them.
+// mail receives its events in order, and runs an activity between every two of them.
 func mail(ctx *pawl.Context, in Input) (string, error) {
 	got := make([]string, in.N)
 	for i := range got {
@@ -171,7 +171,7 @@ func tree(ctx *pawl.Context, in Input) (string, error) {
 	return strconv.Itoa(sum), nil
 }
 
-// loop continues as new N times; the last execution receives the event.
+// loop continues as new N times. The last execution receives the event.
 func loop(ctx *pawl.Context, in Input) (string, error) {
 	var err error
 	if in.Sum, err = Step.Call(ctx, in.Sum); err != nil {
@@ -234,7 +234,7 @@ func hurry(ctx *pawl.Context, in Input) (string, error) {
 	return "in", err
 }
 
-// unchanged is change in the release before: it does not have the step of the patch.
+// unchanged is the previous release of change: it lacks the step of the patch.
 func unchanged(ctx *pawl.Context, in Input) (string, error) {
 	if err := pawl.Sleep(ctx, 300*time.Millisecond); err != nil {
 		return "", err
@@ -254,7 +254,7 @@ func change(ctx *pawl.Context, in Input) (string, error) {
 	return strconv.Itoa(n), err
 }
 
-// pair starts an instance that it is not the parent of, and sends it an event.
+// pair starts an instance that is not its child, and sends it an event.
 func pair(ctx *pawl.Context, in Input) (string, error) {
 	id := Listener(pawl.Instance(ctx).Instance)
 	if err := handle("listener").StartDetached(ctx, id, in); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Ask is the update that clients send to kind "ask": 1, 2, 3, …; the answer is the number plus one, and 3 is rejected.
+// Ask is the update that clients send to kind "ask": 1, 2, 3, …. The answer is the number plus one, and 3 is rejected.
 var Ask = pawl.NewUpdate[int, int]("ask")
 
-// The kinds that a client makes requests to while they run.
+// The kinds that receive requests from a client while they run.
 var (
 	asked = Kind{
 		Name: "ask", Weight: 3, Handle: handle("ask"), Code: ask, start: startAsked,
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// ask answers N updates, and continues as new after every second.
+// ask answers N updates, and continues as new after every second one.
 func ask(ctx *pawl.Context, in Input) (string, error) {
 	for n := in.Round; n < in.N; n++ {
 		if n == in.Round+2 {
@@ -63,7 +63,7 @@ func ask(ctx *pawl.Context, in Input) (string, error) {
 	return numbers(in.N), nil
 }
 
-// startAsked sends each update until it has the answer, one after the other.
+// startAsked sends the updates one after another, each until it has the answer.
 func startAsked(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	run, err := client.Start(ctx, c, handle("ask"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -82,7 +82,7 @@ func startAsked(ctx context.Context, c *client.Client, id string, in Input) (res
 	return run.Result, nil
 }
 
-// startHalted pauses the instance, and resumes it. Either may be too late: the instance has ended.
+// startHalted pauses and resumes the instance. Either may be too late, because the instance has ended.
 func startHalted(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	run, err := client.Start(ctx, c, handle("halt"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -103,7 +103,7 @@ func startHalted(ctx context.Context, c *client.Client, id string, in Input) (re
 	return run.Result, nil
 }
 
-// mend fails until it is retried. What it has done before that is not done again.
+// mend fails until it is retried. Completed work is not repeated.
 func mend(ctx *pawl.Context, in Input) (string, error) {
 	if _, err := Step.Call(ctx, in.N); err != nil {
 		return "", err
@@ -118,8 +118,8 @@ func startMended(ctx context.Context, c *client.Client, id string, in Input) (re
 	return retried(c, id), nil
 }
 
-// retried retries an instance whenever it has failed, until it has not: a retry may be lost with the writes of Redis, or be refused
-// because another has come before it; and its start may not have been read from the stream yet.
+// retried retries an instance whenever it has failed, until it succeeds. A retry may be lost with the writes of Redis, or be
+// refused because another one arrived before it, and its start may not have been read from the stream yet.
 func retried(c *client.Client, id string) result {
 	return func(ctx context.Context) (string, error) {
 		for {
@@ -139,7 +139,8 @@ func retried(c *client.Client, id string) result {
 	}
 }
 
-// startAgain rewinds the instance, when it has ended, to the schedule of its first activity, which runs again.
+// startAgain rewinds the instance, after it has ended, to the event that schedules its first activity, which then runs
+// again.
 func startAgain(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	run, err := client.Start(ctx, c, handle("again"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -161,7 +162,7 @@ func startAgain(ctx context.Context, c *client.Client, id string, in Input) (res
 	}, nil
 }
 
-// known is a result that is known, such as that of an instance that has answered a request wrongly.
+// known returns a result that is already known, such as the result of an instance that answered a request wrongly.
 func known(text string) result {
 	return func(context.Context) (string, error) { return text, nil }
 }

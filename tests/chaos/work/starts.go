@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The kinds whose starts have options, that whose payloads must not be readable, and that which a batch addresses.
+// The kinds that have start options, secret payloads, or batches.
 var (
 	delayed = Kind{
 		Name: "delayed", Weight: 2, Handle: handle("delayed"), Code: chain, start: startWith("delayed", client.After(500*time.Millisecond)),
@@ -47,7 +47,7 @@ func startWith(name string, opts ...client.StartOption) func(context.Context, *c
 	}
 }
 
-// reuse fails, unless its instance replaces another.
+// reuse fails, unless its instance has replaced another one.
 func reuse(ctx *pawl.Context, in Input) (string, error) {
 	if _, err := Step.Call(ctx, in.N); err != nil || in.Round > 0 {
 		return "replaced", err
@@ -55,7 +55,7 @@ func reuse(ctx *pawl.Context, in Input) (string, error) {
 	return "", ErrDeclined
 }
 
-// startReused starts an instance, replaces it when it has failed, and has a further start of its id rejected.
+// startReused starts an instance, replaces it after it has failed, and starts its id once more, which must be rejected.
 func startReused(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	first, err := client.Start(ctx, c, handle("reuse"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -64,7 +64,7 @@ func startReused(ctx context.Context, c *client.Client, id string, in Input) (re
 	if text, err := first.Result(ctx); err != nil && !errors.Is(err, ErrDeclined) {
 		return nil, err
 	} else if err == nil {
-		return known(text), nil // a process before this one has replaced it
+		return known(text), nil // a previous process of this client has replaced it
 	}
 	in.Round = 1
 	second, err := client.Start(ctx, c, handle("reuse"), id, in, client.AfterFailure, client.MessageID("replace"))
@@ -72,7 +72,7 @@ func startReused(ctx context.Context, c *client.Client, id string, in Input) (re
 		return nil, err
 	}
 	text, err := second.Result(ctx)
-	if errors.Is(err, client.ErrIDTaken) { // the first runs again, after a rollback: another start is needed
+	if errors.Is(err, client.ErrIDTaken) { // the first instance runs again after a rollback, so another start is required
 		second, err = client.Start(ctx, c, handle("reuse"), id, in, client.AfterFailure)
 		if err == nil {
 			text, err = second.Result(ctx)
@@ -98,7 +98,7 @@ var (
 	whisper = pawl.NewEvent[string]("whisper")
 )
 
-// seal has its secret in an event, in the input, the failure and the result of an activity, in a status and in its result.
+// seal has a secret in an event, in the input, the failure and the result of an activity, in a status, and in its result.
 func seal(ctx *pawl.Context, in Input) (string, error) {
 	text, err := whisper.Receive(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func flocks(ctx *pawl.Context, in Input) (string, error) {
 	return fmt.Sprintf("%d birds", len(once)), err
 }
 
-// flies reports whether the batch that has released it has sent its event once.
+// flies reports whether the batch that released it has sent its event exactly once.
 func flies(ctx *pawl.Context, in Input) (bool, error) {
 	first, err := release.Receive(ctx)
 	if err != nil {
@@ -161,7 +161,8 @@ func flies(ctx *pawl.Context, in Input) (bool, error) {
 	return !slices.Contains(more, first), err
 }
 
-// startFlock starts batches until all birds are released: one concerns those only that exist when it reads their list.
+// startFlock starts batches until all birds are released. A batch reaches only the birds that exist when it reads their
+// list.
 func startFlock(ctx context.Context, c *client.Client, id string, in Input) (result, error) {
 	run, err := client.Start(ctx, c, handle("flock"), id, in, client.MessageID("start"))
 	if err != nil {
@@ -183,7 +184,7 @@ func startFlock(ctx context.Context, c *client.Client, id string, in Input) (res
 	}
 }
 
-// Release carries out a batch that releases the birds of a flock; n is its number.
+// Release runs the batch with number n, which releases the birds of a flock.
 func Release(ctx context.Context, c *client.Client, id string, n int) error {
 	batch, err := c.StartBatch(ctx, fmt.Sprintf("batch-%s-%d", id, n), client.Batch{
 		Verb: client.BatchEvent, Where: fmt.Sprintf("parent = '%s' and orchestration = bird", id), Event: release.Name(), Data: []byte(strconv.Itoa(n)),

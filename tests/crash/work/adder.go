@@ -7,18 +7,18 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An orchestration that numbers the updates that it executes, over all executions.
+// Adder numbers the updates that it executes, across all executions. Add is such an update.
 var (
 	Adder = pawl.NewOrchestration[int, int]("adder")
 	Add   = pawl.NewUpdate[int, int]("add")
 )
 
-// CloseAdds ends an Adder, with the number of updates as the answer.
+// CloseAdds is the input that ends an Adder. The answer is the number of updates.
 const CloseAdds = -1
 
-const adderLife = 50 // updates of one execution
+const adderLife = 50 // updates per execution
 
-// adder answers each update with its number. Of every ten inputs it rejects one, with the number as the text.
+// adder answers each update with its number. It rejects every input divisible by ten, with the number as the message.
 func adder(ctx *pawl.Context, executed int) (int, error) {
 	for range adderLife {
 		u, err := Add.Next(ctx).Get(ctx)

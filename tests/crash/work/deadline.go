@@ -7,20 +7,20 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Orchestrations in which time and events compete, and an activity that takes its time.
+// Orchestrations in which timers and events compete, and an activity that takes a given time.
 var (
 	Vote   = pawl.NewOrchestration[time.Duration, string]("vote")
 	Digest = pawl.NewOrchestration[time.Duration, int]("digest")
 	Rest   = pawl.NewActivity[time.Duration, pawl.None]("rest")
 )
 
-// What a vote may end with.
+// Results of a Vote.
 const (
 	ByEvent    = "event"
 	ByDeadline = "deadline"
 )
 
-// vote waits for an event until its deadline.
+// vote waits for an event or its deadline.
 func vote(ctx *pawl.Context, limit time.Duration) (string, error) {
 	event, deadline := Go.Next(ctx), pawl.After(ctx, limit)
 	first, err := pawl.Select(ctx, event, deadline)
@@ -33,7 +33,7 @@ func vote(ctx *pawl.Context, limit time.Duration) (string, error) {
 	return ByEvent, nil
 }
 
-// digest counts the events of a while, which begins with the first.
+// digest counts the events within a period that begins with the first event.
 func digest(ctx *pawl.Context, while time.Duration) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err

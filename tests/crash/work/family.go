@@ -20,10 +20,9 @@ import (
 //	Late ─────── Nest, at once; and Nest, after a while: the end cancels both
 //	Fickle ───── Roll, an activity that returns another number each time, then an Echo of it
 //
-// What sends notes decides nothing that depends on the order in which things come: a turn
-// that the store forgets is decided again as it was. So the notes that Till has seen are
-// those of the surviving histories, each once, whatever was forgotten. Only
-// Fickle decides otherwise.
+// The instances that send notes decide nothing that depends on the order of their inputs, so a turn that the store loses is
+// decided again in the same way. Therefore Till has seen exactly the notes of the surviving histories, each once, whatever
+// was lost. Only Fickle decides differently.
 var (
 	Household = pawl.NewOrchestration[House, int]("household")
 	Doomed    = pawl.NewOrchestration[House, int]("doomed")
@@ -40,44 +39,44 @@ var (
 	Noted   = pawl.NewEvent[Note]("noted")
 )
 
-// The two that count.
+// Ids of the two instances that count, and a constant of Relay.
 const (
 	RelayID = "relay"
 	TillID  = "till"
-	Relayed = 3 // notes that one execution of Relay takes
+	Relayed = 3 // notes that one execution of Relay receives
 )
 
-// House is what a household, or one that is doomed, is given. The test chooses the ids, and with them the partitions.
+// House is the input of a Household and a Doomed. The test chooses the ids, and with them the partitions.
 type House struct {
 	N        int
-	Kid      string // its second child
-	Left     string // the child that it leaves behind
-	Free     string // whom it starts detached
-	Taken    string // an instance that is not its child
+	Kid      string // id of its second child
+	Left     string // id of the child that it abandons
+	Free     string // id of the instance that it starts detached
+	Taken    string // id of an instance that is not its child
 	Deadline time.Duration
 }
 
-// Chore is what a kid is given.
+// Chore is the input of a Kid.
 type Chore struct {
 	N    int
-	Wait bool          // for Go, before anything else
-	Rest time.Duration // between its two steps
+	Wait bool          // whether to wait for Go first
+	Rest time.Duration // pause between its two steps
 }
 
-// KidResult is what a kid gives for its N: a step before its note, and one after.
+// KidResult is the result of a Kid with the number n: one step before its note, and one after.
 func KidResult(n int) int { return n + 2 }
 
-// HouseholdResult is the sum of the two kids that it waits for.
+// HouseholdResult is the sum of the results of the two kids that a Household waits for.
 func HouseholdResult(n int) int { return KidResult(n) + KidResult(n+100) }
 
-// Note is an event to Relay and Till: whose it is, and, of one that was relayed, whose they were.
+// Note is an event to Relay and Till: the id of its sender or, for a relayed note, the ids of all senders.
 type Note struct {
 	IDs  []string
 	Sum  int
 	Last bool
 }
 
-// Tally is a running total, carried from one execution to the next.
+// Tally is a running total that is carried from one execution to the next.
 type Tally struct {
 	Note
 	Rounds int
@@ -87,7 +86,7 @@ func (n *Note) add(m Note) {
 	n.IDs, n.Sum, n.Last = append(n.IDs, m.IDs...), n.Sum+m.Sum, m.Last
 }
 
-// household starts all others in its first turn, so that their events have the same ids however often it is decided.
+// household starts all others in its first turn, so that their events have the same ids even if the turn is decided again.
 func household(ctx *pawl.Context, h House) (int, error) {
 	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Deadline})
 	second := Kid.Start(ctx, Chore{N: h.N + 100}, pawl.ID(h.Kid))
@@ -100,7 +99,7 @@ func household(ctx *pawl.Context, h House) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if won != deadline { // it has been cancelled before, by a turn that Redis has lost
+	if won != deadline { // it was already cancelled by a turn that Redis has lost
 		if _, err := nest.Get(ctx); !errors.Is(err, context.Canceled) {
 			return 0, fmt.Errorf("a child that never ends has won: %w", err)
 		}
@@ -139,7 +138,7 @@ func kid(ctx *pawl.Context, c Chore) (int, error) {
 	return Step.Call(ctx, n)
 }
 
-// nest ends when it is cancelled, and everything in it.
+// nest ends only by cancellation, together with its descendants.
 func nest(ctx *pawl.Context, depth int) (int, error) {
 	if depth == 0 {
 		return Endless.Call(ctx, pawl.None{})
@@ -147,7 +146,7 @@ func nest(ctx *pawl.Context, depth int) (int, error) {
 	return Nest.Call(ctx, depth-1)
 }
 
-// relay forwards what its execution has taken, and goes on as a new one before it is acknowledged.
+// relay forwards the notes that its execution has received, and continues as new before the forwarded note is acknowledged.
 func relay(ctx *pawl.Context, t Tally) (Tally, error) {
 	var got Note
 	for len(got.IDs) < Relayed && !got.Last {
@@ -165,7 +164,7 @@ func relay(ctx *pawl.Context, t Tally) (Tally, error) {
 	return Relay.ContinueAsNew(ctx, t)
 }
 
-// till takes one note an execution. What comes while it waits for its activity is carried over; its child is
+// till receives one note per execution. Notes that arrive while it waits for its activity are carried over. Its child is
 // cancelled each time.
 func till(ctx *pawl.Context, t Tally) (Tally, error) {
 	Nest.Start(ctx, 0)
@@ -181,7 +180,8 @@ func till(ctx *pawl.Context, t Tally) (Tally, error) {
 	return Till.ContinueAsNew(ctx, t)
 }
 
-// late starts a child before a while has passed, and one after it. It does not sleep: without NATS no timer fires.
+// late starts a child before a period has passed, and another one after it. It does not sleep, because no timer fires
+// without NATS.
 func late(ctx *pawl.Context, while time.Duration) (int, error) {
 	Nest.Start(ctx, 0)
 	first, second := Rest.Start(ctx, while), Rest.Start(ctx, 3*while)
@@ -193,7 +193,7 @@ func late(ctx *pawl.Context, while time.Duration) (int, error) {
 	return 0, err
 }
 
-// fickle gives its child, whose id is always the same, something else each time that it is decided.
+// fickle passes its child, whose id is constant, another input each time that it is decided.
 func fickle(ctx *pawl.Context, child string) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err
@@ -209,7 +209,7 @@ func fickle(ctx *pawl.Context, child string) (int, error) {
 	return echoed, err
 }
 
-// Listening is how long Echo takes.
+// Listening is the time that Echo takes.
 const Listening = 400 * time.Millisecond
 
 func echo(ctx *pawl.Context, n int) (int, error) {
@@ -226,7 +226,7 @@ func families() []pawl.OrchestrationBinding {
 	}
 }
 
-// endless runs until it is cancelled, and then writes that it was.
+// endless runs until it is cancelled, and then records that.
 func (l Ledger) endless(ctx context.Context, _ pawl.None) (int, error) {
 	if err := l.write(ctx, "began"); err != nil {
 		return 0, err

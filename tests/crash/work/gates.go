@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Places are those of Booth, and of Lobby: as many are in at a time.
+// Places is the number of slots of Booth, and of Lobby.
 const Places = 2
 
-// The callers: a visitor calls several booths at once; a regular calls a booth and keeps its slot; and guests call the lobby, where
-// each stays for two executions. Holders stay until the ledger is opened.
+// The callers of limited actions. A visitor calls several booths at once. A regular calls a booth and keeps its slot. Guests
+// call the lobby, where each stays for two executions. Holders stay until the ledger is opened.
 var (
 	Visitor = pawl.NewOrchestration[int, int]("visitor")
 	Regular = pawl.NewOrchestration[int, int]("regular")
@@ -21,7 +21,7 @@ var (
 	Sign    = pawl.NewActivity[string, pawl.None]("sign")
 )
 
-// What they write into the ledger.
+// First words of their lines in the ledger.
 const (
 	BoothIn  = "booth-in"
 	BoothOut = "booth-out"
@@ -29,7 +29,7 @@ const (
 	LobbyOut = "lobby-out"
 )
 
-// visitor gives the number of booths it was in.
+// visitor returns the number of booths that it has called.
 func visitor(ctx *pawl.Context, booths int) (int, error) {
 	all := make([]*pawl.Future[int], booths)
 	for i := range all {
@@ -39,7 +39,7 @@ func visitor(ctx *pawl.Context, booths int) (int, error) {
 	return len(been), err
 }
 
-// regular leaves its booth at the first Go, and lives until the second.
+// regular leaves its booth at the first Go, and ends at the second.
 func regular(ctx *pawl.Context, n int) (int, error) {
 	if _, err := pawl.Select(ctx, Booth.Start(ctx, n, pawl.Retry{Attempts: 2}, pawl.KeepSlot()), Go.Next(ctx)); err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func regular(ctx *pawl.Context, n int) (int, error) {
 	return Go.Receive(ctx)
 }
 
-// lobby gives the number of its executions.
+// lobby returns the number of its executions.
 func lobby(ctx *pawl.Context, before int) (int, error) {
 	if before > 0 {
 		_, err := Sign.Call(ctx, LobbyOut)
@@ -69,7 +69,7 @@ func (l Ledger) Open() error { return os.WriteFile(l.opened(), nil, 0o600) }
 func (l Ledger) opened() string { return string(l) + ".open" }
 
 func (l Ledger) wait(ctx context.Context) error {
-	tick := time.NewTicker(2 * time.Millisecond) // also how long one stays when it is open
+	tick := time.NewTicker(2 * time.Millisecond) // also the time that a holder stays once the ledger is open
 	defer tick.Stop()
 	for {
 		select {

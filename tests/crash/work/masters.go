@@ -6,9 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Masters gives a client of several Redis servers that share the slots as the masters of a cluster
-// do, each an equal part in this order. They are not connected, so that each can be killed, and can lose
-// writes, separately.
+// Masters returns a client of several Redis servers that share the slots as the masters of a cluster do, each an equal part
+// in the given order. The servers are not connected to each other, so that each can be killed, and can lose writes,
+// separately.
 func Masters(addrs []string) *redis.ClusterClient {
 	const slots = 16384
 	share := slots / len(addrs)

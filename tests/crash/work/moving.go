@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Moving is in a state that its number selects when the partitions are resized.
+// Moving reaches a state that its number selects, and stays there while the partitions are resized.
 var (
 	Moving = pawl.NewOrchestration[int, int]("moving")
 	Ask    = pawl.NewUpdate[int, int]("ask")
@@ -16,7 +16,7 @@ var (
 // The states of Moving, by its number modulo Stages.
 const (
 	StageEvent    = iota // waits for an event
-	StageTimer           // a timer is due before it is moved
+	StageTimer           // waits for a timer that is due before the resize
 	StageActivity        // its activity was claimed by a worker that has died
 	StageLimit           // waits at a limit, or holds it
 	StageChild           // has a child, which waits for an event
@@ -28,7 +28,7 @@ const (
 // ChildOf is the id of the child of Moving with that number.
 func ChildOf(n int) string { return fmt.Sprintf("moving-child-%d", n) }
 
-// moving gives what it was sent, and 1,000 for each repetition that was not recognized.
+// moving returns the number that it received, plus 1,000 for each repeated event that was not recognized.
 func moving(ctx *pawl.Context, n int) (int, error) {
 	var asked *pawl.ReceivedUpdate[int, int]
 	var err error

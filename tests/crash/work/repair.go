@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Repair fails until an operator retries it, when its child and its steps have results.
+// Repair fails until an operator retries it. By then its child and its steps have results.
 var (
 	Repair  = pawl.NewOrchestration[int, int]("repair")
 	Fragile = pawl.NewActivity[int, int]("fragile")
 )
 
-// RepairCut is the history event that the tests rewind Repair to: the result of its first step.
+// RepairCut is the history event that the tests rewind Repair to: the completion of its first step.
 const RepairCut = 3
 
 var errBroken = errors.New("broken until the next run")
@@ -40,10 +40,10 @@ func repair(ctx *pawl.Context, n int) (int, error) {
 	return first + a + b + c, err
 }
 
-// RepairResult is what Repair gives for n.
+// RepairResult is the result of Repair for n.
 func RepairResult(n int) int { return (n + 1) + 2*(n+2) + n }
 
-// fragile fails at its first run for an instance, by the ledger.
+// fragile fails on its first run for an instance, which it finds in the ledger.
 func (l Ledger) fragile(ctx context.Context, n int) (int, error) {
 	ran, err := l.has("fragile", pawl.Info(ctx).Instance)
 	if err != nil {

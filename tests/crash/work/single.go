@@ -6,14 +6,14 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Orchestrations of one activity: a step, and one that is held until the ledger is opened.
+// Orchestrations that call one activity: a step, or one that is held until the ledger is opened.
 var (
 	Beat = pawl.NewOrchestration[int, int]("beat")
 	Keep = pawl.NewOrchestration[pawl.None, pawl.None]("keep")
 	Hold = pawl.NewActivity[pawl.None, pawl.None]("hold")
 )
 
-// Held is what Hold writes when it begins.
+// Held is the first word of the ledger line that Hold writes when it begins.
 const Held = "held"
 
 func beat(ctx *pawl.Context, n int) (int, error) { return Step.Call(ctx, n) }

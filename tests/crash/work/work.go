@@ -1,5 +1,5 @@
-// Package work is what the fleets of the crash tests are busy with: orchestrations
-// that pass every crash point, and activities that write down that they ran.
+// Package work contains the work of the fleets in the crash tests: orchestrations that pass every crash point, and
+// activities that record their runs.
 package work
 
 import (
@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl"
 )
 
-// The orchestration and what it uses.
+// The main orchestration, and the activities, events and orchestrations that it shares with others.
 var (
 	Mixed = pawl.NewOrchestration[int, int]("mixed")
 	Step  = pawl.NewActivity[int, int]("step")
@@ -26,13 +27,13 @@ var (
 // Deadline is how long Mixed waits for Slow, which never ends by itself.
 const Deadline = 150 * time.Millisecond
 
-// Result is what Mixed gives for n, if it was sent e.
+// Result is the result of Mixed for the input n and the event e.
 func Result(n, e int) int { return (n + 1) + 3*(n+1) + 3 + e + 1 }
 
-// Steps is how often Mixed runs Step.
+// Steps is the number of times that Mixed runs Step.
 const Steps = 5
 
-// mixed has a bit of everything: a call, a fan-out, a lost Select, a timer, an event.
+// mixed combines a call, a fan-out, a Select that an activity loses, a timer and an event.
 func mixed(ctx *pawl.Context, n int) (int, error) {
 	sum, err := Step.Call(ctx, n)
 	if err != nil {
@@ -60,10 +61,10 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 	return sum + last, err
 }
 
-// lost runs an activity that its first worker never ends.
+// lost calls an activity whose first claim never ends.
 func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ctx, pawl.None{}) }
 
-// sweep receives one event, then takes all that have arrived, and gives how many it has had.
+// sweep receives one event, then drains all that have arrived, and returns the number of events.
 func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
 		return 0, err
@@ -72,23 +73,24 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 	return 1 + len(rest), err
 }
 
-// Orchestrations are bound for the orchestrators.
+// Orchestrations returns the bindings of the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(append(append(families(), gated()...), deadlines()...), single()...),
-		Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair), Adder.Do(adder))
+	return slices.Concat(families(), gated(), deadlines(), single(), []pawl.OrchestrationBinding{
+		Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair), Adder.Do(adder),
+	})
 }
 
-// Ledger is the file in which the activities write down what they did.
+// Ledger is the path of the file in which the activities record their runs.
 type Ledger string
 
-// Activities are bound for the workers.
+// Activities returns the bindings of the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
 	return []pawl.ActivityBinding{
 		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign), Rest.Do(rest), Hold.Do(l.hold), Fragile.Do(l.fragile),
 	}
 }
 
-// write appends one line in one write, so that processes do not mix theirs.
+// write appends a line in a single write, so that lines of different processes do not mix.
 func (l Ledger) write(ctx context.Context, what string) error {
 	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -113,7 +115,7 @@ func (l Ledger) slow(ctx context.Context, _ int) (int, error) {
 	return 0, context.Cause(ctx)
 }
 
-// stray waits for its end if it is the first to be asked, and answers at once if it is a later one.
+// stray waits until it is cancelled on its first claim, and returns at once on a later one.
 func (l Ledger) stray(ctx context.Context, _ pawl.None) (string, error) {
 	if pawl.Info(ctx).Claim > 1 {
 		return "found", l.write(ctx, "found")

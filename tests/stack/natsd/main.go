@@ -1,8 +1,9 @@
-// Command natsd is a nats-server with JetStream on disk, as a process that a test can
-// kill: natsd PORT DIR, or, of a cluster, natsd PORT DIR NAME ROUTE ROUTES: its own address for the other servers,
-// and those of all, separated by commas. With NATSD_TLS=DIR it offers
-// TLS with DIR/cert.pem and DIR/key.pem, to clients that want it. With NATSD_SYNC=interval it syncs its files in intervals, as a server by default does.
-// With NATSD_STORE=DIR it has its files there.
+// Command natsd is a nats-server with JetStream on disk, as a process that a test can kill: natsd PORT DIR or, as a member
+// of a cluster, natsd PORT DIR NAME ROUTE ROUTES, where ROUTE is its own address for the other servers and ROUTES are the
+// addresses of all, separated by commas.
+//
+// NATSD_TLS=DIR enables TLS with DIR/cert.pem and DIR/key.pem for clients that request it. NATSD_SYNC=interval syncs the
+// files periodically, which is the default of nats-server. NATSD_STORE=DIR stores the files in DIR.
 package main
 
 import (
@@ -38,7 +39,7 @@ func run(args []string) error {
 	options := &server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
 		SyncAlways:        os.Getenv("NATSD_SYNC") != "interval", // so that kill -9 loses nothing that was acknowledged
-		JetStreamMaxStore: 1 << 40,                               // streams reserve their limit
+		JetStreamMaxStore: 1 << 40,                               // streams reserve their maximum size
 	}
 	if dir := os.Getenv("NATSD_STORE"); dir != "" {
 		options.StoreDir = dir
@@ -72,7 +73,7 @@ func run(args []string) error {
 	return nil
 }
 
-// join makes the server one of a cluster. What it has acknowledged is on two of three disks.
+// join makes the server a member of a cluster, in which two of three disks store every acknowledged message.
 func join(o *server.Options, name, route, routes string) error {
 	host, port, err := net.SplitHostPort(route)
 	if err != nil {
