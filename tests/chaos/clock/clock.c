@@ -1,4 +1,4 @@
-/* Steps the wall clock of a process that has preloaded this library, by the nanoseconds in the file $CHAOS_CLOCK. */
+/* Adds the nanoseconds in the file $CHAOS_CLOCK to the wall clock of a process that preloads this library. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>
