@@ -76,10 +76,10 @@ func cancelForm(q *request) (view, error) {
 func cancelInstance(q *request) (view, error) {
 	id := q.PathValue("id")
 	events := q.events(id)
-	if err := q.post(id, "cancel", reasoned(q.PostFormValue("reason"))); err != nil {
+	if err := q.post(id, "cancel", reasonBody(q.PostFormValue("reason"))); err != nil {
 		return view{}, err
 	}
-	q.settle(id, events)
+	q.awaitChange(id, events)
 	return view{redirect: instancePath(id)}, nil
 }
 
@@ -103,7 +103,7 @@ func purgeForm(q *request) (view, error) {
 }
 
 func purgeInstance(q *request) (view, error) {
-	body := reasoned(q.PostFormValue("reason"))
+	body := reasonBody(q.PostFormValue("reason"))
 	body["force"] = q.PostFormValue("force") != ""
 	return view{redirect: "/instances"}, q.remove(q.PathValue("id"), body)
 }
@@ -197,7 +197,7 @@ func startInstance(q *request) (view, error) {
 		}, &a)
 	}
 	if err == nil {
-		q.settle(a.Instance, 0)
+		q.awaitChange(a.Instance, 0)
 		return view{redirect: instancePath(a.Instance)}, nil
 	}
 	e := problemOf(err)

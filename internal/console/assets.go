@@ -95,7 +95,7 @@ func functions() template.FuncMap {
 		"begins":      strings.HasPrefix,
 		"kind":        kindOf,
 		"window":      windowText,
-		"until":       func(t, now time.Time) string { return diagnose.Duration(coarse(t.Sub(now))) },
+		"until":       func(t, now time.Time) string { return diagnose.Duration(roundLong(t.Sub(now))) },
 		"between":     func(a, b time.Time) string { return diagnose.Duration(b.Sub(a)) },
 		"times":       diagnose.ScheduleTimes,
 		"action":      diagnose.ScheduleAction,

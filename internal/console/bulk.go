@@ -88,8 +88,8 @@ var bulkOps = map[string]bulkOp{
 	},
 }
 
-// reasoned returns a request body with a reason, if there is one.
-func reasoned(reason string) map[string]any {
+// reasonBody returns a request body with a reason, if there is one.
+func reasonBody(reason string) map[string]any {
 	body := map[string]any{}
 	if reason = strings.TrimSpace(reason); reason != "" {
 		body["reason"] = reason
@@ -138,8 +138,8 @@ func (q *request) selection() (b bulk, err error) {
 	return b, nil
 }
 
-// entered returns the fields of the form that have a value.
-func (q *request) entered(fields []field) (map[string]any, error) {
+// formFields returns the fields of the form that have a value.
+func (q *request) formFields(fields []field) (map[string]any, error) {
 	body := map[string]any{}
 	for _, f := range fields {
 		text := strings.TrimSpace(q.PostFormValue(f.Name))
@@ -263,7 +263,7 @@ func (c *console) runBulk(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body, err := q.entered(b.fields)
+	body, err := q.formFields(b.fields)
 	var a api.Accepted
 	if err == nil && b.all {
 		err = q.call(http.MethodPost, "/batches", nil, b.request(body), &a)
@@ -274,7 +274,7 @@ func (c *console) runBulk(q *request) (view, error) {
 	case err != nil:
 		return view{}, err
 	case b.all:
-		q.settle(a.Instance, 0)
+		q.awaitChange(a.Instance, 0)
 		return view{redirect: instancePath(a.Instance)}, nil
 	}
 	one := c.jobs.start(b.verb+" "+diagnose.Counted(len(b.ids), "instance"), q.user.Name, b.ids, func(ctx context.Context, id string) error {

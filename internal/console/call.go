@@ -35,7 +35,7 @@ func problemOf(err error) *apiError {
 		return &apiError{Status: r.Status, Detail: r.Detail, Do: r.Do}
 	}
 	e := &apiError{Status: http.StatusBadGateway, Detail: strings.TrimPrefix(err.Error(), "client: "), Do: "Reload the page."}
-	if unanswered(err) {
+	if isOutage(err) {
 		e.Status, e.Detail = http.StatusServiceUnavailable, noAnswer
 	}
 	if errors.Is(err, pawl.ErrBadID) {
@@ -52,8 +52,8 @@ const (
 	outageHint = "An orchestrator does not answer while it has no connection to Redis or NATS, or in the first seconds after its start. The logs of the orchestrators have the cause."
 )
 
-// unanswered reports whether err is caused by an outage rather than by the request.
-func unanswered(err error) bool {
+// isOutage reports whether err is caused by an outage rather than by the request.
+func isOutage(err error) bool {
 	return errors.Is(err, client.ErrNoOwner) || errors.Is(err, queue.ErrDisconnected) || errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -337,9 +337,9 @@ func causeOf(e history.Event) uint64 {
 	}
 }
 
-// settle waits up to a second until an instance has more than a number of events, so that the page after a change shows its
+// awaitChange waits up to a second until an instance has more than a number of events, so that the page after a change shows its
 // effect.
-func (q *request) settle(id string, events uint64) {
+func (q *request) awaitChange(id string, events uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.After(time.Second); ; {

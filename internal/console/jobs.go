@@ -96,7 +96,7 @@ func (c *console) runJob(q *request) (view, error) {
 		err = q.call(http.MethodPost, "/jobs", nil, body, &a)
 	}
 	if err == nil {
-		q.settle(a.Instance, 0)
+		q.awaitChange(a.Instance, 0)
 		return view{redirect: instancePath(a.Instance)}, nil
 	}
 	e := problemOf(err)

@@ -92,7 +92,7 @@ func doVerb(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	body := reasoned(q.PostFormValue("reason"))
+	body := reasonBody(q.PostFormValue("reason"))
 	for _, name := range []string{"stop", "from_start"} {
 		if q.PostFormValue(name) != "" {
 			body[name] = true
@@ -156,7 +156,7 @@ func (d *sendData) send(q *request, data json.RawMessage) error {
 		events := q.events(d.Instance)
 		err := q.call(http.MethodPost, path+"/events/"+name, nil, data, nil)
 		if err == nil {
-			q.settle(d.Instance, events)
+			q.awaitChange(d.Instance, events)
 		}
 		return err
 	case "query":

@@ -58,13 +58,13 @@ func moments(s client.Schedule, from time.Time) ([]moment, error) {
 	}
 	out := make([]moment, len(times))
 	for i, t := range times {
-		out[i] = moment{api.Timestamp(t), t.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), diagnose.Duration(coarse(t.Sub(from)))}
+		out[i] = moment{api.Timestamp(t), t.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), diagnose.Duration(roundLong(t.Sub(from)))}
 	}
 	return out, nil
 }
 
-// coarse rounds a long duration to its largest unit.
-func coarse(d time.Duration) time.Duration {
+// roundLong rounds a long duration to its largest unit.
+func roundLong(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d >= 10*unit {
 			return d.Round(unit)
@@ -226,13 +226,13 @@ func (q *request) formOfSchedule(id string) (f scheduleForm, err error) {
 		f.Input = formatJSON(input)
 	}
 	c.Cron, c.Zone, c.Note, c.PauseOnFailure, c.Paused, c.Overlap, c.CatchUp, c.Remaining = nil, "", "", false, false, "", 0, 0
-	rest, err := furtherOf(c)
+	rest, err := furtherSettings(c)
 	f.Further = rest
 	return f, err
 }
 
-// furtherOf returns the settings without a field of their own as JSON; empty: none.
-func furtherOf(c client.Schedule) (string, error) {
+// furtherSettings returns the settings without a field of their own as JSON; empty: none.
+func furtherSettings(c client.Schedule) (string, error) {
 	b, err := json.Marshal(c)
 	if err != nil {
 		return "", fmt.Errorf("console: %w", err)

@@ -49,7 +49,7 @@ func postEvent(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, badRequest("not a CloudEvent: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
-	h := happening{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
+	h := externalEvent{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
 	if len(h.data) > 0 && !validJSON(h.data) {
 		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the event's data is not JSON"}
 	}
@@ -60,7 +60,7 @@ func postEvent(c *call) (answer, error) {
 func validJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
 // apply executes the first matching rule. A repeated event, one with the same source and id, has no effect.
-func (c *call) apply(h happening) (answer, error) {
+func (c *call) apply(h externalEvent) (answer, error) {
 	r, matched := c.triggers.rule(h)
 	if !matched {
 		return answer{body: triggered{}}, nil
@@ -98,12 +98,12 @@ const hookSkew = 5 * time.Minute
 func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	begin := time.Now()
-	what, err := a.signed(name, r)
+	event, err := a.signed(name, r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	out, err := a.hook(name, r, what)
+	out, err := a.hook(name, r, event)
 	a.logChange(r, "hook", "hook:"+name, begin, out, err)
 	if err != nil {
 		a.refuse(w, r, err)
@@ -113,53 +113,53 @@ func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
 }
 
 // signed reads a webhook and verifies its signature.
-func (a *server) signed(name string, r *http.Request) (happening, error) {
+func (a *server) signed(name string, r *http.Request) (externalEvent, error) {
 	h, known := a.triggers.Hooks[name]
 	if !known {
-		return happening{}, &problem{Status: http.StatusNotFound, Detail: "there is no such hook"}
+		return externalEvent{}, &problem{Status: http.StatusNotFound, Detail: "there is no such hook"}
 	}
 	body, err := (&call{Request: r}).read()
 	if err != nil {
-		return happening{}, err
+		return externalEvent{}, err
 	}
-	what, err := h.verify(r.Header, body, time.Now())
+	event, err := h.verify(r.Header, body, time.Now())
 	if err != nil {
 		a.log.Warn("webhook refused, signature not valid", "hook", name, "remote", r.RemoteAddr, "error", err)
-		return happening{}, &problem{Status: http.StatusUnauthorized, Detail: err.Error()}
+		return externalEvent{}, &problem{Status: http.StatusUnauthorized, Detail: err.Error()}
 	}
-	what.source = "/hooks/" + name
-	return what, nil
+	event.source = "/hooks/" + name
+	return event, nil
 }
 
-func (a *server) hook(name string, r *http.Request, what happening) (answer, error) {
-	if !validJSON(what.data) {
+func (a *server) hook(name string, r *http.Request, event externalEvent) (answer, error) {
+	if !validJSON(event.data) {
 		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the body is not JSON", Do: "send application/json"}
 	}
 	c := &call{Request: r, client: a.client(), triggers: a.triggers, user: access.User{Name: "hook:" + name, Role: access.Operator}}
 	if c.client == nil {
 		return answer{}, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
 	}
-	return c.apply(what)
+	return c.apply(event)
 }
 
 // verify checks the signature of a webhook and returns its event. The id of the event is covered by the signature, so a
 // replayed request has the same id.
-func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening, error) {
+func (h Hook) verify(header http.Header, body []byte, now time.Time) (externalEvent, error) {
 	mac := hmac.New(sha256.New, h.secret)
 	if h.Scheme == schemeGitHub {
 		mac.Write(body)
 		sum := mac.Sum(nil)
 		sent, err := hex.DecodeString(strings.TrimPrefix(header.Get("X-Hub-Signature-256"), "sha256="))
 		if err != nil || subtle.ConstantTimeCompare(sent, sum) != 1 {
-			return happening{}, errBadSignature
+			return externalEvent{}, errBadSignature
 		}
 		// The delivery id is not covered by the signature: a recorded request could be replayed under another one.
-		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-Github-Event"), data: body}, nil
+		return externalEvent{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-Github-Event"), data: body}, nil
 	}
 	id, stamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || id == "" {
-		return happening{}, errBadSignature
+		return externalEvent{}, errBadSignature
 	}
 	fmt.Fprintf(mac, "%s.%s.", id, stamp)
 	mac.Write(body)
@@ -171,15 +171,15 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 			continue
 		}
 		if skew := now.Sub(time.Unix(seconds, 0)).Abs(); skew > hookSkew {
-			return happening{}, errOldSignature
+			return externalEvent{}, errOldSignature
 		}
 		var typed struct {
 			Type string `json:"type"`
 		}
 		_ = json.Unmarshal(body, &typed) // a body without a type matches only rules whose pattern matches the empty type
-		return happening{id: id, kind: typed.Type, data: body}, nil
+		return externalEvent{id: id, kind: typed.Type, data: body}, nil
 	}
-	return happening{}, errBadSignature
+	return externalEvent{}, errBadSignature
 }
 
 // Errors of a signature. They do not reveal which part of it is wrong.

@@ -155,7 +155,7 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 	c.control = http.NewResponseController(w)
 	_ = c.control.SetWriteDeadline(time.Now().Add(maxWait + writeTimeout))
 	if r.Body == nil || r.Body == http.NoBody {
-		c.waits()
+		c.extendReadDeadline()
 	}
 	begin := time.Now()
 	out, err := o.serve(c)
@@ -221,7 +221,7 @@ func (a *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	}
-	p.Do = cmp.Or(p.Do, whatToDo(p.Status))
+	p.Do = cmp.Or(p.Do, defaultAdvice(p.Status))
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: no type other than the status
 	a.write(w, p.Status, "application/problem+json", p)
 }

@@ -342,7 +342,7 @@ func cancelInstance(c *call) (answer, error) {
 
 // sendEvent sends the body, which is any JSON value or empty, as the event's data.
 func sendEvent(c *call) (answer, error) {
-	id, name, p, err := c.named()
+	id, name, p, err := c.namedBody()
 	if err != nil {
 		return answer{}, err
 	}

@@ -68,9 +68,9 @@ type call struct {
 	control  *http.ResponseController // nil in a stream and in a hook
 }
 
-// waits extends the read deadline to the time of a long poll, after the body has been read. Otherwise the deadline would
+// extendReadDeadline extends the read deadline to the time of a long poll, after the body has been read. Otherwise the deadline would
 // cancel the context of the request.
-func (c *call) waits() {
+func (c *call) extendReadDeadline() {
 	if c.control == nil {
 		return
 	}
@@ -174,7 +174,7 @@ func (c *call) read() ([]byte, error) {
 	if err != nil {
 		return nil, badRequest("read the body: %v", err)
 	}
-	c.waits()
+	c.extendReadDeadline()
 	return b, nil
 }
 

@@ -69,8 +69,8 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// whatToDo returns the default advice for a status.
-func whatToDo(status int) string {
+// defaultAdvice returns the default advice for a status.
+func defaultAdvice(status int) string {
 	switch status {
 	case http.StatusBadRequest:
 		return "change the request; GET /api/v1/openapi.json describes the operations"

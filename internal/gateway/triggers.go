@@ -143,14 +143,14 @@ func (h *Hook) open(name string, getenv func(string) string) error {
 	return nil
 }
 
-// happening is an external event: a CloudEvent or a webhook.
-type happening struct {
+// externalEvent is an external event: a CloudEvent or a webhook.
+type externalEvent struct {
 	id, source, kind, subject string
 	data                      json.RawMessage // JSON; may be empty
 }
 
 // rule returns the first rule that matches.
-func (t *Triggers) rule(h happening) (Rule, bool) {
+func (t *Triggers) rule(h externalEvent) (Rule, bool) {
 	for _, r := range t.Rules {
 		byType, _ := path.Match(r.Type, h.kind) // the patterns are valid
 		bySource, _ := path.Match(r.Source, h.source)
@@ -194,7 +194,7 @@ func (r Rule) instance(value func(name string) (string, error)) (string, error) 
 
 // value returns the value of a placeholder. It must be a number or a text that is not empty: otherwise different events
 // would have the same id.
-func (h happening) value(name string) (string, error) {
+func (h externalEvent) value(name string) (string, error) {
 	fixed, is := map[string]string{"id": h.id, "source": h.source, "subject": h.subject, "type": h.kind}[name]
 	if is {
 		if fixed == "" {

@@ -31,8 +31,8 @@ func updateOperations() []operation {
 	}
 }
 
-// named reads the instance and the name from the path, and the body, which is any JSON value or empty.
-func (c *call) named() (id, name string, p history.Payload, err error) {
+// namedBody reads the instance and the name from the path, and the body, which is any JSON value or empty.
+func (c *call) namedBody() (id, name string, p history.Payload, err error) {
 	data, err := c.body()
 	if err == nil && len(data) > 0 && !json.Valid(data) {
 		err = badRequest("the body is not JSON")
@@ -47,7 +47,7 @@ func (c *call) named() (id, name string, p history.Payload, err error) {
 // sendUpdate sends an update. Without wait it answers after at most one second, whether or not the update is completed.
 // Requests with the same Idempotency-Key have the same answer.
 func sendUpdate(c *call) (answer, error) {
-	id, name, p, err := c.named()
+	id, name, p, err := c.namedBody()
 	if err != nil {
 		return answer{}, err
 	}
@@ -109,7 +109,7 @@ func (c *call) updateWithStart(s *api.Start, opts []client.InstanceOption, timeo
 }
 
 func queryInstance(c *call) (answer, error) {
-	id, name, p, err := c.named()
+	id, name, p, err := c.namedBody()
 	if err != nil {
 		return answer{}, err
 	}
