@@ -1,6 +1,7 @@
-// Package cancel has the reasons of cancellations, the error that carries them, and the ledger of what a turn would have to cancel.
+// Package cancel defines the reasons of cancellations, the error that carries them, and the ledger of the activities that the end of an
+// execution cancels.
 //
-// It is a leaf: it imports no package of Pawl and does no I/O. Its API may change.
+// It imports no other package of Pawl and does no I/O. Its API may change.
 package cancel
 
 import (
@@ -10,7 +11,8 @@ import (
 	"time"
 )
 
-// Reason is the reason of a cancellation. The numbers are recorded in history and never change their meaning.
+// Reason is the reason of a cancellation. Its numeric values are recorded in histories, so their meanings never change. The zero value is
+// no reason.
 type Reason uint8
 
 // The reasons.
@@ -19,14 +21,14 @@ const (
 	LostSelect             Reason = 2  // another future won the Select
 	OrchestrationFailed    Reason = 3  // the orchestration returned an error or panicked
 	OrchestrationCompleted Reason = 4  // the orchestration returned a result while the activity was outstanding
-	ContinuedAsNew         Reason = 5  // the next execution has begun
+	ContinuedAsNew         Reason = 5  // the instance has continued as its next execution
 	Purged                 Reason = 6  // the instance was removed by force
-	ScopeEnded             Reason = 7  // the scope that the activity was started in has ended
+	ScopeEnded             Reason = 7  // the scope in which the activity was started has ended
 	LeaseLost              Reason = 8  // the worker could not renew within its trust window, or another worker holds the lease
 	WorkerStopping         Reason = 9  // the worker is shutting down and releases its leases
 	TimedOut               Reason = 10 // the attempt, or the whole call, exceeded its timeout
-	Terminated             Reason = 11 // an operator ended the instance without its code
-	Paused                 Reason = 12 // an operator paused the instance and stopped what ran; it runs again when the instance is resumed
+	Terminated             Reason = 11 // an operator ended the instance without running its code
+	Paused                 Reason = 12 // an operator paused the instance and cancelled its running activities; they run again when it is resumed
 	Rewound                Reason = 13 // an operator rewound the instance
 )
 
@@ -37,7 +39,7 @@ var reasonNames = [...]string{
 	TimedOut: "timed-out", Terminated: "terminated", Paused: "paused", Rewound: "rewound",
 }
 
-// String returns the reason as history and logs show it: lower case, with hyphens.
+// String returns the reason as histories and logs show it: lower case, with hyphens.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) && reasonNames[r] != "" {
 		return reasonNames[r]
@@ -45,10 +47,10 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason-%d", uint8(r))
 }
 
-// MarshalText returns the text of String.
+// MarshalText returns the text of String. The error is always nil.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses the text of MarshalText.
+// UnmarshalText parses the text of MarshalText. It returns an error if there is no such reason.
 func (r *Reason) UnmarshalText(b []byte) error {
 	for i, n := range reasonNames {
 		if n != "" && n == string(b) {
@@ -59,13 +61,13 @@ func (r *Reason) UnmarshalText(b []byte) error {
 	return fmt.Errorf("cancel: unknown reason %q", b)
 }
 
-// Cancelled is the cause of a cancelled activity's context and the error of a
-// cancelled call. errors.Is(err, context.Canceled) holds for it.
+// Cancelled is the cause of a cancelled activity's context, and the error of a cancelled call. errors.Is(err, context.Canceled) is true
+// for it.
 type Cancelled struct {
 	Reason Reason
-	By     string    // the requester, by its own name; empty: none
-	Text   string    // free text of the requester
-	At     time.Time // when it was decided, by the clock of the store; zero: unknown
+	By     string    // requester, as it names itself; empty: unknown
+	Text   string    // free text of the requester; may be empty
+	At     time.Time // time of the decision, by the clock of Redis; zero: unknown
 }
 
 // Error returns the reason, the requester and the text on one line.
@@ -84,8 +86,7 @@ func (c *Cancelled) Error() string {
 	return b.String()
 }
 
-// Is makes a Cancelled match context.Canceled, and another Cancelled of the same reason
-// (a target with reason zero matches every Cancelled).
+// Is reports whether the error matches target: context.Canceled, or a *Cancelled with the same reason or with no reason.
 func (c *Cancelled) Is(target error) bool {
 	if target == context.Canceled {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// The numbers and words are in histories and exports.
+// The numbers and names are part of histories and exports.
 func TestReasonsKeepNumbersAndRoundTrip(t *testing.T) {
 	for i, word := range []string{
 		"requested", "lost-select", "orchestration-failed", "orchestration-completed", "continued-as-new", "purged",

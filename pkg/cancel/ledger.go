@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Ledger keeps the outstanding activities of one execution (scheduled − completed − cancelled), with their schedules, by the
-// id of the event that scheduled them. The turn that ends an execution cancels those that are left. The zero value is an empty
-// ledger. It is not safe for concurrent use.
+// Ledger holds the outstanding activities of one execution (scheduled, and neither completed nor cancelled): their schedules, by the id
+// of the event that scheduled them. The turn that ends the execution cancels the remaining ones. The zero value is an empty ledger. It is
+// not safe for concurrent use.
 type Ledger[T any] struct {
 	outstanding map[uint64]T
 }
 
-// Schedule adds an activity. The id must be new.
+// Schedule adds an activity with its schedule. The id must be new.
 func (l *Ledger[T]) Schedule(id uint64, as T) {
 	if l.outstanding == nil {
 		l.outstanding = make(map[uint64]T)
@@ -23,7 +23,7 @@ func (l *Ledger[T]) Schedule(id uint64, as T) {
 // Settle removes an activity that has completed, failed or been cancelled.
 func (l *Ledger[T]) Settle(id uint64) { delete(l.outstanding, id) }
 
-// Lookup returns the schedule of an outstanding activity; ok is false if it was never scheduled or has been settled.
+// Lookup returns the schedule of an outstanding activity. ok is false if the activity was never scheduled, or has been settled.
 func (l *Ledger[T]) Lookup(id uint64) (as T, ok bool) {
 	as, ok = l.outstanding[id]
 	return as, ok
@@ -32,9 +32,9 @@ func (l *Ledger[T]) Lookup(id uint64) (as T, ok bool) {
 // Len returns the number of outstanding activities.
 func (l *Ledger[T]) Len() int { return len(l.outstanding) }
 
-// Outstanding lists the ids of the outstanding activities in ascending order, so that decisions made from it are the same in
-// every replay.
+// Outstanding returns the ids of the outstanding activities in ascending order, so that decisions based on them are the same in every
+// replay.
 func (l *Ledger[T]) Outstanding() []uint64 { return slices.Sorted(maps.Keys(l.outstanding)) }
 
-// Clone returns a copy of the ledger, of the same schedules.
+// Clone returns a shallow copy of the ledger.
 func (l *Ledger[T]) Clone() Ledger[T] { return Ledger[T]{maps.Clone(l.outstanding)} }

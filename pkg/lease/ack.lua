@@ -1,24 +1,24 @@
--- ack ends a lease with its completion: both, or nothing.
+-- ack ends a lease with its completion: it deletes the lease and pushes the completion to the inbox, or does neither.
 --
 --! keys  lease inbox wakeups
 --! args  effect token instance id body largest#
 --! reply GONE | STOLEN | EXPIRED | OK length now proof
 --
--- largest: the size of the largest element that a doorbell carries.
--- GONE: there is no lease, or it is for another effect: the completion is no longer required. STOLEN: another worker holds it, or none
--- does. EXPIRED: the caller's claim had expired. OK: pushed; the inbox has `length` elements, 1 if it was empty before: then the
--- worker rings the doorbell, with the proof for the owner (see Tenure.VerifyProof of package store).
+-- largest: the maximum size in bytes of an element that a doorbell carries.
+-- GONE: there is no lease, or it is for another effect: the completion is no longer required. STOLEN: another worker holds the lease, or
+-- it is free. EXPIRED: the caller's claim had expired. OK: the completion was pushed, and the inbox has `length` elements. If that is 1,
+-- the inbox was empty, and the worker rings the doorbell with the proof for the owner (see Tenure.VerifyProof of package store).
 --
--- Checks before it writes: the effect, the token, the time. DEL of nothing would succeed, so it cannot be the check.
+-- Checks before it writes: the effect, the token, the time. DEL also succeeds on a missing key, so it cannot be the check.
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'k')
 local t = now()
-local why = lost(f, effect, token, t)
-if why then return {why} end
+local outcome = lost(f, effect, token, t)
+if outcome then return {outcome} end
 
--- Push, then delete: a push that fails (a key of another type) must not have deleted the lease.
+-- Push, then delete: if the push fails (the key has another type), the lease must still exist.
 local element = id .. '\n' .. ms(t) .. '\n' .. body
 local length = redis.pcall('RPUSH', inbox, element)
-if type(length) ~= 'number' then -- out of memory; otherwise it fails again
+if type(length) ~= 'number' then -- out of memory; after any other error the second push fails too
   allowOOM(lease)
   length = redis.call('RPUSH', inbox, element)
 end

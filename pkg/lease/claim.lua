@@ -1,13 +1,13 @@
--- claim takes a lease that is free or whose claim has expired.
+-- claim claims a lease that is free or whose claim has expired.
 --
 --! keys  lease
 --! args  effect token worker ttl max_claims#
 --! reply GONE | HELD until | EXHAUSTED claims | ACQUIRED claims until now
 --
--- GONE: there is no lease, or it is for another effect. HELD: another worker holds it. EXHAUSTED: it is free, and was claimed as
--- often as is allowed. ACQUIRED: the caller holds it; a repeat with the same token changes nothing.
+-- GONE: there is no lease, or it is for another effect. HELD: another worker holds it. EXHAUSTED: no worker holds it, and it has been
+-- claimed max_claims times. ACQUIRED: the caller holds it; repeating the call with the same token changes nothing.
 --
--- Checks before it writes: the effect; then whether a claim is current, and whose; then the number of claims: claims are counted, not
+-- Checks before it writes: the effect; whether a claim is current, and by which token; the number of claims. Claims are counted, not
 -- deliveries.
 local is = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
 local holder, held_until, span, claims = is[2], is[3], is[4], num(is[5] or '') or 0

@@ -6,35 +6,35 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Hint is the notice of a deleted lease. It may be forged: it makes the keeper renew at once, and has the cause of a cancellation
-// that the reply confirms.
+// Hint notifies a worker that a lease was deleted. It may be forged, so it only makes the keeper renew the lease at once; its Cause is
+// used if the reply confirms that the lease is gone.
 type Hint struct {
 	Instance string
-	Effect   string
+	Effect   string // effect id of the activity
 	Cause    cancel.Cancelled
 }
 
-// earlyHint is a hint about a lease that the keeper does not have, perhaps because the reply to its claim is in transit. It is
-// kept until the next round.
+// earlyHint is a hint about a lease that the keeper does not hold, possibly because the reply to its claim is in transit. It is kept for
+// one round.
 type earlyHint struct {
 	hint Hint
 	at   time.Time
 }
 
-const maxEarlyHints = 4096 // further ones are ignored: they may be forged
+const maxEarlyHints = 4096 // further ones are ignored, because they may be forged
 
-// Hint renews these leases at once. Hints about other leases are kept for a moment: the claim may be answered, and its Hold not
-// made yet.
+// Hint renews these leases at once. Hints about leases that the keeper does not hold are kept for a third of the TTL: such a lease may
+// have been claimed already, and its Hold not been called yet.
 func (k *Keeper) Hint(hints ...Hint) {
 	byEffect := make(map[string]*Hint, len(hints))
 	for i := range hints {
 		byEffect[hints[i].Effect] = &hints[i]
 	}
-	now, asked := time.Now(), false
+	now, hinted := time.Now(), false
 	k.mu.Lock()
 	for h := range k.held {
 		if n, ok := byEffect[h.Effect]; ok && n.Instance == h.Instance {
-			h.hint, h.hintedAt, h.renewAt, asked = &n.Cause, now, now, true
+			h.hint, h.hintedAt, h.renewAt, hinted = &n.Cause, now, now, true
 			delete(byEffect, h.Effect)
 		}
 	}
@@ -44,12 +44,12 @@ func (k *Keeper) Hint(hints ...Hint) {
 		}
 	}
 	k.mu.Unlock()
-	if asked {
+	if hinted {
 		k.wakeNow()
 	}
 }
 
-// applyEarlyHint gives a lease the hint that came before its Hold, and reports whether there was one. The lock is held.
+// applyEarlyHint applies a hint that arrived before the Hold of its lease, and reports whether there was one. The caller holds the lock.
 func (k *Keeper) applyEarlyHint(h *Hold) bool {
 	e, ok := k.earlyHints[h.Effect]
 	if !ok || e.hint.Instance != h.Instance {
@@ -60,7 +60,7 @@ func (k *Keeper) applyEarlyHint(h *Hold) bool {
 	return true
 }
 
-// dropEarlyHints drops hints about leases that the keeper never got.
+// dropEarlyHints drops hints about leases that the keeper has not received within a round.
 func (k *Keeper) dropEarlyHints(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

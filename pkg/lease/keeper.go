@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,29 +13,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Fractions of the TTL. A renewal that fails has the time of two more rounds.
+// Fractions of the TTL. After a failed renewal, two more rounds remain before the lease expires.
 const (
 	roundDivisor  = 3  // all leases are renewed every TTL/3
 	retryDivisor  = 10 // failed renewals are retried after TTL/10
-	marginDivisor = 10 // trust ends TTL/10 before the lease can
+	marginDivisor = 10 // trust ends TTL/10 before the lease can expire
 	beatDivisor   = 20 // trust is checked every TTL/20, less than the margin
 )
 
-// Keeper renews the leases of a worker in batches, and cancels the context of each that is lost.
+// Keeper renews the leases of a worker in batches, and cancels the context of each lease that is lost.
 //
-//	Hold ──▶ trusted ──OK──▶ trusted (counts from the start of this renewal)
-//	           │ GONE ─────────────────▶ cancelled, with the cause of the hint, or of history
+//	Hold ──▶ trusted ──OK──▶ trusted (window starts before this renewal)
+//	           │ GONE ─────────────────▶ cancelled, with the cause from the hint or the history
 //	           │ STOLEN, EXPIRED ──────▶ cancelled, LeaseLost
 //	           │ any error ────────────▶ retried after TTL/10
 //	           │ trust window passed ──▶ cancelled, LeaseLost
 //	           └ Release ──────────────▶ removed
 //
-// Trust lasts for 9/10 of the TTL from the moment before the last successful claim or renewal was sent, by the monotonic clock;
-// no other worker can have claimed by then. A process that was stopped for longer finds its contexts cancelled at the keeper's
-// first beat, and Trusted is right even before it.
+// The trust window is 9/10 of the TTL. It starts before the last successful claim or renewal was sent, by the monotonic clock, and ends
+// before another worker can claim the lease. If a process was stopped for longer, the keeper cancels its contexts at its first check, and
+// Trusted returns false even before that.
 //
-// A Keeper has one goroutine, and one more for each execution with leases that are gone for an unknown reason; Stop joins them.
-// Its methods are safe for concurrent use.
+// A Keeper runs one goroutine, plus one for each execution with leases that are gone for an unknown reason; Stop joins them. Its methods
+// are safe for concurrent use.
 type Keeper struct {
 	leases *Leases
 	ttl    time.Duration
@@ -50,27 +51,27 @@ type Keeper struct {
 	mu          sync.Mutex
 	held        map[*Hold]struct{}
 	earlyHints  map[string]earlyHint // by effect
-	unexplained map[Ref][]*Hold      // that wait for a reason, by execution; each key has a goroutine
+	unexplained map[Ref][]*Hold      // holds that wait for a reason, by execution; each key has a goroutine
 	stopped     bool
 	counts      Counts
-	failure     failure // the latest
+	failure     failure // the most recent one
 }
 
-// failure is a renewal that had no reply, or none in time.
+// failure describes a renewal that failed or was not answered in time.
 type failure struct {
 	at  time.Time
 	err error
 }
 
-// Counts has the counters of a keeper.
+// Counts holds the counters of a keeper since its start.
 type Counts struct {
-	Renewed uint64 // leases, each time
-	Failed  uint64 // leases whose renewal had no reply, each time
-	Lost    uint64 // stolen, expired, or the trust window passed
-	Gone    uint64 // cancelled by the owner
+	Renewed uint64 // successful renewals, per lease
+	Failed  uint64 // renewals that received no reply, per lease
+	Lost    uint64 // leases that were stolen, expired, or not renewed within the trust window
+	Gone    uint64 // leases that were deleted: mostly cancelled activities
 }
 
-// Hold is a lease that a keeper renews. The keeper owns the unexported fields.
+// Hold is a lease that a keeper renews. Make one with Keeper.Hold. Its methods are safe for concurrent use.
 type Hold struct {
 	Claim // constant
 
@@ -78,14 +79,15 @@ type Hold struct {
 	ctx    context.Context //nolint:containedctx // of the handler
 	cancel context.CancelCauseFunc
 
-	renewedAt time.Time // start of the last successful claim or renewal
-	renewAt   time.Time // when it must be renewed outside the rounds; zero: not
-	sentAt    time.Time // start of the outstanding renewal; zero: none
-	hint      *cancel.Cancelled
+	renewedAt time.Time         // time before the last successful claim or renewal was sent
+	renewAt   time.Time         // time of a renewal outside the rounds; zero: none
+	sentAt    time.Time         // time before the outstanding renewal was sent; zero: none
+	hint      *cancel.Cancelled // cause of the last hint; nil: none
 	hintedAt  time.Time
 }
 
-// NewKeeper starts a keeper for leases claimed with the TTL. It calls lookup on its own goroutines.
+// NewKeeper starts a keeper for leases that are claimed with the TTL ttl. It calls lookup on its own goroutines, for leases that are gone
+// without a hint.
 func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *Keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
@@ -96,8 +98,8 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	return k
 }
 
-// Stop ends the keeper and waits for its goroutines. It cancels the contexts of the leases that it has with WorkerStopping; the
-// caller releases them.
+// Stop ends the keeper and waits for its goroutines. It cancels the contexts of the remaining leases with the reason WorkerStopping, but
+// does not release the leases in Redis. Stop may be called more than once.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
 	k.stopped = true
@@ -111,7 +113,8 @@ func (k *Keeper) Stop() {
 	k.wg.Wait()
 }
 
-// Hold renews a lease from now on. since is the time before its claim was sent. The Hold must be released.
+// Hold keeps a claimed lease renewed until Release. since is a time before its claim was sent. The context of the Hold is a child of
+// parent. After Stop it is cancelled from the beginning.
 func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
 	h := &Hold{Claim: g, keeper: k, renewedAt: since}
 	h.ctx, h.cancel = context.WithCancelCause(parent)
@@ -121,24 +124,25 @@ func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
 		k.held[h] = struct{}{}
 		k.beat.Require()
 	}
-	told := k.applyEarlyHint(h)
+	hinted := k.applyEarlyHint(h)
 	k.mu.Unlock()
 	switch {
 	case ended:
 		h.cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping})
-	case told:
+	case hinted:
 		k.wakeNow()
 	}
 	return h
 }
 
-// Context ends when the lease is lost; its cause is a *cancel.Cancelled.
+// Context returns a context that ends when the lease is lost, and at Cancel, Release and Keeper.Stop. Its cause is a *cancel.Cancelled,
+// or context.Canceled after Release.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Cancel cancels the context for a reason of the caller's. The lease is still renewed.
-func (h *Hold) Cancel(why *cancel.Cancelled) { h.cancel(why) }
+// Cancel cancels the context with a cause of the caller's. The lease is still renewed.
+func (h *Hold) Cancel(cause *cancel.Cancelled) { h.cancel(cause) }
 
-// Trusted reports whether the lease is certainly held at this moment.
+// Trusted reports whether the lease is certainly held now. It is exact even if the context has not been cancelled yet.
 func (h *Hold) Trusted() bool {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
@@ -146,7 +150,7 @@ func (h *Hold) Trusted() bool {
 	return kept && time.Since(h.renewedAt) < h.keeper.trustWindow()
 }
 
-// Release ends the renewals and cancels the context. It may be called twice.
+// Release ends the renewals and cancels the context. It does not release the lease in Redis. It may be called more than once.
 func (h *Hold) Release() {
 	h.keeper.mu.Lock()
 	delete(h.keeper.held, h)
@@ -161,7 +165,8 @@ func (k *Keeper) Counts() Counts {
 	return k.counts
 }
 
-// LastFailure returns when a renewal last had no reply, or none in time, and why; nil if all had one.
+// LastFailure returns the time and the error of the last renewal that failed or was not answered in time; the error is nil if there was
+// none.
 func (k *Keeper) LastFailure() (at time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,7 +184,7 @@ func (k *Keeper) wakeNow() {
 
 func (k *Keeper) run() {
 	defer k.beat.Stop()
-	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // not a number of beats: a lost hint costs at most a round
+	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // independent of beat, which may pause: a lost hint delays a cancellation by at most a round
 	defer round.Stop()
 	for {
 		all := false
@@ -207,7 +212,7 @@ func (k *Keeper) holds() bool {
 	return len(k.held) > 0
 }
 
-// expire cancels the leases that were not renewed for too long.
+// expire cancels the leases whose trust window has passed at now.
 func (k *Keeper) expire(now time.Time) {
 	var lost []*Hold
 	k.mu.Lock()
@@ -231,7 +236,8 @@ func (k *Keeper) expire(now time.Time) {
 	}
 }
 
-// renew sends one script for each partition and MaxRenew leases; they travel as one pipeline.
+// renew sends the renewals that are due, or all of them: one script for every MaxRenew leases of a partition. The scripts are sent as one
+// pipeline.
 func (k *Keeper) renew(now time.Time, all bool) {
 	parts := make(map[int][]*Hold)
 	k.mu.Lock()
@@ -243,20 +249,18 @@ func (k *Keeper) renew(now time.Time, all bool) {
 	}
 	k.mu.Unlock()
 	for part, holds := range parts {
-		for len(holds) > 0 {
-			n := min(len(holds), MaxRenew)
-			k.send(part, holds[:n:n])
-			holds = holds[n:]
+		for some := range slices.Chunk(holds, MaxRenew) {
+			k.send(part, some)
 		}
 	}
 }
 
 func (k *Keeper) send(part int, holds []*Hold) {
-	grips := make([]Claim, len(holds))
+	claims := make([]Claim, len(holds))
 	for i, h := range holds {
-		grips[i] = h.Claim
+		claims[i] = h.Claim
 	}
-	k.leases.Renew(part, grips, k.ttl, func(out []Outcome, err error) {
+	k.leases.Renew(part, claims, k.ttl, func(out []Outcome, err error) {
 		if err != nil {
 			k.retry(holds, err)
 			return
@@ -265,7 +269,7 @@ func (k *Keeper) send(part int, holds []*Hold) {
 	})
 }
 
-// retry schedules renewals again that had no reply. The trust window decides whether that costs the lease.
+// retry reschedules failed renewals. If they keep failing, the trust window ends the leases.
 func (k *Keeper) retry(holds []*Hold, err error) {
 	due := time.Now().Add(k.ttl / retryDivisor)
 	k.mu.Lock()
@@ -281,22 +285,22 @@ func (k *Keeper) retry(holds []*Hold, err error) {
 	}
 }
 
-// onRenewed takes the outcomes of a renewal. It runs on the runner's goroutine.
+// onRenewed handles the outcomes of a renewal. It runs on the runner's goroutine and must not block.
 func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 	var known, unknown, lost []*Hold
-	hurry := false
+	renewAgain := false
 	k.mu.Lock()
 	for i, h := range holds {
-		asked := h.sentAt
+		sentAt := h.sentAt
 		h.sentAt = time.Time{}
 		if _, kept := k.held[h]; !kept {
 			continue // released, or expired, during the renewal
 		}
 		if out[i] == OK {
 			k.counts.Renewed++
-			h.renewedAt = asked
-			if h.hint != nil && h.hintedAt.After(asked) {
-				hurry = true // the hint came after the renewal was sent: renewAt stands
+			h.renewedAt = sentAt
+			if h.hint != nil && h.hintedAt.After(sentAt) {
+				renewAgain = true // the hint arrived after the renewal was sent; renewAt is set
 			} else {
 				h.hint = nil
 			}
@@ -325,12 +329,12 @@ func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 		k.log.Warn("lease lost: expired or claimed by another worker", "activity", h.Ref.String())
 		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by another worker, or expired"})
 	}
-	if hurry {
+	if renewAgain {
 		k.wakeNow()
 	}
 }
 
-func (k *Keeper) cancelHold(h *Hold, why *cancel.Cancelled) {
-	k.log.Debug("activity cancelled", "activity", h.Ref.String(), "reason", why.Reason.String(), "by", why.By, "text", why.Text)
-	h.cancel(why)
+func (k *Keeper) cancelHold(h *Hold, cause *cancel.Cancelled) {
+	k.log.Debug("activity cancelled", "activity", h.Ref.String(), "reason", cause.Reason.String(), "by", cause.By, "text", cause.Text)
+	h.cancel(cause)
 }

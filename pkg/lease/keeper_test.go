@@ -22,20 +22,20 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func noReason(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled { return nil }
 
-func (b *bench) keeper(span time.Duration, why lease.Lookup) *lease.Keeper {
+func (b *harness) keeper(span time.Duration, lookup lease.Lookup) *lease.Keeper {
 	b.Helper()
-	k := lease.NewKeeper(b.leases, span, why, quiet)
+	k := lease.NewKeeper(b.leases, span, lookup, quiet)
 	b.Cleanup(k.Stop)
 	return k
 }
 
-// held creates a lease, claims it for the span and has it kept.
-func (b *bench) held(k *lease.Keeper, g lease.Claim, span time.Duration) *lease.Hold {
+// held creates a lease, claims it for span and passes it to the keeper.
+func (b *harness) held(k *lease.Keeper, g lease.Claim, span time.Duration) *lease.Hold {
 	b.Helper()
 	b.create(g.Ref)
 	since := time.Now()
 	c := answer(b, func(done func(lease.ClaimReply, error)) {
-		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w", TTL: span, MaxClaims: most}, done)
+		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w", TTL: span, MaxClaims: maxClaims}, done)
 	})
 	b.want("claim", c.Outcome, lease.Acquired)
 	h := k.Hold(context.Background(), g, since)
@@ -43,51 +43,52 @@ func (b *bench) held(k *lease.Keeper, g lease.Claim, span time.Duration) *lease.
 	return h
 }
 
-func (b *bench) cause(h *lease.Hold) *cancel.Cancelled {
+func (b *harness) cause(h *lease.Hold) *cancel.Cancelled {
 	b.Helper()
 	select {
 	case <-h.Context().Done():
 	case <-time.After(time.Minute):
-		b.Fatal("the context is not done")
+		b.Fatal("the context has not ended")
 	}
 	if !errors.Is(h.Context().Err(), context.Canceled) {
 		b.Fatalf("error %v", h.Context().Err())
 	}
 	var c *cancel.Cancelled
 	if !errors.As(context.Cause(h.Context()), &c) {
-		b.Fatalf("cause %v is no Cancelled", context.Cause(h.Context()))
+		b.Fatalf("cause %v is not a *Cancelled", context.Cause(h.Context()))
 	}
 	return c
 }
 
-func (b *bench) until(what string, ok func() bool) {
+func (b *harness) until(what string, ok func() bool) {
 	b.Helper()
 	poll.Until(b, 60*time.Second, what, ok)
 }
 
-func (b *bench) still(h *lease.Hold) {
+// notCancelled checks that the context of h has not ended.
+func (b *harness) notCancelled(h *lease.Hold) {
 	b.Helper()
 	if err := h.Context().Err(); err != nil {
 		b.Fatalf("cancelled: %v", context.Cause(h.Context()))
 	}
 }
 
-func onServer(t *testing.T) *bench {
+func onServer(t *testing.T) *harness {
 	t.Helper()
-	return newBench(t, redistest.Start(t).Client(t))
+	return newHarness(t, redistest.Start(t).Client(t))
 }
 
 func TestHeldLeaseOutlivesTTL(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	k := b.keeper(span, noReason)
-	h := b.held(k, grip(1, "t1"), span)
+	h := b.held(k, claimOf(1, "t1"), span)
 	first := b.fields(ref(1))["u"]
 	b.until("renewed past the first expiry", func() bool {
 		u, _ := strconv.ParseInt(first, 10, 64)
 		return b.now() > u
 	})
-	b.still(h)
+	b.notCancelled(h)
 	if !h.Trusted() {
 		t.Fatal("not trusted")
 	}
@@ -100,7 +101,7 @@ func TestCancellationIsDetectedAtNextRenewalWithCauseFromHistory(t *testing.T) {
 	k := b.keeper(span, func(_ context.Context, _ lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 		return map[uint64]cancel.Cancelled{activities[0]: {Reason: cancel.LostSelect, Text: fmt.Sprint("activity ", activities[0])}}
 	})
-	h := b.held(k, grip(7, "t"), span)
+	h := b.held(k, claimOf(7, "t"), span)
 	b.cancel(ref(7))
 	b.want("cause", b.cause(h), "cancelled: lost-select: activity 7")
 	b.want("counts", k.Counts().Gone, 1)
@@ -109,7 +110,7 @@ func TestCancellationIsDetectedAtNextRenewalWithCauseFromHistory(t *testing.T) {
 func TestGoneLeaseWithoutCauseIsLeaseLost(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Second, noReason)
-	h := b.held(k, grip(1, "t"), time.Second)
+	h := b.held(k, claimOf(1, "t"), time.Second)
 	b.cancel(ref(1))
 	c := b.cause(h)
 	if c.Reason != cancel.LeaseLost || c.Text == "" {
@@ -120,33 +121,33 @@ func TestGoneLeaseWithoutCauseIsLeaseLost(t *testing.T) {
 func TestHintCancelsAtOnceWithItsCause(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
-	h := b.held(k, grip(1, "t"), time.Hour)
-	other := b.held(k, grip(2, "t"), time.Hour)
+	h := b.held(k, claimOf(1, "t"), time.Hour)
+	other := b.held(k, claimOf(2, "t"), time.Hour)
 	b.cancel(ref(1))
 	k.Hint(lease.Hint{
 		Instance: "order:42", Effect: "e1",
 		Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops", Text: "fraud"},
 	})
 	b.want("cause", b.cause(h), "cancelled: requested by ops: fraud")
-	b.still(other)
+	b.notCancelled(other)
 }
 
-// The claim is answered and the commit that cancels has sent its hint, before the holder keeps the lease.
+// The claim has taken effect, and the commit that cancels the activity has sent its hint, before the worker calls Hold.
 func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	k.Hint(lease.Hint{Instance: "another", Effect: "e2"}, lease.Hint{
 		Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops"},
 	})
-	h := k.Hold(context.Background(), grip(1, "t"), time.Now())
+	h := k.Hold(context.Background(), claimOf(1, "t"), time.Now())
 	t.Cleanup(h.Release)
 	b.want("cause", b.cause(h), "cancelled: requested by ops")
-	other := b.held(k, grip(2, "t"), time.Hour)
-	third := b.held(k, grip(3, "t"), time.Hour)
+	other := b.held(k, claimOf(2, "t"), time.Hour)
+	third := b.held(k, claimOf(3, "t"), time.Hour)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e3"})
 	b.until("asked", func() bool { return k.Counts().Renewed == 1 })
-	b.still(other)
-	b.still(third)
+	b.notCancelled(other)
+	b.notCancelled(third)
 }
 
 func TestForgedHintHasNoEffect(t *testing.T) {
@@ -155,21 +156,21 @@ func TestForgedHintHasNoEffect(t *testing.T) {
 	k := b.keeper(span, func(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled {
 		return map[uint64]cancel.Cancelled{1: {Reason: cancel.LostSelect}}
 	})
-	h := b.held(k, grip(1, "t"), span)
+	h := b.held(k, claimOf(1, "t"), span)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})
 	k.Hint(lease.Hint{Instance: "another", Effect: "e1"}, lease.Hint{Instance: "order:42", Effect: "none"})
 	b.until("asked", func() bool { return k.Counts().Renewed > 0 })
-	b.still(h)
-	b.cancel(ref(1)) // nor is its cause kept for a later cancellation
+	b.notCancelled(h)
+	b.cancel(ref(1)) // the cause of the forged hint must not be used for this cancellation
 	b.want("reason", b.cause(h).Reason, cancel.LostSelect)
 }
 
 func TestStolenLeaseStopsFirstWorker(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
-	h := b.held(k, grip(1, "t1"), time.Hour)
+	h := b.held(k, claimOf(1, "t1"), time.Hour)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
 	b.want("reason", b.cause(h).Reason, cancel.LeaseLost)
 	b.want("counts", k.Counts().Lost, 1)
@@ -177,26 +178,26 @@ func TestStolenLeaseStopsFirstWorker(t *testing.T) {
 }
 
 func TestTransientRenewalErrorDoesNotCancel(t *testing.T) {
-	for _, trouble := range []string{
+	for _, redisError := range []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
 		"CLUSTERDOWN The cluster is down", "ERR whatever",
 	} {
-		t.Run(regexp.MustCompile(`\W.*`).ReplaceAllString(trouble, ""), func(t *testing.T) {
+		t.Run(regexp.MustCompile(`\W.*`).ReplaceAllString(redisError, ""), func(t *testing.T) {
 			t.Parallel()
-			const span = 5 * time.Second // of which two failed renewals leave more than a second
+			const span = 5 * time.Second // more than a second is left after two failed renewals
 			m, _ := redistest.MiniClient(t)
 			rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
 			t.Cleanup(func() { _ = rdb.Close() })
-			b := newBench(t, rdb)
+			b := newHarness(t, rdb)
 			k := b.keeper(span, noReason)
-			h := b.held(k, grip(1, "t"), span)
-			m.SetError(trouble)
+			h := b.held(k, claimOf(1, "t"), span)
+			m.SetError(redisError)
 			b.until("failed", func() bool { return k.Counts().Failed > 1 })
-			b.still(h)
+			b.notCancelled(h)
 			m.SetError("")
 			was := k.Counts().Renewed
 			b.until("renewed", func() bool { return k.Counts().Renewed > was })
-			b.still(h)
+			b.notCancelled(h)
 		})
 	}
 }
@@ -205,11 +206,11 @@ func TestContextEndsBeforeLeaseCanBeClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
-	b := newBench(t, rdb)
+	b := newHarness(t, rdb)
 	const span = 3 * time.Second
 	k := b.keeper(span, noReason)
 	since := time.Now()
-	h := b.held(k, grip(1, "t1"), span)
+	h := b.held(k, claimOf(1, "t1"), span)
 	s.Pause()
 	defer s.Resume()
 	c := b.cause(h)
@@ -217,10 +218,10 @@ func TestContextEndsBeforeLeaseCanBeClaimed(t *testing.T) {
 		t.Fatalf("%v after %s", c, took)
 	}
 	s.Resume()
-	// The proof: the cancelled one's time, by Redis, has not yet come.
-	other := newBench(t, s.Client(t))
+	// By the clock of Redis, the claim of the cancelled holder has not expired yet.
+	other := newHarness(t, s.Client(t))
 	other.space, other.leases = b.space, b.leases
-	got := other.claim(grip(1, "t2"))
+	got := other.claim(claimOf(1, "t2"))
 	if got.Outcome != lease.Held {
 		t.Fatalf("claimed by another: %v, %s after the claim", got.Outcome, time.Since(since))
 	}
@@ -230,13 +231,13 @@ func TestPausedProcessDoesNotTrustItsLease(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	b.create(ref(1))
-	h := k.Hold(context.Background(), grip(1, "t"), time.Now().Add(-time.Hour)) // what a SIGSTOP looks like from inside
+	h := k.Hold(context.Background(), claimOf(1, "t"), time.Now().Add(-time.Hour)) // as after a SIGSTOP
 	t.Cleanup(h.Release)
 	if h.Trusted() {
-		t.Fatal("trusted before the keeper's first beat")
+		t.Fatal("trusted before the keeper's first check")
 	}
 	k2 := b.keeper(time.Second, noReason)
-	h2 := k2.Hold(context.Background(), grip(1, "t"), time.Now().Add(-time.Hour))
+	h2 := k2.Hold(context.Background(), claimOf(1, "t"), time.Now().Add(-time.Hour))
 	t.Cleanup(h2.Release)
 	b.want("reason", b.cause(h2).Reason, cancel.LeaseLost)
 }
@@ -265,7 +266,7 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 	if calls == nil {
 		t.Fatalf("no scripts ran:\n%s", info)
 	}
-	// 600 leases of a partition are two scripts; a round may have been under way when the count began.
+	// The 600 leases of a partition take two scripts; a round may have been in progress when the statistics were reset.
 	if n, _ := strconv.Atoi(calls[1]); n > 12 {
 		t.Fatalf("%d scripts for %d leases", n, 2*each)
 	}
@@ -274,10 +275,10 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 func TestStopReleasesAllHolds(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
-	h := b.held(k, grip(1, "t"), time.Hour)
+	h := b.held(k, claimOf(1, "t"), time.Hour)
 	k.Stop()
 	b.want("reason", b.cause(h).Reason, cancel.WorkerStopping)
-	late := k.Hold(context.Background(), grip(2, "t"), time.Now())
+	late := k.Hold(context.Background(), claimOf(2, "t"), time.Now())
 	b.want("reason", b.cause(late).Reason, cancel.WorkerStopping)
 	if late.Trusted() {
 		t.Fatal("trusted")
@@ -288,15 +289,15 @@ func TestStopReleasesAllHolds(t *testing.T) {
 func TestReleasedLeaseIsNotRenewed(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
-	h := b.held(k, grip(1, "t"), time.Hour)
+	h := b.held(k, claimOf(1, "t"), time.Hour)
 	h.Release()
 	h.Release()
 	if h.Context().Err() == nil || h.Trusted() {
 		t.Fatal("still held")
 	}
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
-	other := b.held(k, grip(2, "t"), time.Hour)
+	other := b.held(k, claimOf(2, "t"), time.Hour)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e2"})
 	b.until("the other is renewed", func() bool { return k.Counts().Renewed == 1 })
-	b.still(other)
+	b.notCancelled(other)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// MaxRenew is the maximum number of leases of one renewal script.
+// MaxRenew is the maximum number of leases of one call of Leases.Renew.
 const MaxRenew = 500
 
 // Ref identifies a lease.
@@ -18,26 +18,26 @@ type Ref struct {
 	Part      int // partition of the instance
 	Instance  string
 	Execution uint64
-	Activity  uint64 // event id of the schedule
-	Effect    string // as the schedule records it
+	Activity  uint64 // event id of the schedule of the activity
+	Effect    string // effect id, as the schedule records it
 }
 
-// String identifies the activity in log lines and errors.
+// String names the activity, its instance and its execution, for log lines and errors.
 func (r Ref) String() string {
 	return fmt.Sprintf("activity %d of %s (execution %d)", r.Activity, r.Instance, r.Execution)
 }
 
-// Outcome is the outcome of a script.
+// Outcome is the outcome of a script for one lease.
 type Outcome uint8
 
-// The outcomes. The zero value is none: there was no reply.
+// The outcomes. The zero value means that there was no reply.
 const (
-	OK        Outcome = 1 // renew, ack, release: done
+	OK        Outcome = 1 // renew, ack, release: done; required: the lease exists
 	Acquired  Outcome = 2 // claim: the caller holds the lease
 	Held      Outcome = 3 // claim: another worker holds it
-	Exhausted Outcome = 4 // claim: free, but claimed as often as is allowed
-	Gone      Outcome = 5 // there is no such lease: cancelled, completed, or of a lost turn
-	Stolen    Outcome = 6 // another worker holds it, or none: it was returned or revoked
+	Exhausted Outcome = 4 // claim: no worker holds it, but it has been claimed the maximum number of times
+	Gone      Outcome = 5 // there is no such lease: cancelled, completed, or of a turn that Redis has lost
+	Stolen    Outcome = 6 // another worker holds it, or it is free: it was released or revoked
 	Expired   Outcome = 7 // the caller's claim had expired
 )
 
@@ -45,7 +45,7 @@ var outcomeNames = [...]string{
 	OK: "OK", Acquired: "ACQUIRED", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
 }
 
-// String returns the word of the script's reply.
+// String returns the outcome as the script replies it, in upper case.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) && outcomeNames[o] != "" {
 		return outcomeNames[o]
@@ -53,6 +53,7 @@ func (o Outcome) String() string {
 	return "outcome-" + strconv.Itoa(int(o))
 }
 
+// outcome parses the first word of a script's reply.
 func outcome(word string) (Outcome, error) {
 	for o, w := range outcomeNames {
 		if w != "" && w == word {
@@ -74,8 +75,9 @@ var ackLua string
 //go:embed release.lua
 var releaseLua string
 
-// Leases runs the scripts of the leases of a namespace. Its methods send and return; the callback is called exactly once, on the
-// runner's own goroutine, and must not block. They are safe for concurrent use.
+// Leases runs the lease scripts of a namespace. Its methods send a request and return at once. The callback is called exactly once, on
+// the runner's goroutine, and must not block; its error reports that there was no valid reply, so the script may have taken effect or
+// not. The methods are safe for concurrent use.
 type Leases struct {
 	runner                     *redisx.Runner
 	space                      redisx.Space
@@ -83,7 +85,7 @@ type Leases struct {
 	report, required           *redisx.Script
 }
 
-// New makes the leases of a key space. The runner stays the caller's to close.
+// New returns the leases of a key space. The caller closes the runner.
 func New(runner *redisx.Runner, space redisx.Space) *Leases {
 	return &Leases{
 		runner: runner, space: space,
@@ -112,42 +114,47 @@ func (l *Leases) key(r Ref) string {
 	return l.space.Part(r.Part).Lease(r.Instance, r.Execution, r.Activity)
 }
 
-// Claim is a lease with the token of the claim that holds it.
+// Claim is a lease with the token of a claim.
 type Claim struct {
 	Ref
-	Token string // fresh for every delivery
+	Token string // new for every delivery, and unique among all workers
 }
 
-// ClaimRequest requests a lease.
+// ClaimRequest requests a claim of a lease.
 type ClaimRequest struct {
 	Claim
 	Worker    string
-	TTL       time.Duration // at least 1 ms
-	MaxClaims int           // further claims are refused
+	TTL       time.Duration // time until the claim expires; at least 1 ms
+	MaxClaims int           // number of claims from which on further ones are answered Exhausted
 }
 
 // ClaimReply is the reply to a ClaimRequest.
 type ClaimReply struct {
 	Outcome Outcome // Acquired, Held, Exhausted or Gone
-	Claims  uint32  // Acquired: claims so far, this one included; Exhausted: claims so far
-	Until   int64   // Acquired, Held: Unix ms by the clock of Redis
+	Claims  uint32  // Acquired: number of claims, including this one; Exhausted: number of claims so far
+	Until   int64   // Acquired, Held: expiry of the claim, Unix ms by the clock of Redis
 }
 
-// Claim claims a lease that is free or expired. The caller counts its trust from before the first call with this token, because
-// that may be the one that took effect.
-func (l *Leases) Claim(b ClaimRequest, done func(ClaimReply, error)) {
+// Claim claims a lease that is free or whose claim has expired. It may be repeated with the same token if there was no reply; the trust
+// window then starts before the first call, because that may be the one that took effect.
+func (l *Leases) Claim(r ClaimRequest, done func(ClaimReply, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.claim,
-		Keys:   []string{l.key(b.Ref)},
-		Args:   []any{b.Effect, b.Token, b.Worker, b.TTL.Milliseconds(), b.MaxClaims},
+		Keys:   []string{l.key(r.Ref)},
+		Args:   []any{r.Effect, r.Token, r.Worker, r.TTL.Milliseconds(), r.MaxClaims},
 		Join:   true,
-	}, func(reply any, err error) {
-		if err != nil {
-			done(ClaimReply{}, err)
-			return
+	}, reading(done, readClaim))
+}
+
+// reading returns a callback of the runner that reads a reply and calls done.
+func reading[T any](done func(T, error), read func(*redisx.Reply) (T, error)) func(any, error) {
+	return func(reply any, err error) {
+		var out T
+		if err == nil {
+			out, err = read(redisx.NewReply(reply))
 		}
-		done(readClaim(redisx.NewReply(reply)))
-	})
+		done(out, err)
+	}
 }
 
 func readClaim(r *redisx.Reply) (c ClaimReply, err error) {
@@ -168,43 +175,38 @@ func readClaim(r *redisx.Reply) (c ClaimReply, err error) {
 	return c, r.Err()
 }
 
-// Renew extends leases of one partition, at most MaxRenew, to a TTL from now. The reply has one outcome for each: OK, Gone,
+// Renew extends the claims of at most MaxRenew leases of one partition, to a TTL from now. The reply has one outcome per lease: OK, Gone,
 // Stolen or Expired.
-func (l *Leases) Renew(part int, grips []Claim, ttl time.Duration, done func([]Outcome, error)) {
+func (l *Leases) Renew(part int, claims []Claim, ttl time.Duration, done func([]Outcome, error)) {
 	prefix := l.space.Part(part)
-	keys, args := make([]string, len(grips)), make([]any, 1, 1+len(grips))
+	keys, args := make([]string, len(claims)), make([]any, 1, 1+len(claims))
 	args[0] = ttl.Milliseconds()
-	for i, g := range grips {
-		keys[i] = prefix.Lease(g.Instance, g.Execution, g.Activity)
-		args = append(args, g.Token)
+	for i, c := range claims {
+		keys[i] = prefix.Lease(c.Instance, c.Execution, c.Activity)
+		args = append(args, c.Token)
 	}
-	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args, Within: ttl / retryDivisor}, func(reply any, err error) {
-		if err != nil {
-			done(nil, err)
-			return
-		}
-		done(outcomes(reply, len(keys)))
-	})
+	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args, Within: ttl / retryDivisor}, reading(done, outcomes(len(keys))))
 }
 
-// Completion ends a lease with its result.
+// Completion is the result of an activity, which ends its lease.
 type Completion struct {
 	Claim
-	Body []byte // an ActivityCompleted or ActivityFailed, as history.Encode writes it
+	Body []byte // an ActivityCompleted or ActivityFailed event, as encoded by history.Encode
 }
 
-// elementID returns the id of the inbox element of the completion.
+// elementID returns the id of the completion's element in the inbox.
 func (c Completion) elementID() string { return "a" + c.Effect + "." + c.Token }
 
 // Acked is the reply to a Completion.
 type Acked struct {
-	Outcome Outcome         // OK, Gone, Stolen or Expired; unless OK nothing was written
-	Inbox   int             // elements in the inbox, this one included: at 1 the worker rings the doorbell
-	Element history.Element // as it was pushed
+	Outcome Outcome         // OK, Gone, Stolen or Expired; nothing was written unless it is OK
+	Inbox   int             // number of elements in the inbox, including this one: if it is 1, the worker rings the doorbell
+	Element history.Element // the element that was pushed
 	Proof   string          // for the doorbell
 }
 
-// Ack deletes the lease and pushes the completion to the instance's inbox, or does nothing.
+// Ack deletes the lease and pushes the completion to the instance's inbox, or does neither. It may be repeated if there was no reply: an
+// ack that took effect is answered Gone.
 func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	p := l.space.Part(c.Part)
 	id := c.elementID()
@@ -233,12 +235,12 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 // ReleaseRequest releases a lease before its claim expires.
 type ReleaseRequest struct {
 	Claim
-	Uncounted bool          // the claim does not count
-	Delay     time.Duration // the owner dispatches its task again after this
+	Uncounted bool          // the claim is not counted
+	Delay     time.Duration // time after which the owner dispatches its task again
 }
 
-// Release releases a lease, so that other workers need not wait for the claim to expire. The outcome is OK, Gone, Stolen or
-// Expired; unless OK nothing was written.
+// Release frees a lease before its claim expires, so that other workers need not wait. The outcome is OK, Gone, Stolen or Expired;
+// nothing was written unless it is OK.
 func (l *Leases) Release(r ReleaseRequest, done func(Outcome, error)) {
 	uncounted := "0"
 	if r.Uncounted {
@@ -248,13 +250,5 @@ func (l *Leases) Release(r ReleaseRequest, done func(Outcome, error)) {
 		Script: l.release,
 		Keys:   []string{l.key(r.Ref), l.space.Part(r.Part).Wakeups()},
 		Args:   []any{r.Effect, r.Token, r.Instance, uncounted, r.Delay.Milliseconds()},
-	}, func(reply any, err error) {
-		if err != nil {
-			done(0, err)
-			return
-		}
-		rep := redisx.NewReply(reply)
-		o, err := outcome(rep.Str(0))
-		done(o, err)
-	})
+	}, reading(done, func(reply *redisx.Reply) (Outcome, error) { return outcome(reply.Str(0)) }))
 }

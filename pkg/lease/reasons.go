@@ -8,30 +8,31 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Lookup finds in the history of an execution why leases are gone: the causes by activity, without those that history does not
-// have. of names the execution; its Activity and Effect are not used.
+// Lookup searches the history of an execution for the reasons why leases are gone. It returns the causes by activity, without the
+// activities for which the history records none. Only the instance and execution of of are set.
 type Lookup func(ctx context.Context, of Ref, activities []uint64) map[uint64]cancel.Cancelled
 
-// lookupTimeout bounds the search for a cause. The context is not cancelled before it ends.
+// lookupTimeout bounds the search for a cause. The context of the lease is cancelled after the search.
 const lookupTimeout = time.Second
 
-// lookupReasons looks up why leases are gone. The histories of different executions are read in parallel, so that none waits for
-// another; that of one is read once for all its waiting leases, because thousands may have been cancelled in one turn. The lock
-// is held.
+// lookupReasons looks up why leases are gone, and then cancels their contexts. The histories of different executions are read in
+// parallel, so that they do not delay each other. The history of one execution is read once for all its waiting leases, because one turn
+// may have cancelled thousands of them. The caller holds the lock.
 func (k *Keeper) lookupReasons(holds []*Hold) {
 	if k.stopped {
 		return
 	}
 	for _, h := range holds {
 		of := Ref{Part: h.Part, Instance: h.Instance, Execution: h.Execution}
-		waiting, sought := k.unexplained[of]
+		waiting, running := k.unexplained[of]
 		k.unexplained[of] = append(waiting, h)
-		if !sought {
+		if !running {
 			k.wg.Go(func() { k.lookupExecution(of) })
 		}
 	}
 }
 
+// lookupExecution looks up reasons until no lease of the execution waits for one.
 func (k *Keeper) lookupExecution(of Ref) {
 	for {
 		k.mu.Lock()
@@ -47,7 +48,7 @@ func (k *Keeper) lookupExecution(of Ref) {
 	}
 }
 
-// cancelWithReasons cancels leases of one execution that are gone, with the cause that history has for each.
+// cancelWithReasons cancels leases of one execution that are gone, each with the cause that the history records.
 func (k *Keeper) cancelWithReasons(of Ref, holds []*Hold) {
 	ctx, stop := context.WithTimeoutCause(k.ctx, lookupTimeout, errors.New("no reason found in time"))
 	defer stop()
@@ -57,10 +58,10 @@ func (k *Keeper) cancelWithReasons(of Ref, holds []*Hold) {
 	}
 	reasons := k.lookup(ctx, of, activities)
 	for _, h := range holds {
-		why, ok := reasons[h.Activity]
+		cause, ok := reasons[h.Activity]
 		if !ok {
-			why = cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the lease is gone; history gives no reason"}
+			cause = cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the lease is gone; history gives no reason"}
 		}
-		k.cancelHold(h, &why)
+		k.cancelHold(h, &cause)
 	}
 }

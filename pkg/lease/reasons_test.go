@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// Leases of two instances are found gone by one renewal, and the history of one of them cannot be read for a while.
+// One renewal finds the leases of two instances gone, and the history of one instance cannot be read at first.
 func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
@@ -23,13 +23,13 @@ func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 		}
 		return map[uint64]cancel.Cancelled{activities[0]: {Reason: cancel.LostSelect, Text: of.Instance}}
 	})
-	slow, other := grip(1, "t"), grip(1, "t")
+	slow, other := claimOf(1, "t"), claimOf(1, "t")
 	other.Instance = "order:43"
 	first, second := b.held(k, slow, span), b.held(k, other, span)
 	b.cancel(slow.Ref)
 	b.cancel(other.Ref)
 	b.want("cause", b.cause(second), "cancelled: lost-select: order:43")
-	b.still(first)
+	b.notCancelled(first)
 	close(read)
 	b.want("cause", b.cause(first), "cancelled: lost-select: order:42")
 }

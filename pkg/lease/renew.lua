@@ -4,10 +4,10 @@
 --! args  ttl# | token*
 --! reply outcome*
 --
--- The outcomes are OK (the claim lasts until now + ttl), GONE (there is no lease), STOLEN (another worker holds it, or none does) and
--- EXPIRED (the caller's claim had expired; it stays expired, because another worker may be claiming).
+-- The outcomes are OK (the claim lasts until now + ttl), GONE (there is no lease), STOLEN (another worker holds it, or it is free) and
+-- EXPIRED (the caller's claim had expired; it stays expired, because another worker may be claiming the lease).
 --
--- Each lease is checked and written by itself.
+-- Each lease is checked and written independently of the others.
 local t = now()
 local till, span = ms(t + ttl), ms(ttl)
 

@@ -12,12 +12,12 @@ import (
 //go:embed report.lua
 var reportLua string
 
-// MaxReports is the maximum number of reports of one script.
+// MaxReports is the maximum number of reports of one call of Leases.Report.
 const MaxReports = 500
 
-// Report writes reports of activities of one execution, at most MaxReports. They replace existing ones, except one with
-// NeverStarted, which may be of a second delivery of an activity that did start. Nothing is written for an instance that does not
-// exist, or an execution that is not kept. ref names the execution; its Activity and Effect are not used.
+// Report records how activities of one execution ended, at most MaxReports of them. A report replaces an earlier one of the same
+// activity, unless its ending is NeverStarted: that may be of a second delivery of an activity that did start. Nothing is written if the
+// instance does not exist or the execution is no longer retained. Only the partition, instance and execution of ref are used.
 func (l *Leases) Report(ref Ref, reports []Reported, done func(error)) {
 	args := make([]any, 0, 1+3*len(reports))
 	args = append(args, strconv.FormatUint(ref.Execution, 10))

@@ -4,9 +4,9 @@
 --! args  execution# | report(activity text once)*
 --! reply OK | GONE
 --
--- once: '1' writes only where there is no report yet.
--- GONE: there is no such instance (what was purged is not created again), or the execution is not one of those that are kept: the
--- current one and the one before it.
+-- once: '1' writes only if there is no report for the activity yet.
+-- GONE: there is no such instance (a purged one must not be created again), or the execution is not retained: only the current one and
+-- the one before it are.
 --
 -- Checks before it writes: the record.
 local current = tonumber(redis.call('HGET', record, 'execution') or 0)

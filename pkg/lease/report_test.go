@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-func (b *bench) report(r lease.Ref, reports ...lease.Reported) {
+func (b *harness) report(r lease.Ref, reports ...lease.Reported) {
 	b.Helper()
 	answer(b, func(done func(struct{}, error)) {
 		b.leases.Report(r, reports, func(err error) { done(struct{}{}, err) })
 	})
 }
 
-func (b *bench) reports(r lease.Ref) map[string]lease.Report {
+func (b *harness) reports(r lease.Ref) map[string]lease.Report {
 	b.Helper()
 	texts, err := b.rdb.HGetAll(b.Context(), b.space.Part(r.Part).Reports(r.Instance, r.Execution)).Result()
 	b.must(err)
@@ -38,23 +38,23 @@ func reportOf(activity uint64, how lease.Ending, after int64) lease.Reported {
 }
 
 func TestReportsHaveTheEndsOfActivities(t *testing.T) {
-	cases := map[string]func(*bench){
-		"nothing that was purged comes back": func(b *bench) {
+	cases := map[string]func(*harness){
+		"nothing that was purged comes back": func(b *harness) {
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			if n := b.rdb.Exists(b.Context(), b.space.Part(3).Reports("order:42", 1)).Val(); n > 0 {
-				b.Fatal("a report stands for an instance that is no more")
+				b.Fatal("a report was written for an instance that does not exist")
 			}
 		},
-		"a second delivery that finds no lease does not hide how the activity ended": func(b *bench) {
+		"a second delivery that finds no lease does not hide how the activity ended": func(b *harness) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			b.report(ref(1), reportOf(1, lease.Stopped, 5))
 			b.report(ref(1), reportOf(1, lease.NeverStarted, 0), reportOf(2, lease.NeverStarted, 0))
 			b.want("how", b.reports(ref(1))["1"], lease.Report{Ending: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
 			b.want("how", b.reports(ref(1))["2"].Ending, lease.NeverStarted)
-			b.report(ref(1), reportOf(2, lease.Abandoned, 10_000)) // it came later, but has more
+			b.report(ref(1), reportOf(2, lease.Abandoned, 10_000)) // it replaces an earlier NeverStarted
 			b.want("how", b.reports(ref(1))["2"].Ending, lease.Abandoned)
 		},
-		"of an execution that is not kept any more nothing is written": func(b *bench) {
+		"nothing is written for an execution that is no longer retained": func(b *harness) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "3").Err())
 			for execution, written := range map[uint64]int{1: 0, 2: 1, 3: 1, 4: 0} {
 				r := ref(1)
@@ -63,7 +63,7 @@ func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 				b.want("reports", len(b.reports(r)), written)
 			}
 		},
-		"five hundred reports travel in one script": func(b *bench) {
+		"five hundred reports are written by one script": func(b *harness) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			var all []lease.Reported
 			for i := range lease.MaxReports {
@@ -72,10 +72,10 @@ func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 			b.report(ref(1), all...)
 			b.want("reports", len(b.reports(ref(1))), lease.MaxReports)
 		},
-		"a read reports what is required and claims nothing": func(b *bench) {
+		"a read reports what is required and claims nothing": func(b *harness) {
 			b.create(ref(1))
 			b.create(ref(2))
-			b.wantClaim(grip(2, "t"), lease.Acquired, 1)
+			b.wantClaim(claimOf(2, "t"), lease.Acquired, 1)
 			other := ref(1)
 			other.Effect = "of another turn"
 			got := answer(b, func(done func([]lease.Outcome, error)) {
@@ -84,13 +84,13 @@ func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 			if !slices.Equal(got, []lease.Outcome{lease.OK, lease.OK, lease.Gone, lease.Gone}) {
 				b.Fatal(got)
 			}
-			b.wantClaim(grip(1, "t"), lease.Acquired, 1)
+			b.wantClaim(claimOf(1, "t"), lease.Acquired, 1)
 		},
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for name, f := range cases {
 			t.Run(name, func(t *testing.T) {
-				b := newBench(t, rdb)
+				b := newHarness(t, rdb)
 				f(b)
 			})
 		}
@@ -100,6 +100,6 @@ func TestReportsHaveTheEndsOfActivities(t *testing.T) {
 func TestKeyOfReportsNamesTheExecution(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
 	if n, ok := p.Parse(p.Reports("a:1", 2)); !ok || fmt.Sprint(n) != fmt.Sprint(redisx.ParsedKey{Kind: "r", Instance: "a:1", Execution: 2}) {
-		t.Fatalf("its key is taken apart as %+v, %v", n, ok)
+		t.Fatalf("the key is parsed as %+v, %v", n, ok)
 	}
 }

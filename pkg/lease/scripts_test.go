@@ -19,74 +19,74 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// bench is one lease space on one Redis, with the owner's side played by the test.
-type bench struct {
+// harness runs the lease scripts in a namespace of its own; the test stands in for the owner.
+type harness struct {
 	*testing.T
 	rdb    redis.UniversalClient
 	leases *lease.Leases
 	space  redisx.Space
 }
 
-func newBench(t *testing.T, rdb redis.UniversalClient) *bench {
+func newHarness(t *testing.T, rdb redis.UniversalClient) *harness {
 	t.Helper()
 	runner := redisx.NewRunner(rdb)
 	t.Cleanup(runner.Close)
 	space := redisx.NewSpace(redistest.Namespace())
-	return &bench{T: t, rdb: rdb, leases: lease.New(runner, space), space: space}
+	return &harness{T: t, rdb: rdb, leases: lease.New(runner, space), space: space}
 }
 
 func ref(activity uint64) lease.Ref {
 	return lease.Ref{Part: 3, Instance: "order:42", Execution: 1, Activity: activity, Effect: "e" + strconv.FormatUint(activity, 10)}
 }
 
-func grip(activity uint64, token string) lease.Claim {
+func claimOf(activity uint64, token string) lease.Claim {
 	return lease.Claim{Ref: ref(activity), Token: token}
 }
 
-func (b *bench) key(r lease.Ref) string {
+func (b *harness) key(r lease.Ref) string {
 	return b.space.Part(r.Part).Lease(r.Instance, r.Execution, r.Activity)
 }
 
-// create does what the owner's commit does.
-func (b *bench) create(r lease.Ref) {
+// create creates a lease as the owner's commit does.
+func (b *harness) create(r lease.Ref) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.Context(), b.key(r), "e", r.Effect, "n", "0", "c", "1790000000000").Err())
 }
 
-// cancel does what the commit that cancels does.
-func (b *bench) cancel(r lease.Ref) {
+// cancel deletes a lease as the commit of a cancellation does.
+func (b *harness) cancel(r lease.Ref) {
 	b.Helper()
 	b.must(b.rdb.Del(context.Background(), b.key(r)).Err())
 }
 
-// expire lets the time of a claim be over, on a Redis whose clock is not the test's to set.
-func (b *bench) expire(r lease.Ref) {
+// expire moves the expiry of a claim into the past, because the test cannot set the clock of Redis.
+func (b *harness) expire(r lease.Ref) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.Context(), b.key(r), "u", strconv.FormatInt(b.now()-1, 10)).Err())
 }
 
-func (b *bench) now() int64 {
+func (b *harness) now() int64 {
 	b.Helper()
 	at, err := b.rdb.Time(b.Context()).Result()
 	b.must(err)
 	return at.UnixMilli()
 }
 
-func (b *bench) must(err error) {
+func (b *harness) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) fields(r lease.Ref) map[string]string {
+func (b *harness) fields(r lease.Ref) map[string]string {
 	b.Helper()
 	m, err := b.rdb.HGetAll(b.Context(), b.key(r)).Result()
 	b.must(err)
 	return m
 }
 
-func (b *bench) look(r lease.Ref) (float64, bool) {
+func (b *harness) wakeup(r lease.Ref) (float64, bool) {
 	b.Helper()
 	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Wakeups(), r.Instance).Result()
 	if errors.Is(err, redis.Nil) {
@@ -96,7 +96,7 @@ func (b *bench) look(r lease.Ref) (float64, bool) {
 	return at, true
 }
 
-func (b *bench) inbox(r lease.Ref) []string {
+func (b *harness) inbox(r lease.Ref) []string {
 	b.Helper()
 	l, err := b.rdb.LRange(b.Context(), b.space.Part(r.Part).Inbox(r.Instance), 0, -1).Result()
 	b.must(err)
@@ -104,7 +104,7 @@ func (b *bench) inbox(r lease.Ref) []string {
 }
 
 // answer waits for the callback of one call.
-func answer[T any](b *bench, call func(func(T, error))) T {
+func answer[T any](b *harness, call func(func(T, error))) T {
 	b.Helper()
 	type both struct {
 		v   T
@@ -123,37 +123,37 @@ func answer[T any](b *bench, call func(func(T, error))) T {
 }
 
 const (
-	ttl  = 10 * time.Second
-	most = 3
+	ttl       = 10 * time.Second
+	maxClaims = 3
 )
 
-func (b *bench) claim(g lease.Claim) lease.ClaimReply {
+func (b *harness) claim(g lease.Claim) lease.ClaimReply {
 	b.Helper()
 	return answer(b, func(done func(lease.ClaimReply, error)) {
-		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: most}, done)
+		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: maxClaims}, done)
 	})
 }
 
-func (b *bench) renew(gs ...lease.Claim) []lease.Outcome {
+func (b *harness) renew(gs ...lease.Claim) []lease.Outcome {
 	b.Helper()
 	return answer(b, func(done func([]lease.Outcome, error)) { b.leases.Renew(gs[0].Part, gs, ttl, done) })
 }
 
-func (b *bench) ack(g lease.Claim, body string) lease.Acked {
+func (b *harness) ack(g lease.Claim, body string) lease.Acked {
 	b.Helper()
 	return answer(b, func(done func(lease.Acked, error)) {
 		b.leases.Ack(lease.Completion{Claim: g, Body: []byte(body)}, done)
 	})
 }
 
-func (b *bench) abandon(g lease.Claim, uncounted bool, delay time.Duration) lease.Outcome {
+func (b *harness) release(g lease.Claim, uncounted bool, delay time.Duration) lease.Outcome {
 	b.Helper()
 	return answer(b, func(done func(lease.Outcome, error)) {
 		b.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: uncounted, Delay: delay}, done)
 	})
 }
 
-func (b *bench) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) lease.ClaimReply {
+func (b *harness) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) lease.ClaimReply {
 	b.Helper()
 	c := b.claim(g)
 	if c.Outcome != want || c.Claims != claims {
@@ -162,7 +162,7 @@ func (b *bench) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) leas
 	return c
 }
 
-func (b *bench) want(what string, got, want any) {
+func (b *harness) want(what string, got, want any) {
 	b.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		b.Fatalf("%s: %v, want %v", what, got, want)
@@ -170,53 +170,53 @@ func (b *bench) want(what string, got, want any) {
 }
 
 // untouched fails unless the inbox is empty and the instance has no wakeup.
-func (b *bench) untouched(r lease.Ref) {
+func (b *harness) untouched(r lease.Ref) {
 	b.Helper()
 	if in := b.inbox(r); len(in) > 0 {
 		b.Fatalf("the inbox has %q", in)
 	}
-	if at, ok := b.look(r); ok {
+	if at, ok := b.wakeup(r); ok {
 		b.Fatalf("there is a wakeup at %.0f", at)
 	}
 }
 
 func TestLeaseHasOneHolder(t *testing.T) {
-	cases := map[string]func(*bench){
-		"a free lease is claimed, and records by whom and until when":                  freeIsClaimed,
-		"the same token again is the same claim, uncounted":                            sameTokenAgain,
-		"a held lease cannot be claimed":                                               heldIsHeld,
-		"an expired claim can be taken, and counts":                                    expiredIsTaken,
-		"a claim that lasts longer than it can was made before the clock stepped back": clockSteppedBack,
-		"a lease that was claimed too often is exhausted":                              exhausted,
-		"an activity cancelled before it was claimed cannot be claimed":                cancelledBeforeClaim,
-		"a lease for another effect is gone for claims of this one":                    otherEffect,
-		"ack deletes the lease and pushes the completion":                              ackPushes,
-		"ack of nothing pushes nothing":                                                ackOfNothing,
-		"ack after expiry is refused and writes nothing":                               ackAfterExpiry,
-		"renewal after expiry is refused":                                              renewAfterExpiry,
-		"of two workers with one lease only the second one's completion is accepted":   stolen,
-		"deleted and created again, the old token is worthless":                        createdAgain,
-		"cancelled after its completion was acked, the completion stands":              cancelledAfterAck,
-		"only the completion that finds the inbox empty advances the wakeup":           onlyFirstHurries,
-		"workers advance a wakeup and never delay it":                                  neverBack,
-		"abandoned uncounted, a claim is not counted, and the count is never negative": abandonUncounted,
-		"abandoned and counted, it is free, and dispatched after the delay":            abandonCounted,
-		"abandon by a worker that lost the lease changes nothing":                      abandonLost,
-		"five hundred renewals in one script are answered each for itself":             renewMany,
-		"every number that leaves Lua has all its digits":                              allDigits,
-		"the body of a completion may be any bytes":                                    anyBytes,
+	cases := map[string]func(*harness){
+		"a free lease is claimed, and records by whom and until when":                   freeIsClaimed,
+		"the same token again is the same claim, uncounted":                             sameTokenAgain,
+		"a held lease cannot be claimed":                                                heldIsHeld,
+		"an expired claim can be taken, and counts":                                     expiredIsTaken,
+		"a claim that lasts longer than it can was made before the clock stepped back":  clockSteppedBack,
+		"a lease that was claimed too often is exhausted":                               exhausted,
+		"an activity cancelled before it was claimed cannot be claimed":                 cancelledBeforeClaim,
+		"a lease for another effect is gone for claims of this one":                     otherEffect,
+		"ack deletes the lease and pushes the completion":                               ackPushes,
+		"ack of nothing pushes nothing":                                                 ackOfNothing,
+		"ack after expiry is refused and writes nothing":                                ackAfterExpiry,
+		"renewal after expiry is refused":                                               renewAfterExpiry,
+		"of two workers with one lease only the second one's completion is accepted":    stolen,
+		"deleted and created again, the old token is worthless":                         createdAgain,
+		"cancelled after its completion was acked, the completion stands":               cancelledAfterAck,
+		"only the completion that finds the inbox empty advances the wakeup":            onlyFirstAdvances,
+		"workers advance a wakeup and never delay it":                                   neverDelayed,
+		"abandoned uncounted, a claim is not counted, and the count is never negative":  releaseUncounted,
+		"a counted release frees the lease, and its task is dispatched after the delay": releaseCounted,
+		"abandon by a worker that lost the lease changes nothing":                       releaseLost,
+		"five hundred renewals in one script are answered each for itself":              renewMany,
+		"every number that leaves Lua has all its digits":                               allDigits,
+		"the body of a completion may be any bytes":                                     anyBytes,
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for name, f := range cases {
-			t.Run(name, func(t *testing.T) { f(newBench(t, rdb)) })
+			t.Run(name, func(t *testing.T) { f(newHarness(t, rdb)) })
 		}
 	})
 }
 
-func freeIsClaimed(b *bench) {
+func freeIsClaimed(b *harness) {
 	b.create(ref(1))
 	before := b.now()
-	c := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	c := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	if c.Until < before+ttl.Milliseconds() || c.Until > b.now()+ttl.Milliseconds() {
 		b.Fatalf("until %d, claimed at %d for %s", c.Until, before, ttl)
 	}
@@ -225,73 +225,73 @@ func freeIsClaimed(b *bench) {
 	b.want("fields", fmt.Sprint(f["e"], " ", f["n"], " ", f["t"], " ", f["w"], " ", f["u"], " ", f["d"], " ", f["c"]), want)
 }
 
-func sameTokenAgain(b *bench) {
+func sameTokenAgain(b *harness) {
 	b.create(ref(1))
-	first := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
-	again := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	first := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	again := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.want("until", again.Until, first.Until)
 }
 
-func heldIsHeld(b *bench) {
+func heldIsHeld(b *harness) {
 	b.create(ref(1))
-	first := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
-	b.want("until", b.wantClaim(grip(1, "t2"), lease.Held, 0).Until, first.Until)
+	first := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.want("until", b.wantClaim(claimOf(1, "t2"), lease.Held, 0).Until, first.Until)
 	b.want("token", b.fields(ref(1))["t"], "t1")
 }
 
-func expiredIsTaken(b *bench) {
+func expiredIsTaken(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 3)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 3)
 }
 
-func clockSteppedBack(b *bench) {
+func clockSteppedBack(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "u", strconv.FormatInt(b.now()+time.Hour.Milliseconds(), 10)).Err())
-	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
-	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Expired)
+	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Expired})
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
 }
 
-func exhausted(b *bench) {
+func exhausted(b *harness) {
 	b.create(ref(1))
-	for i := range uint32(most) {
-		b.wantClaim(grip(1, fmt.Sprint("t", i)), lease.Acquired, i+1)
-		b.wantClaim(grip(1, "other"), lease.Held, 0) // a lease is exhausted once it has no holder
+	for i := range uint32(maxClaims) {
+		b.wantClaim(claimOf(1, fmt.Sprint("t", i)), lease.Acquired, i+1)
+		b.wantClaim(claimOf(1, "other"), lease.Held, 0) // a held lease is not exhausted
 		b.expire(ref(1))
 	}
-	b.wantClaim(grip(1, "late"), lease.Exhausted, most)
-	b.want("claims", b.fields(ref(1))["n"], most)
+	b.wantClaim(claimOf(1, "late"), lease.Exhausted, maxClaims)
+	b.want("claims", b.fields(ref(1))["n"], maxClaims)
 }
 
-func cancelledBeforeClaim(b *bench) {
-	b.wantClaim(grip(1, "t1"), lease.Gone, 0)
+func cancelledBeforeClaim(b *harness) {
+	b.wantClaim(claimOf(1, "t1"), lease.Gone, 0)
 	if f := b.fields(ref(1)); len(f) > 0 {
 		b.Fatalf("the claim made a lease: %v", f)
 	}
 }
 
-func otherEffect(b *bench) {
+func otherEffect(b *harness) {
 	b.create(ref(1))
-	other := grip(1, "t1")
+	other := claimOf(1, "t1")
 	other.Effect = "e-of-a-forgotten-turn"
 	b.wantClaim(other, lease.Gone, 0)
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.want("ack", b.ack(other, "x").Outcome, lease.Gone)
-	b.want("abandon", b.abandon(other, true, 0), lease.Gone)
+	b.want("release", b.release(other, true, 0), lease.Gone)
 	b.want("token", b.fields(ref(1))["t"], "t1")
 	b.untouched(ref(1))
 }
 
-func ackPushes(b *bench) {
+func ackPushes(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	before := b.now()
-	a := b.ack(grip(1, "t1"), "body")
+	a := b.ack(claimOf(1, "t1"), "body")
 	b.want("ack", a.Outcome, lease.OK)
 	b.want("inbox", a.Inbox, 1)
 	in := b.inbox(ref(1))
@@ -304,158 +304,158 @@ func ackPushes(b *bench) {
 		b.Fatalf("element of %d, acked at %d", e.At, before)
 	}
 	b.want("lease", b.fields(ref(1)), map[string]string{})
-	at, ok := b.look(ref(1))
+	at, ok := b.wakeup(ref(1))
 	if !ok || int64(at) != e.At+2000 {
 		b.Fatalf("wakeup at %.0f (%v), want two seconds after %d", at, ok, e.At)
 	}
 }
 
-func ackOfNothing(b *bench) {
-	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Gone)
+func ackOfNothing(b *harness) {
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Gone)
 	b.untouched(ref(1))
-	b.create(ref(1)) // free: it has no holder
-	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
+	b.create(ref(1)) // it is free
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Stolen)
 	b.untouched(ref(1))
 }
 
-func ackAfterExpiry(b *bench) {
+func ackAfterExpiry(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Expired)
 	b.untouched(ref(1))
 	b.want("token", b.fields(ref(1))["t"], "t1")
 }
 
-func renewAfterExpiry(b *bench) {
+func renewAfterExpiry(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
 	was := b.fields(ref(1))
-	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
+	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Expired})
 	b.want("fields", b.fields(ref(1)), was)
 }
 
-func stolen(b *bench) {
+func stolen(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
-	b.want("renewal of the first", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
-	b.want("ack of the first", b.ack(grip(1, "t1"), "first").Outcome, lease.Stolen)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
+	b.want("renewal of the first", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Stolen})
+	b.want("ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, lease.Stolen)
 	b.untouched(ref(1))
-	b.want("ack of the second", b.ack(grip(1, "t2"), "second").Outcome, lease.OK)
-	b.want("late ack of the first", b.ack(grip(1, "t1"), "first").Outcome, lease.Gone)
-	b.want("ack of the second, repeated", b.ack(grip(1, "t2"), "second").Outcome, lease.Gone)
+	b.want("ack of the second", b.ack(claimOf(1, "t2"), "second").Outcome, lease.OK)
+	b.want("late ack of the first", b.ack(claimOf(1, "t1"), "first").Outcome, lease.Gone)
+	b.want("ack of the second, repeated", b.ack(claimOf(1, "t2"), "second").Outcome, lease.Gone)
 	b.want("elements", len(b.inbox(ref(1))), 1)
 }
 
-func createdAgain(b *bench) {
+func createdAgain(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.cancel(ref(1))
 	b.create(ref(1))
-	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
-	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
-	b.want("abandon", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
+	b.want("renew", b.renew(claimOf(1, "t1")), []lease.Outcome{lease.Stolen})
+	b.want("ack", b.ack(claimOf(1, "t1"), "x").Outcome, lease.Stolen)
+	b.want("release", b.release(claimOf(1, "t1"), true, 0), lease.Stolen)
 	b.untouched(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 1)
 }
 
-func cancelledAfterAck(b *bench) {
+func cancelledAfterAck(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
-	b.want("ack", b.ack(grip(1, "t1"), "done").Outcome, lease.OK)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.want("ack", b.ack(claimOf(1, "t1"), "done").Outcome, lease.OK)
 	b.cancel(ref(1))
 	b.want("elements", len(b.inbox(ref(1))), 1)
 }
 
-func onlyFirstHurries(b *bench) {
+func onlyFirstAdvances(b *harness) {
 	p := b.space.Part(3)
 	b.must(b.rdb.RPush(b.Context(), p.Inbox("order:42"), "m1\n1\nx").Err())
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
-	a := b.ack(grip(1, "t1"), "x")
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	a := b.ack(claimOf(1, "t1"), "x")
 	b.want("inbox", a.Inbox, 2)
-	if at, ok := b.look(ref(1)); ok {
+	if at, ok := b.wakeup(ref(1)); ok {
 		b.Fatalf("a wakeup at %.0f, though the inbox was not empty", at)
 	}
 }
 
-func neverBack(b *bench) {
+func neverDelayed(b *harness) {
 	soon := float64(b.now() - 5000)
-	agenda := b.space.Part(3).Wakeups()
-	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon, Member: "order:42"}).Err())
+	wakeups := b.space.Part(3).Wakeups()
+	b.must(b.rdb.ZAdd(b.Context(), wakeups, redis.Z{Score: soon, Member: "order:42"}).Err())
 	b.create(ref(1))
 	b.create(ref(2))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
-	b.wantClaim(grip(2, "t2"), lease.Acquired, 1)
-	b.ack(grip(1, "t1"), "x")
-	b.abandon(grip(2, "t2"), false, 0)
-	at, _ := b.look(ref(1))
-	b.want("look", at, soon)
-	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon + 1e9, Member: "order:42"}).Err())
-	b.wantClaim(grip(2, "t3"), lease.Acquired, 2)
-	b.abandon(grip(2, "t3"), false, 0)
-	if at, _ := b.look(ref(1)); at > float64(b.now()) {
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(2, "t2"), lease.Acquired, 1)
+	b.ack(claimOf(1, "t1"), "x")
+	b.release(claimOf(2, "t2"), false, 0)
+	at, _ := b.wakeup(ref(1))
+	b.want("wakeup", at, soon)
+	b.must(b.rdb.ZAdd(b.Context(), wakeups, redis.Z{Score: soon + 1e9, Member: "order:42"}).Err())
+	b.wantClaim(claimOf(2, "t3"), lease.Acquired, 2)
+	b.release(claimOf(2, "t3"), false, 0)
+	if at, _ := b.wakeup(ref(1)); at > float64(b.now()) {
 		b.Fatalf("wakeup at %.0f, not advanced", at)
 	}
 }
 
-func abandonUncounted(b *bench) {
+func releaseUncounted(b *harness) {
 	b.create(ref(1))
-	for i := range 3 * most {
-		g := grip(1, fmt.Sprint("t", i))
+	for i := range 3 * maxClaims {
+		g := claimOf(1, fmt.Sprint("t", i))
 		b.wantClaim(g, lease.Acquired, 1)
-		b.want("abandon", b.abandon(g, true, 0), lease.OK)
-		b.want("again", b.abandon(g, true, 0), lease.Stolen)
+		b.want("release", b.release(g, true, 0), lease.OK)
+		b.want("again", b.release(g, true, 0), lease.Stolen)
 		b.want("claims", b.fields(ref(1))["n"], 0)
 	}
-	b.wantClaim(grip(1, "x"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "x"), lease.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "n", "0").Err())
-	b.want("abandon", b.abandon(grip(1, "x"), true, 0), lease.OK)
+	b.want("release", b.release(claimOf(1, "x"), true, 0), lease.OK)
 	b.want("claims", b.fields(ref(1))["n"], 0)
 }
 
-func abandonCounted(b *bench) {
+func releaseCounted(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	before := b.now()
-	b.want("abandon", b.abandon(grip(1, "t1"), false, time.Minute), lease.OK)
+	b.want("release", b.release(claimOf(1, "t1"), false, time.Minute), lease.OK)
 	fields := b.fields(ref(1))
-	at, _ := b.look(ref(1))
+	at, _ := b.wakeup(ref(1))
 	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 || fields["r"] != fmt.Sprintf("%.0f", at) {
-		b.Fatalf("wakeup at %.0f, returned for %s, abandoned at %d for a minute", at, fields["r"], before)
+		b.Fatalf("wakeup at %.0f, r is %s, released at %d for a minute", at, fields["r"], before)
 	}
 	delete(fields, "r")
 	b.want("fields", fields, map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
 }
 
-func abandonLost(b *bench) {
-	b.want("gone", b.abandon(grip(1, "t1"), true, 0), lease.Gone)
+func releaseLost(b *harness) {
+	b.want("gone", b.release(claimOf(1, "t1"), true, 0), lease.Gone)
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.want("expired", b.abandon(grip(1, "t1"), true, 0), lease.Expired)
-	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
-	b.want("stolen", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
+	b.want("expired", b.release(claimOf(1, "t1"), true, 0), lease.Expired)
+	b.wantClaim(claimOf(1, "t2"), lease.Acquired, 2)
+	b.want("stolen", b.release(claimOf(1, "t1"), true, 0), lease.Stolen)
 	b.want("claims", b.fields(ref(1))["n"], 2)
 	b.untouched(ref(1))
 }
 
-func renewMany(b *bench) {
+func renewMany(b *harness) {
 	want := make([]lease.Outcome, lease.MaxRenew)
-	grips := make([]lease.Claim, lease.MaxRenew)
-	for i := range grips {
+	claims := make([]lease.Claim, lease.MaxRenew)
+	for i := range claims {
 		r := ref(uint64(i + 1))
-		grips[i] = lease.Claim{Ref: r, Token: "t"}
+		claims[i] = lease.Claim{Ref: r, Token: "t"}
 		want[i] = []lease.Outcome{lease.OK, lease.Gone, lease.Stolen, lease.Expired}[i%4]
 		if want[i] == lease.Gone {
 			continue
 		}
 		f := map[string]any{"e": r.Effect, "n": "1", "t": "t", "d": "10000", "u": strconv.FormatInt(b.now()+5000, 10)}
-		switch want[i] { //nolint:exhaustive // the others are as they are
+		switch want[i] { //nolint:exhaustive // the others need no change
 		case lease.Stolen:
 			f["t"] = "other"
 		case lease.Expired:
@@ -464,19 +464,19 @@ func renewMany(b *bench) {
 		b.must(b.rdb.HSet(b.Context(), b.key(r), f).Err())
 	}
 	before := b.now()
-	b.want("outcomes", b.renew(grips...), want)
+	b.want("outcomes", b.renew(claims...), want)
 	u, _ := strconv.ParseInt(b.fields(ref(1))["u"], 10, 64)
 	if u < before+ttl.Milliseconds() {
 		b.Fatalf("renewed until %d at %d", u, before)
 	}
 }
 
-func allDigits(b *bench) {
+func allDigits(b *harness) {
 	b.create(ref(1))
-	c := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	c := b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	f := b.fields(ref(1))
 	b.want("until", f["u"], c.Until)
-	a := b.ack(grip(1, "t1"), "x")
+	a := b.ack(claimOf(1, "t1"), "x")
 	if c.Until < 1e12 || a.Element.At < 1e12 {
 		b.Fatalf("until %d, acked at %d: digits are missing", c.Until, a.Element.At)
 	}
@@ -487,14 +487,14 @@ func allDigits(b *bench) {
 	}
 }
 
-func anyBytes(b *bench) {
+func anyBytes(b *harness) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(claimOf(1, "t1"), lease.Acquired, 1)
 	body := make([]byte, 512<<10)
 	for i := range body {
 		body[i] = byte(i)
 	}
-	b.ack(grip(1, "t1"), string(body))
+	b.ack(claimOf(1, "t1"), string(body))
 	e, err := history.ParseElement([]byte(b.inbox(ref(1))[0]))
 	b.must(err)
 	if string(e.Body) != string(body) {
