@@ -13,9 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// BenchmarkActivities measures what a worker makes of a full queue: claim, handler,
-// ack, doorbell. Leases and tasks are made beforehand; nats-server is in this process,
-// redis-server beside it.
+// BenchmarkActivities measures the throughput of a worker on a full queue: claim, handler, ack, doorbell. Leases and tasks are created
+// before the timer starts. nats-server runs in this process, redis-server in its own.
 func BenchmarkActivities(b *testing.B) {
 	o := newOwner(b)
 	cfg := o.config()

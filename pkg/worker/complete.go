@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// Backoff of calls that Redis did not answer.
+// Backoff of Redis calls that received no reply.
 const (
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = time.Second
 )
 
-// completionEvent returns the event for the inbox. Its time is that of the inbox element. nil: a large result cannot be stored, and the
-// worker does not hold the lease any more.
+// completionEvent returns the event to push to the inbox; its time is set when the inbox element is written. It returns nil if a large
+// result cannot be stored and the worker no longer holds the lease.
 func (t *task) completionEvent(result history.Payload, failure *history.Failure) history.Event {
 	if most := t.w.cfg.Codec.MaxPayload(); failure == nil && len(result.Data) > most && result.Type != history.TypeSealed {
 		failure = &history.Failure{
@@ -38,7 +38,7 @@ func (t *task) completionEvent(result history.Payload, failure *history.Failure)
 	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *t.w.cfg.Codec.SealFailure(nil, failure), Worker: t.w.cfg.Name, Claims: t.claims, RanMS: t.ranMS}
 }
 
-// complete sends the ack of the lease, with the completion.
+// complete acks the lease with the completion e. A nil e ends the task without an ack.
 func (t *task) complete(e history.Event) {
 	if e == nil {
 		if cause := t.cause(); cause != nil {
@@ -49,7 +49,7 @@ func (t *task) complete(e history.Event) {
 		return
 	}
 	body, err := history.Encode(e)
-	if err != nil { // cannot happen; the lease expires, and the activity runs again
+	if err != nil { // unreachable; the lease would expire and the activity run again
 		t.log().Error("completion not encoded", "error", err)
 		t.end(t.count.lost)
 		return
@@ -61,7 +61,7 @@ func (t *task) complete(e history.Event) {
 
 func (t *task) ack() lease.Completion { return lease.Completion{Claim: t.claim(), Body: t.completion} }
 
-// acked receives the reply, on the goroutine of the Redis runner.
+// acked handles the reply to an ack. It runs on the Redis runner's goroutine and must not block.
 func (t *task) acked(a lease.Acked, err error) {
 	t.w.health.redisReplied(err)
 	if err != nil {
@@ -88,32 +88,28 @@ func (t *task) acked(a lease.Acked, err error) {
 	}
 }
 
-// retryAck repeats an ack that had no reply, as long as the worker holds the lease. If the first took effect, the second reply is that
-// the lease is gone, and only the metrics are wrong.
+// retryAck repeats an ack that received no reply, for as long as the worker holds the lease. If the first ack took effect, the repeated
+// one is answered GONE: the task is counted as cancelled although it completed, and nothing else is affected.
 func (t *task) retryAck(err error) {
 	redisx.LogFailure(t.log(), "completion not acked, retrying", err)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		time.Sleep(wait)
-		if !t.state.hold.Trusted() { // as after the stop of the keeper
+		if !t.state.hold.Trusted() { // for example because the keeper has stopped
 			t.end(t.count.lost)
 			return
 		}
-		type reply struct {
-			acked lease.Acked
-			err   error
-		}
-		ch := make(chan reply, 1)
-		t.w.leases.Ack(t.ack(), func(a lease.Acked, err error) { ch <- reply{a, err} })
-		if r := <-ch; r.err == nil {
-			t.acked(r.acked, nil)
+		a, err := await(func(done func(lease.Acked, error)) { t.w.leases.Ack(t.ack(), done) })
+		if err == nil {
+			t.acked(a, nil)
 			return
 		}
 	}
 }
 
-// retryClaim repeats a claim that had no reply, with the same token: if the first took effect, the reply is ACQUIRED, uncounted, and
-// trust counts from the first. The message is returned at once, for other workers. The task keeps its slot, so the number of
-// outstanding claims is bounded by the number of slots while Redis is unavailable.
+// retryClaim repeats a claim that received no reply, with the same token: if the first claim took effect, the repeat is answered
+// ACQUIRED, is not counted, and the trust window still starts before the first. The message is returned to the queue at once, so that
+// other workers can run the task. The task keeps its slot, so while Redis is unavailable the number of outstanding claims is bounded by
+// the number of slots.
 func (t *task) retryClaim(err error) {
 	t.w.nodes.claimFailed(t, err)
 	giveUp := time.NewTimer(t.w.cfg.LeaseTTL / 2)
@@ -131,29 +127,35 @@ func (t *task) retryClaim(err error) {
 			t.dismiss()
 			return
 		}
-		type reply struct {
-			claim lease.ClaimReply
-			err   error
-		}
-		ch := make(chan reply, 1)
-		t.w.leases.Claim(t.claimRequest(), func(c lease.ClaimReply, err error) { ch <- reply{c, err} })
-		r := <-ch
-		t.w.health.redisReplied(r.err)
-		if r.err == nil {
-			t.claimReplied(r.claim)
+		c, err := await(func(done func(lease.ClaimReply, error)) { t.w.leases.Claim(t.claimRequest(), done) })
+		t.w.health.redisReplied(err)
+		if err == nil {
+			t.claimReplied(c)
 			return
 		}
 	}
 }
 
-// redeliver returns the message to the queue while the claim is unanswered.
+// await sends a request and waits for its reply.
+func await[T any](send func(done func(T, error))) (reply T, err error) {
+	received := make(chan struct{})
+	send(func(r T, e error) {
+		reply, err = r, e
+		close(received)
+	})
+	<-received
+	return reply, err
+}
+
+// redeliver returns the message of an unanswered claim to the queue, once.
 func (t *task) redeliver() {
 	if t.w.tasks.redeliver(t) {
 		t.from.returnTask(t.message)
 	}
 }
 
-// release releases the lease, so that another worker continues at once. The claim is not counted, because the activity did not end it.
+// release releases the lease, so that another worker can run the activity at once. The claim is not counted, because the activity did not
+// cause its end.
 func (t *task) release(as prometheus.Counter) {
 	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {

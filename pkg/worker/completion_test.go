@@ -22,7 +22,7 @@ func TestSuccessIsCountedAfterTheAck(t *testing.T) {
 	o.wait("start", b.started)
 	o.redis.Kill()
 	close(b.release)
-	o.until("the ack has found no Redis", func() bool { return w.Ready() != nil && len(w.Running()) == 0 })
+	o.until("the ack has failed", func() bool { return w.Ready() != nil && len(w.Running()) == 0 })
 	if n := counted(t, reg, "pawl_worker_activities_total", "completed"); n != 0 {
 		t.Fatal("counted before the ack")
 	}
@@ -38,9 +38,9 @@ func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
 	w := o.start(cfg, b.do("block"))
 	task := o.send("block", nothing)
 	o.completed(task)
-	o.exists(task)
-	o.revoke(w, task) // DEL of nothing, and a hint about it
-	o.publish(task)   // and a second delivery
+	o.createInstance(task)
+	o.revoke(w, task) // deletes no lease, and sends a hint
+	o.publish(task)   // a second delivery
 	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 1 })
 	o.completed(task) // still one
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
@@ -49,8 +49,8 @@ func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
 			t.Errorf("%v are counted as %s", n, outcome)
 		}
 	}
-	if said := book.lines("level="); len(said) > 0 {
-		t.Errorf("logged %q", said)
+	if logged := book.lines("level="); len(logged) > 0 {
+		t.Errorf("logged %q", logged)
 	}
 }
 
@@ -58,13 +58,13 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	o := newOwner(t)
 	first, second, cfg := newBlocking(), newBlocking(), o.config()
 	close(second.release)
-	cfg.LeaseTTL, cfg.Concurrency = time.Hour, 1 // it finds nothing out by itself, and takes no second task
+	cfg.LeaseTTL, cfg.Concurrency = time.Hour, 1 // it renews nothing during the test, and takes no second task
 	w := o.start(cfg, first.do("block"))
 	old := o.send("block", nothing)
 	o.wait("start", first.started)
 
 	again := old
-	again.Origin.Seq++ // another decision
+	again.Origin.Seq++ // another decision of another incarnation
 	again.Effect = again.ContentID()
 	ctx := context.Background()
 	o.must(o.rdb.Del(ctx, o.leaseKey(old)).Err())
@@ -75,7 +75,7 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	other.Name = "other"
 	o.start(other, second.do("block"))
 	o.publish(again)
-	o.publish(again) // in case that the first worker was quicker
+	o.publish(again) // the first worker may have taken the first message
 	if c := o.completed(again); string(c.Result.Data) == "" || c.Claims != 1 {
 		t.Fatalf("%+v", c)
 	}
@@ -84,7 +84,7 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	}
 }
 
-// A hint may come from every client of NATS, and about a lease that still exists.
+// A hint may come from any NATS client, and may be about a lease that still exists.
 func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
 	o := newOwner(t)
 	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()

@@ -21,56 +21,60 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Config configures a worker. NATS and Redis are required; the caller closes them.
+// Config configures a worker. NATS and Redis are required; Stop does not close them. The zero value of every other field selects its
+// default.
 type Config struct {
 	NATS  *nats.Conn
 	Redis redis.UniversalClient
 
-	Namespace string // default "default"
+	// Namespace is the namespace whose activities the worker runs; default "default".
+	Namespace string
 
-	// Partitions must match the namespace; default 0: any number.
+	// Partitions is the number of partitions that the namespace must have: Start fails if it differs. Default 0: any number is accepted.
 	Partitions int
 
-	// LeaseTTL is the time after which the activities of a dead worker are claimed by others; default 10 s, at least 100 ms. A lease
-	// is renewed after a third of it.
+	// LeaseTTL is the time after which other workers may claim the activities of a worker that died; default 10 s, at least 100 ms.
+	// Leases are renewed every third of it.
 	LeaseTTL time.Duration
 
-	// Concurrency is the maximum number of activities of one task queue that run at a time; default 64.
+	// Concurrency is the maximum number of concurrent activities per task queue; default 64.
 	Concurrency int
 
-	// QueueConcurrency replaces Concurrency for the task queues that it names.
+	// QueueConcurrency overrides Concurrency for the task queues that it lists.
 	QueueConcurrency map[string]int
 
-	// Drain is the time that Stop waits for running activities before it cancels them; default 30 s. It is shorter if the context of Stop
-	// ends earlier.
+	// Drain is the time for which Stop waits for running activities before it cancels them; default 30 s. A deadline of the context of
+	// Stop may shorten it.
 	Drain time.Duration
 
-	// Grace is the time that an activity has after the end of its context, before it is abandoned and its slot is free; default
-	// pawl.DefaultGrace, 10 s. pawl.ActivityBinding.WithGrace overrides it.
+	// Grace is the time that an activity has to return after its context has ended. Then it is abandoned and its slot becomes free.
+	// Default pawl.DefaultGrace, 10 s; pawl.ActivityBinding.WithGrace overrides it for one activity.
 	Grace time.Duration
 
-	// MaxAbandoned is the maximum number of abandoned activities that run in a ready worker; default 100. With more Ready returns an
-	// error, because they end only with the process.
+	// MaxAbandoned is the number of abandoned activities up to which the worker is ready; default 100. Above it Ready returns an error,
+	// because abandoned activities that ignore their context end only with the process.
 	MaxAbandoned int
 
-	// Name must be unique in the namespace, and one token of a subject: no dots, spaces or wildcards; default: host name, process id
-	// and random characters.
+	// Name identifies the worker in leases, histories and logs. It must be unique in the namespace and one token of a NATS subject: no
+	// dots, spaces or wildcards. Default: host name, process id and random characters.
 	Name string
 
-	// ReplyPrefixes are the allowed prefixes of reply subjects; default "_INBOX". See queue.Options.
+	// ReplyPrefixes lists the allowed prefixes of reply subjects; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
 
-	// Interceptors are around every activity; the first is the outermost. See Interceptor.
+	// Interceptors wrap every activity; the first is the outermost. See Interceptor.
 	Interceptors []Interceptor
 
-	// Codec opens the inputs of activities and seals their results: see package pawlcodec; default: none.
+	// Codec decodes the inputs of activities and encodes their results, for example with compression or encryption: see package
+	// pawlcodec. Default: none.
 	Codec *pawlcodec.Codec
 
-	// Local takes tasks from an orchestrator of this process, with the same Local, without NATS; default: none. See queue.Local.
+	// Local delivers tasks from an orchestrator in the same process, configured with the same Local, without NATS. Default: none. See
+	// queue.Local.
 	Local *queue.Local
 
-	Logger  *slog.Logger          // default: none
-	Metrics prometheus.Registerer // default: none
+	Logger  *slog.Logger          // default: nothing is logged
+	Metrics prometheus.Registerer // default: no metrics are registered
 }
 
 const minLeaseTTL = 100 * time.Millisecond
@@ -112,8 +116,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// defaultName returns a name with the host and process of the worker. It is different after each start, so that messages for a dead
-// worker do not reach its successor.
+// defaultName returns a name that contains the host name and the process id. It differs after every start, so that messages to a dead
+// worker do not reach its replacement.
 func defaultName() string {
 	host := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -124,7 +128,7 @@ func defaultName() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
-// hostname returns the host name, at most 64 characters.
+// hostname returns the host name, truncated to 64 bytes.
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 
 const (
 	maxAcks     = 4096
-	maxAckBytes = 8 << 20 // of their completions
+	maxAckBytes = 8 << 20 // total size of their completions
 )
 
-// acks has the completions that Redis has acknowledged recently, oldest first, for the TTL of their leases: the time that their claims
-// could last if Redis lost the ack. The zero value is empty; it is safe for concurrent use.
+// acks holds the completions that Redis has acknowledged recently, oldest first. Each is kept for the TTL of its lease: the longest time
+// for which its claim could last if Redis lost the ack. The zero value is empty; it is safe for concurrent use.
 type acks struct {
 	mu    sync.Mutex
-	ring  []ack // of maxAcks elements
-	first int   // index of the oldest
-	n     int
-	bytes int
+	ring  []ack // nil or maxAcks elements
+	first int   // index of the oldest ack
+	n     int   // number of acks
+	bytes int   // total size of their completions
 }
 
 type ack struct {
@@ -49,7 +49,7 @@ func (a *acks) add(c lease.Completion, ttl time.Duration) {
 	a.n++
 }
 
-// byToken returns the completions by token.
+// byToken returns the completions, keyed by the token of their claim.
 func (a *acks) byToken() map[string]lease.Completion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,24 +61,25 @@ func (a *acks) byToken() map[string]lease.Completion {
 	return out
 }
 
-// confirmClaims handles claims that an owner asks about, because the store has lost writes, or may have. The worker leaves alone what it
-// is not certain of; that claim expires.
+// confirmClaims answers an owner's query about claims of this worker. The owner sends it if the store has, or may have, lost writes.
+// Claims whose state is uncertain are left alone and expire.
 //
 //	the task is here, claimed or being claimed ──▶ nothing: the keeper renews it
-//	its completion was acknowledged recently   ──▶ acknowledged again: nothing runs twice
+//	its completion was acknowledged recently   ──▶ acknowledged again: the activity does not run twice
 //	the token is of this process               ──▶ released: the owner dispatches the task again
-//	otherwise                                  ──▶ nothing: another process had this name
+//	otherwise                                  ──▶ nothing: an earlier process had this name
 //
-// The reply to an ack that was not lost is GONE, and to a claim that was released or has expired in the meantime STOLEN.
+// A repeated ack is answered GONE if the first was not lost. A release is answered STOLEN if the claim has been released or has expired
+// in the meantime.
 //
-// Tokens of other processes are dropped first, because a hint may be forged.
+// Tokens of other processes are ignored, because a query may be forged.
 func (w *Worker) confirmClaims(claims []queue.Hint) {
 	claims = slices.DeleteFunc(claims, func(c queue.Hint) bool { return !strings.HasPrefix(c.Token, w.tokens.prefix+"-") })
 	if len(claims) == 0 {
 		return
 	}
 	here := w.tasks.tokens()
-	acked := w.acks.byToken() // read second: it has what was removed from the tasks in between
+	acked := w.acks.byToken() // read second: an ack recorded after tokens() is included
 	for _, c := range claims {
 		completion, ok := acked[c.Token]
 		switch {

@@ -19,7 +19,7 @@ func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {
 	}
 	got := a.byToken()
 	if _, first := got["t9"]; len(got) != maxAcks || first || a.bytes != maxAcks {
-		t.Errorf("%d are kept, of %d bytes; the tenth is among them: %v", len(got), a.bytes, first)
+		t.Errorf("%d completions of %d bytes are kept, the tenth among them: %v", len(got), a.bytes, first)
 	}
 	if _, last := got[fmt.Sprint("t", maxAcks+9)]; !last {
 		t.Error("the last is not kept")
@@ -31,7 +31,7 @@ func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {
 	if a.bytes > maxAckBytes || len(a.byToken()) != maxAckBytes>>20 {
 		t.Errorf("%d bytes are kept, in %d", a.bytes, len(a.byToken()))
 	}
-	a.add(acked(20, 2*maxAckBytes), time.Hour) // one alone is kept, whatever its size
+	a.add(acked(20, 2*maxAckBytes), time.Hour) // a single completion is kept, whatever its size
 	if len(a.byToken()) != 1 {
 		t.Errorf("%d are kept", len(a.byToken()))
 	}
@@ -39,6 +39,6 @@ func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {
 	a.add(acked(0, 1), -time.Second)
 	a.add(acked(1, 1), time.Hour)
 	if _, old := a.byToken()["t0"]; old {
-		t.Error("one that is too old is kept")
+		t.Error("an expired completion is kept")
 	}
 }

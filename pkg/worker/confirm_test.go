@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// claiming gives an owner, and a worker that has claimed the task and runs it until b.release is closed.
-func claiming(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue.Task, lease map[string]string) {
+// startClaimed returns an owner, and a worker that has claimed the task and runs it until b.release is closed.
+func startClaimed(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue.Task, lease map[string]string) {
 	t.Helper()
 	o, b = newOwner(t), newBlocking()
 	cfg := o.config()
@@ -23,8 +23,8 @@ func claiming(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue
 	return o, b, w, task, o.claimed(task)
 }
 
-// doubt sends a worker a request about a claim, as an owner does that doubts it.
-func (o *owner) doubt(worker string, t queue.Task, token string) {
+// queryClaim sends a worker a query about a claim, as an owner does after a rollback.
+func (o *owner) queryClaim(worker string, t queue.Task, token string) {
 	o.Helper()
 	o.must(o.conn.SendHints(worker, []queue.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
 }
@@ -37,49 +37,49 @@ func (o *owner) claimed(t queue.Task) map[string]string {
 	return l
 }
 
-// forgets makes Redis lose all writes since the lease was so.
-func (o *owner) forgets(t queue.Task, was map[string]string) {
+// rollBack makes Redis lose all writes to the lease since it had the fields of was, and the whole inbox.
+func (o *owner) rollBack(t queue.Task, was map[string]string) {
 	o.Helper()
 	ctx := context.Background()
 	o.must(o.rdb.Del(ctx, o.part(t).Inbox(t.Instance), o.leaseKey(t)).Err())
 	o.must(o.rdb.HSet(ctx, o.leaseKey(t), was).Err())
 }
 
-// Redis has lost the ack: the worker has the completion, and nothing runs twice.
+// Redis has lost the ack. The worker still holds the completion, so the activity does not run twice.
 func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
-	o, b, w, task, lease := claiming(t)
+	o, b, w, task, lease := startClaimed(t)
 	close(b.release)
 	o.completed(task)
 	o.until("left", func() bool { return len(w.Running()) == 0 })
-	o.forgets(task, lease)
-	o.doubt(w.Name(), task, lease["t"])
+	o.rollBack(task, lease)
+	o.queryClaim(w.Name(), task, lease["t"])
 	o.completed(task)
 	if n := b.runs.Load(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	o.doubt(w.Name(), task, lease["t"]) // again, of what was not lost
-	o.doubt(w.Name(), task, lease["t"]+"0")
+	o.queryClaim(w.Name(), task, lease["t"]) // a repeated query about an ack that was not lost
+	o.queryClaim(w.Name(), task, lease["t"]+"0")
 	later := o.send("block", nothing)
 	o.completed(later)
 	o.completed(task) // still one
 }
 
-// Redis has lost the release of the activity, or the worker has never had the answer to its claim.
+// Redis has lost the release of the lease, or the worker never received the reply to its claim.
 func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
-	o, b, w, running, lease := claiming(t)
+	o, b, w, running, lease := startClaimed(t)
 	process, _, _ := strings.Cut(lease["t"], "-")
 
 	stray, foreign := o.schedule("block", "block", nothing), o.schedule("block", "block", nothing)
 	held := func(task queue.Task, token string) {
 		was := maps.Clone(lease)
 		was["e"], was["t"] = task.Effect, token
-		o.forgets(task, was)
+		o.rollBack(task, was)
 	}
 	held(stray, process+"-zz")
-	held(foreign, "anotherprocess-zz") // of the same name
-	o.doubt(w.Name(), running, lease["t"])
-	o.doubt(w.Name(), foreign, "anotherprocess-zz")
-	o.doubt(w.Name(), stray, process+"-zz")
+	held(foreign, "anotherprocess-zz") // an earlier process with the same worker name
+	o.queryClaim(w.Name(), running, lease["t"])
+	o.queryClaim(w.Name(), foreign, "anotherprocess-zz")
+	o.queryClaim(w.Name(), stray, process+"-zz")
 	o.until("the stray claim is returned", func() bool { return o.lease(stray)["t"] == "" })
 	if l := o.lease(stray); l["n"] != "0" || l["e"] != stray.Effect {
 		t.Errorf("lease %v", l)
@@ -88,7 +88,7 @@ func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
 		t.Errorf("the claim of another process was touched: %v", l)
 	}
 	if l := o.lease(running); l["t"] != lease["t"] {
-		t.Errorf("the claim of an activity that runs was touched: %v", l)
+		t.Errorf("the claim of a running activity was touched: %v", l)
 	}
 	select {
 	case err := <-b.cause:

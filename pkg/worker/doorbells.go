@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// doorbellSender sends doorbells for inboxes that were empty. Pending doorbells of a partition are sent as one message, without delay.
-// A lost doorbell delays its instance by two seconds.
+// doorbellSender sends doorbells for inboxes that were empty. Pending doorbells of one partition are sent as one message, without delay.
+// If a doorbell is lost, the owner finds the completion after at most two seconds.
 type doorbellSender struct {
 	conn *queue.Conn
 	wake chan struct{}
@@ -30,13 +30,13 @@ func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 	return s
 }
 
-// ring adds a doorbell. It does not block.
+// ring queues a doorbell. It does not block.
 func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
 	partition, b := of.Part, queue.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
 	if len(a.Element.Body) < history.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
 	}
-	if len(b.Element) > history.MaxDoorbellElement { // including its head
+	if len(b.Element) > history.MaxDoorbellElement { // Encode adds a header
 		b.Element = nil
 	}
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
 	}
 }
 
-// stop sends pending doorbells and waits.
+// stop sends the pending doorbells, ends the goroutine and waits for it.
 func (s *doorbellSender) stop() {
 	close(s.quit)
 	<-s.done

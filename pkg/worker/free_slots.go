@@ -2,21 +2,22 @@ package worker
 
 import "sync"
 
-// localShare is the number of free slots that are kept for tasks of this process, for each one that is requested from NATS.
+// localShare is the number of free slots that are kept for local tasks per slot that is requested from NATS.
 const localShare = 3
 
-// freeSlots divides the free slots of a queue. A request to NATS cannot be withdrawn, so that each free slot is either requested or kept for
-// tasks of this process (see queue.Local). A task that finds none kept comes through NATS, and every delivery moves a kept slot to the
-// requests: either kind of tasks can take all slots.
+// freeSlots divides the free slots of a queue between NATS and local tasks, the tasks of an orchestrator in this process (see
+// queue.Local). A request to NATS cannot be withdrawn, so each free slot is either requested from NATS or kept for local tasks. A local
+// task that finds no kept slot is published to NATS, and every delivery from NATS converts a kept slot into a request. So tasks of either
+// kind can use all slots.
 type freeSlots struct {
-	local bool // there may be tasks of this process
+	local bool // local tasks are possible
 
 	mu        sync.Mutex
 	kept      int
 	requested int
 }
 
-// divide divides n slots at the start, and returns how many to request.
+// divide divides the n slots of a new queue and returns the number to request from NATS.
 func (s *freeSlots) divide(n int, local bool) (request int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +29,7 @@ func (s *freeSlots) divide(n int, local bool) (request int) {
 	return s.requested
 }
 
-// delivered takes a requested slot, and returns how many to request in its place.
+// delivered takes a requested slot and returns the number of slots to request in its place.
 func (s *freeSlots) delivered() (request int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +42,7 @@ func (s *freeSlots) delivered() (request int) {
 	return 1
 }
 
-// reserve takes a kept slot, if there is one.
+// reserve takes a kept slot and reports whether there was one.
 func (s *freeSlots) reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func (s *freeSlots) reserve() bool {
 	return true
 }
 
-// freed adds a free slot, and returns how many to request.
+// freed adds a free slot and returns the number of slots to request.
 func (s *freeSlots) freed() (request int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

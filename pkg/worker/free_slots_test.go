@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever comes, the slots of a queue are neither lost nor multiplied, and either kind of tasks can take all of them.
+// In every sequence of events, the slots of a queue are neither lost nor multiplied, and tasks of either kind can use all of them.
 func TestEveryFreeSlotIsRequestedOrKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "slots")

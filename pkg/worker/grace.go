@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// watch waits for the handler during its grace period, after the end of its context. It runs on a goroutine of its own, which the
-// task's goroutine joins.
+// watch waits until the handler returns or its grace period ends, and then abandons the task unless the handler has returned. It starts
+// when the handler's context ends, on a goroutine of its own that the task's goroutine joins.
 func (t *task) watch() {
 	defer close(t.grace.watched)
 	t.w.tasks.cancelled(t)
@@ -25,14 +25,14 @@ func (t *task) watch() {
 		defer timer.Stop()
 		select {
 		case <-t.grace.returned:
-		case <-t.grace.expired: // the worker's Stop has no more time
+		case <-t.grace.expired: // Stop has run out of time
 		case <-timer.C:
 		}
 	}
 	t.abandon()
 }
 
-// sinceCancelled returns the time since the end of the context; 0 if the watcher has not started.
+// sinceCancelled returns the time since the end of the context, or 0 if the watcher has not started.
 func (t *task) sinceCancelled() time.Duration {
 	t.w.tasks.mu.Lock()
 	defer t.w.tasks.mu.Unlock()
@@ -42,7 +42,7 @@ func (t *task) sinceCancelled() time.Duration {
 	return time.Since(t.state.cancelledAt)
 }
 
-// abandon abandons a task, unless its handler has returned. It frees the slot; the goroutine stays until the handler returns.
+// abandon gives up waiting for the handler, unless it has returned. It frees the slot; the goroutine remains until the handler returns.
 func (t *task) abandon() {
 	select {
 	case <-t.grace.returned:
@@ -69,12 +69,12 @@ func (t *task) abandon() {
 	t.end(t.count.abandoned)
 }
 
-// abandonedLog logs abandoned activities with their stacks. Those that are abandoned at one time share one profile of the goroutines,
-// because it stops the world. The zero value is ready to use.
+// abandonedLog logs abandoned activities with their stacks. Activities that are abandoned at the same time share one goroutine profile,
+// because taking it stops the world. The zero value is ready to use.
 type abandonedLog struct {
 	mu      sync.Mutex
 	pending []*task
-	writing bool // a goroutine writes the pending lines
+	writing bool // a goroutine is logging the pending tasks
 }
 
 func (l *abandonedLog) add(t *task) {
@@ -120,7 +120,7 @@ func (w *Worker) tooManyAbandoned() error {
 		len(w.tasks.abandoned), w.cfg.MaxAbandoned, counts[top], top)
 }
 
-// Abandoned lists the activities that run after the end of their grace period, oldest first.
+// Abandoned lists the activities that still run after the end of their grace period, oldest first. It is safe for concurrent use.
 func (w *Worker) Abandoned() []Running {
 	w.tasks.mu.Lock()
 	var out []Running
@@ -134,7 +134,7 @@ func (w *Worker) Abandoned() []Running {
 	return out
 }
 
-// abandonedError names the abandoned activities that run when the worker has stopped; nil if there are none.
+// abandonedError returns an error that names the abandoned activities still running, or nil if there are none.
 func (w *Worker) abandonedError() error {
 	abandoned := w.Abandoned()
 	if len(abandoned) == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// logbook is a logger that is read.
+// logbook records log lines.
 type logbook struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -32,12 +32,12 @@ func (l *logbook) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// lines returns the lines with a text.
-func (l *logbook) lines(words string) (out []string) {
+// lines returns the lines that contain text.
+func (l *logbook) lines(text string) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range strings.SplitSeq(l.buf.String(), "\n") {
-		if strings.Contains(line, words) {
+		if strings.Contains(line, text) {
 			out = append(out, line)
 		}
 	}
@@ -71,7 +71,7 @@ func (d *deaf) do(name string) pawl.ActivityBinding {
 	return pawl.NewActivity[pawl.None, string](name).Do(d.run)
 }
 
-// revoke does what the commit that cancels does, and sends the worker a hint.
+// revoke deletes a lease as the commit of a cancellation does, and sends the worker a hint.
 func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 	o.Helper()
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(t)).Err())
@@ -80,13 +80,13 @@ func (o *owner) revoke(w *worker.Worker, t queue.Task) {
 	}}))
 }
 
-// exists makes the record of the task's instance, without which nothing is reported.
-func (o *owner) exists(t queue.Task) {
+// createInstance creates the record of the task's instance, without which nothing is reported.
+func (o *owner) createInstance(t queue.Task) {
 	o.Helper()
 	o.must(o.rdb.HSet(context.Background(), o.part(t).Instance(t.Instance), "status", "running", "execution", "1").Err())
 }
 
-// reported waits for the report on an activity.
+// reported waits for the report about an activity, and returns it.
 func (o *owner) reported(t queue.Task) lease.Report {
 	o.Helper()
 	var r lease.Report
@@ -110,11 +110,11 @@ func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *tes
 	cfg.LeaseTTL = time.Hour // only the hint cancels
 	w := o.start(cfg, d.do("deaf"))
 	task := o.send("deaf", nothing)
-	o.exists(task)
+	o.createInstance(task)
 	o.wait("start", d.started)
 	second := o.send("deaf", nothing)
 	o.revoke(w, task)
-	o.wait("the second one has the only place", d.started)
+	o.wait("the second activity has the only slot", d.started)
 
 	if n := counted(t, reg, "pawl_worker_abandoned"); n != 1 {
 		t.Fatalf("%v abandoned", n)
@@ -165,9 +165,9 @@ func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T
 		<-ctx.Done()
 		<-cleaned
 		return pawl.None{}, ctx.Err()
-	}).WithGrace(time.Minute)) // its own, not the worker's
+	}).WithGrace(time.Minute)) // overrides the worker's grace period
 	task := o.send("clean", nothing)
-	o.exists(task)
+	o.createInstance(task)
 	o.wait("start", started)
 	o.revoke(w, task)
 	o.until("cancelled", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
@@ -177,7 +177,7 @@ func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T
 	}
 }
 
-// A slot is not all that an activity which ignores its cancellation eats.
+// An abandoned activity frees its slot, but still uses memory and CPU.
 func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 	o := newOwner(t)
 	d, book := newDeaf(), &logbook{}
@@ -212,14 +212,14 @@ func TestActivityWithALostLeaseHasItsGracePeriodAndNoReport(t *testing.T) {
 	cfg.LeaseTTL, cfg.Grace, cfg.Metrics = 500*time.Millisecond, 10*time.Millisecond, reg
 	w := o.start(cfg, d.do("deaf"))
 	task := o.send("deaf", nothing)
-	o.exists(task)
+	o.createInstance(task)
 	o.wait("start", d.started)
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "t", "of another worker").Err())
 	o.until("abandoned", func() bool { return counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned") == 1 })
 	close(d.release)
 	o.until("forgotten", func() bool { return len(w.Abandoned()) == 0 })
 	if n := o.rdb.Exists(context.Background(), o.part(task).Reports(task.Instance, 1)).Val(); n > 0 {
-		t.Fatal("a lost lease is no cancellation")
+		t.Fatal("a lost lease was reported as a cancellation")
 	}
 }
 

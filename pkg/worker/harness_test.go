@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const partitions = 4
 
-// owner plays the orchestrator: it creates leases, publishes tasks and reads inboxes.
+// owner stands in for an orchestrator: it creates leases, publishes tasks and reads inboxes.
 type owner struct {
 	testing.TB
 	redis *redistest.Server
@@ -65,7 +65,7 @@ func (o *owner) must(err error) {
 	}
 }
 
-// config is that of a worker that is quick about everything.
+// config returns a configuration with a short lease TTL.
 func (o *owner) config() worker.Config {
 	return worker.Config{NATS: o.dial(), Redis: o.redis.Client(o), Namespace: o.ns, LeaseTTL: 2 * time.Second}
 }
@@ -86,7 +86,7 @@ func (o *owner) start(cfg worker.Config, a ...pawl.ActivityBinding) *worker.Work
 	return w
 }
 
-// schedule does what the commit of a turn that schedules an activity does, and returns the task, unpublished.
+// schedule creates a lease as the commit of a turn does, and returns its task, which is not published yet.
 func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task {
 	o.Helper()
 	n := o.next.Add(1)
@@ -119,7 +119,7 @@ func (o *owner) publish(t queue.Task) {
 	o.must(<-ch)
 }
 
-// send schedules and publishes.
+// send schedules and publishes a task.
 func (o *owner) send(name string, in history.Payload) queue.Task {
 	o.Helper()
 	t := o.schedule(name, name, in)
@@ -134,7 +134,7 @@ func (o *owner) lease(t queue.Task) map[string]string {
 	return m
 }
 
-// inbox gives the completions of one activity.
+// inbox returns the completions of one activity in the inbox of its instance.
 func (o *owner) inbox(t queue.Task) []history.Event {
 	o.Helper()
 	raw, err := o.rdb.LRange(context.Background(), o.part(t).Inbox(t.Instance), 0, -1).Result()
@@ -166,7 +166,7 @@ func (o *owner) until(what string, ok func() bool) {
 	poll.Until(o, 60*time.Second, what, ok)
 }
 
-// completed waits for the one completion of an activity.
+// completed waits for the completion of an activity, and checks that there is only one and that it is not a failure.
 func (o *owner) completed(t queue.Task) *history.ActivityCompleted {
 	o.Helper()
 	c, ok := o.end(t).(*history.ActivityCompleted)
@@ -195,7 +195,7 @@ func (o *owner) end(t queue.Task) history.Event {
 	return in[0]
 }
 
-// drained waits until the queue holds no message, delivered or not.
+// drained waits until the queue holds no messages, delivered or not.
 func (o *owner) drained(queueName string) {
 	o.Helper()
 	o.until("queue is empty", func() bool {
@@ -205,7 +205,7 @@ func (o *owner) drained(queueName string) {
 	})
 }
 
-// signal is something that a handler sends, or waits for.
+// signal is a channel on which a handler signals, or waits for the test.
 type signal chan struct{}
 
 func (o *owner) wait(what string, s <-chan struct{}) {
@@ -217,7 +217,7 @@ func (o *owner) wait(what string, s <-chan struct{}) {
 	}
 }
 
-// blocking is an activity that signals when it starts, and ends at a signal, or with its context.
+// blocking is an activity that signals its start, and returns when released or when its context ends.
 type blocking struct {
 	started, release signal
 	runs             atomic.Int32
@@ -244,17 +244,18 @@ func (b *blocking) do(name string) pawl.ActivityBinding {
 	return pawl.NewActivity[pawl.None, string](name).Do(b.run)
 }
 
-func (o *owner) why(b *blocking) *pawl.Cancelled {
+// cancelCause waits for the end of the activity's context, and returns its cause.
+func (o *owner) cancelCause(b *blocking) *pawl.Cancelled {
 	o.Helper()
 	select {
 	case err := <-b.cause:
 		var c *pawl.Cancelled
 		if !errors.As(err, &c) {
-			o.Fatalf("cause %v is no Cancelled", err)
+			o.Fatalf("cause %v is not a *Cancelled", err)
 		}
 		return c
 	case <-time.After(time.Minute):
-		o.Fatal("the context is not done")
+		o.Fatal("the context has not ended")
 		return nil
 	}
 }

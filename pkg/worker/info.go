@@ -10,19 +10,19 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// health records the errors of requests to Redis. The zero value is healthy.
+// health records the results of requests to Redis. The zero value is healthy.
 type health struct {
-	failing atomic.Pointer[error] // of the last reply; nil: success
-	last    atomic.Pointer[lastError]
+	failing atomic.Pointer[error]     // error of the last reply; nil: it succeeded
+	last    atomic.Pointer[lastError] // the most recent error, even if requests have succeeded since
 }
 
-// lastError is the last error of a worker.
+// lastError is an error of a worker, with its time.
 type lastError struct {
 	err error
 	at  time.Time
 }
 
-// redisReplied records the result of a request.
+// redisReplied records the result of a request; err is nil if it succeeded.
 func (h *health) redisReplied(err error) {
 	if err != nil {
 		h.failing.Store(&err)
@@ -32,7 +32,7 @@ func (h *health) redisReplied(err error) {
 	}
 }
 
-// info returns the description of the worker for pawl workers.
+// info describes the worker, for the command pawl workers.
 func (w *Worker) info() request.Worker {
 	running := w.tasks.running()
 	i := request.Worker{

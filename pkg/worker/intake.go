@@ -10,12 +10,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// otherWorkerDelay is the delay before a task is delivered again for whose activity this worker has no handler: workers of different
-// builds may share a queue.
+// otherWorkerDelay is the redelivery delay of a task that this worker cannot run, because it has no handler for the activity or no key
+// for its input. Workers of different builds may share a queue.
 const otherWorkerDelay = 2 * time.Second
 
-// intake takes the tasks of one queue. It requests as many as there are free slots, so that no task waits here while another worker is
-// idle. A sequence of cancelled tasks is swept from the head of the queue; see sweep.
+// intake takes the tasks of one queue. It requests as many tasks as there are free slots, so that no task waits here while another worker
+// is idle. A run of cancelled tasks is swept from the head of the queue; see sweep.
 type intake struct {
 	w      *Worker
 	name   string
@@ -26,13 +26,13 @@ type intake struct {
 
 	slots     freeSlots
 	stopLocal func()
-	once      sync.Once // stop
+	once      sync.Once // of stop
 
 	gone      atomic.Int32  // consecutive claims whose lease was gone
 	sweepSoon chan struct{} // wakes the sweeper
 
-	returned atomic.Int32 // consecutive tasks that were returned because their claim was not answered
-	backoff  atomic.Bool  // before the next task is requested
+	returned atomic.Int32 // consecutive tasks that were returned because their claims were not answered
+	backoff  atomic.Bool  // a backoff is in progress, after which the next task is requested
 }
 
 func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
@@ -52,7 +52,7 @@ func (q *intake) start(n int) {
 	q.wg.Go(q.sweeper)
 }
 
-// stop stops taking tasks and waits. Delivered tasks that were not taken return to the queue.
+// stop stops taking tasks and waits for the goroutines. Delivered tasks that were not taken return to the queue.
 func (q *intake) stop() {
 	q.once.Do(func() {
 		if q.stopLocal != nil {
@@ -98,7 +98,7 @@ func (q *intake) take(d *queue.Delivery) {
 	t.sendClaim()
 }
 
-// returnTask returns a task to the queue because its lease cannot be claimed here now.
+// returnTask returns a task to the queue because its lease cannot be claimed from here at present.
 func (q *intake) returnTask(d *queue.Delivery) {
 	d.Return()
 	q.w.count.unclaimed.Inc()
@@ -106,7 +106,7 @@ func (q *intake) returnTask(d *queue.Delivery) {
 	q.nextAfterBackoff()
 }
 
-// nextAfterBackoff lets a narrow puller request a task, after a backoff that grows with the number of returned tasks.
+// nextAfterBackoff allows a narrowed puller to request one task after a backoff. The backoff doubles with each consecutive returned task.
 func (q *intake) nextAfterBackoff() {
 	if !q.backoff.CompareAndSwap(false, true) {
 		return
@@ -117,7 +117,7 @@ func (q *intake) nextAfterBackoff() {
 	})
 }
 
-// returnUnregistered returns a task for whose activity this worker has no handler.
+// returnUnregistered leaves a task to other workers because this worker has no handler for its activity.
 func (q *intake) returnUnregistered(d *queue.Delivery) {
 	q.leaveToOthers(d)
 	if q.w.tasks.firstUnregistered(d.Task.Name) {
@@ -125,7 +125,7 @@ func (q *intake) returnUnregistered(d *queue.Delivery) {
 	}
 }
 
-// returnSealed returns a task whose input is encrypted with a key that this worker does not have.
+// returnSealed leaves a task to other workers because its input is encrypted with a key that this worker does not have.
 func (q *intake) returnSealed(d *queue.Delivery, err error) {
 	q.leaveToOthers(d)
 	if q.w.tasks.firstUnregistered(err.Error()) {
@@ -133,6 +133,7 @@ func (q *intake) returnSealed(d *queue.Delivery, err error) {
 	}
 }
 
+// leaveToOthers returns a task that this worker cannot run, with a delay, and frees its slot.
 func (q *intake) leaveToOthers(d *queue.Delivery) {
 	d.NakAfter(otherWorkerDelay)
 	q.freeSlot()
@@ -140,5 +141,5 @@ func (q *intake) leaveToOthers(d *queue.Delivery) {
 	q.w.count.unregistered.Inc()
 }
 
-// freeSlot offers a free slot again.
+// freeSlot makes a slot available for the next task.
 func (q *intake) freeSlot() { q.puller.Want(q.slots.freed()) }

@@ -12,22 +12,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Call describes the run of an activity to an interceptor.
+// Call describes one run of an activity to its interceptors.
 type Call struct {
 	Info        pawl.ActivityInfo
-	Origin      history.Position // of the start of the instance
-	ScheduledAt time.Time        // by the orchestrator's clock
+	Origin      history.Position // origin of the instance: the position of its start in INPUTS
+	ScheduledAt time.Time        // time of the turn that scheduled it, by the orchestrator's clock
 	activity    author.Activity
 }
 
-// Handler runs an activity and returns its result, or its failure. The context ends with a cause, as that of the activity.
+// Handler runs an activity and returns its result, or its failure if the activity failed. The cause of the end of ctx is the one that the
+// activity would see, a *pawl.Cancelled.
 type Handler func(ctx context.Context, c *Call, input history.Payload) (history.Payload, *history.Failure)
 
-// Interceptor wraps the activities of a worker: next runs the activity, on the same goroutine. It may pass on another context or another
-// input, and return another result; what it returns is acknowledged. It runs for every claim, within the attempt's timeout.
+// Interceptor wraps the activities of a worker: next runs the activity and returns when it has returned. An interceptor may pass a different
+// context or input to next, and return a different result: the worker acknowledges whatever it returns. It runs once per claim, within
+// the timeout of the attempt. It may run on several goroutines at a time.
 type Interceptor func(next Handler) Handler
 
-// intercepted composes the interceptors around the activity of a call; nil without any.
+// intercepted composes the interceptors into one Handler, or returns nil if there are none.
 func intercepted(all []Interceptor) Handler {
 	if len(all) == 0 {
 		return nil
@@ -41,11 +43,11 @@ func intercepted(all []Interceptor) Handler {
 	return next
 }
 
-// handle runs the activity with its opened input. A damaged one is passed on, and does not decode.
+// handle decodes the input and runs the activity. A damaged input is passed on undecoded: the activity fails when it decodes it.
 func (t *task) handle(ctx context.Context) (history.Payload, *history.Failure) {
 	input, release, err := t.input(ctx)
 	defer release()
-	if err != nil && !errors.Is(err, pawlcodec.ErrDamaged) { // its key was there before the claim; or cancelled before there was room
+	if err != nil && !errors.Is(err, pawlcodec.ErrDamaged) { // a key was removed since the claim, or the task was cancelled while it waited for memory
 		return history.Payload{}, author.ToFailure(err)
 	}
 	if t.w.handler == nil {

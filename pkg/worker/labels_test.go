@@ -33,7 +33,7 @@ func TestProfileLabelsIdentifyActivities(t *testing.T) {
 	<-ended
 }
 
-// BenchmarkLabels is what each activity pays for its labels.
+// BenchmarkLabels measures the cost of the labels of one activity.
 func BenchmarkLabels(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,7 +8,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// reserve reserves a slot for an activity that the orchestrator of this process is about to commit; nil: it is published. See queue.Local.
+// reserve reserves a slot for an activity that the orchestrator of this process is about to commit. It returns nil if the activity cannot
+// run here now; its task is published to NATS then. See queue.Local.
 func (q *intake) reserve(activity, instance string) *queue.Reservation {
 	w := q.w
 	a, ok := w.registry.Activity(activity)
@@ -21,14 +22,14 @@ func (q *intake) reserve(activity, instance string) *queue.Reservation {
 	return &queue.Reservation{Token: t.token, Worker: w.cfg.Name, TTL: w.cfg.LeaseTTL, Run: t.runReserved, Drop: t.dropReserved}
 }
 
-// runReserved runs a task whose lease has been created with the claim of this worker. The lease is held before the call returns, so that
-// it is found by the hint of a later commit.
+// runReserved runs a task whose lease was created already claimed by this worker. The keeper holds the lease before runReserved returns,
+// so that a hint of a later commit finds it.
 func (t *task) runReserved(task queue.Task) {
 	if t.w.cfg.Codec.CanOpen(task.Payload) != nil {
 		t.dropReserved(task)
 		return
 	}
-	t.given(task)
+	t.setTask(task)
 	t.claims = 1
 	t.w.count.claims[lease.Acquired].Inc()
 	hold := t.hold()
@@ -38,21 +39,21 @@ func (t *task) runReserved(task queue.Task) {
 	}()
 }
 
-// dropReserved ends a task that does not run here.
+// dropReserved ends a reserved task that does not run here.
 func (t *task) dropReserved(task queue.Task) {
-	t.given(task)
-	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(lease.Outcome, error) {}) // otherwise the claim expires
+	t.setTask(task)
+	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(lease.Outcome, error) {}) // if this fails, the claim expires
 	t.dismiss()
 }
 
-// given sets the task of a reservation.
-func (t *task) given(task queue.Task) {
+// setTask sets the task of a reservation, after the commit that scheduled it.
+func (t *task) setTask(task queue.Task) {
 	t.w.tasks.mu.Lock()
 	t.task, t.ref = task, t.w.refOf(task)
 	t.w.tasks.mu.Unlock()
 }
 
-// hold has the keeper renew the lease that the task has acquired.
+// hold passes the acquired lease to the keeper, which renews it.
 func (t *task) hold() *lease.Hold {
 	return t.w.keeper.Hold(context.Background(), t.claim(), t.since)
 }

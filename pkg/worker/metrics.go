@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// metrics are the metrics of a worker. docs/metrics.md lists them.
+// metrics holds the metrics of a worker. docs/metrics.md lists them.
 type metrics struct {
 	registerer   prometheus.Registerer
 	collectors   []prometheus.Collector
@@ -20,12 +20,12 @@ type metrics struct {
 	byActivity   map[string]*activityMetrics
 	redis, nats  *promx.RoundTrips
 
-	cancelled      prometheus.Observer // from the commit to the end of the context
-	cancelReturned prometheus.Observer // from there to the return of the handler
+	cancelled      prometheus.Observer // time from the commit of a cancellation to the end of the context
+	cancelReturned prometheus.Observer // time from the end of the context to the return of the handler
 }
 
-// activityMetrics counts the outcomes of one activity's claims. Completed and failed are counted after the ack; cancelled and lost are not
-// errors. An abandoned activity is counted only as abandoned.
+// activityMetrics counts the ends of one activity's claims by outcome. Completed and failed are counted after the ack; cancelled and lost
+// are not errors. An abandoned activity is counted as abandoned only.
 type activityMetrics struct {
 	completed, failed, cancelled, lost, returned, abandoned prometheus.Counter
 	scheduleToStart, startToEnd                             prometheus.Observer
@@ -123,7 +123,7 @@ func (s *slots) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// started measures the start of a task's function.
+// started observes the time from the schedule of a task to its start.
 func (m *activityMetrics) started(scheduledAt int64, with prometheus.Labels) {
 	if scheduledAt > 0 {
 		promx.Observe(m.scheduleToStart, max(0, time.Since(time.UnixMilli(scheduledAt)).Seconds()), with)
@@ -147,10 +147,7 @@ func (m *metrics) unregister() {
 	}
 }
 
-// of returns the metrics of an activity of this worker.
-func (m *metrics) of(activity string) *activityMetrics { return m.byActivity[activity] }
-
-// renewals returns the keeper's counts; zero before Start.
+// renewals returns the counters of the keeper, which are zero before Start.
 func (w *Worker) renewals() lease.Counts {
 	if p := w.phase.Load(); p == created || p == starting || w.keeper == nil {
 		return lease.Counts{}

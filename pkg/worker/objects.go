@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/pawlcodec"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -13,21 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Large inputs and results are objects: see decision 81. An input is read behind the claim, and a result is written before its ack. The
-// worker has at most largeInputs bytes of such inputs at one time, as they are when they are opened: an activity with another one begins when there is room. A larger one runs
-// alone.
+// Large inputs and results are stored as objects: see decision 81. An input is read after the claim; a result is written before its ack.
+// At most largeInputs bytes of such inputs, measured decoded, are in memory at a time; an activity whose input would exceed that starts
+// when there is room. An input that is larger than largeInputs runs alone.
 const (
 	largeInputs   = 256 << 20
 	objectTimeout = time.Minute
 )
 
-// largeRoom counts the bytes.
-type largeRoom struct{ *semaphore.Weighted }
-
-func newLargeRoom() largeRoom { return largeRoom{semaphore.NewWeighted(largeInputs)} }
-
-// input opens the input of the activity. While the object store is unavailable, it tries again until the lease is lost, or the activity
-// cancelled. release is called when the activity has returned.
+// input decodes the input of the activity. While the object store is unavailable it retries, until the lease is lost or the activity is
+// cancelled. The caller calls release when the activity has returned.
 func (t *task) input(ctx context.Context) (p history.Payload, release func(), err error) {
 	size := pawlcodec.OpenedSize(t.task.Payload)
 	if size == 0 {
@@ -55,12 +48,13 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 	}
 }
 
-// store writes the object of a result, and tries again as long as the worker holds the lease. The task keeps its slot meanwhile.
+// store writes the object of a result, and retries for as long as the worker holds the lease, but at most for queue.MaxStoring. The task
+// keeps its slot until then.
 func (t *task) store(o pawlcodec.Object) bool {
 	o.Owners = []string{t.task.Instance}
 	until := time.Now().Add(queue.MaxStoring)
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		ctx, stop := context.WithTimeout(context.Background(), objectTimeout) // a worker that stops acknowledges what has returned
+		ctx, stop := context.WithTimeout(context.Background(), objectTimeout) // not cancelled by Stop: results that were returned are still acked
 		err := t.w.conn.PutObject(ctx, o)
 		stop()
 		if err == nil {

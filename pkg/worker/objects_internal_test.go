@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun: it would run with the zero value. Its input has a few bytes in the store, and waits for the room
-// that it takes when it is opened.
+// The activity would run with the zero value of its input. The input is stored compressed, in a few bytes, and waits until there is room
+// for its decoded size.
 func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true, Compress: true})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestActivityThatIsCancelledBeforeItsInputIsReadDoesNotRun(t *testing.T) {
 			_, failure := task.handle(ctx)
 			ended <- failure
 		}()
-		synctest.Wait() // until it waits for the room
+		synctest.Wait() // until the task waits for room
 		if len(ended) > 0 {
 			t.Error("it has not waited")
 		}

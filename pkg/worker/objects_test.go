@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// TestLargeResultKeepsItsSlotUntilItIsStored: otherwise a worker would hold a result of every further activity while the object store refuses.
+// Without the slot, a worker would accumulate the results of further activities while the object store is unavailable.
 func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 	t.Parallel()
 	const slots, tasks = 2, 6
@@ -28,7 +28,7 @@ func TestLargeResultKeepsItsSlotUntilItIsStored(t *testing.T) {
 		}))
 		return n
 	}
-	var there atomic.Bool // the object store
+	var there atomic.Bool // the object store exists
 	var begun atomic.Int32
 	book, reg, cfg := &logbook{}, prometheus.NewRegistry(), o.config()
 	cfg.Codec, cfg.Concurrency, cfg.Metrics, cfg.Logger = codec, slots, reg, slog.New(slog.NewTextHandler(book, nil))

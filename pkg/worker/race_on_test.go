@@ -2,6 +2,5 @@
 
 package worker_test
 
-// slower is how much longer things take under the race detector, nats-server included,
-// for it is in this process.
+// slower is the factor by which tests are slower under the race detector; nats-server runs in this process.
 const slower = 8

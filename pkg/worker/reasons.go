@@ -9,21 +9,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// The commit that deletes a lease records the reason, so the reason is near the end of the history: only the other cancellations of its
-// turn, and the turns of a short time, follow.
+// The commit that deletes a lease records the reason. It is therefore near the end of the history: only the other cancellations of its
+// turn, and the turns of the last moments, follow it.
 const (
-	page      = 1000 // events of one request
-	maxEvents = 12 * page
+	page      = 1000      // events per request
+	maxEvents = 12 * page // events that are searched
 )
 
-// reasonFinder finds in the history why a lease is gone.
+// reasonFinder finds the reason why a lease is gone in the history.
 type reasonFinder struct {
 	runner *redisx.Runner
 	space  redisx.Space
 }
 
-// reasonsOf reads the execution's history, from its end until every reason is found. Activities without a recorded reason, or whose
-// history cannot be read, are not in the result.
+// reasonsOf returns the recorded reasons of the activities' cancellations. It reads the history of the execution backward from its end
+// until it has found every reason, or has read maxEvents. Activities without a recorded reason are missing from the result, as are all
+// activities if the history cannot be read. It implements lease.Lookup.
 func (r *reasonFinder) reasonsOf(ctx context.Context, of lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
 	key := r.space.Part(of.Part).History(of.Instance, of.Execution)
 	wanted, found := make(map[uint64]bool, len(activities)), make(map[uint64]cancel.Cancelled, len(activities))
@@ -36,11 +37,11 @@ func (r *reasonFinder) reasonsOf(ctx context.Context, of lease.Ref, activities [
 			return found
 		}
 		events, _ := reply.([]any)
-		find(events, wanted, found)
+		addReasons(events, wanted, found)
 		if len(events) == 0 && from == -page {
-			if why, ok := r.reasonWithoutHistory(ctx, of); ok {
+			if reason, ok := r.reasonWithoutHistory(ctx, of); ok {
 				for a := range wanted {
-					found[a] = why
+					found[a] = reason
 				}
 			}
 			return found
@@ -52,13 +53,13 @@ func (r *reasonFinder) reasonsOf(ctx context.Context, of lease.Ref, activities [
 	return found
 }
 
-// find adds the reasons in the events for the wanted activities.
-func find(events []any, wanted map[uint64]bool, found map[uint64]cancel.Cancelled) {
+// addReasons adds to found the reasons that the events record for the wanted activities.
+func addReasons(events []any, wanted map[uint64]bool, found map[uint64]cancel.Cancelled) {
 	for _, raw := range events {
 		text, _ := raw.(string)
 		e, err := history.Decode(0, []byte(text))
 		if err != nil {
-			continue // perhaps of a newer build; the reason may follow
+			continue // possibly written by a newer build; a reason may follow
 		}
 		if c, ok := e.(*history.ActivityCancelRequested); ok && wanted[c.Scheduled] {
 			found[c.Scheduled] = cancel.Cancelled{Reason: c.Reason, By: c.By, Text: c.Text, At: c.Time()}
@@ -66,7 +67,8 @@ func find(events []any, wanted map[uint64]bool, found map[uint64]cancel.Cancelle
 	}
 }
 
-// reasonWithoutHistory returns the reason if there is no history: the instance was purged, or has continued as a later execution.
+// reasonWithoutHistory returns the reason if the execution has no history: the instance was purged, or has continued as a later
+// execution.
 func (r *reasonFinder) reasonWithoutHistory(ctx context.Context, ref lease.Ref) (cancel.Cancelled, bool) {
 	reply, err := r.runner.Do(ctx, redisx.Command("HGET", r.space.Part(ref.Part).Instance(ref.Instance), "execution"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// whyGone gives the cause of an activity whose lease goes without a hint, after the store was changed.
-func whyGone(t *testing.T, change func(o *owner, task queue.Task)) string {
+// causeWithoutHint changes the store, deletes the lease of a running activity without a hint, and returns the cause of its cancellation.
+func causeWithoutHint(t *testing.T, change func(o *owner, task queue.Task)) string {
 	o := newOwner(t)
 	b, cfg := newBlocking(), o.config()
 	cfg.LeaseTTL = time.Second
@@ -20,7 +20,7 @@ func whyGone(t *testing.T, change func(o *owner, task queue.Task)) string {
 	o.wait("start", b.started)
 	change(o, task)
 	o.must(o.rdb.Del(context.Background(), o.leaseKey(task)).Err())
-	return o.why(b).Error()
+	return o.cancelCause(b).Error()
 }
 
 func (o *owner) append(t queue.Task, events ...history.Event) {
@@ -35,14 +35,14 @@ func (o *owner) append(t queue.Task, events ...history.Event) {
 }
 
 func TestLeaseOfAPurgedInstanceEndsWithThatReason(t *testing.T) {
-	got := whyGone(t, func(*owner, queue.Task) {})
+	got := causeWithoutHint(t, func(*owner, queue.Task) {})
 	if got != "cancelled: purged: the instance does not exist" {
 		t.Error(got)
 	}
 }
 
 func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
-	got := whyGone(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
 	})
 	if got != "cancelled: continued-as-new" {
@@ -51,7 +51,7 @@ func TestLeaseOfAnEarlierExecutionEndsAsContinuedAsNew(t *testing.T) {
 }
 
 func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
-	got := whyGone(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.ScopeEnded, Text: "enough"})
 		others := make([]history.Event, 9999)
 		for i := range others {
@@ -66,13 +66,13 @@ func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
 }
 
 func TestMissingLeaseWithoutAReasonIsLost(t *testing.T) {
-	got := whyGone(t, func(o *owner, task queue.Task) {
+	got := causeWithoutHint(t, func(o *owner, task queue.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity + 1, Reason: cancel.Requested})
 	})
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {
 		t.Error(got)
 	}
-	got = whyGone(t, func(o *owner, task queue.Task) { // a store that has lost the turn, and has not made it again
+	got = causeWithoutHint(t, func(o *owner, task queue.Task) { // Redis has lost the turn, and it has not been repeated
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "1").Err())
 	})
 	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {

@@ -41,7 +41,7 @@ func TestStopLetsRunningActivitiesFinish(t *testing.T) {
 	var stopped sync.WaitGroup
 	stopped.Go(func() { o.must(o.stop(w, 20*time.Second)) })
 	o.until("stopping", func() bool { return w.Ready() != nil })
-	waiting := o.send("block", nothing) // no worker takes this one any more
+	waiting := o.send("block", nothing) // no worker takes this task
 	close(b.release)
 	stopped.Wait()
 	o.completed(task)
@@ -59,7 +59,7 @@ func TestStopCancelsActivitiesAfterDrainAndReleasesTheirLeases(t *testing.T) {
 	task := o.send("block", nothing)
 	o.wait("start", b.started)
 	o.must(o.stop(w, 20*time.Second))
-	if c := o.why(b); c.Reason != cancel.WorkerStopping {
+	if c := o.cancelCause(b); c.Reason != cancel.WorkerStopping {
 		t.Fatalf("cause %v", c)
 	}
 	if l := o.lease(task); l["n"] != "0" || l["t"] != "" || l["e"] != task.Effect {
@@ -131,7 +131,7 @@ func TestExpiredActivityRunsOnAnotherWorkerAndTheFirstCompletionIsRejected(t *te
 	first, second, reg := newBlocking(), newBlocking(), prometheus.NewRegistry()
 	close(second.release)
 	cfg := o.config()
-	cfg.LeaseTTL, cfg.Concurrency, cfg.Metrics = time.Hour, 1, reg // its renewals are far away, and it takes no second task
+	cfg.LeaseTTL, cfg.Concurrency, cfg.Metrics = time.Hour, 1, reg // it renews nothing during the test, and takes no second task
 	o.start(cfg, first.do("block"))
 	task := o.send("block", nothing)
 	o.wait("start", first.started)
@@ -154,11 +154,11 @@ func TestClaimIsRetriedUntilRedisIsAvailable(t *testing.T) {
 	task := o.schedule("block", "block", nothing)
 	o.redis.Kill()
 	o.publish(task)
-	o.until("trouble is noticed", func() bool { return w.Ready() != nil })
+	o.until("the worker is not ready", func() bool { return w.Ready() != nil })
 	o.redis.Restart(t)
 	o.until("completed", func() bool {
 		if l := o.lease(task); l["e"] != "" && l["t"] == "" {
-			o.publish(task) // as the owner reconciles: a claim whose answer came too late is released, uncounted
+			o.publish(task) // as the owner reconciles: a claim that was answered too late is released, uncounted
 		}
 		return len(o.inbox(task)) > 0
 	})
@@ -179,7 +179,7 @@ func TestAckIsRetriedUntilRedisIsAvailableAndTakesEffectOnce(t *testing.T) {
 	o.wait("start", b.started)
 	o.redis.Kill()
 	close(b.release)
-	o.until("trouble is noticed", func() bool { return w.Ready() != nil })
+	o.until("the worker is not ready", func() bool { return w.Ready() != nil })
 	o.redis.Restart(t)
 	o.completed(task)
 	o.until("ready again", func() bool { return w.Ready() == nil })

@@ -13,52 +13,52 @@ import (
 )
 
 const (
-	// claimTimeout is the time after which the task of an unanswered claim is returned.
+	// claimTimeout is the time after which an unanswered claim counts as failed and its task is returned to the queue.
 	claimTimeout = time.Second
-	// trialPeriod is the time that a node which has answered a probe stays on trial while no claim is sent to it.
+	// trialPeriod is the time after which a node on trial counts as answering if no claim was sent to it.
 	trialPeriod = 2 * time.Second
 
-	minPullBackoff = 10 * time.Millisecond // before the next task is requested, after one was returned; it doubles
+	minPullBackoff = 10 * time.Millisecond // backoff before the next task is requested after a task was returned; it doubles
 	maxPullBackoff = time.Second
 )
 
 // errUnanswered is the error of a claim that is not answered within claimTimeout.
 var errUnanswered = fmt.Errorf("no answer to a claim: %w", context.DeadlineExceeded)
 
-// redisNodes records which Redis nodes do not answer the claims of this worker, and keeps it from taking tasks that other workers could
-// run in the meantime.
+// redisNodes tracks the Redis nodes that do not answer this worker's claims, and keeps the worker from taking tasks that other workers
+// could run in the meantime.
 //
-//	             claim unanswered for claimTimeout, or failed
+//	             claim failed, or unanswered for claimTimeout
 //	answering ────────────────────────────────────────────────▶ silent
 //	    ▲                                                       │   ▲
 //	    │                                          probe answered   │ claim unanswered
 //	    │   claim answered, or none for trialPeriod             ▼   │
 //	    └────────────────────────────────────────────────────  trial
 //
-// When a node becomes silent, all tasks whose claims it has not answered are returned at once, as are all tasks that arrive while it is
-// silent. A claim whose task was returned is not withdrawn, because it may have taken effect: if it is answered after all, the activity
-// runs here, and the worker that has received the task finds the lease held.
+// When a node becomes silent, the tasks of all its unanswered claims are returned to the queue at once, and so is every task that arrives
+// while it is silent. A claim whose task was returned is not withdrawn, because it may have taken effect: if it is answered later, the
+// activity runs here, and the worker that has received the task finds the lease held.
 //
-// While a node is silent or on trial, each queue is asked for one task at a time, with a growing backoff after each that had to be
-// returned. So tasks on the other nodes of a cluster continue.
+// While a node is silent or on trial, each queue requests one task at a time, with a backoff that doubles with each returned task. So
+// tasks whose leases are on the other nodes of a cluster continue.
 //
-// It has one goroutine, and one for each silent node; stop joins them.
+// It runs one goroutine, plus one per silent node; stop joins them.
 type redisNodes struct {
 	w        *Worker
 	ctx      context.Context //nolint:containedctx // ends with stop
 	end      context.CancelFunc
 	wg       sync.WaitGroup
-	impaired atomic.Bool // nodes is not empty; the only check while all nodes answer
+	impaired atomic.Bool // nodes is not empty; all that is checked while every node answers
 	ticks    *timers.Ticker
 
 	mu    sync.Mutex
-	nodes map[any]*node // that do not answer, by Runner.Node
+	nodes map[any]*node // nodes that do not answer, by Runner.Node
 }
 
-// node is a Redis node that does not answer.
+// node is a Redis node that is silent or on trial.
 type node struct {
-	silent  bool // false: on trial
-	until   time.Time
+	silent  bool          // false: on trial
+	until   time.Time     // end of the trial
 	backoff time.Duration // before the next probe
 }
 
@@ -70,13 +70,13 @@ func newRedisNodes(w *Worker) *redisNodes {
 }
 
 func (r *redisNodes) stop() {
-	r.mu.Lock() // starts no probe after this
+	r.mu.Lock() // no probe is started after this
 	r.end()
 	r.mu.Unlock()
 	r.wg.Wait()
 }
 
-// run finds unanswered claims, and ends trials. It rests while there are none.
+// run detects unanswered claims and ends trials. It is idle while there are none.
 func (r *redisNodes) run() {
 	defer r.ticks.Stop()
 	for {
@@ -99,7 +99,7 @@ func (r *redisNodes) run() {
 	}
 }
 
-// silent reports whether the leases of a partition are on a node that does not answer.
+// silent reports whether the leases of the partition are on a silent node.
 func (r *redisNodes) silent(part int) bool {
 	key := r.node(part)
 	r.mu.Lock()
@@ -114,7 +114,8 @@ func (r *redisNodes) probeKey(part int) string {
 	return redisx.NewSpace(r.w.cfg.Namespace).Part(part).Owner()
 }
 
-// claimFailed records a claim without an answer, and returns all unanswered tasks of its node.
+// claimFailed records that the claim of t failed or was not answered. It returns the tasks of all unanswered claims of the node to the
+// queue.
 func (r *redisNodes) claimFailed(t *task, err error) {
 	r.w.health.redisReplied(err)
 	if redisx.Unavailable(err) {
@@ -135,7 +136,7 @@ func (r *redisNodes) claimFailed(t *task, err error) {
 	t.redeliver()
 }
 
-// silence records that a node is silent, and reports whether it was not before.
+// silence records that the node is silent, and reports whether it was not silent before.
 func (r *redisNodes) silence(key any, part int, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +149,7 @@ func (r *redisNodes) silence(key any, part int, err error) bool {
 		r.nodes[key] = n
 	}
 	n.silent = true
-	r.ticks.Require() // the trial is ended by a tick
+	r.ticks.Require() // a tick ends the trial
 	if !r.impaired.Swap(true) {
 		redisx.LogFailure(r.w.log, "claims not answered, returning tasks", err, "partition", part)
 	}
@@ -156,7 +157,7 @@ func (r *redisNodes) silence(key any, part int, err error) bool {
 	return true
 }
 
-// probe sends requests to the node until it answers, and puts it on trial.
+// probe sends requests to the node until it answers, and then puts it on trial.
 func (r *redisNodes) probe(key any, n *node, part int) {
 	for {
 		r.mu.Lock()
@@ -164,7 +165,7 @@ func (r *redisNodes) probe(key any, n *node, part int) {
 		n.backoff = min(2*n.backoff, maxBackoff)
 		silent := n.silent && r.nodes[key] == n
 		r.mu.Unlock()
-		if !silent { // a late answer to a claim came first
+		if !silent { // a claim was answered late in the meantime
 			return
 		}
 		if !outage.Pause(r.ctx, wait) {
@@ -182,7 +183,7 @@ func (r *redisNodes) probe(key any, n *node, part int) {
 	}
 }
 
-// claimAnswered records an answered claim.
+// claimAnswered records that the node answered the claim of t.
 func (r *redisNodes) claimAnswered(t *task) {
 	if !r.impaired.Load() {
 		return
@@ -194,6 +195,7 @@ func (r *redisNodes) claimAnswered(t *task) {
 	r.resume()
 }
 
+// endTrials removes the nodes whose trial has ended at now.
 func (r *redisNodes) endTrials(now time.Time) {
 	if !r.impaired.Load() {
 		return
@@ -208,7 +210,7 @@ func (r *redisNodes) endTrials(now time.Time) {
 	r.resume()
 }
 
-// resume takes tasks for all free slots again, once all nodes answer.
+// resume makes the queues request tasks for all free slots again, once every node answers.
 func (r *redisNodes) resume() {
 	r.mu.Lock()
 	resumed := len(r.nodes) == 0 && r.impaired.Swap(false)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// instant gives an owner, an activity that returns at once, and settings with a lease that no test waits for.
+// instant returns an owner, an activity that returns at once, and a configuration with a lease TTL that is longer than the tests wait.
 func instant(t *testing.T) (*owner, *blocking, worker.Config) {
 	t.Helper()
 	o, b := newOwner(t), newBlocking()
@@ -26,7 +26,7 @@ func instant(t *testing.T) (*owner, *blocking, worker.Config) {
 	return o, b, cfg
 }
 
-// throughFault gives a client of a Redis server behind a proxy.
+// throughFault returns a proxy in front of a Redis server, and a client that connects through it.
 func (o *owner) throughFault(addr string) (*netfault.Proxy, redis.UniversalClient) {
 	o.Helper()
 	p, err := netfault.Listen(addr)
@@ -37,8 +37,8 @@ func (o *owner) throughFault(addr string) (*netfault.Proxy, redis.UniversalClien
 	return p, rdb
 }
 
-// canaries sends one task after another and returns how long each took until it was completed.
-func (o *owner) canaries(name string, n int) []time.Duration {
+// latencies sends n tasks, one after another, and returns the time until each was completed.
+func (o *owner) latencies(name string, n int) []time.Duration {
 	o.Helper()
 	took := make([]time.Duration, n)
 	for i := range n {
@@ -49,7 +49,7 @@ func (o *owner) canaries(name string, n int) []time.Duration {
 	return took
 }
 
-// slow counts the waits that are longer than a limit.
+// slow counts the durations longer than limit.
 func slow(took []time.Duration, limit time.Duration) (n int) {
 	for _, d := range took {
 		if d > limit {
@@ -59,23 +59,23 @@ func slow(took []time.Duration, limit time.Duration) (n int) {
 	return n
 }
 
-// A worker that has lost its Redis shares a queue with one that has not. Only what it had in hand when it found out may wait
-// for that; it takes tasks again when Redis is back.
+// A worker that cannot reach Redis shares a queue with one that can. Only the tasks that it had taken before it detected the fault may be
+// delayed, and it takes tasks again when Redis is reachable.
 func TestWorkerWithoutRedisDelaysNoTaskThatAnotherCanRun(t *testing.T) {
 	for name, fault := range map[string]func(*netfault.Proxy){"black hole": (*netfault.Proxy).BlackHole, "cut": (*netfault.Proxy).Cut} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
 			o, b, cfg := instant(t)
 			proxy, rdb := o.throughFault(o.redis.Addr)
-			lame := cfg
-			lame.NATS, lame.Redis, lame.Name = o.dial(), rdb, "lame"
-			w := o.start(lame, b.do("block"))
+			faulty := cfg
+			faulty.NATS, faulty.Redis, faulty.Name = o.dial(), rdb, "faulty"
+			w := o.start(faulty, b.do("block"))
 			o.completed(o.send("block", nothing))
-			sound := o.worker(cfg, b.do("block"))
+			healthy := o.worker(cfg, b.do("block"))
 			fault(proxy)
-			took := o.canaries("block", 40)
+			took := o.latencies("block", 40)
 			t.Logf("longest wait %v; over 300 ms: %d of %d", longest(took), slow(took, 300*time.Millisecond), len(took))
-			// Two tasks may be in the hands of the lame worker before it finds out: one whose claim is under way, and one of a trial.
+			// The faulty worker may hold two tasks before it detects the fault: one whose claim is outstanding, and one of a trial.
 			if n := slow(took, 900*time.Millisecond); n > 8 {
 				t.Errorf("%d of %d tasks waited for a worker that has no Redis: %v", n, len(took), took)
 			}
@@ -83,8 +83,8 @@ func TestWorkerWithoutRedisDelaysNoTaskThatAnotherCanRun(t *testing.T) {
 				t.Error("a worker that cannot claim is ready")
 			}
 			proxy.Heal()
-			o.must(o.stop(sound, 20*time.Second))
-			o.canaries("block", 5) // the other is back
+			o.must(o.stop(healthy, 20*time.Second))
+			o.latencies("block", 5) // the faulty worker takes tasks again
 			o.drained("block")
 		})
 	}
@@ -97,8 +97,8 @@ func longest(took []time.Duration) (most time.Duration) {
 	return most
 }
 
-// One worker alone, and a Redis that refuses to write: it must not turn the queue over as fast as it can, and must take the
-// whole of it when Redis writes again.
+// A single worker, and a Redis that refuses writes. The worker must not take and return tasks as fast as it can, and must take all of
+// them when Redis accepts writes again.
 func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
@@ -111,7 +111,7 @@ func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 		tasks[i] = o.schedule("block", "block", nothing)
 	}
 	o.must(o.rdb.ConfigSet(context.Background(), "maxmemory", "1").Err())
-	o.offer(tasks...)
+	o.publishAll(tasks...)
 	unclaimed := func() float64 { return counted(t, reg, "pawl_worker_tasks_total", "unclaimed") }
 	o.until("a claim is refused", func() bool { return unclaimed() > 0 })
 	settled := time.After(2 * time.Second) // a rate is measured
@@ -127,7 +127,7 @@ func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	}
 }
 
-// keySlot is the slot of a key's hash tag, as a cluster has it.
+// keySlot returns the cluster slot of a key's hash tag.
 func keySlot(key string) int {
 	tag := key[strings.IndexByte(key, '{')+1:]
 	crc := 0
@@ -142,13 +142,13 @@ func keySlot(key string) int {
 	return crc % 16384
 }
 
-// Of two Redis nodes one does not answer this worker; it goes on with the tasks whose leases are on the other.
+// One of two Redis nodes does not answer the worker, which continues with the tasks whose leases are on the other.
 func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
 	other := redistest.Start(t)
 	proxy, _ := o.throughFault(other.Addr)
-	lost := keySlot(o.space.Part(0).Owner()) // partition 0 is on the other node, alone
+	lost := keySlot(o.space.Part(0).Owner()) // only partition 0 is on the other node
 	split := func(second string) *redis.ClusterClient {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{DisableIdentity: true, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{
@@ -173,8 +173,8 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	}
 	proxy.BlackHole()
 	begun := time.Now()
-	o.offer(there...)
-	o.offer(here...)
+	o.publishAll(there...)
+	o.publishAll(here...)
 	for _, task := range here {
 		o.completed(task)
 	}
@@ -183,27 +183,27 @@ func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	for _, task := range there {
 		o.until("the end of a task of the other node", func() bool {
 			if l := o.lease(task); l["e"] != "" && l["t"] == "" {
-				o.publish(task) // as the owner reconciles: a claim whose answer came too late is released, uncounted
+				o.publish(task) // as the owner reconciles: a claim that was answered too late is released, uncounted
 			}
 			return len(o.inbox(task)) > 0
 		})
 	}
 }
 
-// Deliveries that reach no worker: its connection is dead, and the server has not noticed.
+// Tasks that are sent into a dead connection of a worker, before the server has detected that it is dead.
 func TestTasksSentIntoADeadConnectionAreDeliveredToOtherWorkers(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
 	proxy, err := netfault.Listen(o.url[len("nats://"):])
 	o.must(err)
 	t.Cleanup(proxy.Close)
-	lame := cfg
-	lame.NATS, lame.Name = natstest.Dial(t, "nats://"+proxy.Addr()), "lame"
-	o.start(lame, b.do("block"))
+	faulty := cfg
+	faulty.NATS, faulty.Name = natstest.Dial(t, "nats://"+proxy.Addr()), "faulty"
+	o.start(faulty, b.do("block"))
 	o.completed(o.send("block", nothing))
 	o.start(cfg, b.do("block"))
 	proxy.BlackHole()
-	took := o.canaries("block", 40)
+	took := o.latencies("block", 40)
 	t.Logf("longest wait %v; over 300 ms: %d of %d", longest(took), slow(took, 300*time.Millisecond), len(took))
 	if most := longest(took); most > 15*time.Second {
 		t.Errorf("a task waited for %v", most)

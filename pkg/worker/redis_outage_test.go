@@ -12,20 +12,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// The proportions are those of a TTL of 10 s and a Redis that is away for 5 s, or for 30 s.
+// The proportions are those of a TTL of 10 s and a Redis that is unavailable for 5 s or 30 s.
 const (
 	awayTTL   = 3 * time.Second
 	awayShort = awayTTL / 2
-	awayLong  = 2 * awayTTL // the rest of the thirty seconds would show nothing new
+	awayLong  = 2 * awayTTL // a longer outage would test nothing more
 )
 
-// outages are the ways in which Redis is away for a while.
+// outages runs a test with each way in which Redis may be unavailable for some time.
 func outages(t *testing.T, f func(t *testing.T, o *owner, away func(time.Duration))) {
 	t.Run("stopped and continued", func(t *testing.T) {
 		o := newOwner(t)
 		f(t, o, func(d time.Duration) {
 			o.redis.Pause()
-			<-time.After(d) // what is tested is a length of time
+			<-time.After(d) // the test depends on the duration
 			o.redis.Resume()
 		})
 	})
@@ -39,7 +39,7 @@ func outages(t *testing.T, f func(t *testing.T, o *owner, away func(time.Duratio
 	})
 }
 
-// several activities that run, just renewed.
+// severalRun starts activities and waits until their leases have been renewed.
 func (o *owner) severalRun(t *testing.T, b *blocking, reg *prometheus.Registry) []queue.Task {
 	t.Helper()
 	tasks := make([]queue.Task, 5)
@@ -94,13 +94,13 @@ func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T)
 		tasks := o.severalRun(t, b, reg)
 		away(awayLong)
 		for range tasks {
-			if c := o.why(b); c.Reason != cancel.LeaseLost {
+			if c := o.cancelCause(b); c.Reason != cancel.LeaseLost {
 				t.Fatalf("cause %v", c)
 			}
 		}
 		o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "lost") == float64(len(tasks)) })
 		if n := counted(t, reg, "pawl_worker_activities_total", "failed") + counted(t, reg, "pawl_worker_activities_total", "cancelled"); n > 0 {
-			t.Fatal("an outage is no failure of an activity, and no cancellation")
+			t.Fatal("an outage was counted as a failure or a cancellation")
 		}
 		for _, task := range tasks {
 			if in := o.inbox(task); len(in) > 0 {
@@ -108,7 +108,7 @@ func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T)
 			}
 		}
 		close(b.release)
-		for _, task := range tasks { // the owner's reconciliation finds the claims that are over
+		for _, task := range tasks { // as the owner does when it finds the expired claims
 			o.publish(task)
 		}
 		for _, task := range tasks {

@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	maxReports    = 20_000                 // pending; more are dropped
-	reportScripts = 16                     // outstanding at a time; of claims and acks there may be hundreds
-	reportTimeout = 500 * time.Millisecond // for pending reports when the worker stops
+	maxReports    = 20_000                 // pending at a time; further ones are dropped
+	reportScripts = 16                     // outstanding at a time, few compared to the claims and acks, of which there may be hundreds
+	reportTimeout = 500 * time.Millisecond // for writing pending reports when the worker stops
 )
 
-// reporter records how cancelled activities ended, for the audit. Nothing waits for it, and its load is bounded: the pending reports of
-// one execution are one script, a few of them are outstanding at a time, and reports that cannot be written are dropped.
+// reporter records how cancelled activities ended, for readers of the history. Nothing waits for it, and its load is bounded: the pending
+// reports of one execution are written by one script, at most reportScripts are outstanding at a time, and reports that cannot be written
+// are dropped.
 type reporter struct {
 	leases *lease.Leases
 	log    *slog.Logger
 	wake   chan struct{}
 	quit   chan struct{}
-	drop   chan struct{} // closed when pending reports are dropped
+	drop   chan struct{} // closed to drop the pending reports
 	done   chan struct{}
-	slots  chan struct{} // of outstanding scripts
+	slots  chan struct{} // semaphore of the outstanding scripts
 
 	mu      sync.Mutex
-	pending map[lease.Ref][]lease.Reported // by execution: without activity and effect
-	n       int
+	pending map[lease.Ref][]lease.Reported // by execution: Activity and Effect are zero
+	n       int                            // number of pending reports
 }
 
 func newReporter(leases *lease.Leases, log *slog.Logger) *reporter {
@@ -66,7 +67,7 @@ func (r *reporter) add(ref lease.Ref, rep lease.Report) {
 	}
 }
 
-// stop writes pending reports, for at most reportTimeout.
+// stop writes pending reports for at most reportTimeout, and drops the rest.
 func (r *reporter) stop() {
 	close(r.quit)
 	limit := time.NewTimer(reportTimeout)
@@ -92,7 +93,7 @@ func (r *reporter) run() {
 	}
 }
 
-// write sends pending reports.
+// write sends the pending reports.
 func (r *reporter) write() {
 	r.mu.Lock()
 	now := r.pending

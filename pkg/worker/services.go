@@ -15,33 +15,33 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// ackWait is the time after which NATS delivers a message again that was not acked: its worker was killed, stopped or disconnected. It is
-// longer than the time that a worker keeps a task whose claim is unanswered.
+// ackWait is the time after which NATS redelivers a message that was not acked because its worker was killed, stopped or disconnected. It
+// is longer than the time for which a worker keeps a task with an unanswered claim.
 const ackWait = 2 * claimTimeout
 
-// services is what a started worker uses and runs. See close for the order of their end.
+// services are the connections and goroutines of a started worker. See close for the order in which they end.
 type services struct {
 	runner            *redisx.Runner
 	conn              *queue.Conn
-	unregisterMetrics func() // of conn
+	unregisterMetrics func() // metrics of conn
 	leases            *lease.Leases
 	keeper            *lease.Keeper
 	nodes             *redisNodes
 	doorbells         *doorbellSender
 	reports           *reporter
 	hints             *queue.Subscription
-	requests          *queue.Subscription // of pawl workers
-	drains            *queue.Subscription // requests to drain
+	requests          *queue.Subscription // status requests of pawl workers
+	drains            *queue.Subscription // drain requests of operators
 	queues            []*intake
-	stopReporter      func() // of outages
+	stopReporter      func() // ends the outage reporter
 }
 
-// awaitRedis repeats an operation until Redis is available, or ctx ends.
+// awaitRedis repeats attempt until Redis is available or ctx ends.
 func (w *Worker) awaitRedis(ctx context.Context, operation string, attempt func(context.Context) error) error {
 	return w.outage.Await(ctx, outage.Redis, operation, redisx.Unavailable, attempt)
 }
 
-// open sets the services. On error some of them are set.
+// open starts the services. On error some of them are set and must be closed.
 func (w *Worker) open(ctx context.Context) error {
 	err := w.awaitRedis(ctx, "check settings", func(ctx context.Context) error { return redisx.CheckPolicy(ctx, w.cfg.Redis, w.log) })
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *Worker) open(ctx context.Context) error {
 	return nil
 }
 
-// join opens the namespace, and waits until an orchestrator has created it.
+// join opens the namespace. If it does not exist yet, join waits until an orchestrator has created it.
 func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -107,14 +107,14 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	}
 }
 
-// checkPartitions checks that Redis and the streams have the same number of partitions, if Redis has one: with another number every lease
-// would seem deleted.
+// checkPartitions checks that Redis and the streams have the same number of partitions, if Redis records a number. With different numbers
+// every lease would appear to be deleted.
 func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error {
-	run := redisx.NewRunner(w.cfg.Redis) // for its timeouts and retries
+	run := redisx.NewRunner(w.cfg.Redis) // applies its timeouts and retries
 	defer run.Close()
 	read := make([]any, 2)
 	for i, field := range []string{"partitions", "resize"} {
-		v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), field)) // a worker has no permission for HMGET here
+		v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), field)) // the permissions of a worker exclude HMGET on this key
 		if err != nil {
 			return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
 		}
@@ -134,7 +134,7 @@ func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error 
 	return nil
 }
 
-// close ends the services that are set.
+// close ends the services that have been started. Subscriptions end before the objects that their handlers use.
 func (w *Worker) close() {
 	for _, s := range []*queue.Subscription{w.requests, w.drains} {
 		if s != nil {

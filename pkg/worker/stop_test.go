@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// program is an activity that runs an external program, which writes its number into a file when it is ready.
+// program is an activity that runs an external program, which writes its process id to a file when it is ready.
 type program struct {
 	file string
 	err  chan error
@@ -37,7 +37,7 @@ func (p *program) do(script string) pawl.ActivityBinding {
 	})
 }
 
-// pid waits until the program is ready, and gives its number.
+// pid waits until the program is ready, and returns its process id.
 func (p *program) pid(o *owner) int {
 	o.Helper()
 	var pid int
@@ -76,7 +76,7 @@ func TestStopTerminatesProgramsAndOtherWorkersContinueAtOnce(t *testing.T) {
 	}
 }
 
-// The grace is ten seconds, and there are three.
+// The grace period is ten seconds, and Stop has three.
 func TestStopWithADeadlineShortensGracePeriodsAndKillsPrograms(t *testing.T) {
 	o := newOwner(t)
 	p := newProgram(t)
@@ -90,7 +90,7 @@ func TestStopWithADeadlineShortensGracePeriodsAndKillsPrograms(t *testing.T) {
 	if took := time.Since(begun); took < time.Second || took > 3*time.Second*slower {
 		t.Errorf("stopped after %s", took)
 	}
-	if err != nil && !strings.Contains(err.Error(), "program (activity 1") { // it may return a moment too late to be waited for
+	if err != nil && !strings.Contains(err.Error(), "program (activity 1") { // it may return just after Stop has given up
 		t.Fatal(err)
 	}
 	o.until("nothing is left", func() bool { return syscall.Kill(-pid, 0) != nil })
@@ -123,10 +123,10 @@ func TestStopWaitsForTheGracePeriod(t *testing.T) {
 	select {
 	case err := <-stopped:
 		t.Fatalf("stopped before it had cleaned up: %v", err)
-	case <-time.After(1500 * time.Millisecond): // longer than a stop takes that does not wait
+	case <-time.After(1500 * time.Millisecond): // a Stop that does not wait would have returned
 	}
 	if l := o.lease(task); l["t"] == "" {
-		t.Fatal("its lease was given away while it cleans up")
+		t.Fatal("its lease was released during the cleanup")
 	}
 	close(cleaned)
 	o.must(<-stopped)

@@ -5,15 +5,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// A sweep begins after sweepAfter consecutive claims whose lease was gone. It takes sweepMin tasks first, and doubles the number each
-// time. A queue with a few cancelled tasks does not reach that.
+// A sweep starts after sweepAfter consecutive claims that were answered GONE. Its first batch has sweepMin tasks, and each next one twice
+// as many, up to sweepMax. A queue with only a few cancelled tasks does not start one.
 const (
 	sweepAfter = 16
 	sweepMin   = 64
 	sweepMax   = 512
 )
 
-// claimAnswered counts the outcomes of claims.
+// claimAnswered records the outcome of a claim, and starts a sweep after a run of cancelled tasks.
 func (q *intake) claimAnswered(o lease.Outcome) {
 	if q.w.nodes.impaired.Load() {
 		q.returned.Store(0)
@@ -44,15 +44,16 @@ func (q *intake) sweeper() {
 	}
 }
 
-// sweep removes cancelled tasks from the head of the queue in batches, so that later tasks need not wait until each has had a slot. It
-// reads leases and claims none, because it has no slots: required tasks return to the queue at once, for any worker, and end the sweep.
+// sweep removes cancelled tasks from the head of the queue in batches, so that later tasks need not wait until each of them has occupied
+// a slot. It reads leases and claims none, because it has no slots: required tasks return to the queue at once, for any worker, and end
+// the sweep.
 //
 //	taken ──▶ lease read ──▶ gone: acked, reported as never started
 //	                    └──▶ required, or no reply: returned
 //
-// It takes the next batch while the leases of one are read.
+// The next batch is taken while the leases of the previous one are being read.
 func (q *intake) sweep() {
-	var previous chan bool // whether a task of the previous batch is required
+	var previous chan bool // reports whether a task of the previous batch is required
 	for n := sweepMin; ; n = min(2*n, sweepMax) {
 		tasks, err := q.puller.Burst(q.ctx, n)
 		required := previous != nil && <-previous
@@ -65,7 +66,8 @@ func (q *intake) sweep() {
 	}
 }
 
-// settle acks or returns each task, and reports whether one of them is required or may be.
+// settle acks the tasks whose leases are gone and returns the others to the queue. It reports whether one of them is, or may be,
+// required.
 func (q *intake) settle(tasks []*queue.Delivery) (required bool) {
 	type batch struct {
 		tasks []*queue.Delivery
@@ -94,7 +96,7 @@ func (q *intake) settle(tasks []*queue.Delivery) (required bool) {
 	for range all {
 		select {
 		case <-replies:
-		case <-q.ctx.Done(): // an unavailable Redis may not reply for long
+		case <-q.ctx.Done(): // an unavailable Redis may take long to reply
 			for _, d := range tasks {
 				d.Nak()
 			}

@@ -17,8 +17,8 @@ import (
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// offer publishes tasks as the owner does, all at once.
-func (o *owner) offer(tasks ...queue.Task) {
+// publishAll publishes tasks concurrently, as an owner does.
+func (o *owner) publishAll(tasks ...queue.Task) {
 	o.Helper()
 	acked := make(chan error, len(tasks))
 	for _, t := range tasks {
@@ -29,7 +29,7 @@ func (o *owner) offer(tasks ...queue.Task) {
 	}
 }
 
-// cancelledTasks are tasks whose leases are gone already.
+// cancelledTasks returns tasks whose leases are gone.
 func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	o.Helper()
 	tasks := make([]queue.Task, n)
@@ -43,10 +43,10 @@ func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	return tasks
 }
 
-// behind returns how long a live task waits behind n cancelled ones, for a worker with the defaults.
-func (o *owner) behind(n int) time.Duration {
+// delayBehind returns the delay of a live task behind n cancelled ones, for a worker with the default configuration.
+func (o *owner) delayBehind(n int) time.Duration {
 	o.Helper()
-	o.offer(o.cancelledTasks("live", n)...)
+	o.publishAll(o.cancelledTasks("live", n)...)
 	o.send("live", nothing)
 	began := make(chan time.Time, 1)
 	cfg, reg := o.config(), prometheus.NewRegistry()
@@ -57,12 +57,12 @@ func (o *owner) behind(n int) time.Duration {
 	}))
 	from := time.Now()
 	took := (<-began).Sub(from)
-	o.until("all are counted", func() bool { return counted(o, reg, "pawl_worker_tasks_total", "gone") >= float64(n) }) // one that is delivered twice counts twice
+	o.until("all are counted", func() bool { return counted(o, reg, "pawl_worker_tasks_total", "gone") >= float64(n) }) // a redelivered task is counted twice
 	o.drained("live")
 	return took
 }
 
-// calls returns how many calls of a command Redis has had.
+// calls returns the number of calls of a command that Redis has executed.
 func (o *owner) calls(command string) (n int) {
 	o.Helper()
 	info, err := o.rdb.Info(o.Context(), "commandstats").Result()
@@ -72,12 +72,12 @@ func (o *owner) calls(command string) (n int) {
 	return n
 }
 
-// A cancelled task that is claimed takes a slot for as long as Redis takes to reply, in front of the tasks behind it. A claim reads its
-// lease by HMGET, a sweep by HGET. BenchmarkTaskBehindTenThousandCancelled has the time.
+// A cancelled task that is claimed occupies a slot until Redis replies, and delays the tasks behind it. Claims read leases with HMGET,
+// sweeps with HGET. BenchmarkTaskBehindTenThousandCancelled measures the time.
 func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 	const n = 5_000
 	o := newOwner(t)
-	took := o.behind(n)
+	took := o.delayBehind(n)
 	claimed, swept := o.calls("hmget"), o.calls("hget")
 	t.Logf("%d claimed, %d read in batches, %v", claimed, swept, took)
 	if claimed > n/2 || claimed+swept < n {
@@ -88,7 +88,7 @@ func TestCancelledTasksAreRemovedInBatchesAndTakeFewSlots(t *testing.T) {
 func BenchmarkTaskBehindTenThousandCancelled(b *testing.B) {
 	var sum time.Duration
 	for b.Loop() {
-		sum += newOwner(b).behind(10_000)
+		sum += newOwner(b).delayBehind(10_000)
 	}
 	b.ReportMetric(float64(sum.Milliseconds())/float64(b.N), "ms")
 }
@@ -103,18 +103,18 @@ func TestSweepClaimsNothingAndReturnsRequiredTasks(t *testing.T) {
 	for range 40 {
 		live = append(live, o.schedule("block", "block", nothing))
 	}
-	o.offer(tasks...)
-	o.offer(live...)
+	o.publishAll(tasks...)
+	o.publishAll(live...)
 	o.start(cfg, b.do("block"))
 	o.wait("start", b.started)
-	o.until("all that is gone is away", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 500 })
+	o.until("all cancelled tasks are removed", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 500 })
 	if n := counted(t, reg, "pawl_worker_tasks_total", "acquired"); n != 1 {
-		t.Fatalf("a worker with one place has claimed %v", n)
+		t.Fatalf("a worker with one slot has claimed %v tasks", n)
 	}
 	other := o.config()
 	other.Name, other.Concurrency = "idle", 64
 	o.start(other, b.do("block"))
-	for range live[1:] { // none of them sits with the busy worker
+	for range live[1:] { // the busy worker holds none of them
 		o.wait("start of the others", b.started)
 	}
 	close(b.release)
@@ -131,14 +131,14 @@ func TestNeverStartedIsReportedOnlyForActivitiesThatDidNotRun(t *testing.T) {
 	close(b.release)
 	tasks := o.cancelledTasks("block", 300)
 	for _, task := range tasks[:100] {
-		o.exists(task)
+		o.createInstance(task)
 	}
 	done := o.schedule("block", "block", nothing)
-	o.exists(done)
+	o.createInstance(done)
 	o.start(o.config(), b.do("block"))
 	o.publish(done)
 	o.completed(done)
-	o.offer(tasks...)
+	o.publishAll(tasks...)
 	for _, task := range tasks {
 		if r := o.reported(task); r.Ending != lease.NeverStarted || r.AfterMS != 0 {
 			t.Fatalf("%+v", r)

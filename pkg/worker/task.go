@@ -22,52 +22,52 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// task is one delivery from its claim to its completion. One goroutine at a time uses it, in this order:
+// task is one delivery, from its claim to its completion. It is used by one goroutine at a time, in this order:
 //
 //	intake (sendClaim) → Redis runner (claimed) → its own (run, handled) → Redis runner (acked)
 //	orchestrator (reserve, runReserved) ──────────▶┤
 //	                                               └ its watcher, if the context is done (watch, abandon) → Redis runner
 //
-// except for taskState, which the worker's mutex guards. After the end of the context either the task's own goroutine or its watcher
-// completes the task: the first that locks the mutex, and sets returned or abandoned.
+// The exception is taskState, which the mutex of taskSet guards. After the end of the context either the task's own goroutine or its
+// watcher ends the task: whichever locks the mutex first, and sets returned or abandoned.
 type task struct {
 	w        *Worker
 	from     *intake
 	activity author.Activity
 	count    *activityMetrics
 	task     queue.Task
-	message  *queue.Delivery // nil: from the orchestrator of this process
+	message  *queue.Delivery // nil for a task from an orchestrator of this process
 	ref      lease.Ref
 	token    string
-	since    time.Time // before the claim was first sent; constant
-	claims   uint32    // number of the claim
-	ranMS    uint32    // of the handler, at least 1; 0: it has not returned
+	since    time.Time // time before the claim was first sent; constant
+	claims   uint32    // number of claims of the lease, including this one
+	ranMS    uint32    // duration of the handler, at least 1; 0: it has not returned
 
-	completion []byte // encoded; set before the ack is sent
+	completion []byte // encoded event; set before the ack is sent
 	failed     bool   // the completion is a failure
 
 	grace gracePeriod
-	state taskState // guarded by the worker's mutex
+	state taskState // guarded by the mutex of taskSet
 }
 
-// gracePeriod is the time that an activity has after the end of its context.
+// gracePeriod is the time that an activity has to return after the end of its context.
 type gracePeriod struct {
 	period   time.Duration   // constant
-	expire   func()          // ends the period early
-	expired  <-chan struct{} // closed at its end
+	expire   func()          // ends the period early, and closes expired
+	expired  <-chan struct{} // closed at the end of the period
 	returned chan struct{}   // closed when the handler has returned
 	watched  chan struct{}   // closed when the watcher has ended, if it was started
 }
 
-// taskState is what other goroutines read of a task.
+// taskState is the part of a task that other goroutines read.
 type taskState struct {
 	phase       claimPhase
 	hold        *lease.Hold // nil: the lease is not acquired
 	cancelledAt time.Time   // end of the context; zero before the watcher starts
-	returned    bool        // the handler has returned in time
+	returned    bool        // the handler returned within its grace period
 	free        bool        // its slot is free again
-	abandoned   bool        // the handler has not returned in time
-	stack       string      // of the handler when it was abandoned
+	abandoned   bool        // the handler did not return within its grace period
+	stack       string      // stack of the handler when it was abandoned
 }
 
 // claimPhase is the phase of a task's claim.
@@ -75,15 +75,15 @@ type claimPhase int
 
 const (
 	claiming     claimPhase = iota // the claim is sent and not answered
-	reserved                       // the commit that claims is not answered; see queue.Local
-	redelivering                   // likewise, and the message has been returned to the queue
+	reserved                       // the commit that creates the lease, claimed, is not answered; see queue.Local
+	redelivering                   // the claim is not answered, and the message has been returned to the queue
 	holding                        // the lease is acquired
 )
 
 func newTask(q *intake, from queue.Task, a author.Activity) *task {
 	w := q.w
 	return &task{
-		w: w, from: q, activity: a, count: w.count.of(from.Name), task: from,
+		w: w, from: q, activity: a, count: w.count.byActivity[from.Name], task: from,
 		ref:   w.refOf(from),
 		token: w.tokens.next(),
 		since: time.Now(),
@@ -91,7 +91,7 @@ func newTask(q *intake, from queue.Task, a author.Activity) *task {
 	}
 }
 
-// next returns the token of a new claim. It is unique among all workers.
+// next returns the token of a new claim, unique among all workers.
 func (t *tokens) next() string { return t.prefix + "-" + strconv.FormatUint(t.claims.Add(1), 36) }
 
 func (w *Worker) refOf(t queue.Task) lease.Ref {
@@ -124,7 +124,7 @@ func (t *task) sendClaim() {
 	t.w.leases.Claim(t.claimRequest(), t.claimed)
 }
 
-// claimed receives the reply. It runs on the goroutine of the Redis runner and must not block.
+// claimed handles the reply to a claim. It runs on the Redis runner's goroutine and must not block.
 func (t *task) claimed(c lease.ClaimReply, err error) {
 	t.w.health.redisReplied(err)
 	if err != nil {
@@ -134,6 +134,7 @@ func (t *task) claimed(c lease.ClaimReply, err error) {
 	go t.claimReplied(c)
 }
 
+// claimReplied acks the message of an answered claim, and runs the activity if the lease was acquired.
 func (t *task) claimReplied(c lease.ClaimReply) {
 	failpoint.Here("worker.claimed")
 	t.message.Ack()
@@ -158,12 +159,12 @@ func (t *task) dismiss() {
 	t.w.tasks.remove(t)
 }
 
-// run runs the handler.
+// run runs the handler under the acquired lease, and handles its result.
 func (t *task) run(hold *lease.Hold) {
 	ctx := t.context(hold)
 	t.w.tasks.holds(t, hold)
 	if t.w.phase.Load() != taking || !hold.Trusted() {
-		// The worker stops; or the reply took so long that the lease cannot be trusted.
+		// The worker is stopping, or the reply took so long that the lease is no longer trusted.
 		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
 		t.handled(history.Payload{}, &history.Failure{Code: history.CodeCancelled})
 		return
@@ -184,8 +185,7 @@ func (t *task) run(hold *lease.Hold) {
 	t.handled(result, failure)
 }
 
-// context returns the handler's context. Its labels appear in profiles of the process, and identify the goroutines of an abandoned
-// activity.
+// context returns the handler's context. Its profiler labels identify the goroutines of an abandoned activity.
 func (t *task) context(hold *lease.Hold) context.Context {
 	ctx := withLabels(hold.Context(), t.task.Name, t.task.Instance, t.token)
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
@@ -199,8 +199,8 @@ func (t *task) context(hold *lease.Hold) context.Context {
 	return ctx
 }
 
-// handled completes, drops or returns the task. It frees the slot: that of a result which the object store must have first only then, so
-// that a worker holds no more of them than it has slots.
+// handled acks the result, drops it, or releases the lease. It frees the slot first, except for a result that must be written to the
+// object store: its slot is freed after the write, so that a worker holds no more such results than it has slots.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
 	if t.w.tasks.returned(t) {
 		t.log().Info("abandoned activity returned, result dropped")
@@ -225,19 +225,20 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 	}
 }
 
+// freeSlot frees the slot of the task before its end.
 func (t *task) freeSlot() {
 	t.w.tasks.freed(t)
 	t.from.freeSlot()
 }
 
-// cause returns the cause of the end of the context; nil: it has not ended.
+// cause returns the cause of the end of the context, or nil if it has not ended.
 func (t *task) cause() *cancel.Cancelled {
 	var cause *cancel.Cancelled
 	errors.As(context.Cause(t.state.hold.Context()), &cause)
 	return cause
 }
 
-// drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
+// drop drops a result that is no longer required, or whose lease is lost. The loss of a lease has been logged already.
 func (t *task) drop(cause *cancel.Cancelled) {
 	after, of := t.sinceCancelled(), t.log()
 	log := of.Info

@@ -4,24 +4,26 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// maxUnregistered bounds the number of names for which a missing handler is logged.
+// maxUnregistered is the maximum number of names for which a task that cannot run here is logged.
 const maxUnregistered = 1000
 
-// taskSet is the tasks of a worker.
+// taskSet holds the tasks of a worker.
 type taskSet struct {
-	large        largeRoom  // for large inputs of those that run
-	mu           sync.Mutex // also guards the state of the tasks
+	large        *semaphore.Weighted // of the bytes of large inputs in memory
+	mu           sync.Mutex          // also guards the state of the tasks
 	all          map[*task]struct{}
-	abandoned    map[*task]struct{} // until they return
-	idle         chan struct{}      // closed when there are no tasks; nil unless the worker stops
-	unregistered map[string]bool    // names of activities for which a missing handler was logged
+	abandoned    map[*task]struct{} // tasks whose handlers have not returned yet
+	idle         chan struct{}      // closed when there are no tasks; nil before the stop, and after it is closed
+	unregistered map[string]bool    // activities and keys for which a task that cannot run here was logged
 }
 
 func newTaskSet() taskSet {
-	return taskSet{large: newLargeRoom(), all: make(map[*task]struct{}), abandoned: make(map[*task]struct{}), unregistered: make(map[string]bool)}
+	return taskSet{large: semaphore.NewWeighted(largeInputs), all: make(map[*task]struct{}), abandoned: make(map[*task]struct{}), unregistered: make(map[string]bool)}
 }
 
 // add adds a delivered task.
@@ -56,7 +58,7 @@ func (s *taskSet) cancelled(t *task) {
 	s.mu.Unlock()
 }
 
-// returned records that the handler of a task has returned, and reports whether the task was abandoned before.
+// returned records that the handler of a task has returned, and reports whether the task had been abandoned.
 func (s *taskSet) returned(t *task) (abandoned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +74,7 @@ func (s *taskSet) freed(t *task) {
 	s.mu.Unlock()
 }
 
-// abandon records that a task is abandoned, and returns the number of abandoned tasks.
+// abandon records that a task is abandoned, and returns the number of abandoned tasks whose handlers still run.
 func (s *taskSet) abandon(t *task) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +83,7 @@ func (s *taskSet) abandon(t *task) int {
 	return len(s.abandoned)
 }
 
-// keepStacks keeps the stacks of tasks that were abandoned.
+// keepStacks records the stacks of abandoned tasks.
 func (s *taskSet) keepStacks(tasks []*task, stacks map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +98,8 @@ func (s *taskSet) abandonedCount() int {
 	return len(s.abandoned)
 }
 
-// redeliver reports whether the message of a task must be returned to the queue: its claim is not answered, and it was not returned.
+// redeliver reports whether the message of a task must be returned to the queue: its claim is not answered, and the message has not been
+// returned yet. It records that it is returned now.
 func (s *taskSet) redeliver(t *task) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +110,7 @@ func (s *taskSet) redeliver(t *task) bool {
 	return true
 }
 
-// list returns the tasks that match.
+// list returns the tasks whose state satisfies match.
 func (s *taskSet) list(match func(*taskState) bool) []*task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,17 +123,17 @@ func (s *taskSet) list(match func(*taskState) bool) []*task {
 	return out
 }
 
-// claiming lists the tasks whose claim is not answered, and whose message was not returned.
+// claiming lists the tasks with unanswered claims whose messages have not been returned to the queue.
 func (s *taskSet) claiming() []*task {
 	return s.list(func(t *taskState) bool { return t.phase == claiming })
 }
 
-// running lists the tasks whose handler runs and is not abandoned.
+// running lists the tasks whose handlers run, without the abandoned ones.
 func (s *taskSet) running() []*task {
 	return s.list(func(t *taskState) bool { return t.hold != nil && !t.returned && !t.abandoned })
 }
 
-// slotsByQueue returns the number of slots that tasks have, by queue.
+// slotsByQueue returns the number of occupied slots, by queue.
 func (s *taskSet) slotsByQueue() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +157,7 @@ func (s *taskSet) tokens() map[string]bool {
 	return out
 }
 
-// whenIdle returns a channel that is closed when the last task is removed. No task may be added after the call.
+// whenIdle returns a channel that is closed when no tasks are left. No task may be added after the call.
 func (s *taskSet) whenIdle() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +170,8 @@ func (s *taskSet) whenIdle() <-chan struct{} {
 	return idle
 }
 
-// firstUnregistered reports whether the missing handler of an activity is to be logged.
+// firstUnregistered reports whether a task that cannot run here is to be logged: it is logged once per name, for at most maxUnregistered
+// names.
 func (s *taskSet) firstUnregistered(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

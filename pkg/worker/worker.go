@@ -21,15 +21,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Errors of New and Start.
+// Errors of New and Start; match them with errors.Is.
 var (
-	// ErrNothingRegistered is the error of a worker without activities.
+	// ErrNothingRegistered is returned by New without activities.
 	ErrNothingRegistered = errors.New("worker: no activities are registered: pass bindings to worker.New, such as Charge.Do(svc.charge)")
-	// ErrStarted is the error of a second Start, and of a Start after Stop.
+	// ErrStarted is returned by a second Start, and by Start after Stop.
 	ErrStarted = errors.New("worker: already started or stopped; make another")
 )
 
-// Worker runs activities. Its methods are safe for concurrent use.
+// Worker runs activities. Make one with New. Its methods are safe for concurrent use.
 type Worker struct {
 	services // set by Start
 
@@ -39,21 +39,21 @@ type Worker struct {
 	count    *metrics
 	outage   *outage.Reporter
 	tokens   tokens  // of claims
-	handler  Handler // the interceptors around the activity; nil: there are none
+	handler  Handler // runs an activity within the interceptors; nil: there are none
 
 	phase     atomic.Int32
 	startedAt time.Time
-	ended     chan struct{} // closed at the end of Stop
+	ended     chan struct{} // closed when Stop has finished
 	health    health
 
 	tasks        taskSet
 	abandonedLog abandonedLog
-	acks         acks // that Redis may have lost
+	acks         acks // acknowledged recently; Redis may lose them
 }
 
 // tokens generates the tokens of a worker's claims.
 type tokens struct {
-	prefix string // of this process
+	prefix string // unique per worker and start
 	claims atomic.Uint64
 }
 
@@ -62,13 +62,13 @@ const (
 	created int32 = iota
 	starting
 	taking
-	draining // takes no more tasks; what runs may finish
+	draining // takes no more tasks; running activities may finish
 	stopping
 	stopped
 )
 
-// New returns a worker for the activities. It does no I/O. The error is ErrNothingRegistered, pawl.ErrBadName, pawl.ErrDuplicate, or
-// that of an invalid Config.
+// New returns a worker that runs the activities. It does no I/O. The error is ErrNothingRegistered; wraps pawl.ErrBadName or
+// pawl.ErrDuplicate; or describes an invalid field of cfg or metrics that cannot be registered.
 func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -93,13 +93,13 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	return w, nil
 }
 
-// Name returns the name of the worker, which leases and histories record.
+// Name returns the name of the worker, as leases and histories record it.
 func (w *Worker) Name() string { return w.cfg.Name }
 
-// Start connects and starts to take tasks. ctx bounds only the start: until it ends, Start waits for a namespace that does not exist
-// yet, and while Redis, NATS or JetStream is unavailable; Ready names what it waits for. It fails at once if waiting cannot help: a
-// wrong password, a Redis that may evict keys, a namespace with other settings. On error nothing is left running, and the worker
-// cannot be started again.
+// Start connects the worker and starts taking tasks. ctx bounds the start only: until ctx ends, Start waits for the namespace to be
+// created, and for Redis, NATS and JetStream to become available; meanwhile the error of Ready names what it waits for. Start fails at
+// once if waiting cannot help: a wrong password, a Redis that may evict keys, a namespace with different settings. After an error nothing
+// is left running, and the worker cannot be started again. A second Start returns ErrStarted.
 func (w *Worker) Start(ctx context.Context) error {
 	if !w.phase.CompareAndSwap(created, starting) {
 		return ErrStarted
@@ -127,7 +127,7 @@ func (w *Worker) slots(queue string) int {
 	return cmp.Or(w.cfg.QueueConcurrency[queue], w.cfg.Concurrency)
 }
 
-// reportOutages runs the outage reporter until close.
+// reportOutages runs the outage reporter and the NATS probe until stopReporter is called.
 func (w *Worker) reportOutages(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -136,12 +136,12 @@ func (w *Worker) reportOutages(ctx context.Context) {
 	w.stopReporter = func() { stop(); wg.Wait() }
 }
 
-// readyTimeout bounds the request of Ready, so that a probe with a timeout of a second receives the cause.
+// readyTimeout bounds the request of Ready, so that a readiness probe with a timeout of one second receives the cause.
 const readyTimeout = 500 * time.Millisecond
 
 // Ready returns nil if the worker takes tasks and can claim them, and otherwise an error that names the cause. It also returns an error
-// if more abandoned activities run than Config.MaxAbandoned: the worker takes tasks, but should be restarted. It sends a request to
-// Redis, and may take up to half a second.
+// if more than Config.MaxAbandoned abandoned activities still run: the worker continues to take tasks then, but should be restarted.
+// Ready sends a request to Redis and may take up to half a second.
 func (w *Worker) Ready() error {
 	if err := w.notReady(); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (w *Worker) Ready() error {
 	return nil
 }
 
-// notReady is Ready without a request.
+// notReady returns the error of Ready, as far as it is known without a request.
 func (w *Worker) notReady() error {
 	switch w.phase.Load() {
 	case created:
@@ -181,19 +181,19 @@ func (w *Worker) notReady() error {
 	return w.tooManyAbandoned()
 }
 
-// Running is an activity that runs.
+// Running describes a running or abandoned activity.
 type Running struct {
 	lease.Ref
 
 	Name    string
 	Queue   string
-	Claim   uint32    // number of times that it was claimed, including this one
-	Since   time.Time // of its claim; for an abandoned activity, the end of its grace period
+	Claim   uint32    // number of claims of its lease, including this one
+	Since   time.Time // time of its claim; for an abandoned activity, the end of its grace period
 	Stopped bool      // its context has ended
-	Stack   string    // of an abandoned activity, when it was abandoned
+	Stack   string    // for an abandoned activity: its stack when it was abandoned
 }
 
-// Running lists the activities that run, oldest first, without abandoned ones.
+// Running lists the running activities, oldest first, without the abandoned ones; see Abandoned.
 func (w *Worker) Running() []Running {
 	var out []Running
 	for _, t := range w.tasks.running() {
@@ -210,7 +210,7 @@ func (t *task) describe() Running {
 	}
 }
 
-// onHints receives hints: leases that were deleted, and claims that their owner asks about.
+// onHints handles hints: notices of deleted leases, and owners' queries about claims.
 func (w *Worker) onHints(hints []queue.Hint) {
 	deleted := make([]lease.Hint, 0, len(hints))
 	var claims []queue.Hint

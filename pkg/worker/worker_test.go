@@ -34,7 +34,7 @@ func encoded(t testing.TB, s string) history.Payload {
 	return p
 }
 
-// counted reads one counter.
+// counted returns the value of the first counter or gauge with the name and label values.
 func counted(t testing.TB, reg *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -169,7 +169,7 @@ func TestHintCancelsARunningActivityAndItsResultIsDropped(t *testing.T) {
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Effect: task.Effect,
 		Reason: cancel.Requested, By: "ops", Text: "fraud", At: 1_790_000_000_000,
 	}}))
-	if c := o.why(b); c.Error() != "cancelled: requested by ops: fraud" || c.At.UnixMilli() != 1_790_000_000_000 {
+	if c := o.cancelCause(b); c.Error() != "cancelled: requested by ops: fraud" || c.At.UnixMilli() != 1_790_000_000_000 {
 		t.Fatalf("cause %+v", c)
 	}
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "cancelled") == 1 })
@@ -200,7 +200,7 @@ func TestRenewalFindsTheReasonWithoutAHint(t *testing.T) {
 		o.must(o.rdb.RPush(ctx, o.part(task).History(task.Instance, 1), raw).Err())
 	}
 	o.must(o.rdb.Del(ctx, o.leaseKey(task)).Err())
-	if c := o.why(b); c.Reason != cancel.LostSelect || c.Text != "deadline won" {
+	if c := o.cancelCause(b); c.Reason != cancel.LostSelect || c.Text != "deadline won" {
 		t.Fatalf("cause %+v", c)
 	}
 }
@@ -325,7 +325,7 @@ func TestStopOfAWorkerThatWasNotStartedReleasesItsMetrics(t *testing.T) {
 	o := newOwner(t)
 	cfg, reg := o.config(), prometheus.NewRegistry()
 	cfg.Metrics = reg
-	for range 2 { // a second one could not register beside the first
+	for range 2 { // the second worker cannot register its metrics unless the first has unregistered them
 		w, err := worker.New(cfg, newBlocking().do("a"))
 		o.must(err)
 		o.must(w.Stop(context.Background()))
