@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -16,12 +15,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// KeyAt returns the value at a path such as "customer.id" in a payload, as the text that names its limit, without code of the
-// author. The parts of a path are names of fields, and indexes of lists, from 0.
+// KeyAt returns the value at a path such as "customer.id" in a payload, as the text that names its limit. It does not run code of the
+// author. The parts of a path are field names, and list indexes from 0.
 //
-// Text is returned as it is, numbers and booleans in their shortest form (42 and 42.0 are one value), lists and objects as a
-// hash. The key is empty if there is nothing at the path: no such field, null, no payload, a payload that is not JSON, or one
-// that cannot be read.
+// Text is returned unchanged, numbers and booleans in their shortest form (42 and 42.0 are one value), lists and objects as a hash. The
+// key is empty if there is nothing at the path: no such field, null, no payload, a payload that is not JSON, or one that cannot be
+// decoded.
 func KeyAt(path string, p history.Payload) string {
 	if path == "" || len(p.Data) == 0 || p.Type != history.TypeJSON {
 		return ""
@@ -52,7 +51,8 @@ func keyText(v any) string {
 	}
 }
 
-// appendValue writes a value so that different values have different encodings and equal ones the same, whatever their JSON.
+// appendValue appends an encoding of a value. Equal values have equal encodings, whatever their JSON, and different values have different
+// ones.
 func appendValue(b []byte, v any) []byte {
 	text := func(kind byte, s string) []byte {
 		return append(binary.AppendUvarint(append(b, kind), uint64(len(s))), s...)
@@ -88,8 +88,8 @@ func walk(v any, parts []string) any {
 		case map[string]any:
 			v = in[part]
 		case []any:
-			i, err := index(part, len(in))
-			if err != nil {
+			i, err := strconv.ParseUint(part, 10, 31)
+			if err != nil || int(i) >= len(in) {
 				return nil
 			}
 			v = in[i]
@@ -98,17 +98,6 @@ func walk(v any, parts []string) any {
 		}
 	}
 	return v
-}
-
-var errNothing = errors.New("nothing is there")
-
-// index parses the index of an element of a list.
-func index(part string, n int) (int, error) {
-	i, err := strconv.ParseUint(part, 10, 31)
-	if err != nil || int(i) >= n {
-		return 0, errNothing
-	}
-	return int(i), nil
 }
 
 // number returns the shortest form of a number.
@@ -120,7 +109,7 @@ func number(n json.Number) string {
 	if f, err := strconv.ParseFloat(text, 64); err == nil && strings.ContainsAny(text, ".eE") {
 		return float(f)
 	}
-	return text // an integer of more than 64 bits, or a number beyond all floats
+	return text // an integer of more than 64 bits, or a number outside the range of float64
 }
 
 func float(f float64) string {

@@ -1,5 +1,5 @@
-// Package limit has the requests that callers make of limits, and the replies, as plain data, with what is computed from them alone:
-// names, keys, members and policies. Package limiter has the limits themselves.
+// Package limit defines the requests to limits and their replies, as plain data, and everything that is computed from them alone: names,
+// keys, members and policies. Package limiter stores the limits.
 package limit
 
 import (
@@ -18,13 +18,13 @@ import (
 // Entry requests admission.
 type Entry struct {
 	Member Member
-	Active bool // it was admitted before, according to its history
+	Active bool // it was admitted before, according to the history of its instance
 }
 
-// AdmitRequest is a request of one caller to a limit. Leaves come before entries.
+// AdmitRequest is a request of one caller to a limit. Its leaves are processed before its entries.
 type AdmitRequest struct {
 	Limit   string
-	InForce InForce // the zero value: the policy of the limit stands
+	InForce InForce // the zero value keeps the policy of the limit
 	Leave   []Member
 	Enter   []Entry
 }
@@ -34,12 +34,12 @@ type Kind uint8
 
 // The kinds.
 const (
-	Admitted  Kind = 1 // it is a holder: now, or since before
+	Admitted  Kind = 1 // it is a holder, by this request or an earlier one
 	Waiting   Kind = 2 // it is a waiter
-	QueueFull Kind = 3 // rejected: there are as many waiters as are allowed; not recorded
-	Limited   Kind = 4 // rejected: there is no room, and the policy rejects; not recorded
+	QueueFull Kind = 3 // rejected because there are too many waiters; not recorded
+	Limited   Kind = 4 // rejected because there is no room and the policy rejects; not recorded
 	TimedOut  Kind = 5 // rejected after the maximum wait; recorded until it leaves
-	Cleared   Kind = 6 // rejected: the waiters were cleared; recorded until it leaves
+	Cleared   Kind = 6 // rejected because the waiters were cleared; recorded until it leaves
 )
 
 var kindNames = [...]string{Admitted: "admitted", Waiting: "waiting", QueueFull: "queue full", Limited: "limited", TimedOut: "timed out", Cleared: "cleared"}
@@ -55,44 +55,44 @@ func (k Kind) String() string {
 // Verdict is the outcome of an entry.
 type Verdict struct {
 	Kind     Kind
-	Position int   // Waiting: from 1
-	Until    int64 // Waiting: when it times out; Limited: when rate and quota allow the next one. Unix ms; 0: never, or not because of them
+	Position int   // Waiting: position from 1
+	Until    int64 // Unix ms. Waiting: when it times out, 0: never. Limited: when rate and quota allow the next grant, 0: they do now
 }
 
 // AdmitReply is the reply to an AdmitRequest.
 type AdmitReply struct {
 	Now      int64     // Redis TIME, Unix ms
 	Verdicts []Verdict // one for each of Enter
-	Granted  []Member  // waiters that this request admitted: their owners must be notified. Of requests in one script only one has them
+	Granted  []Member  // waiters admitted by this request, whose owners must be notified; only one of the requests in one script receives them
 
 	Waiting, Holding int
 	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
 	SweepNow         bool  // the owner of the limit's partition must sweep it now, because its wakeup may be too late
 }
 
-// Member is a caller at a limit: all four parts together. A caller enters and leaves with the same parts.
+// Member is a caller at a limit, identified by all four parts. A caller enters and leaves with the same parts.
 type Member struct {
 	Ticket         string // effect id of the activity, or of the start
 	Instance       string
-	Place          string // ActivityPlace, StartPlace or RetainedPlace: where to find whether the ticket is still required
+	Place          string // ActivityPlace, StartPlace or RetainedPlace: where to check whether the ticket is still required
 	HeldByAncestor string // ticket of an ancestor that holds the same limit; empty: none
 }
 
-// RetainedPlace is the place of a slot that is retained from one attempt to the next: it is required as long as the record of its
-// instance names it.
+// RetainedPlace is the place of a slot that is retained between two attempts of an activity. It is required as long as the record of the
+// instance names its ticket.
 const RetainedPlace = "-"
 
-// ActivityPlace returns the place of an activity, by the event that schedules it.
+// ActivityPlace returns the place of the activity that the event schedules.
 func ActivityPlace(execution, event uint64) string {
 	return strconv.FormatUint(execution, 10) + "." + strconv.FormatUint(event, 10)
 }
 
-// StartPlace returns the place of an instance of that origin.
+// StartPlace returns the place of the start of the instance with the origin.
 func StartPlace(origin history.Position) string {
 	return "o" + strconv.FormatUint(origin.Seq, 10) + "." + strconv.FormatInt(origin.Time, 10)
 }
 
-// Activity returns the event that schedules a member that is an activity.
+// Activity returns the event that schedules the activity; ok is false if the member is not an activity.
 func (m Member) Activity() (execution, event uint64, ok bool) {
 	x, e, ok := strings.Cut(m.Place, ".")
 	execution, bad := strconv.ParseUint(x, 10, 64)
@@ -100,7 +100,7 @@ func (m Member) Activity() (execution, event uint64, ok bool) {
 	return execution, event, ok && bad == nil && worse == nil
 }
 
-// Origin returns the origin, seq.time, of a member that is an instance.
+// Origin returns the origin of the instance, as seq.time; ok is false if the member is not the start of an instance.
 func (m Member) Origin() (origin string, ok bool) { return strings.CutPrefix(m.Place, "o") }
 
 // StartTicket returns the ticket of an instance: like an effect id, 128 bits of SHA-256 in 22 characters of base64url.
@@ -121,7 +121,7 @@ func (m Member) String() string {
 	return s
 }
 
-// ErrMember is a text that is no member.
+// ErrMember is the error of a text that does not encode a member.
 var ErrMember = errors.New("not a member of a limit")
 
 // ParseMember parses the text of String. The error matches ErrMember.
@@ -140,28 +140,28 @@ func ParseMember(text string) (Member, error) {
 // Rejection is a waiter that was rejected.
 type Rejection struct {
 	Member
-	Cleared bool // the waiters were cleared; otherwise it has timed out
+	Cleared bool // cleared; otherwise it timed out
 }
 
 // SweepReply is the reply to a sweep.
 type SweepReply struct {
 	Now      int64       // Redis TIME, Unix ms
 	Granted  []Member    // admitted by this sweep: their owners must be notified
-	Rejected []Rejection // rejected, by this sweep or before, without a notice in the last two seconds: their owners must be notified
-	Stale    []Member    // holders not known to be required for two seconds: see FindOrphans
+	Rejected []Rejection // rejected by this or an earlier sweep or clear, and without a notice in the last two seconds: their owners must be notified
+	Stale    []Member    // holders that have not been known to be required for two seconds: see FindOrphans
 
 	Waiting, Holding int
 	LimitedUntil     int64         // Unix ms; 0: rate and quota allow the next one
-	Next             int64         // the next sweep, Unix ms; 0: there are no members
-	Deadlocked       bool          // the concurrency is exhausted, and every holder has a waiter among its descendants
-	IdleFor          time.Duration // since the last use; 0 unless it is empty
+	Next             int64         // time of the next sweep, Unix ms; 0: there are no members
+	Deadlocked       bool          // there is no room for another holder, and every holder has a waiter among its descendants
+	IdleFor          time.Duration // time since the last use; 0 unless the limit is empty
 	Declared         history.Declared
-	Version          uint64 // of the policy in force
-	More             bool   // it has done as much as one sweep does: sweep again now
+	Version          uint64 // of the policy of the limit
+	More             bool   // there is more to do than one sweep does: sweep again at once
 }
 
-// Orphan is a member that its instance does not require, according to the owner that got a notice about it.
+// Orphan is a member that its instance does not require, according to the owner that received a notice about it.
 type Orphan struct {
 	Member Member
-	At     int64 // of the notice, by the limit's clock, Unix ms
+	At     int64 // time of the notice by the limit's clock, Unix ms
 }

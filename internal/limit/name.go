@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	maxKey  = 64 // bytes of a key that is used as it is
-	keyHead = 32 // maximum bytes that are kept of another one
-	hashed  = '~'
+	maxKey  = 64  // maximum bytes of a key that is used unchanged
+	keyHead = 32  // maximum bytes that the name keeps of another key
+	hashed  = '~' // separates them from the hash
 )
 
-// Name returns the name of the limit of an action or, unless key is empty, of one value of its key: "action/key". A key of up to
-// 64 bytes of letters, digits and most signs is used as it is; of any other its beginning, a tilde and a hash. So no name has a
-// space, a brace or a second slash, and no two keys have the same name.
+// Name returns the name of the limit of an action or, unless key is empty, of one value of its key: "action/key". A key of up to 64 bytes
+// of letters, digits and most signs is used unchanged. Any other key is represented by its beginning, a tilde and a hash. So no name
+// contains a space, a brace or a second slash, and different keys have different names.
 func Name(action, key string) string {
 	if key == "" {
 		return action
@@ -42,7 +42,7 @@ func escape(key string) string {
 	return head.String() + string(hashed) + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// needsEscape reports whether a character must not be in a name: it would end the name or its hash tag, is not visible, or marks
+// needsEscape reports whether a name must not contain a character, because it would end the name or its hash tag, is invisible, or marks
 // a hash.
 func needsEscape(r rune) bool {
 	if r > unicode.MaxASCII {
@@ -57,7 +57,7 @@ func Action(gate string) string {
 	return action
 }
 
-// Key returns the key of a limit as its name has it; empty: none.
+// Key returns the key of a limit as it appears in the name; empty if there is none.
 func Key(gate string) string {
 	_, key, _ := strings.Cut(gate, "/")
 	return key

@@ -28,7 +28,7 @@ func TestLimitNameShowsKey(t *testing.T) {
 		"Müller":                "charge/Müller",
 		"Ünïcödé":               "charge/Ünïcödé",
 		strings.Repeat("k", 64): "charge/" + strings.Repeat("k", 64),
-		// And with a beginning only:
+		// Shortened and hashed:
 		"}{":        "charge/__~",
 		"two words": "charge/two_words~",
 		"a/b":       "charge/a_b~",
@@ -47,7 +47,7 @@ func TestLimitNameShowsKey(t *testing.T) {
 			t.Errorf("%.20q: %s, want %s", key, got, want)
 		}
 		if limit.Action(got) != "charge" || (limit.Key(got) == "") != (key == "") {
-			t.Errorf("%s is taken for %q of %q", got, limit.Key(got), limit.Action(got))
+			t.Errorf("%s is parsed as %q of %q", got, limit.Key(got), limit.Action(got))
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestListsAndObjectsAreKeysByValue(t *testing.T) {
 	}
 	for _, same := range []string{`{"k":{"a":1,"b":["x",null,true,2]}}`, `{ "k" : {"b":["x",null,true,2.0], "a":1.0} }`} {
 		if got := limit.KeyAt("k", jsoned(same)); got != one {
-			t.Errorf("%s is another", same)
+			t.Errorf("%s has another key", same)
 		}
 	}
 	for _, other := range []string{
@@ -163,10 +163,11 @@ func TestListsAndObjectsAreKeysByValue(t *testing.T) {
 	}
 }
 
-// Traps: nested garbage that nests the stack ends the process, and no recover helps; and a length that is garbage allocates gigabytes.
+// Traps: deeply nested input overflows the stack, which ends the process and cannot be recovered; and an invalid length allocates
+// gigabytes.
 func TestGarbageHasNoKey(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
-	const deep = 200_000 // frames of any size are more than that
+	const deep = 200_000 // exceeds the maximum stack with frames of any size
 	for name, p := range map[string]history.Payload{
 		"lists in lists":       jsoned(strings.Repeat("[", deep)),
 		"lists under a field":  jsoned(`{"a":` + strings.Repeat("[", deep)),
@@ -188,10 +189,10 @@ func TestGarbageHasNoKey(t *testing.T) {
 	}
 	closed := jsoned(`{"a":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}")
 	if got := limit.KeyAt("a", closed); len(got) != 22 {
-		t.Errorf("nested, but whole: %q", got)
+		t.Errorf("nested and complete: %q", got)
 	}
 	if got := limit.KeyAt("a", jsoned(`{"a":1,"a":2}`)); got != "2" {
-		t.Errorf("a field that is there twice: %q, and a decoder returns the last", got)
+		t.Errorf("a repeated field: %q, want the last", got)
 	}
 }
 
@@ -203,7 +204,7 @@ func FuzzKeyAt(f *testing.F) {
 		p := history.Payload{Type: history.TypeJSON, Data: data}
 		key := limit.KeyAt(path, p)
 		if limit.KeyAt(path, p) != key {
-			t.Error("another key the second time")
+			t.Error("KeyAt is not deterministic")
 		}
 		if name := limit.Name("a", key); strings.ContainsAny(name, "{} ") {
 			t.Errorf("%q", name)
@@ -227,7 +228,7 @@ func TestMemberRoundTrips(t *testing.T) {
 	}
 	for _, text := range []string{"", "t", "t i", "t i p u x", "t  p", " i p", "t i p "} {
 		if m, err := limit.ParseMember(text); !errors.Is(err, limiter.ErrMember) {
-			t.Errorf("%q is taken for %+v, %v", text, m, err)
+			t.Errorf("%q is parsed as %+v, %v", text, m, err)
 		}
 	}
 	a, b := limit.StartTicket("i", born), limit.StartTicket("i", history.Position{Seq: 8, Time: born.Time})

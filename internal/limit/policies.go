@@ -2,36 +2,37 @@ package limit
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// Policies are those that are set at run time, and the one of every action without one.
+// Policies are the policies set at run time, and the default policy of all actions.
 type Policies struct {
 	Set    *Overrides
-	Global *history.Policy // nil: none
+	Global *history.Policy // declared for all actions; nil: none
 }
 
-// For finds the policy for an action; false: it has none. Only what enters anew brings one; all others leave the gate's own.
+// For returns the policy of an action; ok is false if it has none. Only new entries pass a policy; all other requests keep the policy of
+// the limit.
 func (p Policies) For(action string, d history.Declared) (InForce, bool) {
-	if len(p.Set.Policies) == 0 && p.Global == nil && d == (history.Declared{}) { // as most
+	if len(p.Set.Policies) == 0 && p.Global == nil && d == (history.Declared{}) { // the common case
 		return InForce{}, false
 	}
 	return p.Resolve(action, d)
 }
 
-// Resolve gives the policy that is in force now; one that limits nothing, if there is none.
+// Resolve returns the policy in force. ok is false if there is none; the result then limits nothing.
 func (p Policies) Resolve(action string, d history.Declared) (InForce, bool) {
 	o := p.Set
 	f, ok := o.Resolve(action, d, p.Global)
-	f.Version, f.Declared = o.Version+1, d // 0 is for what has none
+	f.Version, f.Declared = o.Version+1, d // version 0 belongs to limits without a policy
 	if !ok {
 		f.Level = "none"
 	}
 	return f, ok
 }
 
-// Newer is the policy in force for a gate, if it is newer than that version of it.
+// Newer returns the policy in force for a limit whose policy has the version, or nil unless it is newer.
 func (p Policies) Newer(gate string, version uint64, d history.Declared) *InForce {
 	if version > p.Set.Version {
 		return nil
 	}
-	f, _ := p.Resolve(Action(gate), d) // none: nothing is limited any more
+	f, _ := p.Resolve(Action(gate), d) // without a policy, nothing is limited
 	return &f
 }

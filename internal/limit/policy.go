@@ -7,44 +7,45 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The levels of policies. Those of actions and groups are followed by the name.
+// The levels of policies. ActionLevel, GroupLevel and PauseLevel are prefixes of the name of an action or group.
 const (
 	GlobalLevel = "global"
 	ActionLevel = "action:"
 	GroupLevel  = "group:"
 
-	// PauseLevel is that of the pause of an action, which changes nothing of its policy but that no one is admitted.
+	// PauseLevel is the level of the pause of an action. A pause admits no caller, and leaves the policy of the action otherwise
+	// unchanged.
 	PauseLevel = "pause:"
 )
 
-// InForce is the policy that limits an action, and its source. The zero value changes nothing: the policy of the limit stands.
+// InForce is the policy that limits an action, and its source. The zero value keeps the policy of the limit.
 type InForce struct {
 	Policy   history.Policy
 	Level    string           // "action", "group" or "global"
-	Version  uint64           // of the Overrides that it was resolved with: the limit accepts no older one
-	Declared history.Declared // declaration of the code, for resolving the policy again later
+	Version  uint64           // version of the Overrides that it was resolved with; the limit accepts no older one
+	Declared history.Declared // declaration in the code, for resolving the policy again later
 }
 
-// Overrides are the policies that were set at run time. Nil has none. It is immutable.
+// Overrides are the policies set at run time. They are immutable; a nil *Overrides contains none.
 type Overrides struct {
-	Version  uint64                    // 0: none was ever set
+	Version  uint64                    // 0: no policy was ever set
 	Policies map[string]history.Policy // by level: "action:charge-card", "group:payments", "global"
 }
 
-// Resolve finds the policy of the most specific level that has one: the action, its group, all. At each level, one that was set
-// at run time takes precedence over that of the code. A policy that limits nothing counts, too. It reports false if no level has
-// any, and the action is not paused.
+// Resolve returns the policy of the most specific level that has one: the action, its group, or all actions. At each level, a policy set
+// at run time takes precedence over the declared one. A policy that limits nothing counts as a policy. ok is false if no level has a
+// policy and the action is not paused.
 func (o *Overrides) Resolve(action string, d history.Declared, global *history.Policy) (InForce, bool) {
 	f := InForce{Declared: d}
-	set := func(string) *history.Policy { return nil }
+	var policies map[string]history.Policy
 	if o != nil {
-		f.Version = o.Version
-		set = func(level string) *history.Policy {
-			if p, ok := o.Policies[level]; ok {
-				return &p
-			}
-			return nil
+		f.Version, policies = o.Version, o.Policies
+	}
+	set := func(level string) *history.Policy {
+		if p, ok := policies[level]; ok {
+			return &p
 		}
+		return nil
 	}
 	type step struct {
 		level  string
@@ -68,7 +69,7 @@ func (o *Overrides) Resolve(action string, d history.Declared, global *history.P
 	return f, true
 }
 
-// CheckPolicy returns an error for a policy that the level cannot have: a pause has nothing else, and no other level has one.
+// CheckPolicy returns an error for a policy that the level cannot have: a pause has no other fields, and no other level can be paused.
 func CheckPolicy(level string, p history.Policy) error {
 	only := p == history.Policy{Paused: true, PausedBy: p.PausedBy, PausedFor: p.PausedFor, PausedAt: p.PausedAt}
 	none := !p.Paused && p.PausedBy == "" && p.PausedFor == "" && p.PausedAt == 0

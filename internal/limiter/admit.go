@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	maxAdmit     = 500             // leaves and entries of one script
-	admitTimeout = 2 * time.Second // without a reply: ErrTimeout
-	scheduledFor = 3 * time.Second // the wakeup that this process has set is assumed to exist for so long
-	idleFor      = scheduledFor    // the wakeup of a limit that was not used for so long may just have been removed
+	maxAdmit     = 500             // maximum number of leaves and entries of one script
+	admitTimeout = 2 * time.Second // after which a request fails with ErrTimeout
+	scheduledFor = 3 * time.Second // for which a wakeup that this process has set is assumed to exist
+	idleFor      = scheduledFor    // after which a sweep may just have removed the wakeup of an unused limit
 )
 
-// ErrTimeout is the error of an Admit without a reply within two seconds. It may have taken effect nevertheless: repeat the same
+// ErrTimeout is the error of an Admit that received no reply within two seconds. The request may have taken effect: repeat the same
 // request.
-var ErrTimeout = errors.New("no reply of the limit")
+var ErrTimeout = errors.New("no reply from the limit")
 
-// pipeline has the requests that wait for the outstanding script of a limit.
+// pipeline holds the requests that wait for the outstanding script of a limit.
 type pipeline struct{ pending []*request }
 
-// request is an AdmitRequest, which may take several scripts. Limiter.mu guards its fields; during a script only its reply
+// request is an AdmitRequest, which may take several scripts. Limiter.mu guards its fields. While a script is outstanding, only its reply
 // changes got, left and entered.
 type request struct {
 	call          AdmitRequest
 	reply         func(AdmitReply, error)
 	timer         *time.Timer
 	replied       bool
-	left, entered int // how many of Leave and Enter are in a script
-	got           AdmitReply
+	left, entered int        // number of Leave and of Enter that are in a script already
+	got           AdmitReply // of the scripts so far
 }
 
-// Admit sends leaves and entries to a limit, and returns the outcomes.
+// Admit sends leaves and entries to a limit, and passes the outcomes to then.
 //
-// The wakeup of a limit that this process has not set in the last three seconds is set first. One script of this process is
-// outstanding for each limit; requests in the meantime go, in order, into the next one. then is called exactly once, with
-// ErrTimeout after two seconds.
+// If this process has not set the wakeup of the limit in the last three seconds, Admit sets it first. For each limit, at most one script
+// of this process is outstanding; requests that arrive in the meantime go into the next one, in order. then is called exactly once, after
+// two seconds with ErrTimeout.
 func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
 	a := &request{call: c, reply: then}
 	g.mu.Lock()
@@ -62,7 +62,7 @@ func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
 	}
 }
 
-// answer answers a request once.
+// answer calls the callback of a request, unless it has been called.
 func (g *Limiter) answer(a *request, got AdmitReply, err error) {
 	g.mu.Lock()
 	first := !a.replied
@@ -78,10 +78,10 @@ func (g *Limiter) answer(a *request, got AdmitReply, err error) {
 type share struct {
 	request *request
 	entries int
-	last    bool // it completes the request
+	last    bool // the script completes the request
 }
 
-// batch has the content of one script.
+// batch is the content of one script.
 type batch struct {
 	gate    string
 	force   InForce
@@ -116,8 +116,8 @@ func (g *Limiter) next(gate string) {
 	})
 }
 
-// take makes a batch of the pending requests, in order. A request with the leave of a member that enters with the same batch
-// waits for the next, because the leaves of a batch come first. The lock is held.
+// take moves pending requests into a batch, in order. The leaves of a batch are processed first, so a request in which a member leaves
+// that enters in the same batch waits for the next one. The caller holds the lock.
 func (g *Limiter) take(gate string) *batch {
 	l := g.pipelines[gate]
 	b := &batch{gate: gate}
@@ -146,7 +146,7 @@ func (g *Limiter) take(gate string) *batch {
 	return b
 }
 
-// leavesEntered reports whether a member leaves that has entered.
+// leavesEntered reports whether a member that leaves with the request is in entered.
 func (a *request) leavesEntered(entered map[string]struct{}) bool {
 	for _, m := range a.call.Leave[a.left:] {
 		if _, ok := entered[m.String()]; ok {
@@ -156,7 +156,7 @@ func (a *request) leavesEntered(entered map[string]struct{}) bool {
 	return false
 }
 
-// share puts as much of the request into the batch as there is room for.
+// share moves as much of the request into the batch as fits, and adds its members to entered.
 func (a *request) share(b *batch, entered map[string]struct{}) share {
 	for a.left < len(a.call.Leave) && len(b.leaves)+len(b.entries) < maxAdmit {
 		b.leaves = append(b.leaves, a.call.Leave[a.left].String())
@@ -178,7 +178,7 @@ func (a *request) share(b *batch, entered map[string]struct{}) share {
 	return s
 }
 
-// policyArgs returns the first arguments of admit and sweep.
+// policyArgs returns the policy arguments of admit and sweep: version, policy, declared, keyed.
 func policyArgs(f InForce, gate string) ([]any, error) {
 	keyed := "0"
 	if limit.Key(gate) != "" {
@@ -194,6 +194,7 @@ func policyArgs(f InForce, gate string) ([]any, error) {
 	return []any{strconv.FormatUint(f.Version, 10), policy, f.Declared.Encode(), keyed}, nil
 }
 
+// send sends the script of a batch.
 func (g *Limiter) send(b *batch) {
 	args, err := policyArgs(b.force, b.gate)
 	if err != nil {
@@ -216,7 +217,7 @@ func (g *Limiter) send(b *batch) {
 			g.register(b)
 		}
 		if rested < 0 || rested > idleFor.Milliseconds() {
-			// Between the wakeup and the entry a sweep may have found the limit idle, and have removed the wakeup.
+			// A sweep between the wakeup and the entry may have found the limit idle and removed the wakeup.
 			g.schedule(b.gate, func(err error) {
 				if err != nil {
 					g.forgetScheduled(b.gate)
@@ -227,8 +228,8 @@ func (g *Limiter) send(b *batch) {
 	})
 }
 
-// register registers the own limit of an action with the first of its keys, once. If that fails, the action is only unknown while
-// its limits are idle.
+// register creates the limit of the action itself when the first limit of one of its keys is created, once per process. If that fails,
+// the action is not listed while the limits of its keys are idle.
 func (g *Limiter) register(b *batch) {
 	action := limit.Action(b.gate)
 	if action == b.gate || b.force.Level == "" {
@@ -254,7 +255,7 @@ func (g *Limiter) register(b *batch) {
 	})
 }
 
-// fail answers the requests of the batch with an error, and continues.
+// fail answers the requests of the batch with an error, and sends the next batch.
 func (g *Limiter) fail(b *batch, err error) {
 	g.forgetScheduled(b.gate)
 	for _, s := range b.shares {
@@ -263,39 +264,36 @@ func (g *Limiter) fail(b *batch, err error) {
 	g.next(b.gate)
 }
 
-// deliver answers the requests of the batch, and continues.
+// deliver answers the requests that the batch completes, and sends the next batch.
 func (g *Limiter) deliver(b *batch, got AdmitReply) {
-	verdicts, granted, look := got.Verdicts, got.Granted, got.SweepNow
-	type due struct {
-		ask *request
-		got AdmitReply
-	}
-	var ready []due
+	verdicts, granted, sweep := got.Verdicts, got.Granted, got.SweepNow
+	var completed []*request
 	g.mu.Lock()
 	for _, s := range b.shares {
 		a := s.request
-		mine := got
-		mine.Verdicts = slices.Concat(a.got.Verdicts, verdicts[:s.entries])
-		mine.Granted = a.got.Granted
-		mine.SweepNow = a.got.SweepNow
+		own := got
+		own.Verdicts = slices.Concat(a.got.Verdicts, verdicts[:s.entries])
+		own.Granted = a.got.Granted
+		own.SweepNow = a.got.SweepNow
 		verdicts = verdicts[s.entries:]
-		if !a.replied { // otherwise the next sweep reports them again
-			mine.Granted = append(mine.Granted, granted...)
-			mine.SweepNow = mine.SweepNow || look
-			granted, look = nil, false
+		if !a.replied { // if no request receives the grants, the next sweep reports them again
+			own.Granted = append(own.Granted, granted...)
+			own.SweepNow = own.SweepNow || sweep
+			granted, sweep = nil, false
 		}
-		a.got = mine
+		a.got = own
 		if s.last {
-			ready = append(ready, due{a, mine})
+			completed = append(completed, a)
 		}
 	}
 	g.mu.Unlock()
-	for _, d := range ready {
-		g.answer(d.ask, d.got, nil)
+	for _, a := range completed {
+		g.answer(a, a.got, nil)
 	}
 	g.next(b.gate)
 }
 
+// readAdmitted parses a reply of admit. rested is the time since the last use of the limit, ms; -1: the limit is new.
 func readAdmitted(reply any, entries int) (a AdmitReply, rested int64, err error) {
 	r := redisx.NewReply(reply)
 	a.Now, a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Str(4) == "1"

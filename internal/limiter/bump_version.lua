@@ -1,4 +1,5 @@
--- bump_version raises the version of the policies above one that an orchestrator has seen: this Redis has lost the change that made it.
+-- bump_version raises the version of the policies above a version that an orchestrator has seen, after this Redis has lost the change
+-- with that version.
 --
 --! keys  policies
 --! args  seen#

@@ -11,22 +11,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Check reads a limit and returns every rule that it breaks:
+// Check reads a limit and returns an error for every invariant that it violates:
 //
 //   - every member is valid, and in one place only;
-//   - numbers ascend, and none is greater than the last number;
+//   - the numbers of waiters ascend, and none exceeds the last number;
 //   - entered = waiters + holders + completed + withdrawn + timed out + cleared;
-//   - the waiters that name an ancestor are counted;
+//   - the counter of waiters that name an ancestor is correct;
 //   - the times of the last grants ascend, and there are no more of them than any policy allows.
 //
-// There may be more holders than the concurrency: those from before the limit was lowered, and those that Redis had lost.
+// There may be more holders than the concurrency allows: those admitted before it was lowered, and those restored after Redis had lost
+// them.
 func (g *Limiter) Check(ctx context.Context, gate string) []error {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.snapshot, Keys: g.keys(gate)})
 	if err != nil {
 		return []error{fmt.Errorf("limit %s: %w", gate, err)}
 	}
 	r := redisx.NewReply(v)
-	e := &checker{queue: r.Strs(1), active: r.Strs(2), away: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
+	e := &checker{queue: r.Strs(1), active: r.Strs(2), rejected: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
 	state := r.Strs(5)
 	if r.Err() != nil {
 		return []error{fmt.Errorf("limit %s: %w", gate, r.Err())}
@@ -46,10 +47,10 @@ func (g *Limiter) Check(ctx context.Context, gate string) []error {
 
 // checker checks one limit.
 type checker struct {
-	queue              []string // members, each followed by its number
-	active, away, rate []string
-	state              map[string]string
-	violations         []error
+	queue                  []string // waiters, each followed by its number
+	active, rejected, rate []string
+	state                  map[string]string
+	violations             []error
 }
 
 func (e *checker) violationf(format string, args ...any) {
@@ -78,17 +79,17 @@ func (e *checker) places() {
 		}
 		where[m] = place
 	}
-	under := int64(0)
+	nested := int64(0)
 	for i := 0; i+1 < len(e.queue); i += 2 {
 		put(e.queue[i], "waits")
 		if strings.Count(e.queue[i], " ") == 3 {
-			under++
+			nested++
 		}
 	}
 	for _, m := range e.active {
 		put(m, "holds")
 	}
-	for _, m := range e.away {
+	for _, m := range e.rejected {
 		switch {
 		case strings.HasPrefix(m, "t"):
 			put(m[1:], "has timed out")
@@ -98,13 +99,13 @@ func (e *checker) places() {
 			e.violationf("%q was rejected for an unknown reason", m)
 		}
 	}
-	if n := e.field("ha"); n != under {
-		e.violationf("%d waiters name an ancestor that holds the limit, and %d are counted", under, n)
+	if n := e.field("ha"); n != nested {
+		e.violationf("%d waiters name an ancestor that holds the limit, and %d are counted", nested, n)
 	}
 }
 
 func (e *checker) numbers() {
-	last, most := int64(0), e.field("seq")
+	last, newest := int64(0), e.field("seq")
 	for i := 0; i+1 < len(e.queue); i += 2 {
 		n, err := score(e.queue[i+1])
 		switch {
@@ -112,18 +113,18 @@ func (e *checker) numbers() {
 			e.violationf("%s has the number %q", e.queue[i], e.queue[i+1])
 		case n <= last:
 			e.violationf("%s has the number %d, and the waiter before it %d", e.queue[i], n, last)
-		case n > most:
-			e.violationf("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
+		case n > newest:
+			e.violationf("%s has the number %d, and the last number assigned is %d", e.queue[i], n, newest)
 		}
 		last = n
 	}
 }
 
 func (e *checker) counters() {
-	waiting, in := int64(len(e.queue)/2), int64(len(e.active))
+	waiting, holding := int64(len(e.queue)/2), int64(len(e.active))
 	n, o, w, t, c := e.field("e"), e.field("c"), e.field("w"), e.field("t"), e.field("cl")
-	if n != waiting+in+o+w+t+c {
-		e.violationf("%d have entered, but %d wait, %d hold, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
+	if n != waiting+holding+o+w+t+c {
+		e.violationf("%d have entered, but %d wait, %d hold, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, holding, o, w, t, c)
 	}
 	for _, f := range []string{"e", "c", "w", "t", "cl", "r"} {
 		if e.field(f) < 0 {
@@ -140,7 +141,7 @@ func (e *checker) grants() {
 	for _, text := range e.rate {
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || at < last {
-			e.violationf("a grant at %q is behind one at %d", text, last)
+			e.violationf("a grant at %q follows one at %d", text, last)
 		}
 		last = at
 	}

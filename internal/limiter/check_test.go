@@ -16,14 +16,14 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 	add := func(key, member string, score float64) {
 		b.must(b.rdb.ZAdd(b.Context(), key, redis.Z{Score: score, Member: member}).Err())
 	}
-	for want, wreck := range map[string]func(){
-		"waits and holds":                func() { add(k().Holders(), who("b").String(), 1) },
-		"holds and has timed out":        func() { add(k().Rejected(), "t"+who("a").String(), 1) },
-		"waits and was cleared":          func() { add(k().Rejected(), "c"+who("b").String(), 1) },
-		"rejected for an unknown reason": func() { add(k().Rejected(), "q"+who("z").String(), 1) },
+	for want, corrupt := range map[string]func(){
+		"waits and holds":                func() { add(k().Holders(), testMember("b").String(), 1) },
+		"holds and has timed out":        func() { add(k().Rejected(), "t"+testMember("a").String(), 1) },
+		"waits and was cleared":          func() { add(k().Rejected(), "c"+testMember("b").String(), 1) },
+		"rejected for an unknown reason": func() { add(k().Rejected(), "q"+testMember("z").String(), 1) },
 		"not a member":                   func() { add(k().Holders(), "absent", 1) },
-		"the waiter before it":           func() { add(k().Waiters(), who("c").String(), b.score(who("b").String())) },
-		"the last that was given":        func() { b.must(b.rdb.HSet(b.Context(), k().State(), "seq", 5).Err()) },
+		"the waiter before it":           func() { add(k().Waiters(), testMember("c").String(), b.score(testMember("b").String())) },
+		"the last number assigned":       func() { b.must(b.rdb.HSet(b.Context(), k().State(), "seq", 5).Err()) },
 		"have entered":                   func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "e", 1).Err()) },
 		"counter c is":                   func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "c", -7).Err()) },
 		"name an ancestor":               func() { b.must(b.rdb.HSet(b.Context(), k().State(), "ha", 3).Err()) },
@@ -35,7 +35,7 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 		b.policy(concurrency(1))
 		b.enter("a", "b", "c")
 		b.check()
-		wreck()
+		corrupt()
 		found := false
 		for _, err := range b.gates.Check(t.Context(), b.gate) {
 			found = found || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), b.gate)
@@ -46,7 +46,7 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 	}
 }
 
-func (b *bench) score(member string) float64 {
+func (b *harness) score(member string) float64 {
 	b.Helper()
 	s, err := b.rdb.ZScore(b.Context(), b.space.Limit(b.gate).Waiters(), member).Result()
 	b.must(err)

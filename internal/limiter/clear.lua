@@ -3,7 +3,8 @@
 --! args  last
 --! reply cleared last more
 --
--- last: the number of the last waiter to reject, '' for those that wait now; cleared: how many; more: '1' if there are more.
+-- last: the number of the last waiter to reject, '' for all present waiters; cleared: number of rejected waiters; more: '1' if there are
+-- more to reject.
 local g = open('', '', '')
 window(g)
 if last == '' then
@@ -16,6 +17,6 @@ for _, m in ipairs(batch) do
   move(g, m, 'c')
   count(g, 'cl', 1)
 end
-g.told = 0 -- no owner was notified: the next sweep does it
+g.noticed = 0 -- no owner has been notified; the next sweep notifies them
 if #batch > 0 then close(g, '') end
 return {ms(#batch), last, #batch == ROUND and '1' or '0'}

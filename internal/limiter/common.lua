@@ -1,14 +1,14 @@
--- What the scripts about one limit share.
+-- Shared by the scripts that work on one limit.
 --
 --! keys  waiters holders rejected grants state
 --
--- A script opens the limit, moves members in memory, and closes it: all writes are in close(), after all checks. A letter is where
--- a member is: q waits, a is active, t timed out, c cleared, '' nowhere. doc.go describes the keys.
+-- A script opens the limit, moves members in memory, and closes it: close() performs all writes, after all checks. The place of a member
+-- is a letter: q waits, a active (holds), t timed out, c cleared, '' none. doc.go describes the keys.
 
-local ROUND = 1000 -- members that one script admits, rejects or reports as stale
-local CHUNK = 500 -- arguments of one command
+local ROUND = 1000 -- maximum number of members that one script admits, rejects or reports as stale
+local CHUNK = 500 -- maximum number of arguments of one command
 
--- open reads the limit, and applies the policy unless its version is older than the current one ('' as the version: no policy).
+-- open reads the limit, and applies the policy unless its version is older than that of the limit (version '': no policy).
 local function open(version, policy, declared)
   local time = redis.call('TIME')
   local s = redis.call('HMGET', state, 'v', 'p', 'd', 'seq', 'qs', 'qn', 'u', 'ha', 'dl')
@@ -16,11 +16,11 @@ local function open(version, policy, declared)
     us = tonumber(time[1]) * 1000000 + tonumber(time[2]), known = s[7] and true or false, used = tonumber(s[7]) or 0,
     last = tonumber(s[4]) or 0, nested = tonumber(s[8]) or 0, dead = s[9] == '1', version = s[1] or '0', declared = s[3] or '',
     waiting = redis.call('ZCARD', waiters), holding = redis.call('ZCARD', holders), away = redis.call('ZCARD', rejected),
-    was = {}, is = {}, number = {}, fresh = {}, order = {}, gone = 0, -- of the members that the script has read
-    grants = 0, set = {}, add = {}, told = nil,
+    was = {}, is = {}, number = {}, fresh = {}, order = {}, gone = 0, -- about the members that the script has read
+    grants = 0, set = {}, add = {}, noticed = nil,
   }
   g.t = math.floor(g.us / 1000)
-  g.told = g.t
+  g.noticed = g.t
   g.queued, g.turned, g.empty = g.waiting > 0, g.away > 0, g.waiting + g.holding + g.away == 0
   local text = s[2]
   if version ~= '' and tonumber(version) >= tonumber(g.version) then
@@ -38,7 +38,7 @@ local function open(version, policy, declared)
   if g.limit == 0 then g.limit = 10000 end
   if g.timeout == 0 then g.timeout = 3600000 end
 
-  -- The quota's window is open until it ends, unless it lies in the future: then the clock has stepped back.
+  -- The quota window is open until its end. One in the future is void: the clock has stepped back.
   local since = tonumber(s[5])
   if since and since <= g.t and g.t < since + g.period then
     g.since, g.spent = since, tonumber(s[6]) or 0
@@ -48,7 +48,7 @@ local function open(version, policy, declared)
   return g
 end
 
--- ends counts the grants at one end of the list, the old or the new, for which `is` is true.
+-- ends counts the consecutive grants at one end of the list (new: the newest ones, otherwise the oldest) that satisfy `is`.
 local function ends(new, is)
   local n = 0
   while true do
@@ -61,7 +61,8 @@ local function ends(new, is)
   end
 end
 
--- window finds the grants that count: `rated` of them, after the first `past` of the list; those behind them lie in the future.
+-- window finds the grants that count toward the rate: `rated` of them, after the first `past` of the list. Those after them are in the
+-- future.
 local function window(g)
   g.past, g.rated, g.listed = 0, 0, redis.call('LLEN', grants)
   if g.rate == 0 or g.listed == 0 then return end
@@ -71,7 +72,7 @@ local function window(g)
   g.rated = g.listed - future - g.past
 end
 
--- room returns how many more may be admitted now.
+-- room returns how many more members may be admitted now.
 local function room(g)
   if g.paused then return 0 end
   local n = math.huge
@@ -81,7 +82,8 @@ local function room(g)
   return n
 end
 
--- limited returns when rate and quota allow the next one, 0 if they do now. It is called after close(), or where nothing was granted.
+-- limited returns the time at which rate and quota allow the next grant, ms, or 0 if they allow one now. It must be called after close(),
+-- or if nothing was granted.
 local function limited(g)
   local at = 0
   if g.rate > 0 and g.rated >= g.rate then
@@ -91,19 +93,20 @@ local function limited(g)
   return at
 end
 
--- deadline returns when the waiter with this number times out, 0 for never.
+-- deadline returns the time at which the waiter with this number times out, ms, or 0 if it does not.
 local function deadline(g, number)
   if g.timeout < 0 then return 0 end
   return math.ceil(tonumber(number) / 1000) + g.timeout
 end
 
+-- seen records where a member was before the script.
 local function seen(g, m, where)
   g.was[m], g.is[m] = where, where
   g.order[#g.order + 1] = m
   return where
 end
 
--- where returns where a member is.
+-- where returns the place of a member.
 local function where(g, m)
   if g.is[m] then return g.is[m] end
   if redis.call('ZSCORE', holders, m) then return seen(g, m, 'a') end
@@ -117,7 +120,7 @@ local function where(g, m)
   return seen(g, m, '')
 end
 
--- last_active returns when a member was last active, ms: of a waiter, when it entered.
+-- last_active returns the time at which a member was last active, ms; for a waiter, the time at which it entered.
 local function last_active(g, m)
   local is = where(g, m)
   if is == 'q' then return math.floor(g.number[m] / 1000) + 1 end
@@ -125,12 +128,13 @@ local function last_active(g, m)
   return tonumber(redis.call('ZSCORE', rejected, is .. m) or g.t + 1)
 end
 
+-- count adds n to a counter of the limit.
 local function count(g, field, n) g.add[field] = (g.add[field] or 0) + n end
 
--- ancestor returns the ticket of the ancestor that holds the same limit, nil if the member names none.
+-- ancestor returns the ticket of the ancestor that holds the same limit, or nil if the member names none.
 local function ancestor(m) return string.match(m, '^[^ ]+ [^ ]+ [^ ]+ (.+)$') end
 
--- tally counts a member into or out of its place.
+-- tally adds n, 1 or -1, to the number of members in a place.
 local function tally(g, m, place, n)
   if place == 'q' then
     g.waiting = g.waiting + n
@@ -146,13 +150,14 @@ local function tally(g, m, place, n)
   end
 end
 
+-- move moves a member to another place.
 local function move(g, m, to)
   tally(g, m, where(g, m), -1)
   tally(g, m, to, 1)
   g.is[m] = to
 end
 
--- queue gives a member the next number.
+-- queue makes a member a waiter, with the next number.
 local function queue(g, m)
   g.last = math.max(g.us, g.last + 1)
   g.set.seq = ms(g.last)
@@ -160,35 +165,37 @@ local function queue(g, m)
   move(g, m, 'q')
 end
 
+-- grant makes a member a holder.
 local function grant(g, m)
   g.grants, g.fresh[m] = g.grants + 1, true
   move(g, m, 'a')
 end
 
--- promote admits waiters in FIFO order while there is room, and returns them.
+-- promote admits waiters in FIFO order while there is room, at most ROUND, and returns them.
 local function promote(g)
-  local into, at = {}, 0
-  while g.waiting > 0 and room(g) > 0 and #into < ROUND do
-    -- members that have left in this script are still in the set
+  local admitted, at = {}, 0
+  while g.waiting > 0 and room(g) > 0 and #admitted < ROUND do
+    -- the set still contains the members that this script has removed
     local head = redis.call('ZRANGE', waiters, ms(at), ms(at + math.min(CHUNK, room(g) + g.gone) - 1))
     if #head == 0 then break end
     at = at + #head
     for _, m in ipairs(head) do
       if not g.is[m] then seen(g, m, 'q') end
-      if g.was[m] == 'q' and g.is[m] == 'q' and room(g) > 0 and #into < ROUND then
+      if g.was[m] == 'q' and g.is[m] == 'q' and room(g) > 0 and #admitted < ROUND then
         grant(g, m)
-        into[#into + 1] = m
+        admitted[#admitted + 1] = m
       end
     end
   end
-  return into
+  return admitted
 end
 
+-- each runs a command with args, `size` of them at a time.
 local function each(command, key, args, size)
   for i = 1, #args, size do redis.call(command, key, unpack(args, i, math.min(i + size - 1, #args))) end
 end
 
--- shift writes the places of the members.
+-- shift writes the changed places and times of members.
 local function shift(g)
   local key = {q = waiters, a = holders, t = rejected, c = rejected}
   local prefix = {q = '', a = '', t = 't', c = 'c'}
@@ -202,7 +209,7 @@ local function shift(g)
     end
     if g.fresh[m] and (is == 'q' or is == 'a') or is ~= '' and was ~= is then
       local l = into[set[is]]
-      l[#l + 1] = ms(is == 'q' and g.number[m] or is == 'a' and g.t or g.told)
+      l[#l + 1] = ms(is == 'q' and g.number[m] or is == 'a' and g.t or g.noticed)
       l[#l + 1] = prefix[is] .. m
     end
   end
@@ -212,7 +219,7 @@ local function shift(g)
   end
 end
 
--- charge writes the grants into the window and the quota.
+-- charge adds the grants to the rate window and the quota.
 local function charge(g)
   if g.rate == 0 or g.rated == 0 then
     if g.listed > 0 then redis.call('DEL', grants) end
@@ -233,10 +240,10 @@ local function charge(g)
   end
 end
 
--- close writes everything. keyed: '1' if the limit is one of the values of a key: then its keys expire an hour after its last use, but
--- not before the windows of its rate and its quota end.
+-- close performs all writes. keyed: '1' if the limit belongs to a value of a key. The keys of such a limit expire an hour after its last
+-- use, but not before its rate and quota windows end.
 local function close(g, keyed)
-  allowOOM(state) -- places and slots are kept; the queue limit bounds the members that enter
+  allowOOM(state) -- places and slots must not be lost; the maximum number of waiters bounds the memory for entries
   shift(g)
   charge(g)
   local fields = {}

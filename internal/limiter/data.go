@@ -4,7 +4,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limit"
 )
 
-// Plain data that the owner of a partition shares: see package limit, which documents it (decision 62).
+// Plain data that the owner of a partition uses, too. Package limit documents it (decision 62).
 //
 //nolint:revive // as above
 type (
@@ -14,7 +14,6 @@ type (
 	Verdict      = limit.Verdict
 	AdmitReply   = limit.AdmitReply
 	Member       = limit.Member
-	Rejection    = limit.Rejection
 	SweepReply   = limit.SweepReply
 	Orphan       = limit.Orphan
 	InForce      = limit.InForce
@@ -30,9 +29,7 @@ const (
 	TimedOut      = limit.TimedOut
 	Cleared       = limit.Cleared
 	RetainedPlace = limit.RetainedPlace
-	GlobalLevel   = limit.GlobalLevel
 	ActionLevel   = limit.ActionLevel
-	GroupLevel    = limit.GroupLevel
 )
 
 // Errors: see package limit.

@@ -18,18 +18,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// server is a bench on a redis-server of its own.
-func server(t *testing.T, args ...string) (*bench, *redistest.Server) {
+// server returns a harness on a redis-server of its own.
+func server(t *testing.T, args ...string) (*harness, *redistest.Server) {
 	t.Helper()
 	s := redistest.Start(t, args...)
 	rdb := s.Client(t)
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
-	return newBench(t, rdb, run), s
+	return newHarness(t, rdb, run), s
 }
 
-// scripts counts the calls of scripts that the server has received.
-func (b *bench) scripts() int {
+// scripts returns the number of script calls that the server has received.
+func (b *harness) scripts() int {
 	b.Helper()
 	info, err := b.rdb.Info(context.Background(), "commandstats").Result()
 	b.must(err)
@@ -42,8 +42,8 @@ func (b *bench) scripts() int {
 	return 0
 }
 
-// drain has the holders leave, a few at a time, and returns all members in the order in which they were admitted.
-func (b *bench) drain(first []limiter.Member, atATime int) []limiter.Member {
+// drain makes the holders leave, atATime of them per call, and returns all members in the order in which they were admitted.
+func (b *harness) drain(first []limiter.Member, atATime int) []limiter.Member {
 	b.Helper()
 	all, in := first, first
 	for len(in) > 0 {
@@ -70,7 +70,7 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 		wg.Go(func() {
 			for k := range each {
 				a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-					process.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
+					process.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i, "-", k))}}}, done)
 				})
 				if err != nil || a.Verdicts[0].Kind != limiter.Waiting {
 					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
@@ -90,12 +90,12 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 	for _, name := range queue {
 		var i, k int
 		if _, err := fmt.Sscanf(name, "%d-%d", &i, &k); err != nil || next[i] != k {
-			t.Fatalf("%s is in the place of %d-%d: a caller that had its answer precedes later ones", name, i, next[i])
+			t.Fatalf("%s waits in the place of %d-%d, which was answered before it was sent", name, i, next[i])
 		}
 		next[i]++
 	}
 	b.check()
-	b.want("admitted", shorts(b.drain([]limiter.Member{who("first")}, 1)), "first "+strings.Join(queue, " "))
+	b.want("admitted", memberNames(b.drain([]limiter.Member{testMember("first")}, 1)), "first "+strings.Join(queue, " "))
 	b.want("counters", b.counters(), "1001 1001 0 0 0 0")
 	b.check()
 }
@@ -110,7 +110,7 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	var bad atomic.Int64
 	for i := range n {
 		wg.Add(1)
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
 			if err == nil {
 				verdicts[i] = a.Verdicts[0]
 			} else {
@@ -128,15 +128,15 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	for i, v := range verdicts {
 		switch {
 		case i < 100 && v.Kind == limiter.Admitted:
-			first = append(first, who(fmt.Sprint(i)))
+			first = append(first, testMember(fmt.Sprint(i)))
 		case i >= 100 && v.Kind == limiter.Waiting && v.Position == i-99:
 		default:
 			t.Fatalf("%d: %+v", i, v)
 		}
 	}
 	for i, m := range b.drain(first, 10) {
-		if short(m) != fmt.Sprint(i) {
-			t.Fatalf("%s was admitted as number %d", short(m), i)
+		if memberName(m) != fmt.Sprint(i) {
+			t.Fatalf("%s was admitted as number %d", memberName(m), i)
 		}
 	}
 	b.want("counters", b.counters(), "10000 10000 0 0 0 0")
@@ -178,8 +178,8 @@ func TestWaiterTakesAtMost300Bytes(t *testing.T) {
 func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(10))
-	b.used(0)
-	b.enter("0") // scripts and connections are there
+	b.setLastUse(0)
+	b.enter("0") // the scripts are loaded and the connections open
 	before := b.scripts()
 	s.Pause()
 	const n = 300
@@ -187,7 +187,7 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	answers := make(chan int, n)
 	granted := make([]limiter.AdmitReply, n)
 	for i := range n {
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
 			if err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -202,7 +202,7 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	if !slices.IsSorted(order) {
 		t.Errorf("answered in the order %v", order)
 	}
-	looks := 0
+	sweeps := 0
 	for i, a := range granted {
 		want := "admitted"
 		if i+1 >= 10 {
@@ -210,11 +210,11 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 		}
 		b.want(fmt.Sprint(i+1), formatVerdicts(a), want)
 		if a.SweepNow {
-			looks++
+			sweeps++
 		}
 	}
-	if looks != 1 {
-		t.Errorf("%d replies request a sweep because the first waiter has come", looks)
+	if sweeps != 1 {
+		t.Errorf("%d replies request a sweep for the first waiter", sweeps)
 	}
 	if got := b.scripts() - before; got > 2 {
 		t.Errorf("%d scripts for %d calls", got, n)
@@ -240,12 +240,12 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 		})
 	}
 	s.Pause()
-	call(0, b.force, nil) // under way; the others are merged
-	call(1, b.force, []limiter.Member{who("a")})
-	call(2, limiter.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, limiter.Entry{Member: who("e")})
-	call(3, b.force, nil, limiter.Entry{Member: who("f")}) // an older policy than the one before it
-	call(4, b.force, []limiter.Member{who("e"), who("f")}) // they entered just now: not before they have
-	call(5, limiter.InForce{}, nil, limiter.Entry{Member: who("b")})
+	call(0, b.force, nil) // outstanding; the others are batched
+	call(1, b.force, []limiter.Member{testMember("a")})
+	call(2, limiter.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, limiter.Entry{Member: testMember("e")})
+	call(3, b.force, nil, limiter.Entry{Member: testMember("f")})        // with an older policy than the previous request
+	call(4, b.force, []limiter.Member{testMember("e"), testMember("f")}) // they enter in the same batch, so they must leave in a later one
+	call(5, limiter.InForce{}, nil, limiter.Entry{Member: testMember("b")})
 	s.Resume()
 	wg.Wait()
 	for i, a := range got {
@@ -253,7 +253,7 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 			t.Fatalf("%d: %v", i, a.err)
 		}
 	}
-	b.want("admitted, reported to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
+	b.want("admitted, reported to one of them", memberNames(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
 	b.want("e", formatVerdicts(got[2].AdmitReply), "2")
 	b.want("f", formatVerdicts(got[3].AdmitReply), "3")
 	b.want("b", formatVerdicts(got[5].AdmitReply), "admitted")
@@ -268,15 +268,15 @@ func TestLargeRequestIsSplitAndAnsweredOnce(t *testing.T) {
 	var es []limiter.Entry
 	var ms []limiter.Member
 	for i := range 2_700 {
-		es = append(es, limiter.Entry{Member: who(fmt.Sprint(i))})
-		ms = append(ms, who(fmt.Sprint(i)))
+		es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i))})
+		ms = append(ms, testMember(fmt.Sprint(i)))
 	}
 	a := b.admit(nil, es...)
 	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limiter.Admitted || a.Verdicts[2_699].Position != 1_500 || !a.SweepNow {
 		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
 	}
-	a = b.admit(ms[:1_200], limiter.Entry{Member: who("last")})
-	b.want("all that there is room for, in order", shorts(a.Granted), shorts(ms[1_200:2_400]))
+	a = b.admit(ms[:1_200], limiter.Entry{Member: testMember("last")})
+	b.want("all that there is room for, in order", memberNames(a.Granted), memberNames(ms[1_200:2_400]))
 	b.want("the entry", formatVerdicts(a), "301")
 	b.check()
 }
@@ -291,7 +291,7 @@ func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Add(1)
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
 			if !errors.Is(err, limiter.ErrTimeout) || !strings.Contains(err.Error(), b.gate) {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -305,9 +305,9 @@ func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 		t.Errorf("answered after %v", d)
 	}
 	s.Resume()
-	// The first was under way, and is carried out; the others have not been sent. A repeated request changes nothing.
+	// The first request was outstanding and takes effect; the others were not sent. A repeated request changes nothing.
 	b.want("requesting again", formatVerdicts(b.enter("0", "1", "2")), "1, 2, 3")
-	// (More than the first were, if the line of "a" had not ended yet.) No caller is counted twice.
+	// More than the first were sent if the pipeline of "a" had not ended yet. No caller is counted twice.
 	if st := b.stats(); st.TotalEnqueued < 4 || st.TotalEnqueued > 6 || int(st.TotalEnqueued) != st.Active+st.QueueLength {
 		t.Errorf("%+v", st)
 	}
@@ -324,13 +324,13 @@ func TestWaitersSurviveRedisRestart(t *testing.T) {
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c")
 	s.Restart(t)
-	b.want("after the restart, which has lost the scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
-	b.want("woken", shorts(b.leave("a").Granted), "b")
+	b.want("after the restart, without loaded scripts", formatVerdicts(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
+	b.want("woken", memberNames(b.leave("a").Granted), "b")
 	b.want("counters", b.counters(), "4 1 0 0 0 0")
 	b.check()
 }
 
-// Trap: a call whose answer is lost is carried out twice.
+// Trap: a call whose reply is lost is executed twice.
 func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(3))
@@ -339,7 +339,7 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	defer run.Close()
 	shaky := limiter.New(run, b.space, partition)
 	proxy.LoseReplies(4)
-	insist := func(c limiter.AdmitRequest) {
+	retry := func(c limiter.AdmitRequest) {
 		t.Helper()
 		c.Limit, c.InForce = b.gate, b.force
 		for range 100 {
@@ -352,12 +352,12 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	var names []string
 	for i := range 40 {
 		names = append(names, fmt.Sprint(i))
-		insist(limiter.AdmitRequest{Enter: []limiter.Entry{{Member: who(names[i])}}})
+		retry(limiter.AdmitRequest{Enter: []limiter.Entry{{Member: testMember(names[i])}}})
 	}
 	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
 	b.want("counters", b.counters(), "40 0 0 0 0 0")
 	for i := range 20 {
-		insist(limiter.AdmitRequest{Leave: []limiter.Member{who(names[i])}})
+		retry(limiter.AdmitRequest{Leave: []limiter.Member{testMember(names[i])}})
 	}
 	if proxy.Lost() == 0 {
 		t.Fatal("nothing was lost")
@@ -374,7 +374,7 @@ func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Add(1)
-		go gates.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+		go gates.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
 			if err != nil && !errors.Is(err, redisx.ErrClosed) {
 				t.Error(err)
 			}

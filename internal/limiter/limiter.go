@@ -55,8 +55,8 @@ type scripts struct {
 	admit, register, sweep, clear, stats, waiters, snapshot, schedule, reschedule, orphans, policies, policy, bumpVersion *redisx.Script
 }
 
-// Limiter runs the scripts of the limits of a namespace. Its methods are safe for concurrent use. Those with a callback send and
-// return; the callback is called exactly once, on a goroutine that it must not block.
+// Limiter runs the limit scripts of a namespace. Its methods are safe for concurrent use. Those with a callback send a request and return
+// at once; the callback is called exactly once, on a goroutine that it must not block.
 type Limiter struct {
 	run       *redisx.Runner
 	space     redisx.Space
@@ -64,14 +64,14 @@ type Limiter struct {
 	script    scripts
 
 	mu         sync.Mutex
-	pipelines  map[string]*pipeline // limits with an outstanding script of this process
-	scheduled  map[string]time.Time // when this process has set the wakeup of a limit, for scheduledFor
-	pruned     time.Time            // when scheduled was last cleaned up
+	pipelines  map[string]*pipeline // by limit; each has an outstanding script of this process
+	scheduled  map[string]time.Time // time at which this process set the wakeup of a limit, kept for scheduledFor
+	pruned     time.Time            // time at which scheduled was last pruned
 	registered map[string]struct{}  // actions with keys whose own limits this process has registered
 }
 
-// New makes the limiter of a key space. The runner stays the caller's to close, which ends outstanding calls. partition returns
-// the partition of the name of a limit or of an instance.
+// New returns the limiter of a key space. The caller closes the runner, which ends outstanding calls. partition returns the partition of
+// the name of a limit or of an instance.
 func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Limiter {
 	return &Limiter{
 		run: run, space: space, partition: partition,
@@ -104,7 +104,7 @@ func newScripts() scripts {
 			"waiters",
 			"skip last"),
 		snapshot: redisx.NewScript("limit-snapshot", "", snapshotLua,
-			"waiters holders rejected grants state",
+			limitKeys,
 			""),
 		schedule: redisx.NewScript("limit-schedule", "", scheduleLua,
 			"limits",

@@ -23,7 +23,7 @@ func TestRateIsNotExceededInAnyWindow(t *testing.T) {
 	if a.LimitedUntil != epoch+1_000 || a.Verdicts[1].Until != 0 {
 		t.Errorf("limited until %d, waits until %d", a.LimitedUntil-epoch, a.Verdicts[1].Until)
 	}
-	b.leave("a", "b", "c") // it is grants that count, not holders
+	b.leave("a", "b", "c") // grants count toward the rate, not holders
 	b.at(999)
 	s := b.sweep(nil)
 	if len(s.Granted) != 0 || s.Next != epoch+1_000 || s.LimitedUntil != epoch+1_000 {
@@ -31,14 +31,14 @@ func TestRateIsNotExceededInAnyWindow(t *testing.T) {
 	}
 	b.at(1_000)
 	s = b.sweep(nil)
-	b.want("when the two oldest are over", shorts(s.Granted), "d e")
+	b.want("when the two oldest grants are outside the window", memberNames(s.Granted), "d e")
 	if s.Next != epoch+1_500 {
 		t.Errorf("next in %d", s.Next-epoch)
 	}
 	b.at(1_499)
-	b.want("too early", shorts(b.sweep(nil).Granted), "")
+	b.want("too early", memberNames(b.sweep(nil).Granted), "")
 	b.at(1_500)
-	b.want("when the third is over", shorts(b.sweep(nil).Granted), "f")
+	b.want("when the third grant is outside the window", memberNames(b.sweep(nil).Granted), "f")
 	if s := b.stats(); s.LimitedUntil != epoch+2_000 {
 		t.Errorf("limited until %d", s.LimitedUntil-epoch)
 	}
@@ -63,16 +63,16 @@ func TestLoweredRateCountsEarlierGrants(t *testing.T) {
 	}
 	b.policy(history.Policy{Rate: 2, RateWindow: 1_000, QueueTimeout: -1})
 	if a := b.enter("x"); formatVerdicts(a) != "1" || a.LimitedUntil != epoch+1_300 {
-		t.Errorf("%s, limited until %d: then the fourth of five is over", formatVerdicts(a), a.LimitedUntil-epoch)
+		t.Errorf("%s, limited until %d, want the end of the fourth grant's window", formatVerdicts(a), a.LimitedUntil-epoch)
 	}
 	b.at(1_299)
-	b.want("too early", shorts(b.sweep(nil).Granted), "")
+	b.want("too early", memberNames(b.sweep(nil).Granted), "")
 	b.at(1_300)
-	b.want("in time", shorts(b.sweep(nil).Granted), "x")
+	b.want("in time", memberNames(b.sweep(nil).Granted), "x")
 	b.policy(concurrency(100))
 	b.enter("y")
 	if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 0 {
-		t.Errorf("%d grants are kept for no rate", n)
+		t.Errorf("%d grants are kept without a rate", n)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestGrantTimesAreBoundedByRate(t *testing.T) {
 		b.at(int64(i) * 331)
 		var es []limiter.Entry
 		for j := range 100 {
-			es = append(es, limiter.Entry{Member: who(fmt.Sprint(i, ".", j))})
+			es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i, ".", j))})
 		}
 		b.admit(nil, es...)
 		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n > 150 {
@@ -109,12 +109,12 @@ func TestQuotaWindowOpensWithFirstGrant(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.at(10_300)
-	b.want("the next window", shorts(b.sweep(nil).Granted), "c d")
+	b.want("the next window", memberNames(b.sweep(nil).Granted), "c d")
 	if s := b.stats(); s.LimitedUntil != epoch+20_300 {
-		t.Errorf("limited until %d: the window began with its first grant", s.LimitedUntil-epoch)
+		t.Errorf("limited until %d, want the end of a window that starts with its first grant", s.LimitedUntil-epoch)
 	}
 	b.at(50_000)
-	b.want("a later window", shorts(b.sweep(nil).Granted), "e")
+	b.want("a later window", memberNames(b.sweep(nil).Granted), "e")
 	if s := b.stats(); s.LimitedUntil != 0 {
 		t.Errorf("limited until %d", s.LimitedUntil-epoch)
 	}
@@ -136,7 +136,7 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.policy(history.Policy{Rate: 250, RateWindow: 10_000, QueueTimeout: -1})
 		var es []limiter.Entry
 		for i := range 249 {
-			es = append(es, limiter.Entry{Member: who(fmt.Sprint(i))})
+			es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i))})
 		}
 		b.at(-60_000)
 		b.enter("early")
@@ -156,12 +156,12 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		b.policy(history.Policy{Quota: 1, QuotaWindow: 3_600_000, QueueTimeout: -1})
 		b.want("first", formatVerdicts(b.enter("a", "b")), "admitted, 1")
 		b.at(-1)
-		b.want("admitted", shorts(b.sweep(nil).Granted), "b")
+		b.want("admitted", memberNames(b.sweep(nil).Granted), "b")
 		if s := b.stats(); s.LimitedUntil != epoch-1+3_600_000 {
 			t.Errorf("limited until %d", s.LimitedUntil-epoch)
 		}
 	})
-	t.Run("the limit gets idle nevertheless", func(t *testing.T) {
+	t.Run("the limit becomes idle", func(t *testing.T) {
 		b := clock(t)
 		b.policy(concurrency(1))
 		b.enter("a")
@@ -177,13 +177,13 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 	})
 }
 
-// All limits at once, and a clock that goes on at random: what was admitted when is judged from outside.
+// A model-based test of all limits, with a clock that advances at random: the model decides which members must be admitted, and when.
 func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 	mini, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBench(t, rdb, run)
+		b := newHarness(t, rdb, run)
 		b.mini = mini
 		p := history.Policy{
 			Concurrency: uint32(rapid.IntRange(0, 4).Draw(rt, "concurrency")), Rate: uint32(rapid.IntRange(0, 3).Draw(rt, "rate")), RateWindow: 1_000,
@@ -218,10 +218,10 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 			var out []limiter.Member
 			for len(queue) > 0 && room() {
 				grant(queue[0])
-				out = append(out, who(queue[0]))
+				out = append(out, testMember(queue[0]))
 				queue = queue[1:]
 			}
-			return shorts(out)
+			return memberNames(out)
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]int64{0, 0, 1, 200, 999, 1_000, 4_000}).Draw(rt, "pause")
@@ -261,8 +261,8 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 				s := b.sweep(nil)
 				got = limiter.AdmitReply{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
 			}
-			if shorts(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
-				rt.Fatalf("admitted %q, want %q; %d wait, want %d; %d are in, want %d", shorts(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
+			if memberNames(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
+				rt.Fatalf("admitted %q, want %q; %d wait, want %d; %d hold, want %d", memberNames(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
 			}
 		}
 		for _, err := range b.gates.Check(t.Context(), b.gate) {
@@ -271,8 +271,8 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 	})
 }
 
-// Trap: while all slots are taken the limit's next sweep does not depend on rate and quota; a slot that is released before they allow the
-// next one would lie idle until then.
+// Trap: while all slots are occupied, the time of the next sweep does not depend on rate and quota. A slot that is released before they
+// allow the next grant would stay free until that sweep.
 func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 	for what, p := range map[string]history.Policy{
 		"rate":  {Concurrency: 1, Rate: 1, RateWindow: 1_000, QueueTimeout: -1},
@@ -282,7 +282,7 @@ func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 			b := clock(t)
 			b.policy(p)
 			if a := b.enter("a", "b", "c"); !a.SweepNow {
-				t.Error("the first waiter has come, and no sweep is requested")
+				t.Error("no sweep is requested for the first waiter")
 			}
 			if s := b.sweep(nil); s.Next != epoch+2_000 {
 				t.Errorf("next in %d", s.Next-epoch)
@@ -298,10 +298,10 @@ func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 				t.Error("swept twice")
 			}
 			b.at(1_000)
-			b.want("at its time", shorts(b.sweep(nil).Granted), "b")
+			b.want("at its time", memberNames(b.sweep(nil).Granted), "b")
 			b.at(2_500)
-			if a := b.leave("b"); a.SweepNow || shorts(a.Granted) != "c" {
-				t.Errorf("a slot is what d waits for: %+v", a)
+			if a := b.leave("b"); a.SweepNow || memberNames(a.Granted) != "c" {
+				t.Errorf("d waits for a slot: %+v", a)
 			}
 			b.at(2_600)
 			if a := b.leave("d", "c"); a.SweepNow {

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// onList returns when the next sweep of the limit is due, ms from now; ok is false if it is not on the list of its partition.
-func (b *bench) onList() (in int64, ok bool) {
+// wakeupIn returns the time until the wakeup of the limit, ms; ok is false if it has none.
+func (b *harness) wakeupIn() (in int64, ok bool) {
 	b.Helper()
 	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.gate)).Limits(), b.gate).Result()
 	if errors.Is(err, redis.Nil) {
@@ -28,14 +28,14 @@ func (b *bench) onList() (in int64, ok bool) {
 	return int64(at) - b.now(), true
 }
 
-func (b *bench) now() int64 {
+func (b *harness) now() int64 {
 	b.Helper()
 	t, err := b.rdb.Time(context.Background()).Result()
 	b.must(err)
 	return t.UnixMilli()
 }
 
-func (b *bench) relist(in time.Duration) {
+func (b *harness) reschedule(in time.Duration) {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
 		b.gates.Reschedule(b.gate, in, func(err error) { done(struct{}{}, err) })
@@ -43,7 +43,7 @@ func (b *bench) relist(in time.Duration) {
 	b.must(err)
 }
 
-func (b *bench) unlist() {
+func (b *harness) unschedule() {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
 		b.gates.Unschedule(b.gate, func(err error) { done(struct{}{}, err) })
@@ -51,25 +51,25 @@ func (b *bench) unlist() {
 	b.must(err)
 }
 
-// used makes the limit one that was used so long ago. After a rest a limit is listed a second time, behind its first call.
-func (b *bench) used(ago int64) {
+// setLastUse sets the last use of the limit to ago ms before now. The first request after a long idle time sets the wakeup a second time.
+func (b *harness) setLastUse(ago int64) {
 	b.Helper()
 	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.gate).State(), "u", b.now()-ago).Err())
 }
 
-func TestEntrySchedulesLimitInItsPartition(t *testing.T) { each(t, listedCases()) }
+func TestEntrySchedulesLimitInItsPartition(t *testing.T) { each(t, wakeupCases()) }
 
-func listedCases() map[string]func(b *bench) {
-	put := func(b *bench, at int64) {
+func wakeupCases() map[string]func(b *harness) {
+	put := func(b *harness, at int64) {
 		b.Helper()
 		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Limits(), redis.Z{Score: float64(at), Member: b.gate}).Err())
 	}
-	return map[string]func(b *bench){
-		"to be swept now, and not again for three seconds": func(b *bench) {
-			b.used(0)
+	return map[string]func(b *harness){
+		"for now, and not again for three seconds": func(b *harness) {
+			b.setLastUse(0)
 			b.enter("a")
-			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("due in %d ms (listed: %v)", in, ok)
+			if in, ok := b.wakeupIn(); !ok || in > 0 {
+				b.Errorf("due in %d ms (scheduled: %v)", in, ok)
 			}
 			all, err := b.gates.Scheduled(b.Context(), partition(b.gate))
 			if err != nil || !slices.Equal(all, []string{b.gate}) {
@@ -78,21 +78,21 @@ func listedCases() map[string]func(b *bench) {
 			put(b, b.now()+60_000) // as its sweep does
 			b.enter("b")
 			b.enter("c")
-			if in, ok := b.onList(); !ok || in < 30_000 {
-				b.Errorf("brought forward: %d ms (listed: %v)", in, ok)
+			if in, ok := b.wakeupIn(); !ok || in < 30_000 {
+				b.Errorf("advanced: %d ms (scheduled: %v)", in, ok)
 			}
 			other := limiter.New(b.run, b.space, partition) // another process
 			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) { other.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
 			b.must(err)
-			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("another process does not list it: %d ms (listed: %v)", in, ok)
+			if in, ok := b.wakeupIn(); !ok || in > 0 {
+				b.Errorf("not scheduled by another process: %d ms (scheduled: %v)", in, ok)
 			}
 		},
-		"before it enters: without its place in the list no caller enters": func(b *bench) {
+		"before it enters: without its place in the list no caller enters": func(b *harness) {
 			key := b.space.Part(partition(b.gate)).Limits()
-			b.must(b.rdb.Set(b.Context(), key, "no list", 0).Err())
+			b.must(b.rdb.Set(b.Context(), key, "not a sorted set", 0).Err())
 			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, Enter: []limiter.Entry{{Member: who("a")}}}, done)
+				b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, Enter: []limiter.Entry{{Member: testMember("a")}}}, done)
 			})
 			if err == nil || !strings.Contains(err.Error(), b.gate) {
 				b.Errorf("no error that names the limit: %v", err)
@@ -103,104 +103,105 @@ func listedCases() map[string]func(b *bench) {
 			b.must(b.rdb.Del(b.Context(), key).Err())
 			b.want("later", formatVerdicts(b.enter("a")), "admitted")
 		},
-		// Trap: a sweep that found the limit idle takes it off the list just after another caller has entered.
-		"and again behind the first call after a rest": func(b *bench) {
-			b.used(0)
+		// Trap: a sweep that found the limit idle removes its wakeup just after another caller has entered.
+		"again after the first call after an idle time": func(b *harness) {
+			b.setLastUse(0)
 			b.enter("a")
-			for _, rest := range []int64{9_000, 11_000} {
+			for _, idle := range []int64{9_000, 11_000} {
 				put(b, b.now()+60_000)
-				b.used(rest)
-				b.enter("b") // which relies on the list as it was
-				for deadline := time.Now().Add(10 * time.Second); rest > 10_000; {
-					if in, ok := b.onList(); ok && in <= 0 {
+				b.setLastUse(idle)
+				b.enter("b") // relies on the wakeup that was set before
+				for deadline := time.Now().Add(10 * time.Second); idle > 10_000; {
+					if in, ok := b.wakeupIn(); ok && in <= 0 {
 						break
 					}
 					if time.Now().After(deadline) {
-						b.Fatal("not listed again")
+						b.Fatal("not scheduled again")
 					}
 				}
 			}
 		},
-		// Trap: the first input with a key makes the action's own limit known between the listing and the first call of one without.
-		"and again behind the first call of a limit without former callers": func(b *bench) {
+		// Trap: the first input with a key registers the limit of the action itself between the wakeup and the first call of an input
+		// without a key.
+		"again after the first call of a limit that was only registered": func(b *harness) {
 			b.policy(concurrency(1))
 			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
 			b.must(err)
-			put(b, b.now()+1000) // as its sweep does, and finds nothing
-			b.unlist()
+			put(b, b.now()+1000) // as a sweep does, which finds nothing
+			b.unschedule()
 			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
+				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: testMember("keyed")}}}, done)
 			})
 			b.must(err)
 			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
 			b.want("without a key", formatVerdicts(b.enter("a")), "admitted")
-			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
+			poll.Until(b, 3*time.Second, "it is scheduled", func() bool { _, ok := b.wakeupIn(); return ok })
 		},
-		// Trap: a leave that comes late, of a member that has left before, puts the limit on no list.
-		"also if a caller that was no member has left in between": func(b *bench) {
-			b.used(0)
+		// Trap: a late leave, of a member that has left before, sets no wakeup.
+		"also if an unknown member has left in between": func(b *harness) {
+			b.setLastUse(0)
 			b.enter("a")
 			b.leave("a")
 			put(b, b.now()+60_000)
-			b.used(9_000)
-			b.disown(0, "a")
+			b.setLastUse(9_000)
+			b.releaseOrphans(0, "a")
 			b.enter("b")
 			for deadline := time.Now().Add(10 * time.Second); ; {
-				if in, ok := b.onList(); ok && in <= 0 {
+				if in, ok := b.wakeupIn(); ok && in <= 0 {
 					break
 				}
 				if time.Now().After(deadline) {
-					b.Fatal("not listed again")
+					b.Fatal("not scheduled again")
 				}
 			}
 		},
-		"and a visit that ends does not put it off, nor take it off, if it is due again": func(b *bench) {
+		"and a visit that ends does not put it off, nor take it off, if it is due again": func(b *harness) {
 			put(b, b.now()-1)
-			b.relist(time.Minute)
-			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("put off: %d ms (listed: %v)", in, ok)
+			b.reschedule(time.Minute)
+			if in, ok := b.wakeupIn(); !ok || in > 0 {
+				b.Errorf("postponed: %d ms (scheduled: %v)", in, ok)
 			}
-			b.unlist()
-			if _, ok := b.onList(); !ok {
-				b.Error("taken off")
+			b.unschedule()
+			if _, ok := b.wakeupIn(); !ok {
+				b.Error("removed")
 			}
 			put(b, b.now()+2000)
-			b.relist(time.Minute)
-			if in, ok := b.onList(); !ok || in < 30_000 {
-				b.Errorf("not put off: %d ms (listed: %v)", in, ok)
+			b.reschedule(time.Minute)
+			if in, ok := b.wakeupIn(); !ok || in < 30_000 {
+				b.Errorf("not postponed: %d ms (scheduled: %v)", in, ok)
 			}
-			b.unlist()
-			b.unlist()
-			if in, ok := b.onList(); ok {
-				b.Errorf("still on the list, in %d ms", in)
+			b.unschedule()
+			b.unschedule()
+			if in, ok := b.wakeupIn(); ok {
+				b.Errorf("still scheduled, in %d ms", in)
 			}
 		},
-		"and by a request to clear it, so that the notices are sent": func(b *bench) {
+		"by a request to clear it, so that the notices are sent": func(b *harness) {
 			b.policy(concurrency(1))
-			b.used(0)
+			b.setLastUse(0)
 			b.enter("a", "b")
 			put(b, b.now()+60_000)
 			_, err := b.gates.Clear(b.Context(), b.gate)
 			b.must(err)
-			if in, ok := b.onList(); !ok || in > 0 {
-				b.Errorf("due in %d ms (listed: %v)", in, ok)
+			if in, ok := b.wakeupIn(); !ok || in > 0 {
+				b.Errorf("due in %d ms (scheduled: %v)", in, ok)
 			}
 		},
 	}
 }
 
-func TestFindOrphansReportsTicketsWithoutLeaseOrInstance(t *testing.T) { each(t, wantedCases()) }
+func TestFindOrphansReportsTicketsWithoutLeaseOrInstance(t *testing.T) { each(t, orphanCases()) }
 
-func wantedCases() map[string]func(b *bench) {
-	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
+func orphanCases() map[string]func(b *harness) {
+	origin := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
 	member := func(instance, ticket, place string) limiter.Member {
 		return limiter.Member{Ticket: ticket, Instance: instance, Place: place}
 	}
-	unwanted := func(b *bench, ms ...limiter.Member) ([]limiter.Member, error) {
+	findOrphans := func(b *harness, ms ...limiter.Member) ([]limiter.Member, error) {
 		return redistest.Answer(func(done func([]limiter.Member, error)) { b.gates.FindOrphans(ms, done) })
 	}
-	return map[string]func(b *bench){
-		"and of that ticket, that incarnation, and running": func(b *bench) {
+	return map[string]func(b *harness){
+		"and of that ticket, that incarnation, and running": func(b *harness) {
 			set := func(key string, fields ...any) {
 				b.must(b.rdb.HSet(b.Context(), key, fields...).Err())
 			}
@@ -213,23 +214,23 @@ func wantedCases() map[string]func(b *bench) {
 			set(part("a").Lease("a", 1, 5), "e", "effect")
 			set(part("b").Instance("b"), "orig", "7.1790000000123456789", "status", "running", "r:kept", "1")
 			set(part("c").Instance("c"), "orig", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
-			wanted := []limiter.Member{
-				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
+			required := []limiter.Member{
+				member("a", "effect", limit.ActivityPlace(1, 5)), member("b", "t", limit.StartPlace(origin)), member("b", "kept", limiter.RetainedPlace),
 			}
-			not := []limiter.Member{
+			orphans := []limiter.Member{
 				member("a", "other effect", limit.ActivityPlace(1, 5)), member("a", "effect", limit.ActivityPlace(2, 5)), member("absent", "effect", limit.ActivityPlace(1, 5)),
-				member("b", "t", limit.StartPlace(history.Position{Seq: 8, Time: born.Time})), member("c", "t", limit.StartPlace(born)),
-				member("absent", "t", limit.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
+				member("b", "t", limit.StartPlace(history.Position{Seq: 8, Time: origin.Time})), member("c", "t", limit.StartPlace(origin)),
+				member("absent", "t", limit.StartPlace(origin)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
 			}
-			got, err := unwanted(b, append(append([]limiter.Member{}, wanted...), not...)...)
-			if err != nil || !slices.Equal(got, not) {
+			got, err := findOrphans(b, slices.Concat(required, orphans)...)
+			if err != nil || !slices.Equal(got, orphans) {
 				b.Errorf("%v, %v", got, err)
 			}
-			if got, err := unwanted(b); err != nil || len(got) != 0 {
+			if got, err := findOrphans(b); err != nil || len(got) != 0 {
 				b.Errorf("without members: %v, %v", got, err)
 			}
 		},
-		"for thousands, of every partition": func(b *bench) {
+		"for thousands of members, of every partition": func(b *harness) {
 			var ms, want []limiter.Member
 			for i := range 3_000 {
 				id := strings.Repeat("x", i%7) + string(rune('a'+i%26))
@@ -241,27 +242,27 @@ func wantedCases() map[string]func(b *bench) {
 				}
 				b.must(b.rdb.HSet(b.Context(), b.space.Part(partition(id)).Lease(id, 1, uint64(i)), "e", "effect").Err())
 			}
-			got, err := unwanted(b, ms...)
+			got, err := findOrphans(b, ms...)
 			if err != nil || !slices.Equal(got, want) {
 				b.Errorf("%d of %d, %v", len(got), len(want), err)
 			}
 		},
-		"a start whose instance is pending still: its grant was not taken up": func(b *bench) {
-			m := member("p", "start", limit.StartPlace(born))
+		"for the start of a pending instance, which has not taken up its grant": func(b *harness) {
+			m := member("p", "start", limit.StartPlace(origin))
 			key := b.space.Part(partition("p")).Instance("p")
-			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limit.StartPlace(born), "o"), "status", "pending").Err())
-			if got, err := unwanted(b, m); err != nil || len(got) != 1 {
+			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limit.StartPlace(origin), "o"), "status", "pending").Err())
+			if got, err := findOrphans(b, m); err != nil || len(got) != 1 {
 				b.Errorf("pending: %v, %v", got, err)
 			}
 			b.must(b.rdb.HSet(b.Context(), key, "status", "running").Err())
-			if got, err := unwanted(b, m); err != nil || len(got) != 0 {
+			if got, err := findOrphans(b, m); err != nil || len(got) != 0 {
 				b.Errorf("running: %v, %v", got, err)
 			}
 		},
-		"and members that cannot be checked are an error, beside the result for the others": func(b *bench) {
+		"with an error for members that cannot be checked, and the result for the others": func(b *harness) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
 			kept := member("b", "t", limiter.RetainedPlace)
-			got, err := unwanted(b, member("a", "t", limit.StartPlace(born)), kept)
+			got, err := findOrphans(b, member("a", "t", limit.StartPlace(origin)), kept)
 			if err == nil || !slices.Equal(got, []limiter.Member{kept}) {
 				b.Errorf("%v, %v", got, err)
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-const maxOrphans = 500 // keys of one script
+const maxOrphans = 500 // maximum number of keys of one script
 
-// FindOrphans returns the members that are no longer required, as far as can be seen without a history: there is no lease of the
-// activity with that ticket, no retained slot in the record (RetainedPlace), or no instance of that origin that has not ended.
-// Members whose place cannot be read are among them. An error means that some could not be checked; the result has the others.
+// FindOrphans passes to then the members that are no longer required, as far as that is evident without a history: no lease of the
+// activity has the ticket, the record retains no such slot (RetainedPlace), or no running instance has the origin. Members whose place
+// cannot be parsed are among them. An error means that some members could not be checked; the result contains the others.
 func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	type query struct {
 		keys    []string
@@ -21,13 +21,13 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 		members []int
 	}
 	var queries []*query
-	last := make(map[int]*query) // the last query of a partition, which has room
-	unwanted := make([]bool, len(ms))
+	last := make(map[int]*query) // the last query of each partition
+	orphaned := make([]bool, len(ms))
 	for i, m := range ms {
 		part := g.partition(m.Instance)
 		key, arg, ok := evidence(g.space.Part(part), m)
 		if !ok {
-			unwanted[i] = true
+			orphaned[i] = true
 			continue
 		}
 		q := last[part]
@@ -41,7 +41,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	answer := func(err error) {
 		var out []Member
 		for i, m := range ms {
-			if unwanted[i] {
+			if orphaned[i] {
 				out = append(out, m)
 			}
 		}
@@ -61,7 +61,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 			if err == nil {
 				r := redisx.NewReply(reply)
 				for k, i := range q.members {
-					unwanted[i] = r.Int(k) == 1
+					orphaned[i] = r.Int(k) == 1
 				}
 				err = r.Err()
 			}
@@ -75,7 +75,8 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	}
 }
 
-// evidence returns the key that shows whether a member is required, and what it must contain.
+// evidence returns the key that proves whether a member is required, and the value that it must contain; see orphans.lua. ok is false if
+// the place of the member cannot be parsed.
 func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 	if origin, start := m.Origin(); start {
 		return p.Instance(m.Instance), "o" + origin, true
@@ -87,17 +88,17 @@ func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok
 }
 
-// ReleaseOrphans removes members that were not active since the notice about them; waiters, and members that have entered again,
-// stay. So a late call removes nothing that is required. Granted are the waiters admitted instead.
-func (g *Limiter) ReleaseOrphans(gate string, ds []Orphan, then func(AdmitReply, error)) {
+// ReleaseOrphans removes holders that have not been active since the notice about them. Waiters, and members that have entered again,
+// remain, so a late call removes nothing that is required. Granted are the waiters that were admitted in their place.
+func (g *Limiter) ReleaseOrphans(gate string, orphans []Orphan, then func(AdmitReply, error)) {
 	args, err := policyArgs(InForce{}, gate)
 	if err != nil {
 		then(AdmitReply{}, err)
 		return
 	}
-	args = append(args, len(ds))
-	for _, d := range ds {
-		args = append(args, "!"+strconv.FormatInt(d.At, 10)+" "+d.Member.String())
+	args = append(args, len(orphans))
+	for _, o := range orphans {
+		args = append(args, "!"+strconv.FormatInt(o.At, 10)+" "+o.Member.String())
 	}
 	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
 		var got AdmitReply

@@ -7,11 +7,11 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func (b *bench) disown(at int64, names ...string) limiter.AdmitReply {
+func (b *harness) releaseOrphans(at int64, names ...string) limiter.AdmitReply {
 	b.Helper()
 	ds := make([]limiter.Orphan, len(names))
 	for i, n := range names {
-		ds[i] = limiter.Orphan{Member: who(n), At: epoch + at}
+		ds[i] = limiter.Orphan{Member: testMember(n), At: epoch + at}
 	}
 	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.ReleaseOrphans(b.gate, ds, done) })
 	b.must(err)
@@ -25,13 +25,13 @@ func TestReleasedOrphanLeavesUnlessActiveSince(t *testing.T) {
 	b.at(10)
 	b.enter("b")
 	b.at(20)
-	b.enter("a") // requests again: it is active after all
+	b.enter("a") // a repeated request shows that it is active
 	b.at(25)
-	if got := b.disown(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
-		t.Fatalf("it was active since, and was removed: %+v", got)
+	if got := b.releaseOrphans(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
+		t.Fatalf("removed although it was active since: %+v", got)
 	}
 	b.at(30)
-	if got := b.disown(20, "a", "absent"); shorts(got.Granted) != "b" || got.Holding != 1 {
+	if got := b.releaseOrphans(20, "a", "absent"); memberNames(got.Granted) != "b" || got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -42,16 +42,16 @@ func TestOrphanThatEnteredAgainStays(t *testing.T) {
 	b.enter("a")
 	b.at(10)
 	b.enter("b")
-	if got := b.disown(10, "b"); got.Waiting != 1 {
+	if got := b.releaseOrphans(10, "b"); got.Waiting != 1 {
 		t.Fatalf("%+v", got)
 	}
 	b.at(20)
-	b.leave("a") // b is in
+	b.leave("a") // b is admitted
 	b.at(30)
 	b.leave("b")
 	b.enter("c")
 	b.enter("b") // waits
-	if got := b.disown(20, "b"); got.Waiting != 1 || got.Holding != 1 {
+	if got := b.releaseOrphans(20, "b"); got.Waiting != 1 || got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -67,11 +67,11 @@ func TestRejectedOrphanIsRemoved(t *testing.T) {
 	if s := b.sweep(nil); len(s.Rejected) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	if got := b.disown(100, "b"); got.Waiting+got.Holding != 1 {
+	if got := b.releaseOrphans(100, "b"); got.Waiting+got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
 	b.want("before its notice", formatVerdicts(b.enter("b")), limiter.TimedOut.String())
 	b.at(300)
-	b.disown(300, "b")
+	b.releaseOrphans(300, "b")
 	b.want("after", formatVerdicts(b.enter("b")), "1")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ErrLevel is an unknown level.
+// ErrLevel is the error of an unknown policy level.
 var ErrLevel = errors.New("no such level of policies")
 
 const versionField = "version" // no level has this name
@@ -44,8 +44,8 @@ func (g *Limiter) Overrides(ctx context.Context) (*Overrides, error) {
 	return o, r.Err()
 }
 
-// SetPolicy sets the policy of a level. The error matches ErrLevel or is a *history.PolicyError. Every change raises the version,
-// also above one that Redis has lost.
+// SetPolicy sets the policy of a level. The error matches ErrLevel or is a *history.PolicyError. Every change raises the version, even
+// above a version that Redis has lost.
 func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy) (version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return 0, err
@@ -61,7 +61,8 @@ func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy)
 	return version, err
 }
 
-// DeletePolicy removes the policy of a level; that of the code is in force again. Where none was set, nothing changes.
+// DeletePolicy removes the policy of a level, so that the policy declared by the code is in force again. It changes nothing if none was
+// set.
 func (g *Limiter) DeletePolicy(ctx context.Context, level string) (existed bool, version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return false, 0, err
@@ -78,8 +79,8 @@ func (g *Limiter) changePolicy(ctx context.Context, level, text string) (existed
 	return r.Int(0) == 1, uint64(r.Int(1)), r.Err() //nolint:gosec // a time, or one more
 }
 
-// BumpPolicyVersion raises the version of the policies above one that was seen, unless it is as high: Redis has lost the change
-// that made it, and the limits that have that version accept nothing older.
+// BumpPolicyVersion raises the version of the policies above the version known, unless it is as high already. Otherwise, after Redis has
+// lost the change with that version, limits that have received it would reject every newer policy.
 func (g *Limiter) BumpPolicyVersion(ctx context.Context, known uint64) error {
 	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.bumpVersion, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
 		return fmt.Errorf("raise the version of the policies: %w", err)
@@ -88,12 +89,12 @@ func (g *Limiter) BumpPolicyVersion(ctx context.Context, known uint64) error {
 }
 
 func checkLevel(level string) error {
-	for _, prefix := range []string{ActionLevel, GroupLevel, limit.PauseLevel} {
+	for _, prefix := range []string{limit.ActionLevel, limit.GroupLevel, limit.PauseLevel} {
 		if name, ok := strings.CutPrefix(level, prefix); ok && name != "" {
 			return nil
 		}
 	}
-	if level == GlobalLevel {
+	if level == limit.GlobalLevel {
 		return nil
 	}
 	return fmt.Errorf(`%w: %q; there are "action:<name>", "group:<name>", "pause:<name>" and "global"`, ErrLevel, level)

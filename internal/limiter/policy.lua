@@ -4,8 +4,9 @@
 --! args  level policy
 --! reply existed version
 --
--- policy: JSON, '' deletes it; existed: 1 if there was one before.
--- The version is the time, or one more than the last: it continues to ascend when this Redis has lost the last changes.
+-- policy: JSON, '' to delete it; existed: 1 if the level had a policy before.
+-- The version is the current time, or the previous version plus one if that is greater. So it ascends even if this Redis has lost the
+-- last changes.
 local v = tonumber(redis.call('HGET', policies, 'version') or 0)
 local existed = redis.call('HEXISTS', policies, level)
 if policy == '' and existed == 0 then return {0, ms(v)} end

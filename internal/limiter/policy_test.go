@@ -25,17 +25,17 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 		level                    string
 		want                     uint32
 	}{
-		"none":                          {},
-		"action in code":                {inCode: 1, ofGroup: 2, overall: 3, group: "g", level: "action", want: 1},
-		"action at run time":            {set: map[string]history.Policy{action: p(9), group: p(8), global: p(7)}, inCode: 1, level: "action", want: 9},
-		"action in code, group set":     {set: map[string]history.Policy{group: p(8), global: p(7)}, inCode: 1, group: "g", level: "action", want: 1},
-		"group in code":                 {ofGroup: 2, overall: 3, group: "g", level: "group", want: 2},
-		"group at run time":             {set: map[string]history.Policy{group: p(8), global: p(7)}, ofGroup: 2, group: "g", level: "group", want: 8},
-		"another group":                 {set: map[string]history.Policy{group: p(8)}, overall: 3, group: "other", level: "global", want: 3},
-		"a group that has none":         {overall: 3, group: "g", level: "global", want: 3},
-		"global at run time":            {set: map[string]history.Policy{global: p(7)}, overall: 3, level: "global", want: 7},
-		"another action":                {set: map[string]history.Policy{"action:b": p(9)}},
-		"one that limits nothing is it": {set: map[string]history.Policy{action: {}}, inCode: 1, overall: 3, level: "action", want: 0},
+		"none":                         {},
+		"action in code":               {inCode: 1, ofGroup: 2, overall: 3, group: "g", level: "action", want: 1},
+		"action at run time":           {set: map[string]history.Policy{action: p(9), group: p(8), global: p(7)}, inCode: 1, level: "action", want: 9},
+		"action in code, group set":    {set: map[string]history.Policy{group: p(8), global: p(7)}, inCode: 1, group: "g", level: "action", want: 1},
+		"group in code":                {ofGroup: 2, overall: 3, group: "g", level: "group", want: 2},
+		"group at run time":            {set: map[string]history.Policy{group: p(8), global: p(7)}, ofGroup: 2, group: "g", level: "group", want: 8},
+		"another group":                {set: map[string]history.Policy{group: p(8)}, overall: 3, group: "other", level: "global", want: 3},
+		"a group that has none":        {overall: 3, group: "g", level: "global", want: 3},
+		"global at run time":           {set: map[string]history.Policy{global: p(7)}, overall: 3, level: "global", want: 7},
+		"another action":               {set: map[string]history.Policy{"action:b": p(9)}},
+		"a policy that limits nothing": {set: map[string]history.Policy{action: {}}, inCode: 1, overall: 3, level: "action", want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &limiter.Overrides{Version: 4, Policies: c.set}
@@ -66,9 +66,9 @@ func TestMostSpecificPolicyIsInForce(t *testing.T) {
 
 func TestPoliciesAreSetAtRunTime(t *testing.T) { each(t, runTimeCases()) }
 
-func runTimeCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"and read, and deleted, and each change raises the version": func(b *bench) {
+func runTimeCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"set, read and deleted, and each change raises the version": func(b *harness) {
 			o, err := b.gates.Overrides(b.Context())
 			if err != nil || o.Version != 0 || len(o.Policies) != 0 {
 				b.Fatalf("%+v, %v", o, err)
@@ -98,7 +98,7 @@ func runTimeCases() map[string]func(b *bench) {
 				b.Errorf("%+v, %v", o, err)
 			}
 		},
-		"but not at a level that there is not, nor one that makes no sense": func(b *bench) {
+		"an unknown level or an invalid policy is rejected": func(b *harness) {
 			for _, level := range []string{"", "version", "action:", "group:", "charge-card", "Global"} {
 				if _, err := b.gates.SetPolicy(b.Context(), level, concurrency(1)); !errors.Is(err, limiter.ErrLevel) {
 					b.Errorf("set at %q: %v", level, err)
@@ -117,22 +117,22 @@ func runTimeCases() map[string]func(b *bench) {
 				}
 			}
 		},
-		"and the version is raised above one that Redis has lost, but not twice": func(b *bench) {
-			forgotten := uint64(b.now()) + 60_000
+		"the version is raised above one that Redis has lost, once": func(b *harness) {
+			lost := uint64(b.now()) + 60_000
 			var versions []uint64
 			for range 2 {
-				b.must(b.gates.BumpPolicyVersion(b.Context(), forgotten))
+				b.must(b.gates.BumpPolicyVersion(b.Context(), lost))
 				o, err := b.gates.Overrides(b.Context())
 				if err != nil || len(o.Policies) != 0 {
 					b.Errorf("%+v, %v", o, err)
 				}
 				versions = append(versions, o.Version)
 			}
-			if versions[0] != forgotten+1 || versions[1] != versions[0] {
-				b.Errorf("raised above %d: %v", forgotten, versions)
+			if versions[0] != lost+1 || versions[1] != versions[0] {
+				b.Errorf("raised above %d: %v", lost, versions)
 			}
 		},
-		"and the version goes on ascending when Redis has lost the last": func(b *bench) {
+		"and the version goes on ascending when Redis has lost the last": func(b *harness) {
 			v1, err := b.gates.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)
 			b.must(b.rdb.Del(b.Context(), b.space.Policies()).Err())

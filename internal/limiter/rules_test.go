@@ -16,11 +16,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestEntryIsAdmittedWhileThereIsRoomAndNoWaiter(t *testing.T) { each(t, letInCases()) }
+func TestEntryIsAdmittedWhileThereIsRoomAndNoWaiter(t *testing.T) { each(t, admissionCases()) }
 
-func letInCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"at once with room, else at the end of the queue": func(b *bench) {
+func admissionCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"at once with room, else at the end of the queue": func(b *harness) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
 			b.want("entering", formatVerdicts(a), "admitted, admitted, 1, 2")
@@ -32,36 +32,36 @@ func letInCases() map[string]func(b *bench) {
 				b.Errorf("%s, %+v", formatVerdicts(a), a)
 			}
 		},
-		"not while it is paused: waiters keep their places, holders go on, and the resumption admits them in order": func(b *bench) {
+		"not while it is paused: waiters keep their places, holders go on, and the resumption admits them in order": func(b *harness) {
 			b.policy(concurrency(2))
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, 1")
 			paused := concurrency(2)
 			paused.Paused = true
 			b.policy(paused)
 			b.want("entering", formatVerdicts(b.enter("d")), "2")
-			b.want("woken", shorts(b.leave("a").Granted), "")
+			b.want("woken", memberNames(b.leave("a").Granted), "")
 			b.want("queue", b.waiters(), "c d")
 			b.want("a holder repeats its request", formatVerdicts(b.enter("b")), "admitted")
 			b.policy(concurrency(2))
-			b.want("woken", shorts(b.leave("b").Granted), "c d")
+			b.want("woken", memberNames(b.leave("b").Granted), "c d")
 		},
-		"a leave wakes exactly the next, and a completion of three wakes three in order": func(b *bench) {
+		"a leave wakes exactly the next, and a completion of three wakes three in order": func(b *harness) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d", "e", "f", "g")
-			b.want("woken", shorts(b.leave("b").Granted), "d")
-			b.want("woken", shorts(b.leave("a", "c", "d").Granted), "e f g")
+			b.want("woken", memberNames(b.leave("b").Granted), "d")
+			b.want("woken", memberNames(b.leave("a", "c", "d").Granted), "e f g")
 			b.want("counters", b.counters(), "7 4 0 0 0 0")
 		},
-		"a newcomer never overtakes, also one that comes with the leave that makes room": func(b *bench) {
+		"a newcomer never overtakes, also one that comes with the leave that makes room": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
-			got := b.admit([]limiter.Member{who("a")}, limiter.Entry{Member: who("c")})
+			got := b.admit([]limiter.Member{testMember("a")}, limiter.Entry{Member: testMember("c")})
 			b.want("newcomer", formatVerdicts(got), "1")
-			b.want("woken", shorts(got.Granted), "b")
-			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // c was admitted before
+			b.want("woken", memberNames(got.Granted), "b")
+			b.want("new caller with room", func() string { b.policy(concurrency(9)); return formatVerdicts(b.enter("d")) }(), "admitted") // and c before it
 			b.want("queue", b.waiters(), "")
 		},
-		"a member counts once and keeps its place": func(b *bench) {
+		"a member counts once and keeps its place": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
@@ -69,86 +69,86 @@ func letInCases() map[string]func(b *bench) {
 			b.want("counters", b.counters(), before)
 			b.want("queue", b.waiters(), "b c")
 		},
-		"twice in one call is once": func(b *bench) {
+		"twice in one call is once": func(b *harness) {
 			b.policy(concurrency(1))
 			b.want("entering", formatVerdicts(b.enter("a", "a", "b", "b")), "admitted, admitted, 1, 1")
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
 		},
-		"a leave of an unknown member has no effect, and makes no limit": func(b *bench) {
+		"a leave of an unknown member has no effect, and makes no limit": func(b *harness) {
 			b.policy(concurrency(1))
 			b.leave("absent")
 			if _, ok, err := b.gates.Stats(b.Context(), b.gate); ok || err != nil {
-				b.Errorf("there is a limit now, %v", err)
+				b.Errorf("the limit exists, %v", err)
 			}
 			b.enter("a")
 			b.leave("absent", "a", "a")
 			b.leave("a")
 			b.want("counters", b.counters(), "1 1 0 0 0 0")
 		},
-		"a waiter that leaves advances those behind it": func(b *bench) {
+		"later waiters advance when a waiter leaves": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c", "d")
 			b.leave("c")
 			b.want("places", formatVerdicts(b.enter("b", "d")), "1, 2")
-			b.want("woken, behind one that leaves with it", shorts(b.leave("b", "a").Granted), "d")
+			b.want("woken, after a waiter that leaves in the same call", memberNames(b.leave("b", "a").Granted), "d")
 			b.want("counters", b.counters(), "4 1 0 0 2 0")
 		},
-		"a member that leaves and enters in one call begins anew, at the end": func(b *bench) {
+		"a member that leaves and enters in one call becomes the last waiter": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
-			b.want("anew", formatVerdicts(b.admit([]limiter.Member{who("b")}, limiter.Entry{Member: who("b")})), "2")
+			b.want("anew", formatVerdicts(b.admit([]limiter.Member{testMember("b")}, limiter.Entry{Member: testMember("b")})), "2")
 			b.want("queue", b.waiters(), "c b")
 			b.want("counters", b.counters(), "4 0 0 0 1 0")
 		},
-		"a policy without limits admits every caller": func(b *bench) {
+		"a policy without limits admits every caller": func(b *harness) {
 			b.policy(history.Policy{})
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c")), "admitted, admitted, admitted")
 		},
 	}
 }
 
-func TestLimitRejectsEntries(t *testing.T) { each(t, refusedCases()) }
+func TestLimitRejectsEntries(t *testing.T) { each(t, rejectionCases()) }
 
-func refusedCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"callers of a full limit, without a record of them": func(b *bench) {
+func rejectionCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"callers of a full limit, without a record of them": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
 			b.want("entering", formatVerdicts(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
 			b.want("counters", b.counters(), "3 0 2 0 0 0")
 			b.leave("b")
-			b.want("again, with room in the queue", formatVerdicts(b.enter("d")), "2")
+			b.want("again, with fewer waiters", formatVerdicts(b.enter("d")), "2")
 		},
-		"callers that would wait, if the policy rejects": func(b *bench) {
+		"that would wait, if the policy rejects": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
 			b.want("entering", formatVerdicts(b.enter("a", "b")), "admitted, limited")
 			b.want("a holder", formatVerdicts(b.enter("a")), "admitted")
-			b.want("woken by the leave", shorts(b.leave("a").Granted), "")
+			b.want("woken by the leave", memberNames(b.leave("a").Granted), "")
 			b.want("again, with room", formatVerdicts(b.enter("b")), "admitted")
 			b.want("counters", b.counters(), "2 1 1 0 0 0")
 		},
-		"no caller that waited when the policy began to reject": func(b *bench) {
+		"but not waiters from before the policy rejected": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
 			b.want("waiting before", formatVerdicts(b.enter("b", "c")), "1, limited")
-			b.want("woken", shorts(b.leave("a").Granted), "b")
+			b.want("woken", memberNames(b.leave("a").Granted), "b")
 		},
 	}
 }
 
 func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCases()) }
 
-func restoredCases() map[string]func(b *bench) {
-	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), Active: true} }
-	return map[string]func(b *bench){
-		"that the limit has no record of": func(b *bench) {
+func restoredCases() map[string]func(b *harness) {
+	in := func(name string) limiter.Entry { return limiter.Entry{Member: testMember(name), Active: true} }
+	return map[string]func(b *harness){
+		"that the limit has no record of": func(b *harness) {
 			b.policy(concurrency(1))
-			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "admitted, admitted, 1")
-			b.want("woken while there are too many", shorts(b.leave("a").Granted), "")
-			b.want("woken", shorts(b.leave("b").Granted), "c")
+			b.want("entering", formatVerdicts(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: testMember("c")})), "admitted, admitted, 1")
+			b.want("woken while there are too many", memberNames(b.leave("a").Granted), "")
+			b.want("woken", memberNames(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
 		},
-		"that was a waiter: no longer one": func(b *bench) {
+		"that was a waiter: no longer one": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
@@ -156,13 +156,13 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("queue", b.waiters(), "b")
 			b.want("counters", b.counters(), before)
 		},
-		"that is a holder: nothing changes": func(b *bench) {
+		"a holder does not change": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.admit(nil, in("a"))
 			b.want("counters", b.counters(), "1 0 0 0 0 0")
 		},
-		"a rejected caller that reports itself active: the count is corrected": func(b *bench) {
+		"a rejected caller that reports itself active is no longer counted as rejected": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
 			if n, err := b.gates.Clear(b.Context(), b.gate); n != 1 || err != nil {
@@ -171,21 +171,21 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("counters", b.counters(), "2 0 0 0 0 1")
 			b.admit(nil, in("b"))
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
-			b.want("it is in", formatVerdicts(b.enter("b")), "admitted")
+			b.want("it is admitted", formatVerdicts(b.enter("b")), "admitted")
 		},
-		"rate and quota are not charged for it": func(b *bench) {
+		"it does not count toward rate and quota": func(b *harness) {
 			b.policy(history.Policy{Rate: 1, RateWindow: 3_600_000, Quota: 1, QuotaWindow: 3_600_000})
 			b.admit(nil, in("a"), in("b"))
-			b.want("the first that is admitted now", formatVerdicts(b.enter("c", "d")), "admitted, 1")
+			b.want("later entries", formatVerdicts(b.enter("c", "d")), "admitted, 1")
 		},
 	}
 }
 
-func TestRejectedWaiterIsRecordedUntilItLeaves(t *testing.T) { each(t, turnedAwayCases()) }
+func TestRejectedWaiterIsRecordedUntilItLeaves(t *testing.T) { each(t, recordedRejectionCases()) }
 
-func turnedAwayCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"cleared": func(b *bench) {
+func recordedRejectionCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"cleared": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			n, err := b.gates.Clear(b.Context(), b.gate)
@@ -193,9 +193,9 @@ func turnedAwayCases() map[string]func(b *bench) {
 			if n != 2 {
 				b.Errorf("cleared %d", n)
 			}
-			b.want("asking again", formatVerdicts(b.enter("a", "b", "c")), "admitted, cleared, cleared")
+			b.want("entering again", formatVerdicts(b.enter("a", "b", "c")), "admitted, cleared, cleared")
 			s := b.sweep(nil)
-			if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || !s.Rejected[0].Cleared || !s.Rejected[1].Cleared {
+			if len(s.Rejected) != 2 || memberName(s.Rejected[0].Member) != "b" || !s.Rejected[0].Cleared || !s.Rejected[1].Cleared {
 				b.Errorf("to be notified: %+v", s.Rejected)
 			}
 			if again := b.sweep(nil).Rejected; len(again) != 0 {
@@ -208,26 +208,26 @@ func turnedAwayCases() map[string]func(b *bench) {
 				b.Errorf("clearing a limit that does not exist: %d, %v", n, err)
 			}
 		},
-		"timed out": func(b *bench) {
+		"timed out": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 1, QueueTimeout: 20})
 			a := b.enter("a", "b")
 			if until := a.Verdicts[1].Until; until < a.Now+20 || until > a.Now+21 {
-				b.Errorf("waits until %d, and it is %d", until, a.Now)
+				b.Errorf("waits until %d at %d", until, a.Now)
 			}
 			for b.stats().TimedOut == 0 {
-				if s := b.sweep(nil); len(s.Rejected) == 1 && (short(s.Rejected[0].Member) != "b" || s.Rejected[0].Cleared) {
+				if s := b.sweep(nil); len(s.Rejected) == 1 && (memberName(s.Rejected[0].Member) != "b" || s.Rejected[0].Cleared) {
 					b.Errorf("%+v", s.Rejected)
 				}
 			}
-			b.want("asking again", formatVerdicts(b.enter("b")), "timed out")
-			b.want("woken", shorts(b.leave("a").Granted), "")
+			b.want("entering again", formatVerdicts(b.enter("b")), "timed out")
+			b.want("woken", memberNames(b.leave("a").Granted), "")
 			b.want("counters", b.counters(), "2 1 0 1 0 0")
 			if s := b.sweep(nil); s.Next == 0 || s.IdleFor != 0 {
-				b.Errorf("it is idle although a notice is due: %+v", s)
+				b.Errorf("idle although a notice is due: %+v", s)
 			}
 			b.leave("b")
 			if s := b.sweep(nil); s.Next != 0 {
-				b.Errorf("it has no member, and is swept again: %+v", s)
+				b.Errorf("swept again without members: %+v", s)
 			}
 		},
 	}
@@ -235,20 +235,20 @@ func turnedAwayCases() map[string]func(b *bench) {
 
 func TestChangedPolicyAppliesToMembers(t *testing.T) { each(t, changedCases()) }
 
-func changedCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"down: evicts no holder, and admits no waiter until there is room": func(b *bench) {
+func changedCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"down: evicts no holder, and admits no waiter until there is room": func(b *harness) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
 			down := limiter.InForce{Policy: concurrency(1), Level: "action", Version: 1}
 			if s := b.sweep(&down); s.Holding != 3 || len(s.Granted) != 0 {
 				b.Errorf("%+v", s)
 			}
-			b.force = limiter.InForce{} // what the limit has stands
-			b.want("woken", shorts(b.leave("a", "b").Granted), "")
-			b.want("woken", shorts(b.leave("c").Granted), "d")
+			b.force = limiter.InForce{} // the limit keeps its policy
+			b.want("woken", memberNames(b.leave("a", "b").Granted), "")
+			b.want("woken", memberNames(b.leave("c").Granted), "d")
 		},
-		"an older one is not taken, one of the same version is": func(b *bench) {
+		"an older one is not taken, one of the same version is": func(b *harness) {
 			b.force = limiter.InForce{Policy: concurrency(1), Level: "action", Version: 5}
 			b.enter("a", "b")
 			older := limiter.InForce{Policy: concurrency(9), Level: "group", Version: 4}
@@ -258,14 +258,14 @@ func changedCases() map[string]func(b *bench) {
 			b.force = older
 			b.want("entering with an older one", formatVerdicts(b.enter("c")), "2")
 			same := limiter.InForce{Policy: concurrency(2), Level: "action", Version: 5, Declared: history.Declared{Group: "payments"}}
-			if s := b.sweep(&same); shorts(s.Granted) != "b" || s.Declared.Group != "payments" {
+			if s := b.sweep(&same); memberNames(s.Granted) != "b" || s.Declared.Group != "payments" {
 				b.Errorf("%+v", s)
 			}
 			if p := b.stats().Policy; p != concurrency(2) {
 				b.Errorf("in force is %+v", p)
 			}
 		},
-		"from none to one that limits": func(b *bench) {
+		"a first policy limits new entries": func(b *harness) {
 			b.want("no policy at all", formatVerdicts(b.enter("a", "b")), "admitted, admitted")
 			b.policy(concurrency(1))
 			b.want("entering", formatVerdicts(b.enter("c")), "1")
@@ -273,15 +273,15 @@ func changedCases() map[string]func(b *bench) {
 	}
 }
 
-// miniredis takes seconds for a thousand.
+// On miniredis a thousand members take seconds.
 func TestDeletedPolicyAdmitsAllWaiters(t *testing.T) {
 	b, _ := server(t)
 	suite(t, b.rdb, b.run, thousandCases())
 }
 
-func thousandCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"up: admits at the next sweep, a thousand at a time": func(b *bench) {
+func thousandCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"a higher concurrency admits at the next sweep, a thousand at a time": func(b *harness) {
 			b.policy(concurrency(1))
 			var names []string
 			for i := range 1_501 {
@@ -291,15 +291,15 @@ func thousandCases() map[string]func(b *bench) {
 			up := limiter.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
 			s := b.sweep(&up)
 			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
-				b.Errorf("%d admitted, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
+				b.Errorf("%d admitted, more %v, %d wait, %d hold, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
 			}
 			rest := b.sweep(nil)
-			b.want("in order", shorts(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
+			b.want("in order", memberNames(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
 			if rest.More || rest.Waiting != 0 {
 				b.Errorf("%+v", rest)
 			}
 		},
-		"up: a newcomer does not overtake those whom one script has left behind": func(b *bench) {
+		"a new caller does not overtake waiters that one script could not admit": func(b *harness) {
 			b.policy(concurrency(1))
 			var names []string
 			for i := range 1_101 {
@@ -311,7 +311,7 @@ func thousandCases() map[string]func(b *bench) {
 			if len(a.Granted) != 1_000 || formatVerdicts(a) != "101" {
 				b.Errorf("%d admitted, newcomer: %s", len(a.Granted), formatVerdicts(a))
 			}
-			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
+			b.want("the rest", memberNames(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
 		},
 	}
 }
@@ -329,16 +329,16 @@ func TestSweepReportsMembersToNotify(t *testing.T) {
 		t.Errorf("checked too early: %+v", s.Stale)
 	}
 	b.at(2_000)
-	b.want("after two seconds", shorts(b.sweep(nil).Stale), "a")
-	b.want("at once again", shorts(b.sweep(nil).Stale), "")
+	b.want("after two seconds", memberNames(b.sweep(nil).Stale), "a")
+	b.want("at once again", memberNames(b.sweep(nil).Stale), "")
 	b.at(3_999)
 	b.want("a request shows that its caller is active", formatVerdicts(b.enter("a")), "admitted")
 	b.at(4_500)
-	b.want("after two seconds, but active in between", shorts(b.sweep(nil).Stale), "")
+	b.want("after two seconds, but active in between", memberNames(b.sweep(nil).Stale), "")
 	b.at(6_000)
-	b.want("after two more", shorts(b.sweep(nil).Stale), "a")
+	b.want("after two more", memberNames(b.sweep(nil).Stale), "a")
 	b.at(4_000)
-	b.want("the clock has stepped back", shorts(b.sweep(nil).Stale), "a")
+	b.want("the clock has stepped back", memberNames(b.sweep(nil).Stale), "a")
 	b.leave("a", "b")
 	b.at(34_000)
 	if s := b.sweep(nil); s.IdleFor != 30*time.Second || s.Next != 0 {
@@ -363,78 +363,78 @@ func TestNextSweepIsWhenFirstWaiterTimesOut(t *testing.T) {
 		t.Errorf("too early: %+v", s.Rejected)
 	}
 	b.at(3_000)
-	if s := b.sweep(nil); len(s.Rejected) != 1 || short(s.Rejected[0].Member) != "b" || s.Next != epoch+4_500 {
+	if s := b.sweep(nil); len(s.Rejected) != 1 || memberName(s.Rejected[0].Member) != "b" || s.Next != epoch+4_500 {
 		t.Errorf("%+v", s)
 	}
 	b.at(5_000)
 	s := b.sweep(nil)
-	if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || short(s.Rejected[1].Member) != "c" {
-		t.Errorf("b, which was notified two seconds ago, again, and c: %+v", s.Rejected)
+	if len(s.Rejected) != 2 || memberName(s.Rejected[0].Member) != "b" || memberName(s.Rejected[1].Member) != "c" {
+		t.Errorf("want b, whose last notice is two seconds old, and c: %+v", s.Rejected)
 	}
 	b.policy(history.Policy{Concurrency: 1})
 	if a := b.enter("d"); a.Verdicts[0].Until != epoch+5_000+3_600_000 {
-		t.Errorf("the default maximum wait is an hour, not until %d", a.Verdicts[0].Until-epoch)
+		t.Errorf("waits until %d, want the default maximum of an hour", a.Verdicts[0].Until-epoch)
 	}
 }
 
 func TestSweepDetectsDeadlock(t *testing.T) { each(t, deadlockedCases()) }
 
-func deadlockedCases() map[string]func(b *bench) {
+func deadlockedCases() map[string]func(b *harness) {
 	in := func(ms ...limiter.Member) (es []limiter.Entry) {
 		for _, m := range ms {
 			es = append(es, limiter.Entry{Member: m})
 		}
 		return es
 	}
-	return map[string]func(b *bench){
-		"every holder waits for a waiter": func(b *bench) {
+	return map[string]func(b *harness){
+		"every holder waits for a waiter": func(b *harness) {
 			b.policy(concurrency(2))
-			b.admit(nil, in(who("a"), who("b"), under("c", "a"), who("d"))...)
+			b.admit(nil, in(testMember("a"), testMember("b"), nestedMember("c", "a"), testMember("d"))...)
 			if b.sweep(nil).Deadlocked {
 				b.Error("deadlocked although b can leave")
 			}
-			b.admit(nil, in(under("e", "b"))...)
+			b.admit(nil, in(nestedMember("e", "b"))...)
 			if !b.sweep(nil).Deadlocked || !b.stats().Deadlocked {
-				b.Error("not seen")
+				b.Error("not detected")
 			}
-			p, ok, err := b.gates.Place(b.Context(), b.gate, under("e", "b"))
+			p, ok, err := b.gates.Place(b.Context(), b.gate, nestedMember("e", "b"))
 			if err != nil || !ok || !p.Deadlocked || p.Position != 3 {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			b.admit([]limiter.Member{under("e", "b")})
+			b.admit([]limiter.Member{nestedMember("e", "b")})
 			if b.sweep(nil).Deadlocked || b.stats().Deadlocked {
-				b.Error("deadlocked although the child has gone")
+				b.Error("deadlocked although the child has left")
 			}
 		},
-		"through one that is in itself": func(b *bench) {
+		"through a descendant that is a holder": func(b *harness) {
 			b.policy(concurrency(2))
-			b.admit(nil, in(who("a"), under("b", "a"), under("c", "b"))...)
+			b.admit(nil, in(testMember("a"), nestedMember("b", "a"), nestedMember("c", "b"))...)
 			if !b.sweep(nil).Deadlocked {
 				b.Error("a waits for b, b for c, and c for a slot")
 			}
 		},
-		"not while there is room by concurrency": func(b *bench) {
+		"not while the concurrency leaves room": func(b *harness) {
 			b.policy(history.Policy{Concurrency: 2, Rate: 1, RateWindow: 3_600_000})
-			b.admit(nil, in(who("a"), under("c", "a"))...)
+			b.admit(nil, in(testMember("a"), nestedMember("c", "a"))...)
 			if b.sweep(nil).Deadlocked {
-				b.Error("it is the rate that holds")
+				b.Error("deadlocked although only the rate limits")
 			}
 		},
-		"not by a ticket that is not in": func(b *bench) {
+		"not by the child of a ticket that is not a holder": func(b *harness) {
 			b.policy(concurrency(1))
-			b.admit(nil, in(who("a"), under("c", "another"))...)
+			b.admit(nil, in(testMember("a"), nestedMember("c", "another"))...)
 			if b.sweep(nil).Deadlocked {
-				b.Error("deadlocked by a stranger")
+				b.Error("deadlocked by an unrelated waiter")
 			}
 		},
 	}
 }
 
-func TestStatsAndPlacesMatchTheMembers(t *testing.T) { each(t, seenCases()) }
+func TestStatsAndPlacesMatchTheMembers(t *testing.T) { each(t, statsCases()) }
 
-func seenCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"of a limit with a key": func(b *bench) {
+func statsCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"of a limit with a key": func(b *harness) {
 			b.gate = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
 			a := b.enter("a", "b", "c", "d")
@@ -446,26 +446,26 @@ func seenCases() map[string]func(b *bench) {
 				b.Errorf("oldest since %d, entered at %d", s.OldestEnqueuedAt, a.Now)
 			}
 			b.want("counters", b.counters(), "3 0 1 0 0 0")
-			p, ok, err := b.gates.Place(b.Context(), b.gate, who("c"))
+			p, ok, err := b.gates.Place(b.Context(), b.gate, testMember("c"))
 			if err != nil || !ok || p.Position != 2 || p.Waiting != 2 || p.Holding != 1 || p.Since != a.Now || p.Policy != b.force.Policy {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			p, ok, err = b.gates.Place(b.Context(), b.gate, who("a"))
+			p, ok, err = b.gates.Place(b.Context(), b.gate, testMember("a"))
 			if err != nil || !ok || p.Position != 0 || p.Since != 0 {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			if _, ok, err := b.gates.Place(b.Context(), b.gate, who("d")); ok || err != nil {
-				b.Errorf("one that was refused has a place, %v", err)
+			if _, ok, err := b.gates.Place(b.Context(), b.gate, testMember("d")); ok || err != nil {
+				b.Errorf("a rejected caller has a place, %v", err)
 			}
 			ws, err := b.gates.Waiters(b.Context(), b.gate, 1, 1)
-			if err != nil || len(ws) != 1 || ws[0].Member != who("c") || ws[0].Position != 2 || ws[0].Since != a.Now {
+			if err != nil || len(ws) != 1 || ws[0].Member != testMember("c") || ws[0].Position != 2 || ws[0].Since != a.Now {
 				b.Errorf("%+v, %v", ws, err)
 			}
-			if hs, err := b.gates.Holders(b.Context(), b.gate, 5); err != nil || shorts(hs) != "a" || hs[0] != who("a") {
+			if hs, err := b.gates.Holders(b.Context(), b.gate, 5); err != nil || memberNames(hs) != "a" || hs[0] != testMember("a") {
 				b.Errorf("%+v, %v", hs, err)
 			}
 		},
-		"actions and keys share nothing": func(b *bench) {
+		"actions and keys share nothing": func(b *harness) {
 			b.policy(concurrency(1))
 			for _, name := range []string{"charge-card", limit.Name("charge-card", "acme"), limit.Name("charge-card", "other"), "refund"} {
 				b.gate = name
@@ -475,11 +475,11 @@ func seenCases() map[string]func(b *bench) {
 	}
 }
 
-func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, forgottenCases()) }
+func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, expiryCases()) }
 
-func forgottenCases() map[string]func(b *bench) {
-	return map[string]func(b *bench){
-		"and its action is still listed, as one without callers that have no key": func(b *bench) {
+func expiryCases() map[string]func(b *harness) {
+	return map[string]func(b *harness){
+		"and its action is still listed, without callers of its own": func(b *harness) {
 			b.gate = limit.Name("charge-card", "acme")
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
@@ -498,7 +498,7 @@ func forgottenCases() map[string]func(b *bench) {
 				b.Errorf("written again: %v, was %v", again, before)
 			}
 		},
-		"and one that is in use is not": func(b *bench) {
+		"but not while it is in use": func(b *harness) {
 			b.gate = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
 			k := b.space.Limit(b.gate)
@@ -511,7 +511,7 @@ func forgottenCases() map[string]func(b *bench) {
 			for range 2 {
 				b.enter("a")
 				if d := ttl(k.State()); d != -1 {
-					b.Errorf("in use, and expires in %v", d)
+					b.Errorf("expires in %v although it is in use", d)
 				}
 				b.leave("a")
 				if s, r := ttl(k.State()), ttl(k.Grants()); !near(s, time.Hour) || !near(r, time.Hour) {
@@ -523,16 +523,16 @@ func forgottenCases() map[string]func(b *bench) {
 			b.enter("a")
 			b.leave("a")
 			if d := ttl(k.State()); !near(d, 24*time.Hour) {
-				b.Errorf("the quota lasts a day, and it expires in %v", d)
+				b.Errorf("expires in %v with a quota window of a day", d)
 			}
 			b.policy(history.Policy{Rate: 5, RateWindow: (3 * time.Hour).Milliseconds()})
 			b.enter("a")
 			b.leave("a")
 			if s, r := ttl(k.State()), ttl(k.Grants()); !near(s, 3*time.Hour) || !near(r, 3*time.Hour) {
-				b.Errorf("the window is three hours, and it expires in %v and %v", s, r)
+				b.Errorf("expires in %v and %v with a rate window of three hours", s, r)
 			}
 		},
-		"but one without a key keeps its counters": func(b *bench) {
+		"but a limit without a key keeps its counters": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.leave("a")
@@ -540,7 +540,7 @@ func forgottenCases() map[string]func(b *bench) {
 				b.Errorf("expires in %v, %v", d, err)
 			}
 		},
-		"and a sweep makes none": func(b *bench) {
+		"and a sweep does not create it": func(b *harness) {
 			f := limiter.InForce{Policy: concurrency(1), Level: "global"}
 			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
 				b.Errorf("%+v", s)
@@ -552,14 +552,14 @@ func forgottenCases() map[string]func(b *bench) {
 	}
 }
 
-// Trap: keys that are not declared, or in two slots, fail only on a cluster.
+// Trap: undeclared keys, and keys in different slots, fail only on a cluster.
 func TestLimiterKeepsItsRulesOnACluster(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	for what, cases := range map[string]map[string]func(b *bench){
-		"admitted": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "rejected": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
-		"deadlocked": deadlockedCases(), "seen": seenCases(), "forgotten": forgottenCases(), "listed": listedCases(), "wanted": wantedCases(),
+	for what, cases := range map[string]map[string]func(b *harness){
+		"admitted": admissionCases(), "rejected": rejectionCases(), "restored": restoredCases(), "rejection recorded": recordedRejectionCases(), "changed": changedCases(), "thousands": thousandCases(),
+		"deadlocked": deadlockedCases(), "stats": statsCases(), "expired": expiryCases(), "scheduled": wakeupCases(), "orphans": orphanCases(),
 		"set at run time": runTimeCases(),
 	} {
 		t.Run(what, func(t *testing.T) { suite(t, rdb, run, cases) })

@@ -1,4 +1,4 @@
--- schedule sets the wakeup of a limit to now. It puts nothing off.
+-- schedule sets the wakeup of a limit to now, unless it is due already.
 --
 --! keys  limits
 --! args  limit

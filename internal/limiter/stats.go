@@ -11,34 +11,34 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Stats has the state and the counters of a limit. The counters of a limit with a key are removed an hour after its last use;
-// TotalEnqueued = QueueLength + Active + TotalCompleted + TimedOut + Withdrawn + Cleared.
+// Stats describes a limit. Its counters are numbers since the limit was created; those of a limit with a key are removed an hour after
+// its last use. TotalEnqueued = QueueLength + Active + TotalCompleted + TimedOut + Withdrawn + Cleared.
 type Stats struct {
 	Action           string
 	Key              string // empty: none
 	QueueLength      int
 	Active           int
-	MaxConcurrent    int   // 0: any number
+	MaxConcurrent    int   // 0: unlimited
 	OldestEnqueuedAt int64 // Unix ms; 0: no waiters
 	TotalEnqueued    uint64
 	TotalCompleted   uint64
-	Rejected         uint64 // rejected at once, by too many waiters or a policy that rejects: counted for each request
+	Rejected         uint64 // requests rejected at entry, because of too many waiters or a policy that rejects
 	TimedOut         uint64
-	Withdrawn        uint64 // left as a waiter
+	Withdrawn        uint64 // waiters that left
 	Cleared          uint64
 	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
-	Deadlocked       bool
+	Deadlocked       bool  // every holder has a descendant among the waiters
 	Policy           history.Policy
 }
 
-// Stats reads the state of a limit, by its own policy; false if there is no such limit.
+// Stats reads a limit, as of the policy that the limit last received. ok is false if there is no such limit.
 func (g *Limiter) Stats(ctx context.Context, gate string) (Stats, bool, error) {
 	s, _, ok, err := g.stats(ctx, gate, InForce{})
 	return s, ok, err
 }
 
-// StatsInForce is Stats by the policy in force: an idle limit is not swept, and has the policy of its last use. newer returns the
-// policy in force if it is newer than that of the limit.
+// StatsInForce reads a limit as of the policy in force. An idle limit is not swept, so it still has the policy of its last use; newer
+// receives that policy, and returns the policy in force if it is newer, otherwise nil.
 func (g *Limiter) StatsInForce(ctx context.Context, gate string, newer func(has InForce) *InForce) (Stats, bool, error) {
 	s, has, ok, err := g.stats(ctx, gate, InForce{})
 	if err != nil || !ok {
@@ -50,7 +50,7 @@ func (g *Limiter) StatsInForce(ctx context.Context, gate string, newer func(has 
 	return s, ok, err
 }
 
-// stats also returns the version and the declaration of the limit's own policy.
+// stats also returns the version and the declaration of the policy that the limit last received.
 func (g *Limiter) stats(ctx context.Context, gate string, f InForce) (s Stats, has InForce, ok bool, _ error) {
 	r, p, err := g.read(ctx, gate, "", f)
 	if err != nil || r.Str(0) != "1" {
@@ -72,17 +72,17 @@ func (g *Limiter) stats(ctx context.Context, gate string, f InForce) (s Stats, h
 	return s, has, true, r.Err()
 }
 
-// Place is the place of a member at a limit.
+// Place describes a member at a limit.
 type Place struct {
-	Position         int // from 1; 0: a holder
+	Position         int // from 1; 0 for a holder
 	Waiting, Holding int
 	Policy           history.Policy
 	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
-	Since            int64 // when it entered, Unix ms; 0: a holder
+	Since            int64 // time at which it entered, Unix ms; 0 for a holder
 	Deadlocked       bool
 }
 
-// Place reads the place of a member; false if it is neither a waiter nor a holder.
+// Place reads the place of a member. ok is false if it is neither a waiter nor a holder.
 func (g *Limiter) Place(ctx context.Context, gate string, m Member) (Place, bool, error) {
 	r, p, err := g.read(ctx, gate, m.String(), InForce{})
 	if err != nil || r.Str(14) == "" {
@@ -120,7 +120,7 @@ type Waiter struct {
 	Position int   // from 1
 }
 
-// Waiters reads up to n waiters, in order, behind the first `from`.
+// Waiters reads up to n waiters in FIFO order, without the first `from`.
 func (g *Limiter) Waiters(ctx context.Context, gate string, from, n int) ([]Waiter, error) {
 	from = max(from, 0)
 	if n < 1 {
@@ -153,7 +153,7 @@ func score(text string) (int64, error) {
 	return int64(f), err
 }
 
-// Holders reads up to n holders, first the one that was active the longest time ago.
+// Holders reads up to n holders, the least recently active first.
 func (g *Limiter) Holders(ctx context.Context, gate string, n int) ([]Member, error) {
 	if n < 1 {
 		return nil, nil
@@ -162,11 +162,8 @@ func (g *Limiter) Holders(ctx context.Context, gate string, n int) ([]Member, er
 	if err != nil {
 		return nil, fmt.Errorf("limit %s: list the holders: %w", gate, err)
 	}
-	r := redisx.NewReply(v)
-	texts := make([]string, r.Len())
-	for i := range texts {
-		texts[i] = r.Str(i)
-	}
+	r := redisx.NewReply([]any{v})
+	texts := r.Strs(0)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}

@@ -1,10 +1,11 @@
--- stats reads a limit, and the place of one member if one is given. It writes nothing.
+-- stats reads a limit, and the place of one member unless member is ''. It writes nothing.
 --
 --! args  member version policy declared
 --! reply known now waiting holding first limited_until deadlocked policy entered completed refused timed_out withdrawn cleared place since version declared
 --
--- member: or ''; version: of a policy that the limit may not have received yet, or ''. known: '1' if the limit exists.
--- first: the number of the first waiter, '' without waiters; place: from 1; 0: it is a holder; '': neither; since: its number.
+-- member: '' for none; version: version of a policy that the limit may not have received yet, '' for none. known: '1' if the limit
+-- exists.
+-- first: the number of the first waiter, '' without waiters; place: position from 1, 0 for a holder, '' otherwise; since: its number.
 local g = open(version, policy, declared)
 window(g)
 local n = redis.call('HMGET', state, 'e', 'c', 'r', 't', 'w', 'cl')

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects
-// waiters after the maximum wait, and admits waiters while there is room: at most a thousand each. It does not create a limit.
+// Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects waiters that
+// have exceeded the maximum wait, and admits waiters while there is room, at most a thousand of each. It does not create a limit.
 func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
 	if f == nil {
 		f = &InForce{}
@@ -41,7 +41,7 @@ func readSwept(reply any) (s SweepReply, err error) {
 	s.Now, s.Waiting, s.Holding, s.LimitedUntil, s.Next = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Int(4)
 	s.Deadlocked, s.IdleFor, s.More = r.Str(5) == "1", time.Duration(r.Int(6))*time.Millisecond, r.Str(7) == "1"
 	version, declared := r.Str(8), r.Str(9)
-	granted, away, stale := r.Strs(10), r.Strs(11), r.Strs(12)
+	granted, rejected, stale := r.Strs(10), r.Strs(11), r.Strs(12)
 	if err = r.Err(); err != nil {
 		return s, err
 	}
@@ -57,27 +57,27 @@ func readSwept(reply any) (s SweepReply, err error) {
 	if s.Stale, err = members(stale); err != nil {
 		return s, err
 	}
-	for _, text := range away {
+	for _, text := range rejected {
 		m, err := limit.ParseMember(text[min(1, len(text)):])
 		if err != nil {
 			return s, err
 		}
-		s.Rejected = append(s.Rejected, Rejection{Member: m, Cleared: strings.HasPrefix(text, "c")})
+		s.Rejected = append(s.Rejected, limit.Rejection{Member: m, Cleared: strings.HasPrefix(text, "c")})
 	}
 	return s, nil
 }
 
-// Clear rejects all present waiters, and returns their number; it requests the next sweep, which notifies their owners. If it
-// fails, some may have been rejected.
+// Clear rejects all present waiters and returns their number. It schedules a sweep, which notifies their owners. If it fails, some
+// waiters may have been rejected.
 func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
-	for upto, more := "", true; more; {
-		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{upto}})
+	for last, more := "", true; more; {
+		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{last}})
 		if err != nil {
 			return n, fmt.Errorf("limit %s: clear: %w", gate, err)
 		}
 		r := redisx.NewReply(v)
 		n += int(r.Int(0))
-		upto, more = r.Str(1), r.Str(2) == "1"
+		last, more = r.Str(1), r.Str(2) == "1"
 		if r.Err() != nil {
 			return n, r.Err()
 		}
@@ -85,10 +85,10 @@ func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	listed := make(chan error, 1)
-	g.schedule(gate, func(err error) { listed <- err })
+	scheduled := make(chan error, 1)
+	g.schedule(gate, func(err error) { scheduled <- err })
 	select {
-	case err = <-listed:
+	case err = <-scheduled:
 		return n, err
 	case <-ctx.Done():
 		return n, context.Cause(ctx)

@@ -1,39 +1,44 @@
--- sweep repairs a limit: it rejects the waiters that have waited too long, admits waiters while there is room, and reports the members
--- whose owners have to be notified or checked.
+-- sweep repairs a limit: it rejects waiters that have waited too long, admits waiters while there is room, and reports the members whose
+-- owners must be notified or checked.
 --
 --! args  version policy declared keyed
 --! reply now waiting holding limited_until next deadlocked idle more version declared admitted* rejected* stale*
 --
--- version: of the policy, '' for none; policy: JSON; declared: the declaration; keyed: '1' if the limit has a key.
--- limited_until: 0 if it is not limited; next: the next sweep, ms, 0 without members; idle: ms since the last use, 0 unless it is empty;
--- more: '1' if there is more to do now. rejected: t or c and the member; stale: holders not known to be required for two seconds.
+-- version: version of the policy, '' for none; policy: JSON; declared: the declaration; keyed: '1' if the limit has a key.
+-- limited_until: ms, 0 if rate and quota allow a grant now; next: time of the next sweep, ms, 0 without members; idle: ms since the last
+-- use, 0 unless the limit is empty;
+-- more: '1' if there is more to do now. rejected: t or c and the member; stale: holders that have not been known to be required for two
+-- seconds.
 --
--- A rejected or stale member is reported again after two seconds unless its owner has reacted.
+-- A rejected or stale member is reported again after two seconds, until its owner reacts.
 local AGAIN = 2000
 local g = open(version, policy, declared)
 window(g)
-if not g.known and g.empty then -- a sweep creates nothing
+if not g.known and g.empty then -- a sweep does not create a limit
   return {ms(g.t), '0', '0', '0', '0', '0', '86400000', '0', g.version, g.declared, {}, {}, {}}
 end
 
--- since finds the members that were not active for so long; a time in the future is from before the clock stepped back.
-local function since(key)
+-- inactive returns members that have not been active for AGAIN ms. A time in the future was recorded before the clock stepped back.
+local function inactive(key)
   local found = redis.call('ZRANGEBYSCORE', key, '-inf', ms(g.t - AGAIN), 'LIMIT', 0, ROUND)
   if #found < ROUND then
     for _, m in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. ms(g.t), '+inf', 'LIMIT', 0, ROUND - #found)) do found[#found + 1] = m end
   end
   return found
 end
-local stale, away = since(holders), since(rejected)
+
+-- touched returns the members, each after the current time, as arguments of ZADD.
+local function touched(members)
+  local args = {}
+  for i, m in ipairs(members) do
+    args[2 * i - 1], args[2 * i] = ms(g.t), m
+  end
+  return args
+end
+
+local stale, away = inactive(holders), inactive(rejected)
 local more = #stale == ROUND or #away == ROUND
-local told = {}
-for i, m in ipairs(away) do
-  told[2 * i - 1], told[2 * i] = ms(g.t), m
-end
-local asked = {}
-for i, m in ipairs(stale) do
-  asked[2 * i - 1], asked[2 * i] = ms(g.t), m
-end
+local checked, noticed = touched(stale), touched(away)
 
 if g.waiting > 0 and g.timeout >= 0 then
   local late = redis.call('ZRANGEBYSCORE', waiters, '-inf', ms(g.us - g.timeout * 1000), 'LIMIT', 0, ROUND)
@@ -45,14 +50,14 @@ if g.waiting > 0 and g.timeout >= 0 then
   end
   more = more or #late == ROUND
 end
-local into = promote(g)
-more = more or #into == ROUND
+local admitted = promote(g)
+more = more or #admitted == ROUND
 if g.used > g.t then
   g.used = g.t
   g.set.u = ms(g.t)
 end
 
--- deadlocked reports whether the concurrency is exhausted and every holder has a waiter among its descendants.
+-- deadlocked reports whether there are as many holders as the concurrency allows and every holder has a waiter among its descendants.
 local function deadlocked()
   if g.nested == 0 or g.concurrency == 0 or g.holding < g.concurrency then return false end
   local parent, blocked, left = {}, {}, 0
@@ -78,8 +83,8 @@ local function deadlocked()
 end
 
 close(g, keyed)
-each('ZADD', holders, asked, CHUNK)
-each('ZADD', rejected, told, CHUNK)
+each('ZADD', holders, checked, CHUNK)
+each('ZADD', rejected, noticed, CHUNK)
 local dead = deadlocked()
 if dead ~= g.dead then redis.call('HSET', state, 'dl', dead and '1' or '0') end
 
@@ -96,5 +101,5 @@ if not empty then
 end
 return {
   ms(g.t), ms(g.waiting), ms(g.holding), ms(till), ms(next_sweep), dead and '1' or '0', ms(empty and g.t - g.used or 0), more and '1' or '0',
-  g.version, g.declared, into, away, stale,
+  g.version, g.declared, admitted, away, stale,
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// schedule sets the wakeup of a limit to now.
+// schedule sets the wakeup of a limit to now, unless it is due already.
 func (g *Limiter) schedule(gate string, then func(error)) {
 	at := time.Now()
 	p := g.space.Part(g.partition(gate))
@@ -33,20 +33,20 @@ func (g *Limiter) schedule(gate string, then func(error)) {
 	})
 }
 
-// forgetScheduled makes the next Admit set the wakeup.
+// forgetScheduled makes the next Admit set the wakeup again.
 func (g *Limiter) forgetScheduled(gate string) {
 	g.mu.Lock()
 	delete(g.scheduled, gate)
 	g.mu.Unlock()
 }
 
-// Reschedule sets the next wakeup of a limit at the end of a sweep: at most two seconds ahead. A limit that is due already stays
-// due: a member has entered since the sweep began.
+// Reschedule sets the next wakeup of a limit after a sweep, at most two seconds ahead. A limit that is due already stays due, because a
+// member has entered since the sweep began.
 func (g *Limiter) Reschedule(gate string, in time.Duration, then func(error)) {
 	g.reschedule(gate, strconv.FormatInt(in.Milliseconds(), 10), then)
 }
 
-// Unschedule removes the wakeup of a limit at the end of a sweep that found it idle, unless it is due again already.
+// Unschedule removes the wakeup of a limit after a sweep that found it idle, unless the limit is due again.
 func (g *Limiter) Unschedule(gate string, then func(error)) { g.reschedule(gate, "", then) }
 
 func (g *Limiter) reschedule(gate, in string, then func(error)) {
@@ -59,16 +59,12 @@ func (g *Limiter) reschedule(gate, in string, then func(error)) {
 	})
 }
 
-// Scheduled reads the limits with a wakeup in a partition, first the one that is due first.
+// Scheduled returns the limits of a partition that have a wakeup, in the order of their wakeups.
 func (g *Limiter) Scheduled(ctx context.Context, partition int) ([]string, error) {
 	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Part(partition).Limits(), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: list the limits: %w", partition, err)
 	}
-	out := make([]string, redisx.NewReply(v).Len())
-	r := redisx.NewReply(v)
-	for i := range out {
-		out[i] = r.Str(i)
-	}
-	return out, r.Err()
+	r := redisx.NewReply([]any{v})
+	return r.Strs(0), r.Err()
 }
