@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// MaxName bounds the name of an attribute, in bytes.
+// MaxName is the maximum length of the name of an attribute, in bytes.
 const MaxName = 64
 
-// AttributeName reports whether attributes may have a name: 1 to 64 characters of A-Z a-z 0-9 _ -, a letter first. A field and a
-// keyword, in any case, its beginning, and what differs from it by one letter, or by two that are exchanged, are none, so that a filter
-// with a mistake is not one of an attribute.
+// AttributeName reports whether a name is allowed for attributes: 1 to 64 characters of A-Z a-z 0-9 _ -, the first a letter. A name that
+// resembles a field or a keyword, ignoring case, is not allowed, so that a misspelled field is an error and not a filter on an attribute:
+// the word itself, a prefix of it, or a word that differs by one letter or by two exchanged letters.
 func AttributeName(name string) bool {
 	if name == "" || len(name) > MaxName || slices.ContainsFunc(reserved(), func(word string) bool { return resembles(strings.ToLower(name), word) }) {
 		return false
@@ -25,7 +25,7 @@ func AttributeName(name string) bool {
 	return true
 }
 
-// reserved are the fields and the words of the language.
+// reserved returns the fields and the keywords of the language.
 func reserved() []string {
 	words := []string{"and", "or", "not", "in", "starts"}
 	for _, f := range Fields() {
@@ -34,8 +34,8 @@ func reserved() []string {
 	return words
 }
 
-// resembles reports whether a name is a field, its beginning, has two letters exchanged, or differs from a field of more than
-// four letters by one letter.
+// resembles reports whether a name is the field, a prefix of it, the field with two adjacent letters exchanged, or differs from a field
+// of more than four letters by one letter.
 func resembles(name, field string) bool {
 	if name == field || len(name) > 2 && strings.HasPrefix(field, name) {
 		return true

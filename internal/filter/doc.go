@@ -1,4 +1,4 @@
-// Package filter is the language that selects instances: of lists, of streams of changes, and of changes of many at once.
+// Package filter implements the language that selects instances for lists, for streams of changes, and for batches.
 //
 //	orchestration = "fulfil" and status in (failed, cancelled) and started > -24h and id starts "order-"
 //
@@ -13,8 +13,8 @@
 //	value  = word | text in single or double quotes, in which a backslash takes the next character as it is
 //	moment = RFC 3339 time | date | duration from now, such as -24h, -7d or +2h
 //
-// All terms must match. Where nothing is set, as the end of a running instance, no comparison matches, and a value is "". An attribute
-// has the name that instances have given it: see AttributeName, which leaves out what is like a field.
+// All terms must match. If a time is not set, such as the end of a running instance, no comparison with it matches; a text that is not
+// set is "". The names of attributes are those that instances have set: see AttributeName, which excludes names that resemble a field.
 //
-// The package is pure. Parse bounds what it accepts, because any client may send a text; its errors name the column.
+// The package is pure. Parse limits the size of its input, because any client may send a filter. Its errors name the column.
 package filter

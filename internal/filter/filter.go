@@ -18,33 +18,30 @@ const (
 	Status        Field = "status"
 	Orchestration Field = "orchestration"
 	Version       Field = "version"
-	Parent        Field = "parent"     // instance
-	Code          Field = "code"       // of the failure that ended it
-	Unanswered    Field = "unanswered" // true: its code has received updates and not answered them
-	Stalled       Field = "stalled"    // true: it cannot take a turn
+	Parent        Field = "parent"     // id of the parent instance
+	Code          Field = "code"       // code of the failure that ended it
+	Unanswered    Field = "unanswered" // true if its code has received updates that it has not answered
+	Stalled       Field = "stalled"    // true if it cannot take a turn
 	Started       Field = "started"
 	Updated       Field = "updated"
 	Ended         Field = "ended"
 )
 
-// builtIn reports that the field is not an attribute.
-func (f Field) builtIn() bool { return slices.Contains(Fields(), f) }
+// Attribute reports whether the field is an attribute of instances.
+func (f Field) Attribute() bool { return !slices.Contains(Fields(), f) }
 
-// Attribute reports that the field is an attribute of the instances.
-func (f Field) Attribute() bool { return !f.builtIn() }
-
-// Fields lists the fields in the order in which they are offered.
+// Fields returns the fields other than attributes, in the order in which errors and completions list them.
 func Fields() []Field {
 	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent, Unanswered, Stalled}
 }
 
-// Timed reports that the field is a time.
+// Timed reports whether the field is a time.
 func (f Field) Timed() bool { return f == Started || f == Updated || f == Ended }
 
-// Flag reports that the field is true, or nothing.
+// Flag reports whether the only value of the field is "true".
 func (f Field) Flag() bool { return f == Unanswered || f == Stalled }
 
-// Grouping reads the name of a field or an attribute by whose values instances can be counted; "" is none. The error is an *Error.
+// Grouping parses the name of a field or an attribute by whose values instances can be counted; "" is no field. The error is an *Error.
 func Grouping(name string) (Field, error) {
 	f := Field(name)
 	switch {
@@ -56,10 +53,10 @@ func Grouping(name string) (Field, error) {
 	return f, nil
 }
 
-// Op is how a term compares.
+// Op is a comparison.
 type Op string
 
-// The comparisons: those of texts, and those of times.
+// The comparisons of texts, and of times and numbers.
 const (
 	Equal      Op = "="
 	NotEqual   Op = "!="
@@ -75,38 +72,38 @@ const (
 	failed     = "failed"
 	day        = 24 * time.Hour
 	timeLayout = "2006-01-02T15:04:05.000Z07:00"
-	maxTime    = 253_402_300_799_999                 // Unix ms: the last of RFC 3339
-	clockSkew  = int64(time.Hour / time.Millisecond) // of the stores
+	maxTime    = 253_402_300_799_999                 // Unix ms: the last time of RFC 3339
+	clockSkew  = int64(time.Hour / time.Millisecond) // maximum difference of the clocks of NATS and Redis
 )
 
 // Term is a condition.
 type Term struct {
 	Field    Field
 	Op       Op
-	Texts    []string // of a text or a number; one, or those of In
-	At       int64    // of a time, Unix ms; of an attribute that is compared, also the number
-	Relative string   // the duration from now that At was read from, such as -24h; empty: none
+	Texts    []string // values of a text field or a number: one, or the list of In
+	At       int64    // Unix ms of a time; the number or Unix ms that an attribute is compared with
+	Relative string   // the duration from now that At was computed from, such as -24h; empty: none
 }
 
-// Where is a filter: all of its terms must match. The empty one selects everything.
+// Where is a filter: all of its terms must match. The empty filter selects everything.
 type Where []Term
 
-// Row is what terms are compared with. Times are Unix ms, 0 if there is none.
+// Row contains the values of one instance. Times are Unix ms, 0 if not set.
 type Row struct {
 	ID, Status, Orchestration, Version, Parent, Code string
-	Unanswered, Stalled                              string // true, or nothing
+	Unanswered, Stalled                              string // "true" or ""
 	Started, Updated, Ended                          int64
 	Attributes                                       map[string]Value
 }
 
-// Value is that of an attribute.
+// Value is the value of an attribute.
 type Value struct {
 	Text    string
-	Number  int64 // of a number, and of a time in Unix ms
-	Numeric bool
+	Number  int64 // the number, or the Unix ms of a time
+	Numeric bool  // it is a number or a time
 }
 
-// Value is the text of a field or an attribute; "" without one.
+// Value returns the text of a field or an attribute, or "" if it is not set.
 func (r *Row) Value(f Field) string {
 	switch f {
 	case ID:
@@ -157,45 +154,44 @@ func (t *Term) match(r *Row) bool {
 	}
 	if t.Field.Timed() {
 		at := r.time(t.Field)
-		switch t.Op {
-		case Before:
-			return at != 0 && at < t.At
-		case BeforeOrAt:
-			return at != 0 && at <= t.At
-		case After:
-			return at > t.At && at != 0
-		default:
-			return at >= t.At && at != 0
-		}
+		return at != 0 && t.compare(at)
 	}
 	return t.matchText(r.Value(t.Field))
 }
 
-// ordered reports that the term compares by size.
+// ordered reports whether the term compares by order.
 func (t *Term) ordered() bool {
 	return t.Op == Before || t.Op == BeforeOrAt || t.Op == After || t.Op == AfterOrAt
 }
 
-func (t *Term) matchNumber(v Value) bool {
+// compare compares a number or a time by order.
+func (t *Term) compare(n int64) bool {
 	switch t.Op {
 	case Before:
-		return v.Numeric && v.Number < t.At
+		return n < t.At
 	case BeforeOrAt:
-		return v.Numeric && v.Number <= t.At
+		return n <= t.At
 	case After:
-		return v.Numeric && v.Number > t.At
-	case AfterOrAt:
-		return v.Numeric && v.Number >= t.At
+		return n > t.At
+	default:
+		return n >= t.At
+	}
+}
+
+func (t *Term) matchNumber(v Value) bool {
+	switch t.Op {
 	case NotEqual:
 		return !t.has(v)
 	case Starts:
 		return strings.HasPrefix(v.Text, t.Texts[0])
-	default:
+	case Equal, In:
 		return t.has(v)
+	default:
+		return v.Numeric && t.compare(v.Number)
 	}
 }
 
-// has reports whether a number or a time is one of the texts.
+// has reports whether a number or a time equals one of the texts.
 func (t *Term) has(v Value) bool {
 	return slices.ContainsFunc(t.Texts, func(text string) bool {
 		n, ok := Number(text)
@@ -203,7 +199,7 @@ func (t *Term) has(v Value) bool {
 	})
 }
 
-// Number reads a whole number, or a time as Unix ms.
+// Number parses a whole number, or a time as Unix ms.
 func Number(text string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil {
@@ -213,7 +209,8 @@ func Number(text string) (n int64, ok bool) {
 	return at.UnixMilli(), err == nil
 }
 
-// Range returns the numbers between which an attribute is that passes a comparison, both included; ok is false for a term that is none.
+// Range returns the range of numbers, both ends included, that pass the comparison of an attribute; ok is false if the term is no such
+// comparison.
 func (t *Term) Range() (from, until int64, ok bool) {
 	from, until = math.MinInt64, math.MaxInt64
 	switch {
@@ -242,7 +239,7 @@ func (t *Term) matchText(v string) bool {
 	}
 }
 
-// On returns the terms of some fields: what can be decided where only these are known.
+// On returns the terms about the given fields, for a decision where only these are known.
 func (w Where) On(fields ...Field) (on Where) {
 	for _, t := range w {
 		if slices.Contains(fields, t.Field) {
@@ -252,7 +249,7 @@ func (w Where) On(fields ...Field) (on Where) {
 	return on
 }
 
-// Without returns the terms of the other fields.
+// Without returns the terms about all other fields.
 func (w Where) Without(f Field) (rest Where) {
 	for _, t := range w {
 		if t.Field != f {
@@ -262,12 +259,12 @@ func (w Where) Without(f Field) (rest Where) {
 	return rest
 }
 
-// Is returns the filter with one term more: that a field has a value.
+// Is returns the filter with an additional term: the field has the value.
 func (w Where) Is(f Field, value string) Where {
 	return append(slices.Clip(w), Term{Field: f, Op: Equal, Texts: []string{value}})
 }
 
-// Exactly returns the values that a field may have: those of a term that lists them. Ok is false if no term does.
+// Exactly returns the values that a field may have, according to the first term that lists them; ok is false if no term does.
 func (w Where) Exactly(f Field) (values []string, ok bool) {
 	for _, t := range w {
 		if t.Field == f && (t.Op == Equal || t.Op == In) {
@@ -277,23 +274,24 @@ func (w Where) Exactly(f Field) (values []string, ok bool) {
 	return nil, false
 }
 
-// Has reports that a row with a status can pass the filter. Only a failed instance has a code, and only an ended one an end.
+// Has reports whether a row with the status can pass the filter; final is whether the status is final. Only a failed instance has a code,
+// and only an ended one has an end.
 func (w Where) Has(status string, final bool) bool {
 	for i := range w {
-		switch t := &w[i]; {
-		case t.Field == Status && !t.matchText(status), t.Field == Ended && !final, t.Field == Code && status != failed && !t.matchText(""):
+		t := &w[i]
+		if t.Field == Status && !t.matchText(status) || t.Field == Ended && !final || t.Field == Code && status != failed && !t.matchText("") {
 			return false
 		}
 	}
 	return true
 }
 
-// Span is a span of time, Unix ms, both ends included.
+// Span is a period, Unix ms, both ends included.
 type Span struct{ From, Until int64 }
 
-// StatusSince returns the span in which a row of the filter has reached its status. A status is reached at or before the last
-// commit, and with it if it is final; and at or after the start, for which there is an hour more, since a start has the time of
-// another clock.
+// StatusSince returns the period in which a row that passes the filter has reached its status. A status is reached at or before the last
+// commit, and a final one by the last commit. It is reached at or after the start, minus an hour, because the time of the start is by the
+// clock of NATS.
 func (w Where) StatusSince(final bool) Span {
 	s := Span{Until: maxTime}
 	for _, t := range w {
@@ -316,7 +314,7 @@ func (w Where) StatusSince(final bool) Span {
 	return s
 }
 
-// Fixed returns the filter with times in place of durations, so that it stays the same.
+// Fixed returns the filter with absolute times instead of durations from now, so that its meaning no longer changes.
 func (w Where) Fixed() Where {
 	w = slices.Clone(w)
 	for i := range w {
@@ -325,7 +323,7 @@ func (w Where) Fixed() Where {
 	return w
 }
 
-// String writes the filter so that Parse returns it again.
+// String formats the filter so that Parse returns it again.
 func (w Where) String() string {
 	var b strings.Builder
 	for i, t := range w {
@@ -354,7 +352,7 @@ func (w Where) String() string {
 	return b.String()
 }
 
-// quote leaves a word as it is, unless it could be taken for a keyword.
+// quote quotes a value, unless it is a word that is not a keyword.
 func quote(s string) string {
 	if s != "" && s != "and" && strings.IndexFunc(s, func(r rune) bool { return !wordRune(r) }) < 0 {
 		return s
@@ -371,11 +369,11 @@ func quote(s string) string {
 	return b.String()
 }
 
-// Error is what is wrong with a text.
+// Error is a syntax error.
 type Error struct {
-	Column  int // of the character, from 1
+	Column  int // of the character at which it occurs, from 1
 	Message string
 }
 
-// Error is the column and the message.
+// Error returns the column and the message.
 func (e *Error) Error() string { return "column " + strconv.Itoa(e.Column) + ": " + e.Message }

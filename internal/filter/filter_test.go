@@ -10,7 +10,6 @@ import (
 
 var now = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// A filter selects the rows that pass all of its terms.
 func TestWhereSelectsRows(t *testing.T) {
 	row := Row{
 		Attributes: map[string]Value{
@@ -61,7 +60,7 @@ func TestWhereSelectsRows(t *testing.T) {
 	}
 	w, _ := Parse("ended < 2026-11-23 and started > -1h", now)
 	if w.Match(&Row{Started: now.UnixMilli()}) {
-		t.Error("an end that is not set is before a time")
+		t.Error("an unset end matches a comparison")
 	}
 	if got := w.String() + "; " + w.Fixed().String(); got != "ended < 2026-11-23T00:00:00.000Z and started > -1h; ended < 2026-11-23T00:00:00.000Z and started > 2026-11-22T08:00:00.000Z" {
 		t.Error(got)
@@ -71,33 +70,33 @@ func TestWhereSelectsRows(t *testing.T) {
 	}
 }
 
-// An error names the column, and what would be right.
+// An error names the column and the expected syntax.
 func TestErrorsNameTheColumn(t *testing.T) {
 	for text, want := range map[string]string{
 		`stat = failed`:                         `column 1: expected a field, got "stat"; the fields are status,`,
 		`Statuss = failed`:                      `column 1: expected a field`,
 		`tenant > b`:                            `column 10: "b" is not a time`,
-		`status failed`:                         `column 8: expected =, !=, in or starts behind status, got "failed"`,
+		`status failed`:                         `column 8: expected =, !=, in or starts after status, got "failed"`,
 		`status = faild`:                        `column 10: "faild" is not a status; they are pending,`,
 		`id = "é" or id = b`:                    `column 10: expected "and" or the end, got "or"; values of one field are listed with in (…)`,
-		`id = a and`:                            `column 11: a term is missing behind and`,
+		`id = a and`:                            `column 11: a term is missing after and`,
 		`id = "a`:                               `column 6: the quote is not closed`,
-		`id in a`:                               `column 7: expected ( behind in`,
+		`id in a`:                               `column 7: expected ( after in`,
 		`id in (a b)`:                           `column 10: expected , or ), got "b"`,
 		`id in (`:                               `column 8: expected a value of id, got the end`,
 		`id = (`:                                `column 6: expected a value of id`,
 		`id "=" b`:                              `column 4: expected =`,
-		`started = -1h`:                         `column 9: expected <, <=, > or >= behind started`,
+		`started = -1h`:                         `column 9: expected <, <=, > or >= after started`,
 		`started > 24h`:                         `column 11: "24h" is not a time; write -24h`,
 		`due < +`:                               `column 7: "+" is not a time`,
 		`due < -+1h`:                            `column 7: "-+1h" is not a time`,
 		`unanswered = false`:                    `column 14: "false" is not a value of unanswered; write unanswered = true`,
-		`unanswered != true`:                    `column 12: expected = behind unanswered`,
+		`unanswered != true`:                    `column 12: expected = after unanswered`,
 		`stalled = false`:                       `column 11: "false" is not a value of stalled; write stalled = true`,
-		`stalled in (true)`:                     `column 9: expected = behind stalled`,
+		`stalled in (true)`:                     `column 9: expected = after stalled`,
 		`started > -99999d`:                     `column 11: "-99999d" is not a time`,
 		`started > 0001-01-01`:                  `is not a time`,
-		`id = a;`:                               `column 7: unexpected character; a value with it is in quotes`,
+		`id = a;`:                               `column 7: unexpected character; put a value that contains it in quotes`,
 		"id = \xff":                             `column 1: the filter is not UTF-8`,
 		strings.Repeat("id=a and ", 40):         `more than 32 terms`,
 		`id = ` + strings.Repeat("a", MaxBytes): `at most 4096`,
@@ -110,7 +109,7 @@ func TestErrorsNameTheColumn(t *testing.T) {
 	}
 }
 
-// The indexes that are read, and the span of them, follow from all terms.
+// The indexes to read, and the period to read of them, depend on all terms.
 func TestPlanFollowsFromAllTerms(t *testing.T) {
 	at := func(d time.Duration) int64 { return now.Add(d).UnixMilli() }
 	for text, want := range map[string]struct {
@@ -143,7 +142,7 @@ func TestPlanFollowsFromAllTerms(t *testing.T) {
 	}
 }
 
-// Whatever is parsed is written so that it is parsed to the same; and a row that passes is in the plan.
+// A parsed filter is formatted as a text that parses to the same filter, and a row that passes it is within its plan.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`status = failed and id starts 'order-"'`, `started > -24h and code in ("", a)`, `parent != "and" and ended <= 2026-01-02T03:04:05.678Z`, `items > 5 and due < -3h and tenant in (a, b)`, `due < +3h and unanswered = true and stalled = "true"`, `id="`} {
 		f.Add(text, "order-1", int64(1_795_000_000_000))
@@ -152,7 +151,7 @@ func FuzzParse(f *testing.F) {
 		w, err := Parse(text, now)
 		if err != nil {
 			if w != nil {
-				t.Error("a filter beside an error")
+				t.Error("Parse returned a filter and an error")
 			}
 			return
 		}

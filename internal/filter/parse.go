@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a text.
+// Bounds of a filter.
 const (
-	MaxBytes  = 4 << 10
+	MaxBytes  = 4 << 10 // maximum length of a filter
 	maxTerms  = 32
-	maxValues = 200 // of in
+	maxValues = 200 // maximum number of values of in
 )
 
-// Statuses are the values of the field status.
+// Statuses returns the values of the field status.
 func Statuses() []string {
 	return []string{"pending", "running", "paused", "completed", failed, "cancelled"}
 }
 
-// Parse reads a filter; durations are before now. The error is an *Error.
+// Parse parses a filter. Durations are relative to now. The error is an *Error.
 func Parse(text string, now time.Time) (w Where, err error) {
 	p := &parser{text: text, now: now}
 	defer func() {
@@ -48,7 +48,7 @@ func Parse(text string, now time.Time) (w Where, err error) {
 			p.failf(p.start, "expected \"and\" or the end, got %s%s", p.got(), p.hint())
 		}
 		if p.next(); p.kind == end {
-			p.failf(p.start, "a term is missing behind and")
+			p.failf(p.start, "a term is missing after and")
 		}
 	}
 	return w, nil
@@ -63,21 +63,23 @@ const (
 	symbol
 )
 
-// parser reads tokens. It panics with an *Error.
+// parser splits the text into tokens. Its methods panic with an *Error, which Parse recovers.
 type parser struct {
 	text string
 	now  time.Time
 
-	at    int // behind the token
-	start int // of the token
+	at    int // end of the token
+	start int // start of the token
 	kind  kind
-	token string // without quotes
+	token string // its text, without quotes
 }
 
+// failf panics with an error at a byte of the text.
 func (p *parser) failf(at int, format string, args ...any) {
 	panic(&Error{Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)})
 }
 
+// got returns the token for an error.
 func (p *parser) got() string {
 	if p.kind == end {
 		return "the end"
@@ -85,7 +87,7 @@ func (p *parser) got() string {
 	return fmt.Sprintf("%.40q", p.token)
 }
 
-// hint explains what other languages have.
+// hint returns an explanation of syntax that other languages have.
 func (p *parser) hint() string {
 	if p.keyword("or") {
 		return "; values of one field are listed with in (…)"
@@ -95,7 +97,7 @@ func (p *parser) hint() string {
 
 func (p *parser) keyword(name string) bool { return p.kind == word && strings.EqualFold(p.token, name) }
 
-// wordRune reports that a word may have the character without quotes.
+// wordRune reports whether a word may contain the character without quotes.
 func wordRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:+/@", r)
 }
@@ -127,7 +129,7 @@ func (p *parser) next() {
 			n = len(rest)
 		}
 		if n == 0 {
-			p.failf(p.at, "unexpected character; a value with it is in quotes")
+			p.failf(p.at, "unexpected character; put a value that contains it in quotes")
 		}
 		p.kind, p.token = word, rest[:n]
 	}
@@ -156,7 +158,7 @@ func (p *parser) term() Term {
 	if p.kind == word && t.Field.Attribute() && AttributeName(p.token) {
 		t.Field = Field(p.token)
 	} else if p.kind != word || t.Field.Attribute() {
-		p.failf(p.start, "expected a field, got %s; the fields are %s", p.got(), fieldNames())
+		p.failf(p.start, "expected a field, got %s; the fields are %s", p.got(), list(Fields()))
 	}
 	p.next()
 	t.Op = Op(strings.ToLower(p.token))
@@ -171,7 +173,7 @@ func (p *parser) term() Term {
 		allowed = []Op{Equal}
 	}
 	if p.kind == quoted || !slices.Contains(allowed, t.Op) {
-		p.failf(p.start, "expected %s behind %s, got %s", list(allowed), t.Field, p.got())
+		p.failf(p.start, "expected %s after %s, got %s", list(allowed), t.Field, p.got())
 	}
 	p.next()
 	switch {
@@ -189,7 +191,7 @@ func (p *parser) term() Term {
 
 func (p *parser) values(f Field) (all []string) {
 	if p.token != "(" || p.kind != symbol {
-		p.failf(p.start, "expected ( behind in, got %s", p.got())
+		p.failf(p.start, "expected ( after in, got %s", p.got())
 	}
 	for {
 		p.next()
@@ -222,7 +224,7 @@ func (p *parser) value(f Field, op Op) string {
 	return v
 }
 
-// size reads a whole number or a time.
+// size parses a whole number or a time.
 func (p *parser) size(t *Term) {
 	if n, err := strconv.ParseInt(p.token, 10, 64); err == nil && (p.kind == word || p.kind == quoted) {
 		t.At, t.Texts = n, []string{p.token}
@@ -232,7 +234,7 @@ func (p *parser) size(t *Term) {
 	t.At, t.Relative = p.moment()
 }
 
-// moment reads a time.
+// moment parses a time, or a duration from now.
 func (p *parser) moment() (at int64, relative string) {
 	if p.kind != word && p.kind != quoted {
 		p.failf(p.start, "expected a time, got %s", p.got())
@@ -264,7 +266,7 @@ func (p *parser) instant() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// span reads a duration without a sign, which may be of days.
+// span parses a duration without a sign, which may be in days.
 func span(text string) (time.Duration, bool) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		n, err := strconv.ParseUint(days, 10, 15)
@@ -274,9 +276,7 @@ func span(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && text[0] != '+'
 }
 
-func fieldNames() string { return list(Fields()) }
-
-// list names the alternatives.
+// list joins the alternatives with commas and "or".
 func list[T ~string](all []T) string {
 	names := make([]string, len(all))
 	for i, v := range all {

@@ -1,6 +1,6 @@
-// Package memlimit has one limit in memory: the scripts of package limiter as pure transitions of a plain value. A Gate is searched with
-// instances around it (tests/model), is the model that the scripts are compared with (tests/conformance), and admits the activities and
-// instances in the tests of authors (pawltest).
+// Package memlimit implements one limit in memory: the scripts of package limiter as pure transitions of a plain value. tests/model
+// explores a Gate together with instances, tests/conformance compares it with the scripts, and package pawltest uses it to limit the
+// activities and instances in the tests of authors.
 //
-// Its times are those of the limit's clock, which never steps back: µs where a script takes the time, ms in what it stores and returns.
+// Times are by the limit's clock, which never steps back: µs where a script reads the time, ms in stored and returned values.
 package memlimit

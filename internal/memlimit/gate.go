@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Policy limits a gate; times are in ms.
+// Policy is the policy of a gate. Times are in ms.
 type Policy struct {
 	Concurrency  int
 	Rate         int
@@ -13,22 +13,22 @@ type Policy struct {
 	Quota        int
 	QuotaWindow  int64
 	QueueLimit   int   // 0: 10,000
-	QueueTimeout int64 // 0: an hour; below: forever
+	QueueTimeout int64 // 0: an hour; negative: forever
 	Reject       bool
 	Paused       bool
 }
 
-// Force is a policy, and how new it is.
+// Force is a policy with its version.
 type Force struct {
 	Policy   Policy
 	Version  int
 	Declared string
 }
 
-// Member is who asks.
+// Member is a caller at a gate.
 type Member struct{ Ticket, Instance, Place, HeldByAncestor string }
 
-// Waiter is a member in the queue. Its number, in µs, is both the order and the age.
+// Waiter is a waiting member. Its number determines the order, and is the time of its entry in µs.
 type Waiter struct {
 	Member Member
 	Number int64
@@ -37,49 +37,49 @@ type Waiter struct {
 // Holder is a member that was admitted.
 type Holder struct {
 	Member Member
-	Known  int64 // ms: when it was last known to be wanted
+	Known  int64 // time at which it was last known to be required, ms
 }
 
-// Turned is a member that was rejected after waiting, and has not left yet.
+// Turned is a member that was rejected after waiting and has not left yet.
 type Turned struct {
 	Member  Member
-	Cleared bool // or it waited too long
-	Told    int64
+	Cleared bool  // cleared; otherwise it timed out
+	Told    int64 // time of the last notice to its owner, ms; 0: none
 }
 
 // Counts are the counters of a gate.
 type Counts struct{ Entered, Completed, Withdrawn, TimedOut, Cleared, Rejected int }
 
-// Gate is the keys of one gate as a value. Holders and rejected members are kept in the order of their members.
+// Gate is the state of one limit, the keys of the scripts, as a value. Holders and Away are sorted by member.
 type Gate struct {
 	Rules   Rules
-	Keyed   bool // one of many: it is forgotten an hour after its last use
+	Keyed   bool // the limit of one value of a key: it expires an hour after its last use
 	Queue   []Waiter
 	Holders []Holder
 	Away    []Turned
-	Grants  []int64 // ms; the times of those in the window, the newest last
+	Grants  []int64 // times of the grants in the window, ms, ascending
 	Force   Force
-	Policed bool // it has been given a policy
-	There   bool // it has been used
-	Used    int64
-	Last    int64 // the last number given
-	Window  int64 // ms: when the quota's window began; 0: none has
-	Spent   int   // of the quota
-	Dead    bool  // deadlocked, at the last sweep
-	Expires bool
+	Policed bool  // it has received a policy
+	There   bool  // it exists: it has been used
+	Used    int64 // time of the last use, ms
+	Last    int64 // the last number assigned
+	Window  int64 // start of the quota window, ms; 0: none
+	Spent   int   // grants in the quota window
+	Dead    bool  // deadlocked at the last sweep
+	Expires bool  // it is empty and keyed
 	Count   Counts
 }
 
-// Rules are the intervals of the scripts, in ms, and the mistake that is made, if any.
+// Rules are the intervals of the scripts, in ms, and the mistake to make, if any.
 type Rules struct {
-	Stale int64 // a holder, or a rejected member, is asked about again after this
+	Stale int64 // time after which a holder is checked, or the owner of a rejected member notified, again
 	Wrong Mistake
 }
 
-// NewGate gives a gate that has no members yet.
+// NewGate returns a gate without members.
 func NewGate(r Rules, p Policy) *Gate { return &Gate{Rules: r, Force: Force{Policy: p}, Policed: true} }
 
-// Clone gives a copy that shares nothing.
+// Clone returns a deep copy.
 func (g *Gate) Clone() *Gate {
 	c := *g
 	c.Queue, c.Holders = slices.Clone(g.Queue), slices.Clone(g.Holders)
@@ -87,7 +87,7 @@ func (g *Gate) Clone() *Gate {
 	return &c
 }
 
-// Kind is what became of an entry.
+// Kind is the outcome of an entry.
 type Kind string
 
 // The kinds.
@@ -100,40 +100,40 @@ const (
 	Cleared  Kind = "cleared"
 )
 
-// Entry is a member that asks to be admitted, or reports that it has been.
+// Entry is a member that requests admission.
 type Entry struct {
 	Member Member
-	In     bool
+	In     bool // it reports that it was admitted before
 }
 
-// Leave is a member that leaves: whatever it does there or, if it is disowned, only if nothing was received about it after At.
+// Leave is a member that leaves.
 type Leave struct {
 	Member   Member
-	Disowned bool
+	Disowned bool  // it is an orphan: it leaves only if it was not active after At
 	At       int64 // ms
 }
 
-// Verdict is what became of an entry. Positions are from 1.
+// Verdict is the outcome of an entry. Positions start at 1.
 type Verdict struct {
 	Kind     Kind
 	Position int
-	Until    int64 // ms: when it is rejected, or, if it was refused, when there is room again
+	Until    int64 // ms; of a waiter: when it times out; of a rejected member: when rate and quota allow the next grant
 }
 
-// Admitted is the answer of Admit.
+// Admitted is the result of Admit.
 type Admitted struct {
 	Verdicts         []Verdict
-	Granted          []Member // of the members that waited
+	Granted          []Member // former waiters
 	Waiting, Holding int
-	Until            int64 // ms: when rate and quota allow the next one; 0: they do
-	Look             bool  // it is to be swept now: the queue was empty and is not any more, or waits for the rate or the quota now, and no more for a slot
+	Until            int64 // when rate and quota allow the next grant, ms; 0: they do now
+	Look             bool  // it must be swept now: it has waiters and had none before, or its waiters waited for a slot and now wait for the rate or the quota
 }
 
-// Admit takes leaves, admits waiters while there is room, and takes entries. The time is in µs.
+// Admit processes leaves, admits waiters while there is room, and processes entries. The time is in µs.
 func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admitted) {
 	was := g.Clone()
-	g.take(f)
-	g.window(now)
+	g.applyPolicy(f)
+	g.dropGrants(now)
 	moved := false
 	for _, l := range leave {
 		if !l.Disowned || g.Heard(l.Member) <= l.At || g.Rules.Wrong == StampIgnored {
@@ -149,7 +149,7 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	if g.Rules.Wrong == Overtakes {
 		a.Granted = g.promote(now)
 	}
-	a.Waiting, a.Holding, a.Until = len(g.Queue), len(g.Holders), g.until(now)
+	a.Waiting, a.Holding, a.Until = len(g.Queue), len(g.Holders), g.limitedUntil(now)
 	c := g.Force.Policy.Concurrency
 	freed := c > 0 && len(was.Holders) >= c && len(g.Holders) < c
 	a.Look = len(g.Queue) > 0 && (len(was.Queue) == 0 || freed && a.Until > 0)
@@ -158,7 +158,7 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	}
 	used := moved || len(a.Granted)+len(enter) > 0
 	if !was.There && !used {
-		*g = *was // nothing is made of a gate that is not there
+		*g = *was // a gate that does not exist is not created
 		return a
 	}
 	if g.There = true; used {
@@ -168,46 +168,46 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	return a
 }
 
-// place completes a verdict: a member that was waiting already has the position that it has when all are done.
+// place completes a verdict: the position of a member that was waiting already is determined after all entries.
 func (g *Gate) place(v *Verdict, m Member, until int64) {
 	switch {
 	case v.Kind == Limited:
 		v.Until = until
 	case v.Kind != Waits || v.Position > 0:
 	case g.Waiter(m) < 0:
-		v.Kind = LetIn // a later entry of the same call has reported it admitted
+		v.Kind = LetIn // a later entry of the same call has restored it as a holder
 	default:
 		i := g.Waiter(m)
 		v.Position, v.Until = i+1, g.deadline(g.Queue[i].Number)
 	}
 }
 
-// take puts a policy in force unless it is older.
-func (g *Gate) take(f *Force) {
+// applyPolicy applies a policy unless it is older than the current one.
+func (g *Gate) applyPolicy(f *Force) {
 	if f != nil && (f.Version >= g.Force.Version || g.Rules.Wrong == OlderPolicy) {
 		g.Force, g.Policed = *f, true
 	}
 }
 
-// window forgets the grants, and the quota's window, that do not count any more, or lie in the future.
-func (g *Gate) window(now int64) {
+// dropGrants removes the grants that are outside the rate window or in the future.
+func (g *Gate) dropGrants(now int64) {
 	p, ms := g.Force.Policy, now/1000
 	g.Grants = slices.DeleteFunc(g.Grants, func(at int64) bool { return p.Rate == 0 || at > ms || at+p.RateWindow <= ms })
 }
 
-// inside reports whether the quota's window is open.
-func (g *Gate) inside(now int64) bool {
+// quotaOpen reports whether the quota window is open.
+func (g *Gate) quotaOpen(now int64) bool {
 	ms := now / 1000
 	return g.Window > 0 && g.Window <= ms && ms < g.Window+g.Force.Policy.QuotaWindow
 }
 
-// until is when rate and quota allow the next one, 0 if they do.
-func (g *Gate) until(now int64) (at int64) {
+// limitedUntil returns the time at which rate and quota allow the next grant, ms, or 0 if they allow one now.
+func (g *Gate) limitedUntil(now int64) (at int64) {
 	p := g.Force.Policy
 	if n := len(g.Grants); p.Rate > 0 && n >= p.Rate {
 		at = g.Grants[n-p.Rate] + p.RateWindow
 	}
-	if p.Quota > 0 && g.inside(now) && g.Spent >= p.Quota {
+	if p.Quota > 0 && g.quotaOpen(now) && g.Spent >= p.Quota {
 		at = max(at, g.Window+p.QuotaWindow)
 	}
 	return at
@@ -220,7 +220,7 @@ func (p Policy) timeout() int64 {
 	return p.QueueTimeout
 }
 
-// deadline is when the waiter of this number is rejected, in ms; 0 for never.
+// deadline returns the time at which the waiter with the number times out, ms; 0: never.
 func (g *Gate) deadline(number int64) int64 {
 	if g.Force.Policy.timeout() < 0 {
 		return 0
@@ -228,7 +228,7 @@ func (g *Gate) deadline(number int64) int64 {
 	return (number+999)/1000 + g.Force.Policy.timeout()
 }
 
-// expire: one of many that is empty is forgotten in an hour, or when the window of its quota is over.
+// expire resets an empty keyed gate an hour after its last use, but not before its rate and quota windows end.
 func (g *Gate) expire(now int64, was *Gate) {
 	if !g.Keyed {
 		return
@@ -239,7 +239,7 @@ func (g *Gate) expire(now int64, was *Gate) {
 		if p := g.Force.Policy; p.Rate > 0 {
 			at = g.Used + max(3_600_000, p.RateWindow)
 		}
-		if g.Force.Policy.Quota > 0 && g.inside(now) {
+		if g.Force.Policy.Quota > 0 && g.quotaOpen(now) {
 			at = max(at, g.Window+g.Force.Policy.QuotaWindow)
 		}
 		if g.Expires = true; at <= now/1000 {
@@ -253,7 +253,7 @@ func (g *Gate) expire(now int64, was *Gate) {
 // Empty reports whether there are no waiters, no holders, and no rejected members to notify.
 func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Away) == 0 }
 
-// Heard is when something was last received about a member, in ms: about a waiter, when it came.
+// Heard is the time at which a member was last active, ms; for a waiter, the time of its entry.
 func (g *Gate) Heard(m Member) int64 {
 	if i := g.Holder(m); i >= 0 {
 		return g.Holders[i].Known
@@ -288,7 +288,7 @@ func (g *Gate) leave(m Member) (moved bool) {
 	return moved
 }
 
-// promote admits waiters, in order, while there is room.
+// promote admits waiters in FIFO order while there is room, and returns them.
 func (g *Gate) promote(now int64) (in []Member) {
 	for len(g.Queue) > 0 && g.room(now) {
 		m := g.Queue[0].Member
@@ -342,8 +342,8 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 	return Verdict{Kind: Waits, Position: len(g.Queue), Until: g.deadline(g.Last)}
 }
 
-// restore makes a holder of a member that its instance reports as admitted, whatever the limit. What the gate
-// had recorded of it was forgotten, or is from before a rollback, and its count is taken back.
+// restore makes a member a holder because its instance reports it as admitted, regardless of the limit. The gate's record of the member
+// was lost or predates a rollback, so its counts are undone.
 func (g *Gate) restore(now int64, m Member) {
 	if i := g.Waiter(m); i >= 0 {
 		if g.Rules.Wrong != RestoredTwice {
@@ -371,7 +371,7 @@ func (g *Gate) grant(now int64, m Member) {
 		g.Grants = append(g.Grants, now/1000)
 	}
 	if p.Quota > 0 {
-		if !g.inside(now) {
+		if !g.quotaOpen(now) {
 			g.Window, g.Spent = now/1000, 0
 		}
 		g.Spent++
@@ -388,33 +388,34 @@ func (g *Gate) room(now int64) bool {
 	p := g.Force.Policy
 	return !p.Paused && (p.Concurrency == 0 || len(g.Holders) < p.Concurrency) &&
 		(p.Rate == 0 || len(g.Grants) < p.Rate) &&
-		(p.Quota == 0 || !g.inside(now) || g.Spent < p.Quota)
+		(p.Quota == 0 || !g.quotaOpen(now) || g.Spent < p.Quota)
 }
 
-// Swept is the answer of Sweep.
+// Swept is the result of Sweep.
 type Swept struct {
 	Granted          []Member
-	Away             []Turned // the rejected members to notify again
-	Stale            []Member // holders that have not been known as wanted for a while
+	Away             []Turned // rejected members whose owners must be notified
+	Stale            []Member // holders that must be checked
 	Waiting, Holding int
 	Until            int64
-	Next             int64 // ms: when to sweep again; 0: there are no members
+	Next             int64 // time of the next sweep, ms; 0: there are no members
 	Idle             int64 // ms since the last use; 0 unless it is empty
 	Deadlocked       bool
-	Force            Force // the policy in force, also of a gate that expires at the end of the sweep
+	Force            Force // the policy in force, even if the gate expires at the end of the sweep
 }
 
-// Sweep takes the policy, rejects the waiters that have waited too long, admits others while there is room, and returns what to ask about.
+// Sweep applies the policy, rejects the waiters that have waited too long, admits waiters while there is room, and returns the members to
+// notify or check.
 func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
 	was, ms := g.Clone(), now/1000
-	g.take(f)
+	g.applyPolicy(f)
 	s.Force = g.Force
 	if !g.There && g.Empty() {
-		*g = *was // a sweep creates nothing
+		*g = *was // a sweep does not create a gate
 		return Swept{Idle: 86_400_000, Force: s.Force}
 	}
-	g.window(now)
-	for i := range g.Holders { // a waiter that is admitted below is not asked about
+	g.dropGrants(now)
+	for i := range g.Holders { // before the admissions, because new holders need no check
 		if h := &g.Holders[i]; h.Known+g.Rules.Stale <= ms || h.Known > ms {
 			h.Known = ms
 			s.Stale = append(s.Stale, h.Member)
@@ -429,7 +430,7 @@ func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
 		g.Count.TimedOut++
 		m := g.Queue[0].Member
 		g.Queue = g.Queue[1:]
-		g.turn(m, false)
+		g.reject(m, false)
 	}
 	s.Granted = g.promote(now)
 	for i := range g.Away {
@@ -440,7 +441,7 @@ func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
 	}
 	g.Used = min(g.Used, ms)
 	g.Dead = g.Deadlocked()
-	s.Waiting, s.Holding, s.Until, s.Deadlocked = len(g.Queue), len(g.Holders), g.until(now), g.Dead
+	s.Waiting, s.Holding, s.Until, s.Deadlocked = len(g.Queue), len(g.Holders), g.limitedUntil(now), g.Dead
 	s.Next = g.next(now)
 	if g.Empty() {
 		s.Idle = ms - g.Used
@@ -449,7 +450,7 @@ func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
 	return s
 }
 
-// next is when to look again.
+// next returns the time of the next sweep, ms.
 func (g *Gate) next(now int64) int64 {
 	if g.Empty() {
 		return 0
@@ -457,7 +458,7 @@ func (g *Gate) next(now int64) int64 {
 	ms, c := now/1000, g.Force.Policy.Concurrency
 	next := ms + g.Rules.Stale
 	if len(g.Queue) > 0 {
-		if till := g.until(now); till > 0 && (c == 0 || len(g.Holders) < c) {
+		if till := g.limitedUntil(now); till > 0 && (c == 0 || len(g.Holders) < c) {
 			next = min(next, till)
 		}
 		if late := g.deadline(g.Queue[0].Number); late > 0 {
@@ -470,17 +471,17 @@ func (g *Gate) next(now int64) int64 {
 // Clear rejects all waiters.
 func (g *Gate) Clear(now int64) (n int) {
 	if n = len(g.Queue); n > 0 {
-		g.window(now)
+		g.dropGrants(now)
 	}
 	for _, w := range g.Queue {
 		g.Count.Cleared++
-		g.turn(w.Member, true)
+		g.reject(w.Member, true)
 	}
 	g.Queue = nil
 	return n
 }
 
-func (g *Gate) turn(m Member, cleared bool) {
+func (g *Gate) reject(m Member, cleared bool) {
 	if g.Rules.Wrong == AwayForgotten {
 		return
 	}
@@ -488,7 +489,7 @@ func (g *Gate) turn(m Member, cleared bool) {
 	g.Away = slices.Insert(g.Away, i, Turned{Member: m, Cleared: cleared})
 }
 
-// Deadlocked reports whether no more can be admitted because every holder waits for a waiter of this gate, or for a holder that does.
+// Deadlocked reports whether there is no room because every holder has a waiter among its descendants.
 func (g *Gate) Deadlocked() bool {
 	c := g.Force.Policy.Concurrency
 	if c == 0 || len(g.Holders) < c {
@@ -508,7 +509,7 @@ func (g *Gate) Deadlocked() bool {
 	return len(blocked) == len(g.Holders)
 }
 
-// Check gives the invariant that does not hold, or nothing.
+// Check returns the first violated invariant, or "".
 func (g *Gate) Check() string {
 	for _, h := range g.Holders {
 		if g.Waiter(h.Member) >= 0 || g.Turned(h.Member) >= 0 {
@@ -529,17 +530,17 @@ func (g *Gate) Check() string {
 	return ""
 }
 
-// Holder is the place of a member among the holders; below 0: it is none.
+// Holder returns the index of a member among the holders, or -1.
 func (g *Gate) Holder(m Member) int {
 	return slices.IndexFunc(g.Holders, func(h Holder) bool { return h.Member == m })
 }
 
-// Waiter is the place of a member in the queue; below 0: it is not there.
+// Waiter returns the index of a member among the waiters, or -1.
 func (g *Gate) Waiter(m Member) int {
 	return slices.IndexFunc(g.Queue, func(w Waiter) bool { return w.Member == m })
 }
 
-// Turned is the place of a member among the rejected; below 0: it is none.
+// Turned returns the index of a member among the rejected members, or -1.
 func (g *Gate) Turned(m Member) int {
 	return slices.IndexFunc(g.Away, func(t Turned) bool { return t.Member == m })
 }

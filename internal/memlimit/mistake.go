@@ -1,24 +1,24 @@
 package memlimit
 
-// Mistake is a law that is broken on purpose.
+// Mistake is an invariant that a gate violates on purpose, to test the checks.
 type Mistake string
 
-// The mistakes of the scripts.
+// The mistakes that the scripts could make.
 const (
 	None            Mistake = ""
-	Overtakes       Mistake = "a newcomer is admitted while another ticket waits"
-	EnterTwice      Mistake = "a waiter that enters again goes to the end"
+	Overtakes       Mistake = "a new ticket is admitted while another one waits"
+	EnterTwice      Mistake = "a waiter that enters again becomes the last one"
 	CountedTwice    Mistake = "a leave of an unknown ticket is counted"
-	AwayForgotten   Mistake = "a rejected ticket is not remembered, and queues anew"
-	SweepFrees      Mistake = "the sweep frees a holder without asking"
-	RestoredRefused Mistake = "a ticket that reports its admission is held to the limit"
-	RestoredTwice   Mistake = "a ticket that reports its admission stays in the queue, too"
-	RateUnseen      Mistake = "a grant does not count for the rate"
-	StampIgnored    Mistake = "a disowned ticket leaves whatever was received of it since"
+	AwayForgotten   Mistake = "a rejected ticket is not recorded, and waits again"
+	SweepFrees      Mistake = "the sweep releases a holder without checking it"
+	RestoredRefused Mistake = "a ticket that reports its admission is subject to the limit"
+	RestoredTwice   Mistake = "a ticket that reports its admission remains a waiter, too"
+	RateUnseen      Mistake = "a grant does not count toward the rate"
+	StampIgnored    Mistake = "an orphaned ticket leaves although it was active since"
 	OlderPolicy     Mistake = "an older policy replaces a newer one"
 )
 
-// ScriptMistakes lists those that the scripts can make.
+// ScriptMistakes returns all mistakes that the scripts could make.
 func ScriptMistakes() []Mistake {
 	return []Mistake{
 		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored, OlderPolicy,

@@ -1,6 +1,6 @@
 package memlimit
 
-// Shift moves what the gate remembers of time into the past, in ms. Zero is no time: no notice has been sent yet.
+// Shift moves all recorded times into the past by d ms. Zero means no time, such as no notice yet, and is kept.
 func (g *Gate) Shift(d int64) {
 	move := func(at *int64, by int64) {
 		if *at != 0 {
@@ -24,7 +24,7 @@ func (g *Gate) Shift(d int64) {
 	move(&g.Used, d)
 }
 
-// Stands returns the position of a member: 0 if it is in, otherwise its place, and its number.
+// Stands returns the position of a member, 0 for a holder, and the number of a waiter; ok is false if it is neither.
 func (g *Gate) Stands(m Member) (at int, number int64, ok bool) {
 	if g.Holder(m) >= 0 {
 		return 0, 0, true
@@ -35,8 +35,9 @@ func (g *Gate) Stands(m Member) (at int, number int64, ok bool) {
 	return 0, 0, false
 }
 
-// Limited is when rate and quota allow the next one, in ms; 0 if they do. It forgets what does not count any more.
+// Limited returns the time at which rate and quota allow the next grant, ms, or 0 if they allow one now. It removes the grants that no
+// longer count.
 func (g *Gate) Limited(now int64) int64 {
-	g.window(now)
-	return g.until(now)
+	g.dropGrants(now)
+	return g.limitedUntil(now)
 }

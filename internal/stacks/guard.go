@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A call that takes longer than a second blocks if its stacks are equal in five samples.
+// A call that takes longer than a second counts as blocked if five consecutive samples of its stacks are equal.
 const (
 	blockedAfter   = time.Second
 	blockedEvery   = 100 * time.Millisecond
@@ -16,17 +16,18 @@ const (
 	labelGuard     = "pawl.guard" // profiler label of the goroutines that run guarded calls
 )
 
-// guards numbers the values of labelGuard.
+// guards is the last value of labelGuard.
 var guards atomic.Uint64
 
-// Guard runs calls and detects that one blocks. The zero value is not valid.
+// Guard runs calls and detects calls that block. The zero value is invalid; use NewGuard.
 type Guard struct{ label string }
 
-// NewGuard returns a guard whose goroutines have a label of their own.
+// NewGuard returns a guard with a unique value of the profiler label.
 func NewGuard() Guard { return Guard{label: strconv.FormatUint(guards.Add(1), 10)} }
 
-// Run runs f on a goroutine of its own, whose label the goroutines that it starts get, too. If f blocks, it returns the stacks, and f
-// still runs. Goroutines that have a frame of one of the excluded functions do not count: they wait for f.
+// Run runs f on a new goroutine and waits for it. Goroutines that f starts have the same label. If f blocks, Run returns the stacks of
+// these goroutines, and f continues to run. Goroutines with a frame of one of the excluded functions are ignored, because they wait for
+// f.
 func (g Guard) Run(f func(), exclude ...string) (stack string, blocked bool) {
 	done := make(chan struct{})
 	go func() {

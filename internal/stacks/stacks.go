@@ -5,13 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"runtime/pprof"
+	"slices"
 	"strings"
 )
 
-const maxStack = 8 << 10 // bytes of the stacks of one label
+const maxStack = 8 << 10 // maximum bytes of the stacks of one label value
 
-// ByLabel returns the stacks of all goroutines that have the label, by its value, without goroutines that have a frame whose function
-// contains one of the excluded texts. It stops the world for a short time.
+// ByLabel returns the stacks of all goroutines with the label, by its value. It ignores goroutines with a frame whose function contains
+// one of the excluded texts. It stops the world for a short time.
 func ByLabel(label string, exclude ...string) map[string]string {
 	var buf bytes.Buffer
 	found := make(map[string]string)
@@ -20,20 +21,12 @@ func ByLabel(label string, exclude ...string) map[string]string {
 	}
 	for group := range strings.SplitSeq(buf.String(), "\n\n") {
 		value, ok := valueOf(group, label)
-		if ok && len(found[value]) < maxStack && !containsAny(group, exclude) {
+		excluded := slices.ContainsFunc(exclude, func(text string) bool { return strings.Contains(group, text) })
+		if ok && len(found[value]) < maxStack && !excluded {
 			found[value] += frames(group)
 		}
 	}
 	return found
-}
-
-func containsAny(s string, texts []string) bool {
-	for _, text := range texts {
-		if strings.Contains(s, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // valueOf returns the value of a label of a group of goroutines in the profile:
@@ -54,7 +47,7 @@ func valueOf(group, label string) (string, bool) {
 	return value, true
 }
 
-// frames returns the calls of a group, innermost first, one per line.
+// frames formats the calls of a group, innermost first, one per line.
 func frames(group string) string {
 	var b strings.Builder
 	count, _, _ := strings.Cut(group, " @")
