@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,28 +12,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// spread is the interval over which the waiting clients of a partition repeat their requests to its new owner, each at a random
-// moment of it, so that thousands do not arrive at once.
+// spread is the interval over which the waiting clients of a partition spread their repeated requests to a new owner, at random, so that
+// thousands of requests do not arrive at once.
 const spread = 50 * time.Millisecond
 
-// await waits for one answer, which is pushed when it exists. A push may be lost, and so may be the owner that would have sent it, so
-// the request is repeated:
+// await waits for one answer, which the owner pushes. The push, or the owner that would have sent it, may be lost, so the request is
+// repeated:
 //
 //	delay ─▶ request ──answered, or pushed──▶ settled
 //	          ▲  │
-//	          └──┘ every Options.RepeatInterval; the instance is not known yet: sooner; the partition has a new owner: at once,
-//	               whatever has become of a request to the old one
+//	          └──┘ every Options.RepeatInterval; sooner while the instance is unknown; at once after a change of the
+//	               partition's owner, regardless of the outcome of the request to the old one
 type await struct {
 	c       *Client
 	id      string
 	request func(replyTo string) request.Request
 	waiter  *waiter
-	owner   <-chan struct{} // closed at the first change of owner that matters; nil: one from now on
-	delay   time.Duration   // until the first request
-	unknown time.Duration   // for so long an unknown instance is one that is not known yet; negative: forever
+	owner   <-chan struct{} // closed at the first relevant change of owner; nil: the next one
+	delay   time.Duration   // delay of the first request
+	unknown time.Duration   // time for which the instance may be unknown, because its start is in transit; negative: unlimited
 }
 
-// answer waits, and opens what the answer has. The error is ctx's (with that of the last request), ErrClosed or ErrNotFound.
+// answer waits for the answer and decodes its payloads. The error is that of ctx (with that of the last request), ErrClosed, ErrNotFound
+// or queue.ErrPermission.
 func (a *await) answer(ctx context.Context) (request.Answer, error) {
 	partition := a.c.conn.PartitionOf(a.id)
 	owner := a.owner
@@ -53,19 +55,19 @@ func (a *await) answer(ctx context.Context) (request.Answer, error) {
 		case <-a.c.done:
 			return request.Answer{}, ErrClosed
 		case <-ctx.Done():
-			if err := current.wait(); err != nil {
-				last = err
+			if current.over != nil {
+				last = cmp.Or(<-current.over, last)
 			}
 			return request.Answer{}, a.interrupted(ctx.Err(), last)
 		case <-owner:
 			owner = a.c.owners.next(partition)
-			current.cancel() // it went to an owner that is gone, or registered the waiter with one
+			current.cancel() // it was sent to a former owner, or the waiter is registered with one
 			next.Reset(rand.N(spread))
 		case <-next.C:
 			current = a.attempt(ctx)
 		case last = <-current.over:
 			current.cancel()
-			if a.unknown >= 0 && errors.Is(last, queue.ErrPermission) { // and no start of this client pushes it
+			if a.unknown >= 0 && errors.Is(last, queue.ErrPermission) { // a client without the permission receives only the results of its own starts
 				return request.Answer{}, last
 			}
 			if !errors.Is(last, ErrNotFound) {
@@ -84,6 +86,7 @@ func (a *await) answer(ctx context.Context) (request.Answer, error) {
 	}
 }
 
+// interrupted returns the error of a wait that ctx has ended.
 func (a *await) interrupted(err, last error) error {
 	switch {
 	case errors.Is(last, err):
@@ -95,14 +98,14 @@ func (a *await) interrupted(err, last error) error {
 	}
 }
 
-// attempt is a request under way. The zero value is none.
+// attempt is an outstanding request. The zero value is none.
 type attempt struct {
-	over chan error // has room for the outcome
+	over chan error // receives the outcome; has a buffer of one
 	stop context.CancelFunc
-	done chan struct{}
+	done chan struct{} // closed when its goroutine has ended
 }
 
-// cancel ends the request and waits for its end.
+// cancel cancels the request and waits for its goroutine.
 func (t *attempt) cancel() {
 	if t.over != nil {
 		t.stop()
@@ -111,15 +114,7 @@ func (t *attempt) cancel() {
 	*t = attempt{}
 }
 
-// wait returns the error of a request whose context is done; nil if there is none.
-func (t *attempt) wait() error {
-	if t.over == nil {
-		return nil
-	}
-	return <-t.over
-}
-
-// attempt requests the answer; if there is none yet, the owner registers the waiter.
+// attempt requests the answer. If there is none yet, the owner registers the waiter.
 func (a *await) attempt(ctx context.Context) attempt {
 	ctx, stop := context.WithCancel(ctx)
 	t := attempt{over: make(chan error, 1), stop: stop, done: make(chan struct{})}

@@ -20,30 +20,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Options are the settings of a Client. The zero value is usable.
+// Options configure a Client. The zero value is usable.
 type Options struct {
 	Namespace string // default "default"
-	By        string // requester, as histories record it; default empty
+	By        string // name of the requester, as histories record it; default: none
 
-	// OwnerTimeout is how long a request is repeated while no orchestrator owns the partition, as in a hand-over or after a crash.
-	// Default: until its context ends (without a deadline: for 30 s). It also bounds the wait of a listing for an owner, and how long
-	// the wait for a status, or for the result of an Instance of Attach, accepts that the instance is not known yet; default for these: 2 s.
+	// OwnerTimeout is the time for which a request is repeated while no orchestrator owns the partition, during a hand-over or after a
+	// crash. By default a request is repeated until its context ends (for 30 s if that has no deadline). OwnerTimeout also bounds how
+	// long a listing waits for an owner, and how long an instance may be unknown to a wait for its status, or for its result after
+	// Attach; the default of these is 2 s.
 	OwnerTimeout time.Duration
 
-	// RepeatInterval is the interval at which a wait for a result or a status repeats its request; default 5 s. When the owner of a
-	// partition changes, it is repeated within 50 ms.
+	// RepeatInterval is the interval at which a wait for a result, an answer or a status repeats its request; default 5 s. After a change
+	// of the partition's owner the request is repeated within 50 ms.
 	RepeatInterval time.Duration
 
-	// Interceptors are around every message that is published; the first is the outermost. See Interceptor.
+	// Interceptors wrap the publication of every message; the first is the outermost. See Interceptor.
 	Interceptors []Interceptor
 
-	// Codec seals the payloads that the client sends, and opens those that it reads: see package pawlcodec. Default: none.
+	// Codec encodes the payloads that the client sends and decodes those that it reads, for example with compression or encryption: see
+	// package pawlcodec. Default: none.
 	Codec *pawlcodec.Codec
 
-	Logger *slog.Logger // default: discard
+	Logger *slog.Logger // default: nothing is logged
 }
 
-// Client is a client of one namespace. It is safe for concurrent use.
+// Client is a client of one namespace. Make one with New or FromConn, and end it with Close. It is safe for concurrent use.
 type Client struct {
 	requester
 	parts
@@ -51,7 +53,7 @@ type Client struct {
 	ownsConn bool
 	opts     Options
 	inbox    *queue.Inbox
-	send     Publish // the interceptors around the publish; nil: there are none
+	send     Publish // publishes within the interceptors; nil: there are none
 
 	owners    owners
 	announced *queue.Subscription
@@ -59,12 +61,12 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	// waiting has the waiters by the token of their reply subject. The pointers are weak: an Instance that its caller has dropped
-	// removes its entry.
+	// waiting contains the waiters, by the token of their reply subject. The pointers are weak: when the caller drops an Instance, its
+	// entry is removed.
 	waiting map[string]weak.Pointer[waiter]
 }
 
-// parts are the operations of a Client, by what they concern; all others are its own.
+// parts groups operations of a Client by subject; the others are methods of Client itself.
 type parts struct {
 	schedules
 	policies
@@ -75,18 +77,18 @@ type parts struct {
 
 type (
 	schedules struct{ client *Client }
-	policies  struct{ client *Client } // of limits, and their queues
+	policies  struct{ client *Client } // policies and queues of limits
 	batches   struct{ client *Client }
-	operators struct{ client *Client } // what they do to one instance
+	operators struct{ client *Client } // operator requests to one instance
 	fleet     struct{ client *Client } // processes and partitions
 )
 
-// requester makes requests to the owners of partitions.
+// requester sends requests to the owners of partitions.
 type requester struct {
 	conn         *queue.Conn
 	ownerTimeout time.Duration // 0: until the context of the request ends
 	done         chan struct{} // closed by Close
-	groups       groups        // of partitions, for requests about all
+	groups       groups        // partitions by owner, for requests about several partitions
 }
 
 // waiter receives one answer.
@@ -104,12 +106,12 @@ func (w *waiter) settle(a request.Answer) {
 	})
 }
 
-// New opens a namespace on a NATS connection. It waits, until ctx ends, while NATS or JetStream is unavailable. The error is
-// queue.ErrNoNamespace if no orchestrator has created the namespace yet. Close leaves nc open.
+// New returns a Client for a namespace. While NATS or JetStream is unavailable, it waits until ctx ends. The error matches
+// queue.ErrNoNamespace if no orchestrator has created the namespace yet. The caller closes nc, after Close.
 //
-// The NATS user needs the permission to publish inputs and to subscribe to its inbox. Without the permission to read the state of
-// the INPUTS stream a Client can start, send, cancel and purge, and wait for the results of its own starts; every other operation
-// returns a *queue.PermissionError.
+// The NATS user needs the permissions to publish inputs and to subscribe to its inbox. Without the permission to read the state of the
+// INPUTS stream, a Client can start, send, cancel and purge, and wait for the results of its own starts; every other operation returns a
+// *queue.PermissionError.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
 	if err != nil {
@@ -124,7 +126,7 @@ func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	return c, nil
 }
 
-// FromConn makes a Client that uses a Conn of the program; o.Namespace is not used. Close leaves the Conn open.
+// FromConn returns a Client that uses an existing Conn; o.Namespace is ignored. The caller closes conn, after Close.
 func FromConn(conn *queue.Conn, o Options) (*Client, error) {
 	ownerTimeout := o.OwnerTimeout
 	if o.OwnerTimeout == 0 {
@@ -144,7 +146,7 @@ func FromConn(conn *queue.Conn, o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c.inbox = inbox
-	if conn.Partitions() > 0 { // without permission to read them, no request can be made
+	if conn.Partitions() > 0 { // 0: no permission to read the number, and so to make requests
 		if c.announced, err = conn.OnOwners(c.owners.changed); err != nil {
 			inbox.Stop()
 			return nil, fmt.Errorf("client: %w", err)
@@ -155,7 +157,7 @@ func FromConn(conn *queue.Conn, o Options) (*Client, error) {
 	return c, nil
 }
 
-// watch has all waits repeat their requests when a lost connection is back.
+// watch makes all waits repeat their requests after the connection was lost and restored.
 func (c *Client) watch(status chan nats.Status) {
 	defer c.conn.NATS().RemoveStatusListener(status)
 	for {
@@ -171,7 +173,7 @@ func (c *Client) watch(status chan nats.Status) {
 	}
 }
 
-// Close ends all waits with ErrClosed.
+// Close closes the Client. All waits end with ErrClosed. It does not close the NATS connection. It may be called more than once.
 func (c *Client) Close() {
 	c.mu.Lock()
 	first := !c.closed
@@ -201,12 +203,14 @@ func (c *Client) newWaiter() *waiter {
 	return w
 }
 
+// forget removes the waiter of a token.
 func (c *Client) forget(token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, token)
 }
 
+// answered passes an answer to its waiter.
 func (c *Client) answered(token string, a request.Answer) {
 	c.mu.Lock()
 	p, ok := c.waiting[token]
@@ -221,20 +225,20 @@ func (c *Client) answered(token string, a request.Answer) {
 }
 
 const (
-	firstAttempt   = 2 * time.Second  // bounds the first attempt of a request; each further one has twice as long
+	firstAttempt   = 2 * time.Second  // timeout of the first attempt of a request; it doubles with each further one
 	requestTimeout = 30 * time.Second // of a request whose context has no deadline
 
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = 250 * time.Millisecond
 )
 
-// request makes a request to the owner of a partition and reads the reply into r. It is repeated while there is no owner, and
-// when it was not answered, because an owner that dies or is disconnected loses the requests that it has.
+// request sends a request to the owner of a partition and decodes the reply into r. It is repeated while there is no owner, and if it is
+// not answered, because an owner that dies or is disconnected loses its outstanding requests.
 func (c *requester) request(ctx context.Context, partition int, q request.Request, r request.Reply) error {
 	return c.requestWithin(ctx, c.ownerTimeout, partition, q, r)
 }
 
-// requestWithin is request with a bound on the wait for an owner; 0: until ctx ends.
+// requestWithin is request with a maximum wait for an owner; 0: until ctx ends.
 func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duration, partition int, q request.Request, r request.Reply) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -248,7 +252,7 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 		ownerless = t.C
 	}
 	backoff, timeout := minBackoff, firstAttempt
-	var last error // of the attempts that ctx did not cut short
+	var last error // of the attempts that ctx did not interrupt
 	for {
 		err := c.attempt(ctx, timeout, partition, q, r)
 		late := errors.Is(err, queue.ErrTimeout)
@@ -275,6 +279,7 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 	}
 }
 
+// attempt sends a request once.
 func (c *requester) attempt(ctx context.Context, timeout time.Duration, partition int, q request.Request, r request.Reply) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -285,7 +290,7 @@ func (c *requester) attempt(ctx context.Context, timeout time.Duration, partitio
 	return err
 }
 
-// requestInstance makes a request to the owner of an instance.
+// requestInstance sends a request to the owner of an instance.
 func (c *requester) requestInstance(ctx context.Context, id string, q request.Request, r request.Reply) error {
 	if err := pawl.ValidateID(id); err != nil {
 		return fmt.Errorf("client: %w", err)

@@ -43,7 +43,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestStartedInstancePushesItsResult(t *testing.T) {
-	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{N: 7})
 	ok(t, err)
@@ -64,7 +64,7 @@ func TestStartedInstancePushesItsResult(t *testing.T) {
 }
 
 func TestLostResultIsRequestedAgain(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 20 * time.Millisecond})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -78,7 +78,7 @@ func TestLostResultIsRequestedAgain(t *testing.T) {
 }
 
 func TestSecondStartReturnsTheSameResult(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -92,7 +92,7 @@ func TestSecondStartReturnsTheSameResult(t *testing.T) {
 }
 
 func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -102,7 +102,7 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 		s, err := Attach(c, fulfil, "o-1").Result(soon(t))
 		got <- fmt.Sprintln(s, err)
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; { // until the attached one is remembered
+	for deadline := time.Now().Add(20 * time.Second); ; { // until the owner has registered the second waiter
 		w.mu.Lock()
 		n := len(w.waiting["o-1"])
 		w.mu.Unlock()
@@ -110,7 +110,7 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the owner got no request")
+			t.Fatal("the owner has received no request")
 		}
 		runtime.Gosched()
 	}
@@ -124,7 +124,7 @@ func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 }
 
 func TestFailuresArriveAsTheirErrors(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	declined := pawl.NewError("card-declined")
 	var f *pawl.Failure
 	var cancelled *pawl.Cancelled
@@ -147,7 +147,7 @@ func TestFailuresArriveAsTheirErrors(t *testing.T) {
 }
 
 func TestResultOfAnotherTypeIsUndecodable(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -158,7 +158,7 @@ func TestResultOfAnotherTypeIsUndecodable(t *testing.T) {
 }
 
 func TestEventsAndCancelsCarryRequesterAndReason(t *testing.T) {
-	w, c := stand(t, Options{By: "me"})
+	w, c := startOwner(t, Options{By: "me"})
 	_, approved := contract()
 	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
 	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
@@ -172,7 +172,7 @@ func TestEventsAndCancelsCarryRequesterAndReason(t *testing.T) {
 }
 
 func TestInvalidIDsNamesAndSizesAreErrorsOfTheCall(t *testing.T) {
-	_, c := stand(t, Options{})
+	_, c := startOwner(t, Options{})
 	fulfil, approved := contract()
 	_, err := Start(soon(t), c, fulfil, "a b", order{})
 	_, err2 := c.StartRaw(soon(t), "x y", "a", history.Payload{})
@@ -191,7 +191,7 @@ func TestInvalidIDsNamesAndSizesAreErrorsOfTheCall(t *testing.T) {
 }
 
 func TestWaitingEndsWithItsContextAndWithTheClient(t *testing.T) {
-	_, c := stand(t, Options{})
+	_, c := startOwner(t, Options{})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -210,7 +210,7 @@ func TestWaitingEndsWithItsContextAndWithTheClient(t *testing.T) {
 }
 
 func TestDroppedInstanceCostsNothing(t *testing.T) {
-	_, c := stand(t, Options{})
+	_, c := startOwner(t, Options{})
 	for i := range 100 {
 		_, err := c.StartRaw(soon(t), "x", fmt.Sprint("i", i), history.Payload{})
 		ok(t, err)
@@ -224,13 +224,13 @@ func TestDroppedInstanceCostsNothing(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d still wait", n)
+			t.Fatalf("%d waiters are left", n)
 		}
 	}
 }
 
 func TestRequestWithoutAnOwnerIsErrNoOwnerAfterItsTimeout(t *testing.T) {
-	w, c := stand(t, Options{OwnerTimeout: 50 * time.Millisecond})
+	w, c := startOwner(t, Options{OwnerTimeout: 50 * time.Millisecond})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -247,7 +247,7 @@ func TestRequestWithoutAnOwnerIsErrNoOwnerAfterItsTimeout(t *testing.T) {
 }
 
 func TestHistoryIsReadInPages(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -275,13 +275,13 @@ func TestHistoryIsReadInPages(t *testing.T) {
 		t.Fatal(n, last)
 	}
 	for id, execution := range map[string]uint64{"absent": 0, "a": 7} {
-		asked := false
+		yielded := false
 		for _, err := range c.History(soon(t), id, execution) {
-			if asked = true; !errors.Is(err, ErrNotFound) {
+			if yielded = true; !errors.Is(err, ErrNotFound) {
 				t.Fatal(err)
 			}
 		}
-		if !asked {
+		if !yielded {
 			t.Fatalf("no error for execution %d of %s", execution, id)
 		}
 	}
@@ -297,7 +297,7 @@ func listed(seq func(func(Summary, error) bool)) (ids []string, last error) {
 }
 
 func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
-	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{OwnerTimeout: 20 * time.Millisecond})
 	var want []string
 	w.mu.Lock()
 	for i := range 60 {
@@ -309,7 +309,7 @@ func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	w.mu.Unlock()
 
 	all := c.List(soon(t), ListOptions{})
-	for range 2 { // and again
+	for range 2 { // the sequence can be reused
 		if ids, err := listed(all); err != nil || !slices.Equal(ids, want) {
 			t.Fatal(ids, err)
 		}
@@ -318,7 +318,7 @@ func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 		t.Fatal(ids, err)
 	}
 	for d := range all {
-		if got := Cursor(d); got != "1000.i-00" { // the commits since do not move a place in a list
+		if got := Cursor(d); got != "1000.i-00" { // later commits do not change the position
 			t.Errorf("cursor %s", got)
 		}
 		break
@@ -339,17 +339,17 @@ func TestListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	w.subs[2].Stop()
 	ids, err := listed(all)
 	if err != nil && strings.Contains(err.Error(), "\n") {
-		t.Errorf("more than a line: %v", err)
+		t.Errorf("more than one line: %v", err)
 	}
 	if !errors.Is(err, ErrNoOwner) || len(ids) == 0 || len(ids) == 60 || !slices.IsSorted(ids) {
 		t.Fatal(len(ids), err)
 	}
 }
 
-// A page of all partitions is one request to each process, from the second on; each partition gets its own request only where that was not
-// enough, or was not answered.
+// From the second page on, a page of all partitions is one request to each process. Partitions are requested individually only if that
+// page had too few rows or was not answered.
 func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
-	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{OwnerTimeout: 20 * time.Millisecond})
 	var want []string
 	w.mu.Lock()
 	for i := range 60 {
@@ -370,14 +370,14 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 		slices.SortFunc(all, slices.Compare)
 		return all
 	}
-	page := func(limit int, asked ...[]int) {
+	page := func(limit int, wanted ...[]int) {
 		t.Helper()
 		ids, err := listed(c.List(soon(t), ListOptions{Limit: limit}))
 		if err != nil || !slices.Equal(ids, want[:limit]) {
 			t.Errorf("%v, %v", ids, err)
 		}
-		if got := requests(); asked != nil && !slices.EqualFunc(got, asked, slices.Equal) {
-			t.Errorf("requested %v, not %v", got, asked)
+		if got := requests(); wanted != nil && !slices.EqualFunc(got, wanted, slices.Equal) {
+			t.Errorf("requested %v, want %v", got, wanted)
 		}
 	}
 	page(10, []int{0, 1, 2, 3}, []int{1, 3})
@@ -385,13 +385,13 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	page(60, []int{0, 2}, []int{1, 3})
 	for row := range c.List(soon(t), ListOptions{Limit: 10, After: "991.i-09"}) {
 		if row.Instance != "i-10" {
-			t.Errorf("behind i-09 is %s", row.Instance)
+			t.Errorf("%s follows i-09", row.Instance)
 		}
 		break
 	}
 	page(10)
 
-	w.subs[0].Stop() // one of two partitions of a process: the other still answers
+	w.subs[0].Stop() // one of two partitions of a process; the other still answers
 	if _, err := listed(c.List(soon(t), ListOptions{Limit: 60})); !errors.Is(err, ErrNoOwner) || !strings.Contains(err.Error(), "1 of 4 partitions") {
 		t.Error(err)
 	}
@@ -401,16 +401,17 @@ func TestPageOfAllPartitionsIsOneRequestToEachProcess(t *testing.T) {
 	page(10, []int{0, 2}, []int{1, 3})
 
 	w.mu.Lock()
-	w.others = []int{3} // alone, which is requested without naming it, and page by page
+	w.others = []int{3} // requested individually, page by page, without a list of partitions
 	w.mu.Unlock()
 	page(10, nil, nil, []int{0, 2}, []int{1, 3})
 	page(10, nil, nil, []int{0, 1, 2, 3})
 	page(10, nil, nil, []int{0, 1, 2})
 }
 
-// Trap: an owner of an older build does not read which partitions a request is about, and its reply about one is taken for all.
+// Trap: an owner of an older build ignores the list of partitions, and its reply about one partition must not be taken for a reply about
+// all.
 func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	w.mu.Lock()
 	w.older = true
 	for i := range 20 {
@@ -429,7 +430,7 @@ func TestListOfAnOlderOwnerIsComplete(t *testing.T) {
 }
 
 func TestMissingNamespaceIsNamed(t *testing.T) {
-	w, _ := stand(t, Options{})
+	w, _ := startOwner(t, Options{})
 	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, queue.ErrNoNamespace) {
 		t.Fatal(err)
 	}

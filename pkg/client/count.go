@@ -12,45 +12,46 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// CountOptions select the instances that are counted. The zero value counts all.
+// CountOptions select and group the instances to count. The zero value counts all.
 type CountOptions struct {
-	Where string // a filter, as in ListOptions; "": all
-	By    string // status, orchestration, version, parent, code, or the name of an attribute; "": only Counts.Count
+	Where string // filter, as in ListOptions; "": all
+	By    string // status, orchestration, version, parent, code, or the name of an attribute; "": no groups
 
-	// Within bounds how long the owners read instances: what they have counted by then is reported as AtLeast. 0: as long as they may,
-	// which is seconds among a million instances. What sets count is exact also then.
+	// Within is the time for which owners may read instances; then they return the number so far, and AtLeast is set. Default 0: no
+	// bound, which takes seconds with a million instances. Numbers that are counted by sets are always exact.
 	Within time.Duration
 
-	// EndedSince are at most 4 times, of which Counts.Ended reports how many instances have ended since. Only by status, without Where.
+	// EndedSince contains at most 4 times; Counts.Ended reports how many instances have ended since each. Only valid with By status and
+	// without Where.
 	EndedSince []time.Time
 }
 
-// Counts are numbers of instances.
+// Counts is the result of Count.
 type Counts struct {
-	Count   uint64            // that pass the filter
-	AtLeast bool              // there may be more: a partition has read as many instances as it may for a request
-	Groups  []Group           // by the field, the largest first; values that no instance has are left out
-	Other   uint64            // of Count, those that are in no group: their values were not read
-	Status  map[Status]uint64 // every status, if the field is the status
-	Stalled uint64            // of all instances; only by status without a filter
+	Count   uint64            // instances that pass the filter
+	AtLeast bool              // there may be more: a partition has reached the maximum that it reads for one request
+	Groups  []Group           // numbers by value of the field, the largest first; values without instances are omitted
+	Other   uint64            // instances in Count but in no group, because their values were not read
+	Status  map[Status]uint64 // number of every status; only with By status
+	Stalled uint64            // stalled instances; only with By status and without Where
 
-	Ended []map[Status]uint64 // for each of CountOptions.EndedSince, by how they have ended
+	Ended []map[Status]uint64 // for each of CountOptions.EndedSince: the number of instances that have ended since, by status
 }
 
-// Group is the number of instances with a value.
+// Group is the number of instances with one value of the field.
 type Group struct {
-	Value string // "": without one
+	Value string // "": not set
 	Count uint64
 }
 
-// Count counts instances. Without a filter, and with one that is a single term of = or in, of status, orchestration, version,
-// parent, code or an attribute, it counts sets and reads no instance; so does a count by one of these
-// fields if it has few values. A count by no field costs least: one command in each partition for one term, two for several of which one
-// has few instances there. With other filters each partition reads at most 20,000 instances, or, if sets do not decide, 4,000 and
-// the records of 1,000, and Count reports AtLeast if these were not all.
+// Count counts instances. Without a filter, and with a single term with = or in on the status, orchestration, version, parent, code or an
+// attribute, it counts sets and reads no instances; so does a count by one of these fields if it has few values. A count without By costs
+// least: one command per partition for one term, and two for several terms if one of them matches few instances there. With other filters
+// each partition reads at most 20,000 instances, or 4,000 instances and the records of 1,000 if sets do not decide; Count sets AtLeast if
+// there were more.
 //
-// A purged instance is not counted. All partitions are requested at the same time. If some do not answer (ErrNoOwner), the error
-// reports it beside the counts of the others. It is not a snapshot.
+// Purged instances are not counted. All partitions are requested concurrently. If some do not answer, Count returns the numbers of the
+// others together with an error that matches ErrNoOwner. The result is not a snapshot. Other errors: those of an invalid Where or By.
 func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 	where, err := filter.Parse(o.Where, time.Now())
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *Client) Count(ctx context.Context, o CountOptions) (Counts, error) {
 	return mergedCounts(all, by, len(o.EndedSince)), missing(sources, c.partitions())
 }
 
-// milliseconds are those of a bound, at least one.
+// milliseconds converts a bound to milliseconds, rounded up to 1; 0: none.
 func milliseconds(d time.Duration) uint64 {
 	if d <= 0 {
 		return 0
@@ -85,7 +86,7 @@ func milliseconds(d time.Duration) uint64 {
 	return uint64(max(d.Milliseconds(), 1))
 }
 
-// mergedCounts adds the counts of the partitions.
+// mergedCounts adds up the counts of the partitions.
 func mergedCounts(all []request.Counts, by filter.Field, times int) Counts {
 	var sum Counts
 	groups := make(map[string]uint64)
@@ -108,7 +109,7 @@ func mergedCounts(all []request.Counts, by filter.Field, times int) Counts {
 	if by == filter.Status {
 		sum.Status = map[Status]uint64{Pending: 0, Running: 0, Paused: 0, Completed: 0, Failed: 0, Cancelled: 0}
 	}
-	if by == "" { // all are in no group
+	if by == "" { // there are no groups
 		sum.Other = 0
 	}
 	for v, n := range groups {

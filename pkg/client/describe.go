@@ -8,13 +8,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Status is the state of an instance. The value that an instance publishes about itself is its custom status: see
-// CustomStatus.
+// Status is the status of an instance. See CustomStatus for the value that an instance publishes about itself.
 type Status string
 
 // The statuses.
 const (
-	Pending   Status = request.StatusPending // waits at the limit of its orchestration, or for its start
+	Pending   Status = request.StatusPending // it waits at the limit of its orchestration, or for the end of a delay of its start
 	Running   Status = "running"
 	Paused    Status = "paused"
 	Completed Status = "completed"
@@ -22,61 +21,61 @@ const (
 	Cancelled Status = "cancelled"
 )
 
-// Ended reports whether an instance of this status has ended.
+// Ended reports whether an instance with this status has ended.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// Summary is what a listing contains of an instance. Times are UTC, and zero if they are not known or not reached yet.
+// Summary describes an instance in a listing. Times are UTC, and zero if unknown or not reached yet.
 type Summary struct {
 	Instance      string
 	Orchestration string
 	Version       string
-	Parent        string // instance id; empty: not a child
+	Parent        string // id of the parent instance; empty: it is not a child
 	Status        Status
-	Execution     uint64 // the latest, from 1; 0: not begun
+	Execution     uint64 // number of the latest execution, from 1; 0: not started
 	Started       time.Time
-	StatusSince   time.Time // latest change of status; in a list only
-	Updated       time.Time // latest commit
+	StatusSince   time.Time // time of the latest change of status; in listings only
+	Updated       time.Time // time of the latest commit
 	Ended         time.Time
-	Events        uint64 // of the history of the latest execution
-	Stalled       string // why the instance cannot take a turn; empty: it can
-	Code          string // of the failure that ended it; empty also for a plain error
-	Error         string // the text of that failure, at most 200 bytes and " …"; of one that is encrypted "encrypted"
-	Attributes    string // a JSON object, as Attributes takes it; empty: none
+	Events        uint64 // number of events in the history of the latest execution
+	Stalled       string // reason why the instance cannot take a turn; empty: it can
+	Code          string // code of the failure that ended it; empty for a plain error, too
+	Error         string // text of that failure, cut at 200 bytes and " …"; "encrypted" if it is encrypted
+	Attributes    string // JSON object, in the format of the option Attributes; empty: none
 }
 
 // Description describes one instance.
 type Description struct {
 	Summary
 
-	Activities      []Activity // outstanding; at most 100
-	Children        []Child    // outstanding; at most 100
-	AwaitedEvents   []string   // names; empty also in a turn, and for one with more than 1,000 events that its owner does not have in memory
-	AwaitedUpdates  []string   // likewise; also those that Update.Handle takes in the background
+	Activities      []Activity // outstanding activities, at most 100
+	Children        []Child    // outstanding children, at most 100
+	AwaitedEvents   []string   // names of the events that the code waits for; empty during a turn, and for an instance with more than 1,000 events that is not in its owner's memory
+	AwaitedUpdates  []string   // the same for updates, including those that Update.Handle receives in the background
 	LimitWaits      []LimitWait
-	Timers          uint64 // pending
+	Timers          uint64 // number of pending timers
 	NextTimer       time.Time
 	UnreadInputs    uint64
-	PendingMessages uint64                               // in the outbox
-	CustomStatus    *StatusAt[history.Payload]           // the one without a name
-	NamedStatuses   map[string]StatusAt[history.Payload] // by name
+	PendingMessages uint64                               // number of messages in the outbox
+	CustomStatus    *StatusAt[history.Payload]           // the custom status without a name; nil: none
+	NamedStatuses   map[string]StatusAt[history.Payload] // other custom statuses, by name
 	Result          history.Payload
 	Failure         *history.Failure
-	OpenUpdates     []OpenUpdate           // not answered; at most 100
-	UnreadEvents    []history.UnreadEvents // at the end
-	StartAt         time.Time              // of a delayed start that is not due; zero: none
-	Deadline        time.Time              // of the run, see RunTimeout; zero: none
-	PausedBy        string                 // of a paused instance: the operator, by its own name; may be empty
-	PausedFor       string                 // and the reason; may be empty
-	Stopped         bool                   // the pause has stopped its activities; they run again after it
+	OpenUpdates     []OpenUpdate           // updates that are not answered, at most 100
+	UnreadEvents    []history.UnreadEvents // events that the code had not received at the end
+	StartAt         time.Time              // time of a delayed start that is not due; zero: none
+	Deadline        time.Time              // end of the RunTimeout; zero: none
+	PausedBy        string                 // of a paused instance: the operator; may be empty
+	PausedFor       string                 // of a paused instance: the reason; may be empty
+	Stopped         bool                   // the pause has cancelled its activities, which run again after it
 }
 
-// OpenUpdate is an update that the instance has not answered. AttachUpdate waits for its answer.
+// OpenUpdate is an update that the instance has not answered. Use AttachUpdate to wait for its answer.
 type OpenUpdate struct {
 	Name, ID string
 	By       string
-	At       time.Time       // when INPUTS accepted it
+	At       time.Time       // time at which INPUTS accepted it
 	Deadline time.Time       // zero: none
-	Input    history.Payload // empty if it is large
+	Input    history.Payload // empty if it is too large for the reply
 }
 
 // Activity is an activity that was scheduled and has not ended.
@@ -84,35 +83,35 @@ type Activity struct {
 	Event     uint64 // id of the history event that scheduled it
 	Name      string
 	Queue     string
-	Worker    string // empty: not claimed
-	Claims    uint32
+	Worker    string // worker that has claimed it; empty: none
+	Claims    uint32 // number of claims so far
 	Scheduled time.Time
 }
 
-// Child is a child whose end its parent waits for.
+// Child is a child instance whose parent waits for its end.
 type Child struct {
 	Event     uint64 // id of the history event that scheduled it
-	Name      string // of the orchestration
+	Name      string // name of the orchestration
 	Instance  string
 	Scheduled time.Time
 }
 
-// LimitWait is an activity, or the instance itself, that waits at a limit.
+// LimitWait describes an activity, or the instance itself, that waits at a limit.
 type LimitWait struct {
 	Event        uint64 // id of the history event that scheduled the activity; 1: the start of the instance
 	Action       string
 	Key          string
 	Position     uint64 // from 1; 0: not known to the limit at present
-	Admitted     bool   // admitted, and not yet recorded by the instance
-	QueueLength  uint64
-	Active       uint64 // holders
-	Policy       Policy // in force
+	Admitted     bool   // it has been admitted, and the instance has not recorded that yet
+	QueueLength  uint64 // number of waiters
+	Active       uint64 // number of holders
+	Policy       Policy // the policy in force
 	Since        time.Time
-	LimitedUntil time.Time // no admission before, by rate or quota
-	Deadlocked   bool      // every holder waits for a waiter of this limit
+	LimitedUntil time.Time // time until which rate or quota allow no admission; zero: they allow one now
+	Deadlocked   bool      // every holder has a descendant among the waiters
 }
 
-// Describe requests the state of an instance from its owner. Errors: ErrNotFound, ErrNoOwner, queue.ErrTimeout.
+// Describe returns the state of an instance, as reported by its owner. Errors: ErrNotFound, ErrNoOwner, queue.ErrTimeout, pawl.ErrBadID.
 func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
 	d, err := c.describe(ctx, id, 0)
 	if err != nil {
@@ -121,11 +120,11 @@ func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
 	return descriptionOf(d), nil
 }
 
-// describe describes an instance behind an input that the stream has accepted; 0: as it is.
+// describe returns the state of an instance after the input at the stream position accepted has been applied; 0: its current state.
 func (c *Client) describe(ctx context.Context, id string, accepted uint64) (*request.Description, error) {
 	d := new(request.Description)
 	err := c.requestInstance(ctx, id, &request.Describe{Instance: id, Accepted: accepted}, d)
-	_ = c.openResult(c.small(ctx), id, &d.Result, &d.Failure) // what cannot be opened is shown as it is
+	_ = c.openResult(c.small(ctx), id, &d.Result, &d.Failure) // a payload that cannot be decoded is returned as stored
 	if s := d.CustomStatus; s != nil {
 		s.Payload, _ = c.opts.Codec.Open(s.Payload)
 	}
@@ -171,7 +170,8 @@ func descriptionOf(d *request.Description) Description {
 	return out
 }
 
-// statuses are those in a custom status. One that cannot be read, sealed or too large for the reply, is shown as the one without a name.
+// statuses sets the custom statuses. If they cannot be decoded (encrypted, or too large for the reply), they are returned as the one
+// without a name.
 func (d *Description) statuses(s *request.CustomStatus) {
 	if s == nil {
 		return
@@ -193,7 +193,7 @@ func (d *Description) statuses(s *request.CustomStatus) {
 	}
 }
 
-// timeOf is the time of Unix milliseconds, UTC; zero is zero.
+// timeOf converts Unix milliseconds to a UTC time; 0 is the zero time.
 func timeOf(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -9,36 +9,36 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Errors of operations. Those of an instance that has ended are *pawl.Failure and *pawl.Cancelled.
+// Errors of operations; match them with errors.Is. The error of an instance that has ended is a *pawl.Failure or *pawl.Cancelled.
 var (
 	// ErrNotFound is returned if there is no such instance, limit or policy.
 	ErrNotFound = errors.New("client: not found")
-	// ErrIDTaken is returned for a start whose id is that of another instance, if its IDReuse has that reported.
+	// ErrIDTaken is returned if another instance has the id of a start whose IDReuse policy rejects that.
 	ErrIDTaken = errors.New("client: another instance has the id")
 	// ErrRefused is returned for an input or a policy that cannot take effect.
 	ErrRefused = errors.New("client: refused")
-	// ErrRunning matches a *RunningError, which matches ErrRefused too.
+	// ErrRunning is matched by *RunningError, which also matches ErrRefused.
 	ErrRunning = errors.New("client: instance is running")
-	// ErrPurgePending is returned if the wait for a purge has ended before the purge; it takes effect later.
+	// ErrPurgePending is returned if the wait for a purge ended before the purge took effect. It takes effect later.
 	ErrPurgePending = errors.New("client: purge pending")
-	// ErrPending is returned if the wait for the request of an operator has ended before its effect; it takes effect later.
+	// ErrPending is returned if the wait for an operator request ended before the request took effect. It takes effect later.
 	ErrPending = errors.New("client: request pending")
-	// ErrStalled matches a *StalledError, which matches ErrPurgePending too.
+	// ErrStalled is matched by *StalledError, which also matches ErrPurgePending.
 	ErrStalled = errors.New("client: instance is stalled")
 	// ErrNoStatus is returned for an instance that has not set a custom status.
 	ErrNoStatus = errors.New("client: no custom status")
-	// ErrEnded matches an *EndedError.
+	// ErrEnded is matched by *EndedError.
 	ErrEnded = errors.New("client: instance has ended")
-	// ErrUnknown matches every error of Start, Send, SendOrStart, Cancel and Purge whose message may have been accepted. Any other
-	// error means that it was not accepted, and never will be.
+	// ErrUnknown is matched by every error of Start, Send, SendOrStart, Cancel and Purge after which the message may have been accepted.
+	// After any other error it was not accepted, and never will be.
 	ErrUnknown = queue.ErrUnknown
-	// ErrNoOwner is returned while no orchestrator owns the partition of the instance.
+	// ErrNoOwner is returned if no orchestrator owns the partition of the instance.
 	ErrNoOwner = queue.ErrNoOwner
 	// ErrClosed is returned by every operation of a closed Client.
 	ErrClosed = queue.ErrClosed
 )
 
-// EndedError reports that an instance has ended without what was waited for. Attach and Result return its result.
+// EndedError reports that an instance has ended and what the caller waits for can no longer occur. Attach and Result return its result.
 type EndedError struct {
 	Instance string
 	Status   Status // Completed, Failed or Cancelled
@@ -52,7 +52,7 @@ func (e *EndedError) Error() string {
 // Is matches ErrEnded.
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
-// RunningError reports that an instance was not purged because it is running.
+// RunningError reports that an instance was not purged because it has not ended.
 type RunningError struct {
 	Instance string
 }
@@ -65,10 +65,10 @@ func (e *RunningError) Error() string {
 // Is matches ErrRunning and ErrRefused.
 func (e *RunningError) Is(target error) bool { return target == ErrRunning || target == ErrRefused }
 
-// StalledError reports that a purge waits in the inbox of a stalled instance.
+// StalledError reports that a purge is waiting in the inbox of a stalled instance.
 type StalledError struct {
 	Instance string
-	Why      string
+	Why      string // reason why the instance is stalled
 }
 
 // Error names the instance and the cause.
@@ -82,19 +82,19 @@ func (e *StalledError) Is(target error) bool {
 	return target == ErrStalled || target == ErrPurgePending
 }
 
-// problemError is an error with the message of the owner.
+// problemError is an error with a message of an owner.
 type problemError struct {
 	is   error // ErrNotFound or ErrRefused; nil: neither
 	text string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *problemError) Error() string { return "client: " + e.text }
 
 // Is matches the sentinel.
 func (e *problemError) Is(target error) bool { return e.is != nil && target == e.is }
 
-// problem is the error of a problem that an owner reports.
+// problem returns the error for a problem that an owner reports.
 func problem(p *request.Problem) error {
 	switch p.Code {
 	case request.ProblemNotFound:
@@ -108,9 +108,9 @@ func problem(p *request.Problem) error {
 	}
 }
 
-// about adds the instance to the message of an owner that does not name it.
+// about adds the instance to an owner's message that does not name it.
 func about(id string, err error) error {
-	if p, ok := err.(*problemError); ok && !strings.Contains(p.text, id) { //nolint:errorlint // of problem
+	if p, ok := err.(*problemError); ok && !strings.Contains(p.text, id) { //nolint:errorlint // made by problem
 		return &problemError{is: p.is, text: "instance " + id + ": " + p.text}
 	}
 	return err

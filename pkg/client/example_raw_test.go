@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// text is a payload of JSON: what programs of other languages exchange, and what handles encode by default.
+// text returns a JSON payload, which programs in other languages exchange and handles encode by default.
 func text(v any) history.Payload {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -40,7 +40,7 @@ func ExampleFromConn() {
 	defer c.Close() // leaves conn open
 }
 
-// A start takes the policy as an option: here from a flag or a form.
+// The policy, here from a flag or a form, is an option of Start.
 func ExampleParseIDReuse() {
 	policy, err := client.ParseIDReuse("reject")
 	fmt.Println(policy == client.Reject, err)
@@ -97,7 +97,7 @@ func ExampleClient_SendUpdateRaw() {
 	fmt.Printf("%s %v\n", left.Data, err)
 }
 
-// Another process waits for the answer to an update that was sent before.
+// Another process can wait for the answer to an update that was sent earlier.
 func ExampleClient_AttachUpdateRaw() {
 	left, err := c.AttachUpdateRaw("reserve", "stock-7", "order-17").Answer(ctx)
 	fmt.Printf("%s %v\n", left.Data, err)
@@ -112,7 +112,7 @@ func ExampleClient_UpdateWithStartRaw() {
 	fmt.Printf("%s %v\n", left.Data, err)
 }
 
-// An empty task queue is that of the activity's name.
+// An empty task queue selects the queue with the activity's name.
 func ExampleClient_RunRaw() {
 	job, err := c.RunRaw(ctx, "resize", "", "photo-17", text("17.jpg"))
 	if err != nil {

@@ -41,7 +41,7 @@ func ExampleNew() {
 	defer c.Close()
 }
 
-// Starting an id again is harmless: the Instance is that of the existing instance.
+// Starting the same id again is harmless: the returned Instance refers to the existing instance.
 func ExampleStart() {
 	run, err := client.Start(ctx, c, fulfil, "order-17", "3 apples")
 	if err != nil {
@@ -137,7 +137,8 @@ func ExampleClient_Purge() {
 	}
 }
 
-// Missed is called first when the watcher is known to all orchestrators, and whenever a list must be read again.
+// Missed is called when all orchestrators have received the announcement of the watcher, and whenever a displayed list must be read
+// again.
 func ExampleClient_Watch() {
 	refresh := make(chan struct{}, 1)
 	notify := func() {
@@ -245,7 +246,7 @@ func ExampleClient_Count() {
 	fmt.Println(n.Count, "started,", n.Status[client.Failed], "of them failed")
 }
 
-// Another process waits for the result of a job by its id.
+// Another process can wait for the result of a job by its id.
 func ExampleAttachJob() {
 	fmt.Println(client.AttachJob(c, resize, "photo-17").Result(ctx))
 }
@@ -260,7 +261,7 @@ func ExampleNewJob() {
 	}
 }
 
-// The instance begins tomorrow, and fails if it has not ended a week later. An id that is in use is an error of WaitStarted.
+// The instance starts tomorrow, and fails if it has not ended a week later. WaitStarted returns an error if the id is in use.
 func ExampleInstance_WaitStarted() {
 	run, err := client.Start(ctx, c, fulfil, "order-18", "2 pears", client.After(24*time.Hour), client.RunTimeout(7*24*time.Hour), client.Reject)
 	if err != nil {

@@ -7,29 +7,29 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// Health is the state of the stores of a namespace, as an orchestrator sees it.
+// Health is the state of Redis and NATS, as an orchestrator of the namespace observes it.
 type Health struct {
-	Redis      []RedisHealth // the nodes that take writes
-	RedisError string        // why there are none
+	Redis      []RedisHealth // nodes that accept writes
+	RedisError string        // reason why Redis is empty; empty: no error
 	NATS       NATSHealth
-	NATSError  string // why parts of it are missing
+	NATSError  string // reason why parts of NATS are missing; empty: no error
 }
 
 // RedisHealth is the state of a Redis node.
 type RedisHealth struct {
-	Address   string // of a node of a cluster; empty: there is one
+	Address   string // of a node of a cluster; empty: Redis is not a cluster
 	Version   string
-	Role      string // master; while a replica is elected also slave
+	Role      string // master, or slave while a replica is being elected
 	Uptime    time.Duration
 	Latency   time.Duration // of a PING
-	Memory    int64         // bytes in use
-	MaxMemory int64         // 0: unlimited
-	Clients   int64
-	PerSecond int64         // commands
-	Replicas  int64         // connected
-	AOF       string        // ok, off, loading, or what failed
+	Memory    int64         // used memory, bytes
+	MaxMemory int64         // bytes; 0: unlimited
+	Clients   int64         // number of connected clients
+	PerSecond int64         // commands per second
+	Replicas  int64         // number of connected replicas
+	AOF       string        // ok, off, loading, or the operation that failed
 	LastSave  time.Duration // age of the latest snapshot
-	Error     string        // why the rest is missing
+	Error     string        // reason why other fields are missing; empty: no error
 }
 
 // NATSHealth is the state of NATS.
@@ -38,7 +38,7 @@ type NATSHealth struct {
 	Version string
 	Latency time.Duration // of a PING
 	Streams []StreamHealth
-	Backlog map[string]uint64 // tasks that no worker has claimed, by task queue; queues without tasks are left out
+	Backlog map[string]uint64 // unclaimed tasks by task queue; queues without tasks are omitted
 }
 
 // StreamHealth is the state of a stream.
@@ -47,13 +47,13 @@ type StreamHealth struct {
 	Messages  uint64
 	Bytes     uint64
 	Consumers int
-	Leader    string // empty: the server is no cluster
+	Leader    string // name of the leader; empty: NATS is not a cluster
 	Replicas  int
-	Behind    int    // replicas that are offline or not current
-	Error     string // why the rest is missing
+	Behind    int    // number of replicas that are offline or not current
+	Error     string // reason why other fields are missing; empty: no error
 }
 
-// Health requests the state of Redis and NATS. A store that does not answer is reported in the result. Errors: ErrNoOwner,
+// Health returns the state of Redis and NATS. A store that does not answer is reported in the result. Errors: ErrNoOwner,
 // queue.ErrTimeout.
 func (c fleet) Health(ctx context.Context) (Health, error) {
 	var r request.StoreHealth
@@ -80,8 +80,8 @@ func (c fleet) Health(ctx context.Context) (Health, error) {
 	return out, nil
 }
 
-// Requeue has a stalled instance tried again now, instead of after its pause of up to a minute. Errors: ErrRefused if it is not stalled;
-// ErrNoOwner, queue.ErrTimeout, queue.ErrPermission for a user that is no operator.
+// Requeue makes the owner retry a stalled instance at once, instead of after its backoff of up to a minute. Errors: ErrRefused if the
+// instance is not stalled; ErrNoOwner, queue.ErrTimeout; queue.ErrPermission if the user does not have the role operator.
 func (c fleet) Requeue(ctx context.Context, id string) error {
 	return c.client.requestInstance(ctx, id, &request.Requeue{Instance: id}, new(request.Done))
 }

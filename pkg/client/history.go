@@ -17,35 +17,36 @@ import (
 type Entry struct {
 	Execution uint64
 	ID        uint64        // from 1, ascending
-	Type      string        // such as ActivityScheduled: the name of a type of package history
-	At        time.Time     // of the turn, UTC
-	Event     history.Event // decoded: a pointer to the type of that name, with what can be opened of its payloads
-	Raw       []byte        // as stored
-	Report    *Report       // of an ActivityCancelRequested; nil: not reported, or not yet
+	Type      string        // name of its type in package history, such as ActivityScheduled
+	At        time.Time     // time of the turn, UTC
+	Event     history.Event // pointer to a value of that type; payloads that can be decoded are decoded
+	Raw       []byte        // encoded event, as stored
+	Report    *Report       // of an ActivityCancelRequested; nil: there is no report, or not yet
 }
 
-// How is how a cancelled activity ended.
+// How is the way in which a cancelled activity ended.
 type How string
 
 // The ways in which a cancelled activity ends.
 const (
-	HowStopped       How = "stopped"        // it returned, Report.After its context was done
-	HowFinishedFirst How = "finished-first" // its result was accepted before the cancelling turn, which did not see it, and was dropped
+	HowStopped       How = "stopped"        // it returned Report.After after the end of its context
+	HowFinishedFirst How = "finished-first" // its result was accepted before the turn that cancelled it, which did not include it, and was dropped
 	HowFinishedLate  How = "finished-late"  // it returned before its worker was notified of the cancellation
-	HowNeverStarted  How = "never-started"  // it was cancelled before a worker had started it
-	HowAbandoned     How = "abandoned"      // it did not return within its grace period, which was Report.After
+	HowNeverStarted  How = "never-started"  // it was cancelled before a worker started it
+	HowAbandoned     How = "abandoned"      // it did not return within its grace period, Report.After
 )
 
-// Report is how a cancelled activity ended, as recorded by its worker or by the owner of the instance. It is stored beside the
-// history, decides nothing, is written afterwards, and may be missing. A newer worker may record a How that is not listed here.
+// Report describes how a cancelled activity ended, as recorded by its worker or by the owner of the instance. It is stored next to the
+// history, after the cancellation. No decision depends on it, and it may be missing. A newer worker may record a How that is not listed
+// here.
 type Report struct {
 	How    How
-	After  time.Duration // from the moment when the activity's context was done
-	Worker string        // empty: no worker had it
+	After  time.Duration // time since the end of the activity's context
+	Worker string        // empty: no worker had claimed it
 	At     time.Time     // by the clock of the process that recorded it, UTC; zero: not recorded
 }
 
-// readReport returns nil for a text that is not a report, which any worker may write: the history is read without it.
+// readReport parses a report. It returns nil for an invalid text, because any worker may write reports.
 func readReport(text string) *Report {
 	var r struct {
 		How     How    `json:"how"`
@@ -64,18 +65,18 @@ func readReport(text string) *Report {
 	return report
 }
 
-// History iterates over the events of an execution (0: the latest) of an instance, in order, and reads them page by page. The first
-// error ends it: those of Describe, ErrNotFound also for an execution that does not exist and for an instance that has not begun, or
-// an error of package history for an event that cannot be decoded.
+// History iterates over the events of an execution of an instance (0: the latest), in order, and reads them page by page. The last pair
+// contains the error, if any: those of Describe; ErrNotFound also for an execution that does not exist and for an instance that has not
+// started; or an error of package history for an event that cannot be decoded.
 func (c *Client) History(ctx context.Context, id string, execution uint64) iter.Seq2[Entry, error] {
 	return c.HistoryAfter(ctx, id, execution, 0, 0)
 }
 
-// HistoryAfter is History for the events after an event id, of which there may be none. At most page events are read at a time; 0:
-// as many as the owner sends. With a page of more than one event, payloads of the object store that are larger than 512 KiB are not read.
+// HistoryAfter is History for the events after an event id, of which there may be none. It reads at most page events per request; 0: as
+// many as the owner sends. If page is greater than 1, payloads in the object store that are larger than 512 KiB are not read.
 func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
 	open := c.whole(ctx)
-	if page > 1 { // a page is kept in memory as a whole
+	if page > 1 { // a whole page is in memory
 		open = c.small(ctx)
 	}
 	return func(yield func(Entry, error) bool) {
@@ -100,7 +101,7 @@ func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after u
 	}
 }
 
-// entries yields the events of a page, and returns whether to read on.
+// entries yields the events of a page, and reports whether to continue.
 func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open opener, yield func(Entry, error) bool) bool {
 	reports := make(map[uint64]*Report, len(r.Reports))
 	for _, report := range r.Reports {
@@ -116,7 +117,7 @@ func (c *Client) entries(id string, after uint64, r *request.HistoryPage, open o
 		if cancelled, ok := e.(*history.ActivityCancelRequested); ok {
 			entry.Report = reports[cancelled.Scheduled]
 		}
-		_ = c.opts.Codec.OpenEvent(open, e) // what cannot be opened is shown as it is
+		_ = c.opts.Codec.OpenEvent(open, e) // a payload that cannot be decoded is returned as stored
 		entry.ID, entry.At = e.Meta().ID, timeOf(e.Meta().At)
 		entry.Type, entry.Event = reflect.TypeOf(e).Elem().Name(), e
 		if !yield(entry, nil) {

@@ -17,12 +17,12 @@ func TestReportIsReadAsItWasWritten(t *testing.T) {
 	}
 	for _, text := range []string{"", "{", "{}", `{"how":1}`, `{"how":"stopped","after_ms":-1}`, `{"how":"stopped","after_ms":9223372036854775807}`} {
 		if r := readReport(text); r != nil {
-			t.Errorf("%q is read: %+v", text, r)
+			t.Errorf("%q is parsed as %+v", text, r)
 		}
 	}
 }
 
-// FuzzReport reads reports, which workers write.
+// FuzzReport parses reports, which any worker may write.
 func FuzzReport(f *testing.F) {
 	f.Add(`{"how":"stopped","after_ms":12,"worker":"w","at":1}`)
 	f.Add(`{"how":"` + string(message.FinishedFirst) + `","after_ms":9223372036854,"at":-1}`)

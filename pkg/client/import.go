@@ -12,19 +12,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// ErrNoImport is returned if an export cannot be imported: it is none, it breaks a rule of histories, or it exceeds a bound.
+// ErrNoImport is returned if an export cannot be imported: it is not an export, its history is invalid, or it exceeds a bound.
 var ErrNoImport = history.ErrNoImport
 
-// Import makes an instance with an id that is unused from an export (pawl export), of this namespace or another one: its latest
-// execution, with its history and attributes. The imported instance has ended. One that had not ended when it was exported is cancelled;
-// Continue, or a later Retry, continues it like a rewind: what was outstanding is scheduled anew, with new effect ids and the same
-// idempotency keys, and children that were outstanding are started anew. Sealed payloads stay as they are: they need their keys. What is not in the
-// history is not imported: unread inputs, the custom status, answers to updates, and the parent.
+// Import creates an instance with an unused id from an export (made by pawl export) of this or another namespace: its latest execution,
+// with its history and attributes. The imported instance has ended: if it had not when it was exported, its status is cancelled, and the
+// option Continue, or a later Retry, continues it like a rewind. Outstanding activities are then scheduled again, with new effect ids and
+// the same idempotency keys, and outstanding children are started again. Encrypted payloads stay encrypted and need the same keys. Unread
+// inputs, custom statuses, answers to updates and the parent are not part of the history, and are not imported.
 //
-// The caller needs the permissions of the role operator. The history may have 4 MiB and 10,000 events, and 512 KiB when it is compressed.
-// None of its payloads may be in an object store, or larger than 512 KiB.
-// If its owner is of an older build that does not read it, Import waits for one that does. Errors: ErrNoImport, then the id is in use if the
-// owner refused it; ErrIDTaken if the id is in use; those of WaitStarted and Describe.
+// The caller needs the permissions of the role operator. The history may have at most 4 MiB and 10,000 events, and 512 KiB when
+// compressed. None of its payloads may be in an object store or larger than 512 KiB. If the owner runs an older build that cannot read
+// imports, Import waits for an owner that can. Errors: ErrNoImport (if the owner reports it, the id is in use afterwards); ErrIDTaken if
+// the id is in use; those of WaitStarted and Describe.
 func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...ImportOption) (Operated, error) {
 	m, running, err := show.ReadImport(export)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Client) Import(ctx context.Context, id string, export []byte, opts ...I
 		return Operated{}, err
 	}
 	d, err := c.Describe(ctx, id)
-	if err == nil && d.Orchestration == message.ImportName { // its owner could not read it
+	if err == nil && d.Orchestration == message.ImportName { // the owner could not read it
 		err = fmt.Errorf("client: import of %s: %w", id, ErrNoImport)
 		if d.Failure != nil {
 			err = fmt.Errorf("%w: its owner reports: %s", err, d.Failure.Message)
@@ -70,5 +70,5 @@ func isContinue(o ImportOption) bool {
 	return ok
 }
 
-// Continue has an imported instance continue that had not ended when it was exported. If the caller dies before, Retry does.
+// Continue continues an imported instance that had not ended when it was exported. If the caller dies before, Retry continues it.
 func Continue() ImportOption { return continueOption{} }

@@ -13,13 +13,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Instance is an instance whose result has the type Out. It is safe for concurrent use.
+// Instance is a handle to an instance whose result has the type Out. It is safe for concurrent use.
 type Instance[Out any] struct {
 	raw    *RawInstance
 	decode func(history.Payload) (Out, error)
 }
 
-// Attach returns the Instance of one that was started elsewhere. It makes no request; Result does.
+// Attach returns the handle to an instance that was started elsewhere. It makes no request.
 func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Instance[Out] {
 	return &Instance[Out]{raw: c.AttachRaw(id), decode: author.Result(o).Decode}
 }
@@ -27,36 +27,35 @@ func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *I
 // ID is the id of the instance.
 func (r *Instance[Out]) ID() string { return r.raw.id }
 
-// Result waits for the end of the instance and returns its result, or the error it ended with: a *pawl.Failure, in which errors.Is
-// finds the sentinels of the code that returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not decode
-// into Out is pawl.ErrUndecodable. errors.Is finds context.DeadlineExceeded in the Failure of an instance that a timeout has ended.
+// Result waits for the end of the instance and returns its result, or the error with which it ended: a *pawl.Failure, which matches the
+// sentinels of the code that returned it, or an error in which errors.As finds a *pawl.Cancelled. If a timeout ended the instance,
+// errors.Is finds context.DeadlineExceeded in the Failure. A result that does not decode into Out is pawl.ErrUndecodable.
 //
-// Other errors are those of the wait, in which errors.As finds no *pawl.Failure: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for an Instance of
-// Attach, ErrNotFound: after Options.OwnerTimeout, because an instance that was just started may not be known yet. It may be called
-// again, and then returns the same end: for the one that follows a Retry or a Rewind, Attach anew.
-func (r *Instance[Out]) Result(ctx context.Context) (Out, error) {
+// Other errors are those of the wait; errors.As finds no *pawl.Failure in them: the error of ctx (which wraps that of the last request),
+// ErrClosed, ErrRefused, ErrIDTaken as of WaitStarted, and, after Attach, ErrNotFound if the instance is still unknown after
+// Options.OwnerTimeout. Result may be called again, and then returns the same end. To wait for the end that follows a Retry or a Rewind,
+// Attach again.
+func (r *Instance[Out]) Result(ctx context.Context) (out Out, _ error) {
 	p, err := r.raw.Result(ctx)
 	if err != nil {
-		var zero Out
-		return zero, err
+		return out, err
 	}
-	out, err := r.decode(p)
-	if err != nil {
+	if out, err = r.decode(p); err != nil {
 		return out, fmt.Errorf("client: result of %s: %w", r.raw.id, err)
 	}
 	return out, nil
 }
 
-// WaitStarted waits until the start has taken effect: the instance is in lists, and a delayed one is pending. Of an Instance of Attach, and
-// of a start that found its id in use and was ignored, it waits until there is an instance. Behind an instance that is paused or stalled
-// a start takes effect when that goes on, so ctx should have a deadline.
+// WaitStarted waits until the start has taken effect: the instance is listed, and a delayed one is pending. After Attach, and after a
+// start that was ignored because its id was in use, it waits until the instance exists. If a paused or stalled instance has the id, the
+// start takes effect when that instance resumes, so ctx should have a deadline.
 //
-// The error is ErrIDTaken if the start was rejected (Reject, AfterFailure), or if another start has replaced its instance since, unless it
-// terminates others (TerminateExisting), which always begins; ErrNotFound if the instance was removed since; or that of the wait, as of
-// Result.
+// Errors: ErrIDTaken if the start was rejected (Reject, AfterFailure), or if another start has replaced its instance since, except for
+// TerminateExisting, whose start always takes effect; ErrNotFound if the instance has been removed since; otherwise those of the wait, as
+// for Result.
 func (r *Instance[Out]) WaitStarted(ctx context.Context) error { return r.raw.WaitStarted(ctx) }
 
-// WaitStarted is Instance.WaitStarted.
+// WaitStarted waits until the start has taken effect: see Instance.WaitStarted.
 func (r *RawInstance) WaitStarted(ctx context.Context) error {
 	if err := pawl.ValidateID(r.id); err != nil {
 		return fmt.Errorf("client: %w", err)
@@ -65,7 +64,7 @@ func (r *RawInstance) WaitStarted(ctx context.Context) error {
 	if r.contested {
 		q.Seq, q.ID, q.Restart = r.seq, r.msgID, r.restarts
 	}
-	for pause := minStartPoll; ; pause = min(2*pause, maxStartPoll) {
+	for backoff := minStartPoll; ; backoff = min(2*backoff, maxStartPoll) {
 		var got request.StartState
 		if err := r.c.requestInstance(ctx, r.id, q, &got); err != nil {
 			return err
@@ -80,7 +79,7 @@ func (r *RawInstance) WaitStarted(ctx context.Context) error {
 		case request.StartUnread:
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(backoff):
 		case <-ctx.Done():
 			return fmt.Errorf("client: start of %s: %w", r.id, context.Cause(ctx))
 		case <-r.c.done:
@@ -89,28 +88,27 @@ func (r *RawInstance) WaitStarted(ctx context.Context) error {
 	}
 }
 
-// Pauses between two questions of WaitStarted: a start takes effect within milliseconds, unless the instance that has its id is paused or
-// stalled.
+// Backoff between two requests of WaitStarted. A start takes effect within milliseconds, unless a paused or stalled instance has its id.
 const (
 	minStartPoll = 2 * time.Millisecond
 	maxStartPoll = 2 * time.Second
 )
 
-// RawInstance is an Instance whose result is not decoded.
+// RawInstance is an Instance whose result is not decoded. It is safe for concurrent use.
 type RawInstance struct {
 	c       *Client
 	id      string
 	waiter  *waiter
-	started time.Time       // when the stream had stored our start; zero: it was started elsewhere
-	owner   <-chan struct{} // of our start: closed when the owner of the partition changes after it
+	started time.Time       // time at which the stream had stored our start; zero: it was started elsewhere
+	owner   <-chan struct{} // closed when the owner of the partition changes after our start
 
-	seq       uint64 // of our start in the stream; 0: it was started elsewhere
-	msgID     string // of our start
+	seq       uint64 // stream position of our start; 0: it was started elsewhere
+	msgID     string // message id of our start
 	contested bool   // our start may be rejected, or replace another instance
-	restarts  bool   // the other instance, too, if that has not ended
+	restarts  bool   // it may also replace an instance that has not ended
 }
 
-// AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
+// AttachRaw returns the handle to an instance whose orchestration is known by name only, or not at all. It makes no request.
 func (c *Client) AttachRaw(id string) *RawInstance {
 	return &RawInstance{c: c, id: id, waiter: c.newWaiter()}
 }
@@ -118,7 +116,7 @@ func (c *Client) AttachRaw(id string) *RawInstance {
 // ID is the id of the instance.
 func (r *RawInstance) ID() string { return r.id }
 
-// Result is Instance.Result without the decoding.
+// Result returns the encoded result: see Instance.Result.
 func (r *RawInstance) Result(ctx context.Context) (history.Payload, error) {
 	if err := pawl.ValidateID(r.id); err != nil {
 		return history.Payload{}, fmt.Errorf("client: %w", err)
@@ -140,7 +138,7 @@ func (r *RawInstance) Result(ctx context.Context) (history.Payload, error) {
 	return a.Result, nil
 }
 
-// ending is the error of an instance that ended without a result.
+// ending returns the error of an instance that ended without a result.
 func ending(a request.Answer) error {
 	var err error = &pawl.Failure{Failure: *a.Failure}
 	var c *pawl.Cancelled
@@ -150,9 +148,9 @@ func ending(a request.Answer) error {
 	return err
 }
 
-// end waits for the end. The owner pushes the result of our own start, so it is requested only Options.RepeatInterval after the
-// start, or at once if the owner or the connection has changed since: the push may be lost then. While our instance is not known, the
-// start has not been read from the stream yet.
+// end waits for the end. The owner pushes the result of our own start, so it is requested only Options.RepeatInterval after the start, or
+// at once if the owner or the connection has changed since then, because the push may be lost. If our instance is unknown, its start has
+// not been read from the stream yet.
 func (r *RawInstance) end(ctx context.Context) (request.Answer, error) {
 	a := await{
 		c: r.c, id: r.id, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.OwnerTimeout,
@@ -161,7 +159,7 @@ func (r *RawInstance) end(ctx context.Context) (request.Answer, error) {
 	if !r.started.IsZero() {
 		a.unknown = -1
 	}
-	if !r.started.IsZero() && !r.contested { // otherwise the push may not come
+	if !r.started.IsZero() && !r.contested { // a contested start may have no result to push
 		a.delay = max(0, r.c.opts.RepeatInterval-time.Since(r.started))
 	}
 	return a.answer(ctx)

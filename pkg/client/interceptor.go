@@ -8,22 +8,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Message describes what a client publishes to an interceptor.
+// Message describes a message that a client publishes to its interceptors.
 type Message struct {
 	Instance string
 	Kind     string // start, event, cancel or purge
-	Name     string // of the orchestration or the event; empty for others
-	// Headers travel with a start or an event; those of other kinds are ignored. An interceptor may change them.
+	Name     string // name of the orchestration or the event; empty for other kinds
+	// Headers are sent with a start or an event; those of other kinds are ignored. An interceptor may change them.
 	Headers history.Headers
 }
 
 // Publish publishes a message and waits until the stream has stored it.
 type Publish func(ctx context.Context, m *Message) error
 
-// Interceptor wraps the messages of a client: next publishes the message, and may be called once.
+// Interceptor wraps the publication of messages: next publishes the message, and may be called at most once. It may run on several
+// goroutines at a time.
 type Interceptor func(next Publish) Publish
 
-// outgoing is the message of a call in its context, for the end of the interceptors.
+// outgoing is the message of a call. It is passed in the context to the innermost Publish.
 type outgoing struct {
 	in  *queue.OutInput
 	seq uint64

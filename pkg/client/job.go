@@ -11,11 +11,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Job is an activity with its input, as a schedule runs it: see NewJob. Activity is required. Queue, by default the name of the activity,
-// Input and the rest may be left out.
+// Job is an activity with its input, as a schedule runs it: see NewJob. Activity is required. Queue defaults to the name of the activity;
+// Input and the other fields are optional.
 type Job = builtin.Job
 
-// NewJob makes the job of a schedule: at each of its times it does what Run does. Of the options By, MessageID and Header have no effect.
+// NewJob returns the job of a schedule: at each of its times the schedule does what Run does. The options By, MessageID and Header have
+// no effect. The error is that of the encoding or of an invalid option.
 func NewJob[In, Out any](a pawl.Activity[In, Out], in In, opts ...JobOption) (*Job, error) {
 	j, err := jobOf(a, in, opts)
 	if err == nil {
@@ -36,11 +37,11 @@ func jobOf[In, Out any](a pawl.Activity[In, Out], in In, opts []JobOption) (*Job
 	return j, err
 }
 
-// Run runs one activity as a job: an instance of its own, without an orchestration to write. The job has the result of the activity, or
-// its failure; the limits of the handle hold for it; and it is described, listed, cancelled and purged by its id as any instance. As with
-// Start, an existing instance of the id is not changed, and Run returns when the stream has stored the start.
+// Run runs one activity as a job: an instance that needs no orchestration of the author. The result of the job is that of the activity,
+// or its failure. The limits of the handle apply to it, and it is described, listed, cancelled and purged by its id like any instance. As
+// with Start, an existing instance with the id is not changed, and Run returns when the stream has stored the start.
 //
-// Errors are those of Start. The input may be a few hundred bytes smaller than that of a call, because the job is one payload.
+// Errors are those of Start. The input may be a few hundred bytes smaller than that of a call, because the job is stored as one payload.
 func Run[In, Out any](ctx context.Context, c *Client, a pawl.Activity[In, Out], id string, in In, opts ...JobOption) (*Instance[Out], error) {
 	j, err := jobOf(a, in, opts)
 	if err != nil {
@@ -53,8 +54,8 @@ func Run[In, Out any](ctx context.Context, c *Client, a pawl.Activity[In, Out], 
 	return &Instance[Out]{raw: raw, decode: author.Result(a).Decode}, nil
 }
 
-// RunRaw is Run for an activity that is known by its name and task queue only; an empty queue is that of the activity's name. The
-// limits that its handle declares do not hold for it, but policies of the action do.
+// RunRaw is Run for an activity that is known by its name and task queue only; an empty queue is the queue with the activity's name.
+// Limits that the handle declares do not apply to it, but policies set for the action do.
 func (c *Client) RunRaw(ctx context.Context, activity, taskQueue, id string, in history.Payload, opts ...JobOption) (*RawInstance, error) {
 	j := &Job{Activity: activity, Queue: taskQueue, Input: in.Data}
 	for _, o := range opts {
@@ -63,7 +64,7 @@ func (c *Client) RunRaw(ctx context.Context, activity, taskQueue, id string, in 
 	return c.run(ctx, j, id, opts)
 }
 
-// AttachJob returns the Instance of a job that was started elsewhere: Attach for jobs.
+// AttachJob returns the handle to a job that was started elsewhere. It makes no request.
 func AttachJob[In, Out any](c *Client, a pawl.Activity[In, Out], id string) *Instance[Out] {
 	return &Instance[Out]{raw: c.AttachRaw(id), decode: author.Result(a).Decode}
 }

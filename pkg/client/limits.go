@@ -17,27 +17,27 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Policy limits an action. Its zero value limits nothing. Durations are rounded up to milliseconds.
+// Policy limits an action. The zero value limits nothing. Durations are rounded up to milliseconds.
 type Policy struct {
-	Concurrency  uint32        // holders at one time; 0: unlimited
-	Rate         uint32        // admissions in any window of RateWindow; 0: unlimited; at most history.MaxRate
-	RateWindow   time.Duration // of Rate
-	Quota        uint64        // admissions in a window of QuotaWindow, which begins with its first admission; 0: unlimited
-	QuotaWindow  time.Duration // of Quota
-	Key          string        // path into the input: each of its values has a queue and limits of its own
-	QueueLimit   uint32        // waiters at one time; 0: history.DefaultQueueLimit
+	Concurrency  uint32        // maximum number of holders; 0: unlimited
+	Rate         uint32        // maximum number of admissions in any window of RateWindow, at most history.MaxRate; 0: unlimited
+	RateWindow   time.Duration // window of Rate
+	Quota        uint64        // maximum number of admissions in a window of QuotaWindow, which starts with its first admission; 0: unlimited
+	QuotaWindow  time.Duration // window of Quota
+	Key          string        // path in the input: each of its values has its own limit; empty: none
+	QueueLimit   uint32        // maximum number of waiters; 0: history.DefaultQueueLimit
 	QueueTimeout time.Duration // maximum wait; 0: history.DefaultQueueTimeout; negative: unlimited
-	Reject       bool          // callers that cannot be admitted at once are rejected
-	Paused       bool          // no one is admitted, see PauseAction; it cannot be set with the rest
+	Reject       bool          // reject callers that cannot be admitted at once
+	Paused       bool          // admit no callers, see PauseAction; cannot be combined with the fields above
 	PausedBy     string        // requester of the pause
-	PausedFor    string        // why
-	PausedAt     time.Time     // UTC, by the clock of an orchestrator
+	PausedFor    string        // reason for the pause
+	PausedAt     time.Time     // time of the pause, UTC, by the clock of an orchestrator; zero: not paused
 }
 
 // Limits reports whether the policy limits anything.
 func (p Policy) Limits() bool { return p.stored().Limits() }
 
-// Validate returns a *history.PolicyError for limits that contradict each other or exceed the maximum.
+// Validate returns a *history.PolicyError if fields contradict each other or exceed their maximum.
 func (p Policy) Validate() error {
 	stored := p.stored()
 	return stored.Validate()
@@ -58,7 +58,7 @@ func (p Policy) stored() history.Policy {
 	return out
 }
 
-// PolicyOf is a policy in the form of this package.
+// PolicyOf converts a recorded policy to a Policy.
 func PolicyOf(p history.Policy) Policy {
 	return Policy{
 		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: time.Duration(p.RateWindow) * time.Millisecond,
@@ -68,31 +68,31 @@ func PolicyOf(p history.Policy) Policy {
 	}
 }
 
-// LevelPolicy is a policy that was set at run time.
+// LevelPolicy is a policy that was set at run time, with its level.
 type LevelPolicy struct {
-	Level  string // action:NAME, group:NAME, global, or pause:NAME of a paused action
+	Level  string // action:NAME, group:NAME, global, or pause:NAME for a paused action
 	Policy Policy
 }
 
-// QueueInfo describes a limit. Counters cover its whole life; a limit with a key is forgotten an hour after its last use.
-// Times are by the clock of the limit, UTC; zero: none.
+// QueueInfo describes a limit and its waiters. Counters are totals since the limit was created; the limit of one value of a key is
+// removed an hour after its last use. Times are by the clock of the limit, UTC; zero: none.
 type QueueInfo struct {
 	Action string
-	Key    string // of the input; empty: the action has no key
-	Keys   int    // number of limits that the numbers are the sum of; 0: it is one limit
+	Key    string // value of the key; empty: the action has no key
+	Keys   int    // number of limits that are added up in this QueueInfo; 0: it describes one limit
 
-	Waiting        uint64
-	Active         uint64    // holders
-	OldestEnqueued time.Time // when the first waiter was enqueued
-	Enqueued       uint64    // admitted at once or enqueued, without the rejected ones
-	Completed      uint64    // were admitted, and have ended
-	Rejected       uint64    // on arrival: the queue was full, or the policy rejects; a repeated attempt counts again
-	TimedOut       uint64
-	Withdrawn      uint64    // cancelled while they waited
-	Cleared        uint64    // rejected by ClearQueue
-	LimitedUntil   time.Time // no admission before, by rate or quota
-	Deadlocked     bool      // every holder waits for a waiter of this limit
-	Policy         Policy    // in force
+	Waiting        uint64    // number of waiters
+	Active         uint64    // number of holders
+	OldestEnqueued time.Time // time at which the first waiter entered
+	Enqueued       uint64    // callers that were admitted at once or became waiters
+	Completed      uint64    // callers that were admitted and have left
+	Rejected       uint64    // callers that were rejected at once, by too many waiters or a policy that rejects; a repeated attempt counts again
+	TimedOut       uint64    // waiters that exceeded the maximum wait
+	Withdrawn      uint64    // waiters that were cancelled
+	Cleared        uint64    // waiters that ClearQueue rejected
+	LimitedUntil   time.Time // time until which rate or quota allow no admission
+	Deadlocked     bool      // every holder has a descendant among the waiters
+	Policy         Policy    // the policy in force
 }
 
 // Waiter is a waiter or a holder at a limit.
@@ -100,8 +100,8 @@ type Waiter struct {
 	Position  uint64 // from 1; 0: a holder
 	Instance  string
 	Execution uint64
-	Event     uint64    // id of the history event that scheduled the activity; 1: the start of the instance; 0: a call that keeps its slot between attempts
-	Since     time.Time // zero for a holder
+	Event     uint64    // id of the history event that scheduled the activity; 1: the start of the instance; 0: a call that retains its slot between attempts
+	Since     time.Time // time at which it entered; zero for a holder
 }
 
 func queueOf(s request.LimitStats) QueueInfo {
@@ -124,11 +124,11 @@ func convert[A, B any](from []A, one func(A) B) []B {
 	return to
 }
 
-// policyPartition is the partition whose owner serves policies, so that two that are set at the same time are ordered.
+// policyPartition is the partition whose owner serves policies, so that concurrent changes are ordered.
 const policyPartition = 0
 
-// Policies returns the policies that were set at run time, by level, without those that the code declares: QueueStats returns the
-// policy in force. Errors: ErrNoOwner, queue.ErrTimeout.
+// Policies returns the policies that were set at run time, by level. Declared policies are not included; QueueStats returns the policy in
+// force. Errors: ErrNoOwner, queue.ErrTimeout.
 func (c policies) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	var r request.PolicyList
 	err := c.client.request(ctx, policyPartition, new(request.Policies), &r)
@@ -137,8 +137,8 @@ func (c policies) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	}), err
 }
 
-// Orchestrations returns the names of the orchestrations that the owners of partitions register, sorted. Errors: ErrNoOwner, queue.ErrTimeout;
-// if some partitions do not answer, the names of the others come with it.
+// Orchestrations returns the names of the orchestrations that the owners of partitions register, sorted. If some partitions do not
+// answer, it returns the names of the others together with an error. Errors: ErrNoOwner, queue.ErrTimeout.
 func (c policies) Orchestrations(ctx context.Context) ([]string, error) {
 	all, err := c.registered(ctx, "")
 	var names []string
@@ -149,7 +149,7 @@ func (c policies) Orchestrations(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// InputExample returns the zero value of the input of an orchestration, as JSON: what a form may begin with. It is empty if no owner of a
+// InputExample returns the zero value of the input of an orchestration as JSON, as a template for a form. It is nil if no owner of a
 // partition registers the orchestration. Errors: those of Orchestrations.
 func (c *Client) InputExample(ctx context.Context, orchestration string) (json.RawMessage, error) {
 	all, err := c.registered(ctx, orchestration)
@@ -161,7 +161,7 @@ func (c *Client) InputExample(ctx context.Context, orchestration string) (json.R
 	return nil, err
 }
 
-// registered requests from every owner what its process registers: they may have different code.
+// registered returns what the process of every owner registers. Their code may differ.
 func (c policies) registered(ctx context.Context, example string) (all []request.PolicyList, err error) {
 	sources := openAll(ctx, c.client.partitions(), func(ctx context.Context, partition int, _ string) ([]request.PolicyList, string, error) {
 		var r request.PolicyList
@@ -174,12 +174,12 @@ func (c policies) registered(ctx context.Context, example string) (all []request
 	return all, missing(sources, c.client.partitions())
 }
 
-// SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the one that was set before, overrides
-// what the code declares for that level and for less specific ones, and is in force everywhere within a second, also for waiters.
-// The zero Policy makes the actions of the level unlimited. Holders keep their slots. The orchestrator logs the requester and the reason.
+// SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the policy set before, overrides the
+// declared policies of this level and of less specific levels, and is in force everywhere within a second, for waiters, too. The zero
+// Policy makes the actions of the level unlimited. Holders keep their slots. The orchestrator logs the requester and the reason.
 //
-// Errors: queue.ErrBadName for the level; a *history.PolicyError for limits that are not valid; ErrNoOwner; queue.ErrTimeout, after
-// which it may have been set, and may be set again.
+// Errors: queue.ErrBadName for the level; a *history.PolicyError for an invalid policy; ErrNoOwner; queue.ErrTimeout, after which the
+// policy may have been set; setting it again is harmless.
 func (c policies) SetPolicy(ctx context.Context, level string, p Policy, opts ...PolicyOption) error {
 	err := queue.CheckLevel(level)
 	if err == nil {
@@ -188,35 +188,35 @@ func (c policies) SetPolicy(ctx context.Context, level string, p Policy, opts ..
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	by, why := c.attribution(opts)
-	return c.client.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored(), By: by, Text: why}, new(request.Done))
+	by, reason := c.attribution(opts)
+	return c.client.request(ctx, policyPartition, &request.SetPolicy{Level: level, Policy: p.stored(), By: by, Text: reason}, new(request.Done))
 }
 
-// PauseAction has no call of an activity, or start of an orchestration, admitted until ResumeAction; it is in force everywhere within a
-// second. What has been admitted goes on. Callers wait at the limit of the action, in their order: the maximum wait and number of waiters
-// of its policy apply, one hour and 10,000 without one, and with Reject they are rejected. The requester, the reason (cut at 1 KiB) and
-// the time are part of the policy in force. Errors: those of SetPolicy.
+// PauseAction pauses an action until ResumeAction: no call of the activity, or start of the orchestration, is admitted. It is in force
+// everywhere within a second. Holders continue. New callers wait at the limit of the action, in FIFO order: the maximum wait and number
+// of waiters of its policy apply, by default one hour and 10,000, and if the policy rejects, they are rejected. The requester, the reason
+// (cut at 1 KiB) and the time are part of the policy in force. Errors: those of SetPolicy.
 func (c policies) PauseAction(ctx context.Context, name string, opts ...PolicyOption) error {
 	return c.SetPolicy(ctx, limit.PauseLevel+name, Policy{Paused: true}, opts...)
 }
 
-// ResumeAction ends the pause of an action; its waiters are admitted as its policy allows. Errors: those of DeletePolicy.
+// ResumeAction ends the pause of an action. Its waiters are admitted as its policy allows. Errors: those of DeletePolicy.
 func (c policies) ResumeAction(ctx context.Context, name string, opts ...PolicyOption) error {
 	return c.DeletePolicy(ctx, limit.PauseLevel+name, opts...)
 }
 
-// DeletePolicy deletes what SetPolicy has set: what the code declares, or a less specific level, is in force again. Errors: those of
-// SetPolicy, and ErrNotFound if there is none.
+// DeletePolicy deletes the policy that SetPolicy has set for the level, so that a declared policy or that of a less specific level is in
+// force again. Errors: those of SetPolicy, and ErrNotFound if no policy was set.
 func (c policies) DeletePolicy(ctx context.Context, level string, opts ...PolicyOption) error {
 	if err := queue.CheckLevel(level); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	by, why := c.attribution(opts)
-	return c.client.request(ctx, policyPartition, &request.DeletePolicy{Level: level, By: by, Text: why}, new(request.Done))
+	by, reason := c.attribution(opts)
+	return c.client.request(ctx, policyPartition, &request.DeletePolicy{Level: level, By: by, Text: reason}, new(request.Done))
 }
 
-// attribution returns the requester of a change of a policy, and the reason.
-func (c policies) attribution(opts []PolicyOption) (by, why string) {
+// attribution returns the requester of a policy change, and the reason.
+func (c policies) attribution(opts []PolicyOption) (by, reason string) {
 	in := queue.OutInput{By: c.client.opts.By}
 	for _, o := range opts {
 		o.apply(&in)
@@ -224,12 +224,12 @@ func (c policies) attribution(opts []PolicyOption) (by, why string) {
 	return in.By, in.Text
 }
 
-// QueueStats describes the limit of an action (an activity or an orchestration, by name) for one value of its key. With an empty
-// key it is the limit of the action itself or, if the policy in force has a key or all inputs had one, the sum of the limits that
-// Queues lists and that of the inputs without a key: then Keys is their number, Policy is that of each, OldestEnqueued is the oldest
-// of all, and LimitedUntil the first to pass.
+// QueueStats describes the limit of an action (an activity or an orchestration, by name) for one value of its key. With an empty key it
+// describes the limit of the action itself. If the policy in force has a key, or all inputs had one, it returns the sum of the limits
+// that Queues lists and of the limit of inputs without a key: Keys is their number, Policy is that of each, OldestEnqueued is the
+// earliest of all, and LimitedUntil the earliest time that is set.
 //
-// Errors: ErrNotFound if the limit was never used (with a key: in the last hour), for example because the action is not limited;
+// Errors: ErrNotFound if the limit was never used (with a key: not in the last hour), for example because the action is not limited;
 // ErrNoOwner, queue.ErrTimeout.
 func (c policies) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
 	var r request.LimitPage
@@ -250,10 +250,10 @@ func (c policies) QueueStats(ctx context.Context, action, key string) (QueueInfo
 	return own[0], nil
 }
 
-// unused reports that the limit has had no caller: it is known because all inputs had a key.
+// unused reports whether the limit has had no callers: it exists only because inputs with a key have registered it.
 func unused(q QueueInfo) bool { return q.Enqueued+q.Rejected+q.Waiting+q.Active == 0 }
 
-// sumOf adds up the limits of one action: its own, which may be idle, and those in use.
+// sumOf adds up the limits of one action: own, its own limit, which may be idle, and those in use. some is false if there are none.
 func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
 	all := slices.Clone(own)
 	for q, err := range used {
@@ -290,7 +290,7 @@ func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, so
 	return sum, true, nil
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; zero means not set.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -298,9 +298,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Queues iterates over the limits in use, those of one action or (action empty) all, in no order: those that have waiters or
-// holders, or had some a few seconds ago. All partitions are requested, and an incomplete list ends with an error, as with List. It
-// is not a snapshot.
+// Queues iterates over the limits in use, those that have or had waiters or holders within the last few seconds, of one action or, if
+// action is empty, of all, in no particular order. All partitions are requested. If some do not answer, the last pair contains the error,
+// as for List. The listing is not a snapshot.
 func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo, error] {
 	return func(yield func(QueueInfo, error) bool) {
 		if err := checkAction(action); action != "" && err != nil {
@@ -329,9 +329,9 @@ func (c policies) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo
 	}
 }
 
-// Waiters iterates over the waiters of a limit, in order, and reads them page by page. It is not a snapshot: when a waiter is
-// admitted or leaves, the later ones move forward, so one may be missing. Errors, in the last pair: those of QueueStats;
-// ErrNotFound also for an action whose limits have keys, unless one is given.
+// Waiters iterates over the waiters of a limit in FIFO order, and reads them page by page. The listing is not a snapshot: when a waiter
+// is admitted or leaves, the later ones advance, so one may be missed. Errors, in the last pair: those of QueueStats; ErrNotFound also
+// for an action whose limits have keys if key is empty.
 func (c policies) Waiters(ctx context.Context, action, key string) iter.Seq2[Waiter, error] {
 	return func(yield func(Waiter, error) bool) {
 		q := &request.Waiters{Action: action, Key: key, Limit: 5 * pageSize}
@@ -353,23 +353,23 @@ func (c policies) Waiters(ctx context.Context, action, key string) iter.Seq2[Wai
 	}
 }
 
-// Holders returns holders of a limit, at most limit (0: as many as fit into a reply), in no order. Errors: those of Waiters.
+// Holders returns at most limit holders of a limit (0: as many as fit into a reply), in no particular order. Errors: those of Waiters.
 func (c policies) Holders(ctx context.Context, action, key string, limit int) ([]Waiter, error) {
 	var r request.WaiterPage
 	err := c.client.requestLimit(ctx, action, key, &request.Holders{Action: action, Key: key, Limit: limit}, &r)
 	return convert(r.Waiters, waiterOf), err
 }
 
-// ClearQueue rejects all waiters of a limit and returns their number. An activity that waited fails with pawl.ErrQueueCleared; an
-// instance that waited for its first turn is cancelled, with ErrQueueCleared as its failure. Holders are not affected. Errors:
-// those of Waiters; after queue.ErrTimeout the queue may have been cleared.
+// ClearQueue rejects all waiters of a limit and returns their number. A waiting activity fails with pawl.ErrQueueCleared; an instance
+// that waits to start is cancelled, with ErrQueueCleared as its failure. Holders are not affected. Errors: those of Waiters; after
+// queue.ErrTimeout the waiters may have been rejected.
 func (c policies) ClearQueue(ctx context.Context, action, key string) (int, error) {
 	var r request.Cleared
 	err := c.client.requestLimit(ctx, action, key, &request.Clear{Action: action, Key: key}, &r)
 	return r.Count, err
 }
 
-// requestLimit makes a request about a limit. Any owner can answer; it is the same one for the same limit.
+// requestLimit sends a request about a limit. Any owner can answer it; requests about the same limit go to the same owner.
 func (c *requester) requestLimit(ctx context.Context, action, key string, q request.Request, r request.Reply) error {
 	if err := checkAction(action); err != nil {
 		return err

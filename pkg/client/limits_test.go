@@ -16,10 +16,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// limits are the limits that an owner has. It is set before the first request, and the pages are small.
+// limits are the limits of the owner. They are set before the first request, and returned in small pages.
 type limits struct {
 	policies []request.LevelPolicy
-	stats    map[int][]request.LimitStats // by the partition that lists them
+	stats    map[int][]request.LimitStats // by partition
 	waiters  []request.Waiter             // of every limit
 	seen     int                          // requests
 	lost     int                          // partition whose limits cannot be listed; 0: none
@@ -83,7 +83,7 @@ func (l *limits) requested(p int, q request.Request) (request.Reply, error) {
 }
 
 func TestPolicyIsSetListedAndDeletedAndAnInvalidOneIsNotSent(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	p := Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second, Key: "customer.id", Reject: true}
 	ok(t, c.SetPolicy(soon(t), "action:charge-card", p))
 	all, err := c.Policies(soon(t))
@@ -112,8 +112,8 @@ func TestPolicyIsSetListedAndDeletedAndAnInvalidOneIsNotSent(t *testing.T) {
 	}
 }
 
-// keyed has limits of two actions in all partitions.
-func keyed(w *owner) {
+// addKeyedLimits adds limits of two actions to all partitions.
+func addKeyedLimits(w *owner) {
 	w.limits.stats = map[int][]request.LimitStats{0: {{Action: "nap", Waiting: 1}}}
 	for i := range 10 {
 		g := request.LimitStats{Action: "charge", Key: fmt.Sprint("k", i), Waiting: 2, Active: 1, Enqueued: 9, Completed: 4,
@@ -129,8 +129,8 @@ func keyed(w *owner) {
 }
 
 func TestStatsOfAnActionWithKeysAreTheSumOfItsLimits(t *testing.T) {
-	w, c := stand(t, Options{})
-	keyed(w)
+	w, c := startOwner(t, Options{})
+	addKeyedLimits(w)
 	got, err := c.QueueStats(soon(t), "charge", "")
 	want := QueueInfo{Action: "charge", Keys: 10, Waiting: 20, Active: 10, OldestEnqueued: timeOf(50), Enqueued: 90, Completed: 40, Rejected: 50, TimedOut: 10,
 		Withdrawn: 20, Cleared: 30, LimitedUntil: timeOf(900), Deadlocked: true, Policy: Policy{Concurrency: 3}}
@@ -153,12 +153,12 @@ func TestStatsOfAnActionWithKeysAreTheSumOfItsLimits(t *testing.T) {
 	}
 	w.limits.lost = 2
 	if _, err := c.QueueStats(soon(t), "charge", ""); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "1 of 4 partitions") {
-		t.Errorf("a sum that lacks a part: %v", err)
+		t.Errorf("an incomplete sum: %v", err)
 	}
 }
 
 func TestInputWithoutAKeyDoesNotHideOtherLimits(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	policy := history.Policy{Concurrency: 1, Key: "tenant"}
 	at := func(key string, waiting uint64) request.LimitStats {
 		return request.LimitStats{Action: "debit", Key: key, Waiting: waiting, Policy: policy}
@@ -170,23 +170,23 @@ func TestInputWithoutAKeyDoesNotHideOtherLimits(t *testing.T) {
 	}
 	w.limits.stats = map[int][]request.LimitStats{1: {at("", 3)}}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != queueOf(at("", 3)) {
-		t.Errorf("of one alone: %+v, %v", got, err)
+		t.Errorf("a single limit: %+v, %v", got, err)
 	}
 	w.limits.stats = map[int][]request.LimitStats{1: {at("", 0), at("acme", 5)}}
 	want.Keys, want.Waiting = 1, 5
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
-		t.Errorf("all inputs have had a key: %+v, %v, want %+v", got, err, want)
+		t.Errorf("all inputs had a key: %+v, %v, want %+v", got, err, want)
 	}
 	policy.Key, want.Policy.Key = "", ""
 	w.limits.stats = map[int][]request.LimitStats{1: {at("", 0), at("acme", 5)}}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
-		t.Errorf("the policy has lost its key, and had no caller since: %+v, %v, want %+v", got, err, want)
+		t.Errorf("no callers since the key was removed: %+v, %v, want %+v", got, err, want)
 	}
 }
 
 func TestLimitsAreListedInPagesWithMissingPartitions(t *testing.T) {
-	w, c := stand(t, Options{})
-	keyed(w)
+	w, c := startOwner(t, Options{})
+	addKeyedLimits(w)
 	names := func(action string) (got []string, failed error) {
 		for g, err := range c.Queues(soon(t), action) {
 			if err != nil {
@@ -203,7 +203,7 @@ func TestLimitsAreListedInPagesWithMissingPartitions(t *testing.T) {
 	if got, err := names("nap"); err != nil || len(got) != 1 {
 		t.Errorf("%q, %v", got, err)
 	}
-	for range c.Queues(soon(t), "") { // may be left at any moment
+	for range c.Queues(soon(t), "") { // the loop may end early
 		break
 	}
 	w.limits.lost = 1
@@ -216,8 +216,8 @@ func TestLimitsAreListedInPagesWithMissingPartitions(t *testing.T) {
 }
 
 func TestWaitersAreListedInOrderAndRejected(t *testing.T) {
-	w, c := stand(t, Options{})
-	keyed(w)
+	w, c := startOwner(t, Options{})
+	addKeyedLimits(w)
 	for i := range 10 {
 		w.limits.waiters = append(w.limits.waiters, request.Waiter{Position: uint64(i + 1), Instance: fmt.Sprint("i-", i)})
 	}
@@ -246,7 +246,7 @@ func TestWaitersAreListedInOrderAndRejected(t *testing.T) {
 }
 
 func TestPendingInstanceIsListedAndItsPurgeIsRefused(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
 	w.rows["p"] = &request.Description{
 		Summary: request.Summary{Instance: "p", Status: request.StatusPending}, LimitWaits: []request.LimitWait{{Event: 1, Action: "nap", Position: 2}},

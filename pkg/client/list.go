@@ -13,32 +13,33 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// Rows of a page.
+// Numbers of rows of a page.
 const (
-	minPage    = 3 // of one partition
-	pageSize   = 100
-	sharedPage = 200 // of several partitions
+	minPage    = 3   // minimum from one partition
+	pageSize   = 100 // maximum from one partition
+	sharedPage = 200 // maximum from several partitions
 )
 
-// ListOptions select instances. The zero value selects all.
+// ListOptions select and order instances. The zero value selects all.
 type ListOptions struct {
-	Where  string // a filter such as `orchestration = "fulfil" and started > -24h`; "": all. docs/http-api.md describes it
+	Where  string // filter such as `orchestration = "fulfil" and started > -24h`; "": all. docs/http-api.md describes the language
 	Status Status // "": all
-	After  string // only instances after that of this Cursor; "": from the beginning
+	After  string // list only the instances after the one with this Cursor; "": from the beginning
 	Limit  int    // maximum number of rows; 0: no limit
-	Oldest bool   // the oldest change of status first
+	Oldest bool   // order by the change of status, oldest first; default: latest first
 
-	// MaxEmptyPages bounds the search for rows that pass Where: after so many pages of a partition without one, each of at most
-	// 4,000 instances, the list ends with a *PartialListError. 0: no bound.
+	// MaxEmptyPages bounds the search for rows that pass Where: when a partition has returned this number of consecutive pages without
+	// such a row, each of at most 4,000 instances, the list ends with a *PartialListError. 0: no bound.
 	MaxEmptyPages int
 }
 
-// PartialListError ends a list that has reached ListOptions.MaxEmptyPages.
+// PartialListError is the error of a list that ended because of ListOptions.MaxEmptyPages.
 type PartialListError struct {
-	Cursor string // the list continues after it
-	Err    error  // wraps ErrNoOwner: partitions that did not answer; nil: all have
+	Cursor string // value of ListOptions.After that continues the list
+	Err    error  // matches ErrNoOwner: some partitions did not answer; nil: all have
 }
 
+// Error names the cursor.
 func (e *PartialListError) Error() string {
 	s := "client: few instances pass the filter; the list continues after the cursor " + e.Cursor
 	if e.Err != nil {
@@ -50,17 +51,19 @@ func (e *PartialListError) Error() string {
 // Unwrap returns Err.
 func (e *PartialListError) Unwrap() error { return e.Err }
 
-// Cursor is the place of an instance in a listing, for ListOptions.After.
+// Cursor returns the position of an instance in a listing, for ListOptions.After.
 func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSince), s.Instance) }
 
-// List iterates over the instances of the namespace, the latest change of status first, and reads them page by page. With a Limit of at
-// most 200 each orchestrator reads one page of all its partitions; otherwise each partition is requested by itself, all at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
-// the error: the list is incomplete. A Where that is not valid is the only pair, with an error that names the column.
+// List iterates over the instances of the namespace, ordered by their latest change of status, the latest first, and reads them page by
+// page. With a Limit of at most 200, each orchestrator reads one page from all its partitions; otherwise all partitions are requested
+// individually and concurrently. If some do not answer, List yields the instances of the others, and the last pair contains an error that
+// matches ErrNoOwner: the list is incomplete. If Where is invalid, the only pair contains an error that names the column.
 //
-// The orchestrators filter. Equalities of status, orchestration, version, parent, code and attributes, ranges of an attribute, the
-// beginning of an id, ended and, in a list of ended instances, updated choose what is read; of a row that another term skips, its orchestrator reads the record.
+// The orchestrators apply the filter. Indexes serve equalities of status, orchestration, version, parent, code and attributes, ranges of
+// an attribute, prefixes of an id, ended and, in a list of ended instances, updated. For the other terms an orchestrator reads the record
+// of each candidate.
 //
-// A listing is not a snapshot: an instance whose status changes meanwhile may be listed twice or not at all.
+// A listing is not a snapshot: an instance whose status changes during it may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
 	where, err := filter.Parse(o.Where, time.Now())
 	if err != nil {
@@ -69,7 +72,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 	if o.Status != "" {
 		where = where.Is(filter.Status, string(o.Status))
 	}
-	text := where.Fixed().String() // times are the same for all partitions and pages
+	text := where.Fixed().String() // the same absolute times for all partitions and pages
 	by := newestFirst
 	if o.Oldest {
 		by = oldestFirst
@@ -80,7 +83,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		err = c.requestOf(ctx, partitions, q, &r)
 		return r.Instances, r.Cursor, r.Left, cmp.Or(err, answered(partitions, r.Several))
 	}
-	if o.Limit == 0 || o.Limit > sharedPage { // several pages of each: a page of all would read every partition for a part of its rows
+	if o.Limit == 0 || o.Limit > sharedPage { // with several pages, a shared page would read each partition for only a part of its rows
 		return merged(ctx, by, func() []*source[request.Summary] {
 			return opened(ctx, sourcesOf(alone(c.partitions()), page, o.MaxEmptyPages))
 		}, c.partitions(), o.Limit)
@@ -92,9 +95,9 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 	}, c.partitions(), o.Limit)
 }
 
-// Stalled iterates over the stalled instances, as List does, and why they are stalled. Among them are those with an activity that no
-// worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
-// orchestrator (20 s by default).
+// Stalled iterates over the stalled instances, in the order and with the errors of List; Summary.Stalled is the reason. It includes
+// instances with an activity that no worker has registered or whose queue has no workers. Such an instance is found within two reconcile
+// intervals of its orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
 	return merged(ctx, newestFirst, func() []*source[request.Summary] {
 		return openAll(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
@@ -105,7 +108,8 @@ func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
 	}, c.partitions(), 0)
 }
 
-// page is the number of rows of a page of one or several partitions. One has its share of all rows, and may have twice as many.
+// page returns the number of rows to request from `partitions` of `of` partitions. A single partition is asked for twice its share of all
+// rows.
 func (o *ListOptions) page(partitions, of int) int {
 	switch {
 	case o.Limit == 0:
@@ -117,8 +121,8 @@ func (o *ListOptions) page(partitions, of int) int {
 	}
 }
 
-// requestOf makes a request about partitions: if they are several, to the owner of the first, once; about one it is repeated while that has
-// no owner.
+// requestOf sends a request about partitions that one process owned. A request about several is sent to the owner of the first, once; a
+// request about one is repeated while it has no owner.
 func (c *Client) requestOf(ctx context.Context, partitions []int, q request.Request, r request.Reply) error {
 	if len(partitions) == 1 {
 		return c.requestWithin(ctx, c.opts.OwnerTimeout, partitions[0], q, r)
@@ -126,10 +130,11 @@ func (c *Client) requestOf(ctx context.Context, partitions []int, q request.Requ
 	return c.attempt(ctx, firstAttempt, partitions[0], q, r)
 }
 
-// errOlder has the partitions of a request asked one by one: its owner is of a build that does not read which they are.
+// errOlder makes the partitions of a request be requested one by one: the owner runs an older build that cannot read the list of
+// partitions.
 var errOlder = errors.New("the orchestrator is of an older build")
 
-// answered returns errOlder if a request about several partitions was answered for one.
+// answered returns errOlder if a request about several partitions was answered for only one.
 func answered(partitions []int, several bool) error {
 	if len(partitions) > 1 && !several {
 		return errOlder
@@ -137,7 +142,7 @@ func answered(partitions []int, several bool) error {
 	return nil
 }
 
-// several are the partitions that a request names: none if it is about the one that it is sent to.
+// several returns the partitions to list in a request: none if it is about the one that it is sent to.
 func several(partitions []int) []int {
 	if len(partitions) == 1 {
 		return nil
@@ -145,7 +150,7 @@ func several(partitions []int) []int {
 	return partitions
 }
 
-// unixMilli is the time in Unix milliseconds; zero is zero.
+// unixMilli converts a time to Unix milliseconds; the zero time is 0.
 func unixMilli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -153,8 +158,9 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list,
-// or with that of one that was cut: the rows that a partition has not read yet may belong in front of those at hand.
+// merged iterates over the rows of all sources, in order, at most limit (0: all). If partitions did not answer, it ends with the error of
+// an incomplete list. It ends with a *PartialListError at the first row that must not be returned before the unread rows of a source that
+// was cut.
 func merged(ctx context.Context, by listOrder, open func() []*source[request.Summary], partitions, limit int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
 		sources := open()
@@ -182,7 +188,7 @@ func merged(ctx context.Context, by listOrder, open func() []*source[request.Sum
 	}
 }
 
-// refilled reads on where a row was taken, if it was the last of its page.
+// refilled reads the next page of a source if its last row has been taken.
 func refilled(ctx context.Context, sources []*source[request.Summary], s *source[request.Summary]) []*source[request.Summary] {
 	if len(s.partitions) == 1 {
 		s.fill(ctx)
@@ -195,11 +201,11 @@ func refilled(ctx context.Context, sources []*source[request.Summary], s *source
 	return sources
 }
 
-// partitions is the number of partitions of a list. It is one without the permission to read it: then the request returns the
+// partitions returns the number of partitions of a listing. Without the permission to read it, it is one, and the request returns the
 // error.
 func (c *requester) partitions() int { return max(1, c.conn.Partitions()) }
 
-// first is the source with the next row; nil if none has one.
+// first returns the source with the next row, or nil if there are no more rows.
 func (by listOrder) first(sources []*source[request.Summary]) *source[request.Summary] {
 	var best *source[request.Summary]
 	for _, s := range sources {
@@ -210,7 +216,7 @@ func (by listOrder) first(sources []*source[request.Summary]) *source[request.Su
 	return best
 }
 
-// firstCut is the first place at which a source was cut, as a row; nil if none was.
+// firstCut returns the first position at which a source was cut, as a row, or nil if none was.
 func (by listOrder) firstCut(sources []*source[request.Summary]) *request.Summary {
 	var best *request.Summary
 	for _, s := range sources {
@@ -225,11 +231,11 @@ func (by listOrder) firstCut(sources []*source[request.Summary]) *request.Summar
 	return best
 }
 
-// listOrder is that of a list and of each partition.
+// listOrder is the order of a listing.
 type listOrder int
 
 const (
-	newestFirst listOrder = 1 // the latest change first, and of several the highest id
+	newestFirst listOrder = 1 // the latest change first, then the greatest id
 	oldestFirst listOrder = -1
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// However rare the rows that pass are, and wherever the search is cut, the lists after one another have every row once and in order.
+// However rare the passing rows are, and wherever the search is cut, the consecutive lists together contain every row once and in order.
 func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

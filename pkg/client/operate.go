@@ -11,19 +11,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Operated is what an instance is after the request of an operator has taken effect.
+// Operated describes an instance after an operator request has taken effect.
 type Operated struct {
 	Instance  string
 	Status    Status
-	Execution uint64
+	Execution uint64 // number of the latest execution, from 1
 }
 
-// Pause has an instance take no turn until it is resumed. Inputs are kept; activities that run go on, and their results wait. With Stop
-// the outstanding activities are cancelled with the reason Paused, and run again after the resumption. Cancel, Terminate, Rewind, Retry
-// and a forced purge end a pause, too. The caller needs the permissions of the role operator, as for the other requests below.
+// Pause pauses an instance: it takes no turns until it is resumed. Its inputs are kept; running activities continue, and their
+// results wait. With the option Stop, outstanding activities are cancelled with the reason Paused, and run again after Resume.
+// Cancel, Terminate, Rewind, Retry and a forced purge also end a pause. Like the operations below, Pause requires the permissions of
+// the role operator.
 //
-// A request takes effect after the inputs before it. Each of these calls waits until it has: see Purge for how. Errors: ErrNotFound;
-// ErrRefused if the instance has ended, or is paused already; ErrPending if the wait has ended before; those of Start.
+// A request takes effect after all earlier inputs. Each of these methods waits until it has taken effect, as Purge does. Errors:
+// ErrNotFound; ErrRefused if the instance has ended or is paused already; ErrPending if the wait ended before the effect; those of Start.
 func (c operators) Pause(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
 	return c.operate(ctx, history.VerbPause, id, queue.Operate{}, opts)
 }
@@ -33,27 +34,27 @@ func (c operators) Resume(ctx context.Context, id string, opts ...OperateOption)
 	return c.operate(ctx, history.VerbResume, id, queue.Operate{}, opts)
 }
 
-// Terminate ends an instance without its code: its activities and children are cancelled with the reason Terminated, its parent is
-// notified, and its history stays. Errors: ErrRefused if it has ended; those of Pause.
+// Terminate ends an instance without running its code: its activities and children are cancelled with the reason Terminated, its parent
+// is notified, and its history is kept. Errors: ErrRefused if it has ended; those of Pause.
 func (c operators) Terminate(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
 	return c.operate(ctx, history.VerbTerminate, id, queue.Operate{}, opts)
 }
 
-// Rewind has an instance go on from an earlier event of its current execution, also if it has ended. The next execution begins with
-// the history up to the event and the rest of its step; PlanRewind shows what follows. Errors: ErrRefused if the history cannot be
-// rewound so; those of Pause.
+// Rewind continues an instance, even one that has ended, from an earlier event of its current execution. The next execution starts with
+// the history up to the event to, and the rest of that event's step; PlanRewind returns the consequences. Errors: ErrRefused if the
+// history cannot be rewound to this event; those of Pause.
 func (c operators) Rewind(ctx context.Context, id string, to uint64, opts ...OperateOption) (Operated, error) {
 	return c.operate(ctx, history.VerbRewind, id, queue.Operate{To: to}, opts)
 }
 
-// Retry has an instance that has failed, or was cancelled, go on before its failure; with FromStart it starts again with its input.
-// Errors: ErrRefused if it has not failed; those of Pause.
+// Retry continues an instance that has failed or was cancelled from before its failure; with the option FromStart it starts the instance
+// again with its input. Errors: ErrRefused if it has not failed; those of Pause.
 func (c operators) Retry(ctx context.Context, id string, opts ...OperateOption) (Operated, error) {
 	return c.operate(ctx, history.VerbRetry, id, queue.Operate{}, opts)
 }
 
-// PlanRewind returns what Rewind(to) would do, as far as the history shows: a result that is unread spares its activity, too. With to = 0
-// it is the plan of Retry.
+// PlanRewind returns the effects that Rewind(to) would have according to the history; unread results, which may spare further activities,
+// are not considered. If to is 0, it returns the plan of Retry. Errors: those of History, and of the plan.
 func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ...OperateOption) (*history.RewindPlan, error) {
 	in := queue.OutInput{}
 	for _, o := range opts {
@@ -72,7 +73,7 @@ func (c operators) PlanRewind(ctx context.Context, id string, to uint64, opts ..
 	return history.PlanRewind(events, to, nil)
 }
 
-// operate publishes the request of an operator, and waits for its outcome.
+// operate publishes an operator request and waits for its outcome.
 func (c operators) operate(ctx context.Context, v history.Verb, id string, o queue.Operate, opts []OperateOption) (Operated, error) {
 	w := c.client.newWaiter()
 	defer c.client.forget(w.token)
@@ -81,57 +82,66 @@ func (c operators) operate(ctx context.Context, v history.Verb, id string, o que
 	if err != nil {
 		return Operated{}, err
 	}
-	p := pendingRequest{c: c.client, id: id, seq: seq}
-	repeat := time.NewTicker(c.client.opts.RepeatInterval)
+	r := storedRequest{c: c.client, id: id, seq: seq, pending: ErrPending}
+	var out Operated
+	err = r.wait(ctx, w, func(a request.Answer) error {
+		if a.Problem != nil {
+			return about(id, problem(a.Problem))
+		}
+		out = Operated{Instance: id, Status: Status(a.Status), Execution: a.Execution}
+		return nil
+	}, func(d *request.Description, err error) (over bool, _ error) {
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return true, err
+		case err != nil:
+			return false, nil //nolint:nilerr // the request is repeated
+		case d.Control >= seq: // the last operator request that has taken effect
+			out = Operated{Instance: id, Status: Status(d.Status), Execution: d.Execution}
+			return true, nil
+		case d.UnreadInputs == 0:
+			return true, problem(&request.Problem{Code: request.ProblemRefused, Message: "instance " + id + ": the request had no effect"})
+		default:
+			return false, nil
+		}
+	})
+	return out, err
+}
+
+// storedRequest is an input that the stream has stored, whose effect the caller waits for.
+type storedRequest struct {
+	c       *Client
+	id      string
+	seq     uint64 // position in the stream
+	pending error  // matched by the error if the wait ends before the effect
+}
+
+// wait waits for the answer, which is pushed. The push may be lost, so check receives a description of the instance every
+// Options.RepeatInterval, and reports whether the request has taken effect or failed.
+func (r *storedRequest) wait(ctx context.Context, w *waiter, answered func(request.Answer) error, check func(*request.Description, error) (over bool, _ error)) error {
+	repeat := time.NewTicker(r.c.opts.RepeatInterval)
 	defer repeat.Stop()
+	var last error // of the latest check, if it failed
 	for {
+		var err error
 		select {
 		case <-w.settled:
-			if p := w.answer.Problem; p != nil {
-				return Operated{}, about(id, problem(p))
-			}
-			return Operated{Instance: id, Status: Status(w.answer.Status), Execution: w.answer.Execution}, nil
-		case <-c.client.done:
-			return Operated{}, p.pending(ErrClosed)
+			return answered(w.answer)
+		case <-r.c.done:
+			err = ErrClosed
 		case <-ctx.Done():
-			return Operated{}, p.pending(ctx.Err())
+			err = ctx.Err()
 		case <-repeat.C:
-			if out, over, err := p.check(ctx); over {
-				return out, err
+			var d *request.Description
+			d, last = r.c.describe(ctx, r.id, r.seq)
+			if over, err := check(d, last); over {
+				return err
 			}
+			continue
 		}
-	}
-}
-
-// pendingRequest is a request that the stream has stored.
-type pendingRequest struct {
-	c    *Client
-	id   string
-	seq  uint64
-	last error
-}
-
-func (p *pendingRequest) pending(err error) error {
-	if p.last != nil {
-		return fmt.Errorf("%w: %s: %w (last: %w)", ErrPending, p.id, err, p.last)
-	}
-	return fmt.Errorf("%w: %s: %w", ErrPending, p.id, err)
-}
-
-// check describes the instance, in case the answer was lost: it names the last request that has taken effect.
-func (p *pendingRequest) check(ctx context.Context) (out Operated, over bool, _ error) {
-	d, err := p.c.describe(ctx, p.id, p.seq)
-	p.last = err
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return out, true, err
-	case err != nil:
-		return out, false, nil //nolint:nilerr // the request is repeated
-	case d.Control >= p.seq:
-		return Operated{Instance: p.id, Status: Status(d.Status), Execution: d.Execution}, true, nil
-	case d.UnreadInputs == 0:
-		return out, true, problem(&request.Problem{Code: request.ProblemRefused, Message: "instance " + p.id + ": the request had no effect"})
-	default:
-		return out, false, nil
+		if last != nil {
+			return fmt.Errorf("%w: %s: %w (last: %w)", r.pending, r.id, err, last)
+		}
+		return fmt.Errorf("%w: %s: %w", r.pending, r.id, err)
 	}
 }

@@ -17,7 +17,7 @@ type StartOption interface {
 	starts()
 }
 
-// InstanceOption is an option of a new instance, and so of Start, SendOrStart and UpdateWithStart: Version, With, Attributes, After,
+// InstanceOption is an option for a new instance, accepted by Start, SendOrStart and UpdateWithStart: Version, With, Attributes, After,
 // StartAt, RunTimeout.
 type InstanceOption interface {
 	StartOption
@@ -69,107 +69,87 @@ type setter interface {
 	apply(in *queue.OutInput)
 }
 
-type byOption string
+// option sets a field of any message.
+type option func(in *queue.OutInput)
 
-func (b byOption) apply(in *queue.OutInput) { in.By = string(b) }
-func (byOption) starts()                    {}
-func (byOption) purges()                    {}
-func (byOption) updates()                   {}
-func (byOption) operates()                  {}
-func (byOption) imports()                   {}
-func (byOption) policies()                  {}
-func (byOption) configure(*builtin.Job)     {}
+func (o option) apply(in *queue.OutInput) { o(in) }
+func (option) starts()                    {}
+func (option) purges()                    {}
+func (option) updates()                   {}
+func (option) operates()                  {}
+func (option) imports()                   {}
+func (option) policies()                  {}
+func (option) configure(*builtin.Job)     {}
 
-// By names the requester, instead of Options.By.
-func By(name string) Option { return byOption(name) }
-
-type idOption string
-
-func (i idOption) apply(in *queue.OutInput) { in.ID = string(i) }
-func (idOption) starts()                    {}
-func (idOption) purges()                    {}
-func (idOption) updates()                   {}
-func (idOption) operates()                  {}
-func (idOption) imports()                   {}
-func (idOption) policies()                  {}
-func (idOption) configure(*builtin.Job)     {}
-
-// MessageID sets the id of the message, at most 256 bytes, unique among the messages to the instance: a repeat of it within an hour
-// has no effect. Without this option every call generates an id.
-func MessageID(id string) Option { return idOption(id) }
-
-type headerOption history.Headers
-
-func (h headerOption) apply(in *queue.OutInput) {
-	for name, value := range history.Headers(h).All() {
-		in.Headers = in.Headers.With(name, value)
-	}
+// By sets the name of the requester. Default: Options.By.
+func By(name string) Option {
+	return option(func(in *queue.OutInput) { in.By = name })
 }
-func (headerOption) starts()                {}
-func (headerOption) purges()                {}
-func (headerOption) updates()               {}
-func (headerOption) operates()              {}
-func (headerOption) imports()               {}
-func (headerOption) policies()              {}
-func (headerOption) configure(*builtin.Job) {}
 
-// Header sets a header of a start or an event: traceparent, tracestate, baggage, or a declared header, of which there may be 8, with
-// names of 1 to 64 letters, digits and hyphens and values of at most 256 printable ASCII characters. Headers of a start are in
-// pawl.ActivityInfo and pawl.InstanceInfo of all that follows from it. A header that is not well-formed is dropped.
+// MessageID sets the id of the message, at most 256 bytes and unique among the messages to the instance. A message with the same id has
+// no effect within an hour. Default: every call generates an id.
+func MessageID(id string) Option {
+	return option(func(in *queue.OutInput) { in.ID = id })
+}
+
+// Header sets a header of a start or an event: traceparent, tracestate, baggage, or one of at most 8 declared headers, with a name of 1
+// to 64 letters, digits and hyphens and a value of at most 256 printable ASCII characters. pawl.ActivityInfo and pawl.InstanceInfo
+// contain the headers of a start, in the instance and everywhere that it causes. An invalid header is dropped.
 func Header(name, value string) Option { return Headers(history.Headers("").With(name, value)) }
 
-// Headers is Header for several.
-func Headers(all history.Headers) Option { return headerOption(all) }
-
-type versionOption string
-
-func (v versionOption) apply(in *queue.OutInput) { in.Version = string(v) }
-func (versionOption) starts()                    {}
-func (versionOption) updates()                   {}
-
-// Version requests a version of the orchestration: 1 to 100 characters of the alphabet of names. Without it an instance gets the
-// newest that its orchestrator has. The version of an existing instance is not changed. An instance whose version no orchestrator has
-// waits until one registers it.
-func Version(v string) InstanceOption { return versionOption(v) }
-
-type attributeOption pawl.AttributeValue
-
-func (a attributeOption) apply(in *queue.OutInput) { // an error is that of the check of the input
-	all, err := history.ParseAttributes(in.Attrs)
-	if err == nil {
-		err = a.Err
-	}
-	if err == nil {
-		all, err = all.With(a.Attribute)
-	}
-	if in.Attrs = all.String(); err != nil {
-		in.Attrs = err.Error()
-	}
+// Headers sets several headers: see Header.
+func Headers(all history.Headers) Option {
+	return option(func(in *queue.OutInput) {
+		for name, value := range all.All() {
+			in.Headers = in.Headers.With(name, value)
+		}
+	})
 }
-func (attributeOption) starts()  {}
-func (attributeOption) updates() {}
 
-// With gives a new instance an attribute: client.With(Tenant.Is("acme")). The attributes of an existing instance are not changed. An
-// invalid one is the error of the call.
-func With(a pawl.AttributeValue) InstanceOption { return attributeOption(a) }
+// startOption sets a field of a new instance.
+type startOption func(in *queue.OutInput)
 
-type attributesOption string
+func (o startOption) apply(in *queue.OutInput) { o(in) }
+func (startOption) starts()                    {}
+func (startOption) updates()                   {}
 
-func (a attributesOption) apply(in *queue.OutInput) { in.Attrs = string(a) }
-func (attributesOption) starts()                    {}
-func (attributesOption) updates()                   {}
+// Version requests a version of the orchestration: 1 to 100 characters of the alphabet of names. By default an instance starts with the
+// newest version that its orchestrator has. The version of an existing instance is not changed. If no orchestrator has the version, the
+// instance waits until one registers it.
+func Version(v string) InstanceOption {
+	return startOption(func(in *queue.OutInput) { in.Version = v })
+}
 
-// Attributes gives a new instance attributes from JSON, such as {"tenant": "acme", "items": 5, "paid": true, "due": {"time":
-// "2026-11-22T08:00:00Z"}}, in place of those of With.
-func Attributes(object string) InstanceOption { return attributesOption(object) }
+// With sets an attribute of a new instance: client.With(Tenant.Is("acme")). The attributes of an existing instance are not changed. If
+// the attribute is invalid, the call returns an error.
+func With(a pawl.AttributeValue) InstanceOption {
+	return startOption(func(in *queue.OutInput) {
+		all, err := history.ParseAttributes(in.Attrs)
+		if err == nil {
+			err = a.Err
+		}
+		if err == nil {
+			all, err = all.With(a.Attribute)
+		}
+		if in.Attrs = all.String(); err != nil {
+			in.Attrs = err.Error() // the check of the input reports it
+		}
+	})
+}
+
+// Attributes sets the attributes of a new instance from a JSON object, such as {"tenant": "acme", "items": 5, "paid": true, "due":
+// {"time": "2026-11-22T08:00:00Z"}}. It replaces those of With options before it.
+func Attributes(object string) InstanceOption {
+	return startOption(func(in *queue.OutInput) { in.Attrs = object })
+}
 
 type forceOption struct{}
 
 func (forceOption) apply(in *queue.OutInput) { in.Force = true }
 func (forceOption) purges()                  {}
 
-// Force purges an instance also if it is running: its code does not run again, its activities are cancelled with the reason Purged,
-// and its children are cancelled.
+// Force purges an instance even if it is running: its code does not run again, its activities are cancelled with the reason Purged, and
+// its children are cancelled.
 func Force() PurgeOption { return forceOption{} }
 
 type reasonOption string
@@ -180,11 +160,11 @@ func (reasonOption) operates()                  {}
 func (reasonOption) imports()                   {}
 func (reasonOption) policies()                  {}
 
-// Reason is why an instance is purged, or an operator makes a request, as histories, activities and children record it, or why a policy is
-// changed. A text is cut at 8 KiB.
+// Reason sets the reason for a purge, an operator request or a policy change, as histories, activities and children record it. It is cut
+// at 8 KiB.
 func Reason(text string) ReasonOption { return reasonOption(text) }
 
-// ReasonOption is an option of Purge, of the requests of operators, and of the changes of policies.
+// ReasonOption is an option of Purge, Import, operator requests and policy changes.
 type ReasonOption interface {
 	PurgeOption
 	operates()
@@ -199,10 +179,10 @@ func (o operateOption) apply(in *queue.OutInput) {
 }
 func (operateOption) operates() {}
 
-// Stop has a pause also cancel the outstanding activities; they run again after the resumption.
+// Stop makes a pause also cancel the outstanding activities, which run again after Resume.
 func Stop() OperateOption { return operateOption{Stop: true} }
 
-// FromStart has Retry start the instance again with its input, and with the newest version of its orchestration.
+// FromStart makes Retry start the instance again with its input, and with the newest version of its orchestration.
 func FromStart() OperateOption { return operateOption{Start: true} }
 
 type jobOption func(*builtin.Job)
@@ -213,7 +193,7 @@ func (o jobOption) configure(j *builtin.Job) { o(j) }
 type afterOption time.Duration
 
 func (d afterOption) apply(in *queue.OutInput) {
-	if in.Name != builtin.JobName && d > 0 { // a job has its own
+	if in.Name != builtin.JobName && d > 0 { // the delay of a job is part of the job
 		in.StartAt = time.Duration(d).String()
 	}
 }
@@ -227,48 +207,42 @@ type DelayOption interface {
 	configure(j *builtin.Job)
 }
 
-// After delays a start, or the activity of a job, by d. Until then the instance is pending, and can be cancelled; its code begins with that
-// time as its Now. Default: at once.
+// After delays a start, or the activity of a job, by d. Until then the instance is pending and can be cancelled. The Now of its code
+// starts at that time. Default: no delay.
 func After(d time.Duration) DelayOption { return afterOption(d) }
 
-type startOption func(in *queue.OutInput)
-
-func (o startOption) apply(in *queue.OutInput) { o(in) }
-func (startOption) starts()                    {}
-func (startOption) updates()                   {}
-
-// StartAt delays a start until a time; one in the past is no delay. See After.
+// StartAt delays a start until a time; a time in the past is no delay. See After.
 func StartAt(at time.Time) InstanceOption {
 	return startOption(func(in *queue.OutInput) { in.StartAt = at.UTC().Format(time.RFC3339Nano) })
 }
 
-// RunTimeout fails an instance with pawl.ErrRunTimeout that has not ended d after its start: its activities and children are cancelled, and
-// its code does not run again. The time counts from the acceptance of the start, or from the end of its delay, over all executions of
-// continue-as-new; a pause suspends it, and a rewind begins it anew. Default: none.
+// RunTimeout fails an instance with pawl.ErrRunTimeout if it has not ended d after its start. Its activities and children are cancelled,
+// and its code does not run again. The time starts when the stream accepts the start, or at the end of its delay, and spans all
+// executions of continue-as-new. A pause suspends it, and a rewind restarts it. Default: no timeout.
 func RunTimeout(d time.Duration) InstanceOption {
 	return startOption(func(in *queue.OutInput) { in.Timeout = d })
 }
 
-// IDReuse is what a start does with an instance that has its id. With each but Ignore the message id (MessageID) identifies the start
-// for an hour: a repeat of it is the same start.
+// IDReuse selects what a start does if an instance has its id. With every policy but Ignore, the message id (MessageID) identifies the
+// start for an hour: a start with the same message id is a repeat of it.
 type IDReuse struct{ policy history.Reuse }
 
-// The policies.
+// The policies of IDReuse. They must not be changed.
 var (
-	Ignore       = IDReuse{history.ReuseIgnore}       // the start has no effect: the default
+	Ignore       = IDReuse{history.ReuseIgnore}       // the start has no effect; the default
 	Reject       = IDReuse{history.ReuseReject}       // the start has no effect, and WaitStarted and Result return ErrIDTaken
-	AfterFailure = IDReuse{history.ReuseAfterFailure} // one that was failed or cancelled is replaced; otherwise as Reject
+	AfterFailure = IDReuse{history.ReuseAfterFailure} // a failed or cancelled instance is replaced; otherwise as Reject
 
-	// TerminateExisting replaces it in any case. If it has not ended, it is terminated first, as by Client.Terminate: its code does not
-	// run, its children are cancelled, and its history is kept as that of the previous execution. It requires the permissions of an
-	// operator.
+	// TerminateExisting replaces the instance in every case. If it has not ended, it is terminated first, as by Client.Terminate: its
+	// code does not run, its children are cancelled, and its history is kept as that of the previous execution. It requires the
+	// permissions of the role operator.
 	TerminateExisting = IDReuse{history.ReuseTerminate}
 )
 
 func (r IDReuse) apply(in *queue.OutInput) { in.Reuse = r.policy }
 func (IDReuse) starts()                    {}
 
-// ParseIDReuse reads ignore, reject, after-failure or terminate-existing; "" is Ignore.
+// ParseIDReuse parses ignore, reject, after-failure or terminate-existing; "" is Ignore.
 func ParseIDReuse(name string) (IDReuse, error) {
 	r, ok := history.ParseReuse(name)
 	if !ok {
@@ -277,7 +251,7 @@ func ParseIDReuse(name string) (IDReuse, error) {
 	return IDReuse{r}, nil
 }
 
-// Retry repeats failed attempts of a job, as it repeats those of a call. Default: one attempt.
+// Retry retries failed attempts of a job according to the policy r, as for a call. Default: one attempt.
 func Retry(r pawl.Retry) JobOption {
 	return jobOption(func(j *builtin.Job) {
 		j.Retry = &builtin.Retry{
@@ -289,12 +263,12 @@ func Retry(r pawl.Retry) JobOption {
 	})
 }
 
-// AttemptTimeout is pawl.AttemptTimeout for a job. Default: none.
+// AttemptTimeout limits the duration of each attempt of a job: see pawl.AttemptTimeout. Default: no timeout.
 func AttemptTimeout(d time.Duration) JobOption {
 	return jobOption(func(j *builtin.Job) { j.AttemptTimeout = text.Duration(max(d, 0)) })
 }
 
-// Within is pawl.Within for a job, counted from the end of After. Default: none.
+// Within limits the duration of a job with all its attempts, from the end of its delay: see pawl.Within. Default: no timeout.
 func Within(d time.Duration) JobOption {
 	return jobOption(func(j *builtin.Job) { j.Within = text.Duration(max(d, 0)) })
 }

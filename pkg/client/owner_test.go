@@ -19,35 +19,35 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// owner plays the part of an orchestrator that owns every partition: it keeps what it
-// reads, runs nothing, and ends instances on request of the test.
+// owner stands in for an orchestrator that owns every partition. It records what it reads, runs no code, and ends instances when the test
+// calls finish.
 type owner struct {
 	t    *testing.T
 	conn *queue.Conn
 	subs []*queue.Subscription
 
-	mu      sync.Mutex
-	mute    bool // send no end and no status
-	inputs  []queue.Input
-	seen    map[string]bool // ids of messages
-	rows    map[string]*request.Description
-	answers map[string]request.Answer
-	waiting map[string][]string
-	vain    int                 // requests about unknown instances
-	behind  int                 // requests behind an input that are answered before it is applied
-	watch   map[string][]string // the clients that wait for a custom status
-	events  map[string][][]byte
-	reports []request.Report
-	changed chan struct{}
-	limits  limits
-	hang    func() // called before a request is answered; nil: nothing
-	lists   []*request.List
-	older   bool  // it does not read which partitions a request is about
-	others  []int // partitions of another process, as far as requests about several are concerned
+	mu              sync.Mutex
+	mute            bool // pushes no answers
+	inputs          []queue.Input
+	seen            map[string]bool // message ids
+	rows            map[string]*request.Description
+	answers         map[string]request.Answer
+	waiting         map[string][]string
+	unknownRequests int                 // number of requests about unknown instances
+	behind          int                 // number of Describe requests to answer as if the awaited input had not been applied
+	watch           map[string][]string // reply subjects of the clients that wait for a custom status
+	events          map[string][][]byte
+	reports         []request.Report
+	changed         chan struct{}
+	limits          limits
+	hang            func() // called before a request is answered; nil: nothing
+	lists           []*request.List
+	older           bool  // it ignores the list of partitions of a request
+	others          []int // partitions that another process owns
 }
 
-// stand starts a server, an owner of 4 partitions (unless absent) and a client.
-func stand(t *testing.T, o Options) (*owner, *Client) {
+// startOwner starts a NATS server, an owner of 4 partitions and a client.
+func startOwner(t *testing.T, o Options) (*owner, *Client) {
 	t.Helper()
 	srv := natstest.Start(t)
 	conn, err := queue.Open(soon(t), natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 4})
@@ -60,7 +60,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 	for p := range conn.Partitions() {
 		w.own(p)
 	}
-	if err := conn.NATS().Flush(); err != nil { // the server has the subscriptions
+	if err := conn.NATS().Flush(); err != nil { // the server has received the subscriptions
 		t.Fatal(err)
 	}
 	c, err := New(soon(t), natstest.Dial(t, srv.ClientURL()), o)
@@ -140,7 +140,7 @@ func (w *owner) take(in queue.Input) {
 	}
 }
 
-// purge does what a purge requests, unless the instance is stalled, and answers.
+// purge removes the instance, unless it is stalled or running, and answers.
 func (w *owner) purge(in queue.Input) {
 	row, a := w.rows[in.Instance], request.Answer{Instance: in.Instance, Status: request.StatusPurged}
 	switch {
@@ -172,7 +172,7 @@ func (w *owner) input(n int) queue.Input {
 		select {
 		case <-w.changed:
 		case <-deadline:
-			w.t.Fatalf("input %d did not come", n)
+			w.t.Fatalf("input %d was not received", n)
 		}
 	}
 }
@@ -195,8 +195,8 @@ func (w *owner) finish(id string, a request.Answer) {
 	w.show(id)
 }
 
-// say sets a custom status and sends it to the waiting clients.
-func (w *owner) say(id string, custom request.CustomStatus) {
+// setStatus sets a custom status and pushes it to the waiting clients.
+func (w *owner) setStatus(id string, custom request.CustomStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rows[id].CustomStatus = &custom
@@ -213,7 +213,7 @@ func (w *owner) show(id string) {
 	delete(w.watch, id)
 }
 
-// watched waits until n wait for the custom status of an instance.
+// watched waits until n clients wait for the custom status of an instance.
 func (w *owner) watched(id string, n int) {
 	w.t.Helper()
 	poll.Until(w.t, time.Minute, "a watcher", func() bool {
@@ -290,11 +290,11 @@ func (w *owner) unknown(id string) error {
 	if w.rows[id] != nil {
 		return nil
 	}
-	w.vain++
+	w.unknownRequests++
 	return &request.Problem{Code: request.ProblemNotFound, Message: "unknown"}
 }
 
-// listOf answers for the partitions of the request that are of the same process as p.
+// listOf answers a list request about the partitions that belong to the same process as p.
 func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) bool) *request.InstancePage {
 	if len(q.Partitions) == 0 || w.older {
 		return w.list(p, q.Cursor, min(q.Limit, 3), keep)
@@ -310,7 +310,7 @@ func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) b
 	return page(r, q.Limit)
 }
 
-// page cuts a page off behind so many rows.
+// page sorts the rows and truncates them to limit.
 func page(r *request.InstancePage, limit int) *request.InstancePage {
 	slices.SortFunc(r.Instances, func(x, y request.Summary) int {
 		if newestFirst.precedes(&x, &y) {

@@ -9,16 +9,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// An orchestrator that has died owns its partitions for seconds, and no other one does.
+// An orchestrator that has died owns its partitions for some more seconds, and no other one does.
 func TestRequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	p := c.conn.PartitionOf("a")
 	w.subs[p].Stop()
 
-	const longer = 2500 * time.Millisecond // than the two seconds after which it used to be given up
+	const longer = 2500 * time.Millisecond // than the default of Options.OwnerTimeout for waits
 	ctx, cancel := context.WithTimeout(context.Background(), longer)
 	defer cancel()
 	began := time.Now()
@@ -26,17 +26,17 @@ func TestRequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 
-	told := make(chan error, 1)
-	go func() { _, err := c.Describe(soon(t), "a"); told <- err }()
+	answered := make(chan error, 1)
+	go func() { _, err := c.Describe(soon(t), "a"); answered <- err }()
 	w.serve(p)
-	if err := <-told; err != nil {
+	if err := <-answered; err != nil {
 		t.Error(err)
 	}
 }
 
-// An orchestrator that is cut off is still subscribed, by the record of its server, and answers nothing.
+// A disconnected orchestrator is still subscribed according to its server, but does not answer.
 func TestUnansweredRequestIsRepeated(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -44,12 +44,12 @@ func TestUnansweredRequestIsRepeated(t *testing.T) {
 	w.subs[p].Stop()
 	mute, err := w.conn.NATS().SubscribeSync("pawl.default.request.*.read")
 	ok(t, err)
-	told := make(chan error, 1)
-	go func() { _, err := c.Describe(soon(t), "a"); told <- err }()
+	answered := make(chan error, 1)
+	go func() { _, err := c.Describe(soon(t), "a"); answered <- err }()
 	_, err = mute.NextMsgWithContext(soon(t))
 	ok(t, err)
 	w.serve(p)
-	if err := <-told; err != nil {
+	if err := <-answered; err != nil {
 		t.Error(err)
 	}
 }

@@ -1,10 +1,8 @@
 package client
 
-import (
-	"sync"
-)
+import "sync"
 
-// owners wakes the waits of a partition when its owner has changed. It is safe for concurrent use.
+// owners notifies the waits of a partition when its owner has changed. It is safe for concurrent use.
 type owners struct {
 	mu sync.Mutex
 	of map[int]chan struct{} // by partition; closed at the next change
@@ -25,7 +23,7 @@ func (o *owners) next(partition int) <-chan struct{} {
 	return ch
 }
 
-// changed wakes the waits of one partition.
+// changed notifies the waits of one partition.
 func (o *owners) changed(partition int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,7 +33,7 @@ func (o *owners) changed(partition int) {
 	}
 }
 
-// allChanged wakes all waits: announcements made while the connection was lost are not known.
+// allChanged notifies all waits, because announcements during a disconnection were missed.
 func (o *owners) allChanged() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

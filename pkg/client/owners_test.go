@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// lose ends an instance without an answer to the waiting clients, as an owner does that is killed behind its commit.
-func (w *owner) lose(id string, a request.Answer) {
+// finishWithoutPush ends an instance without an answer to the waiting clients, as an owner does that dies after its commit.
+func (w *owner) finishWithoutPush(id string, a request.Answer) {
 	w.mu.Lock()
 	w.mute = true
 	w.mu.Unlock()
@@ -22,7 +22,7 @@ func (w *owner) lose(id string, a request.Answer) {
 	w.mute = false
 }
 
-// inBackground waits for the result of a run in a goroutine, which the test joins through the channel.
+// inBackground waits for the result of r in a goroutine, and sends it to the returned channel.
 func inBackground(t *testing.T, r *RawInstance) <-chan string {
 	t.Helper()
 	ctx, got := soon(t), make(chan string, 1)
@@ -41,7 +41,7 @@ func wantResult(t *testing.T, got <-chan string, want string) {
 			t.Fatalf("result %q, want %q", s, want)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the result has not come")
+		t.Fatal("no result")
 	}
 }
 
@@ -50,7 +50,7 @@ func raw(text string) request.Answer {
 }
 
 func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	for i, run := range []func(id string) *RawInstance{
 		func(id string) *RawInstance {
 			run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
@@ -67,18 +67,18 @@ func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 		r := run(id)
 		w.input(i)
 		got := inBackground(t, r)
-		w.lose(id, raw(`"done"`))
+		w.finishWithoutPush(id, raw(`"done"`))
 		ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf(id)))
 		wantResult(t, got, `"done"`)
 	}
 }
 
 func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
-	w.lose("a", raw(`"done"`))
+	w.finishWithoutPush("a", raw(`"done"`))
 	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a")))
 	poll.Until(t, time.Minute, "the announcement arrives", func() bool {
 		select {
@@ -92,57 +92,57 @@ func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T)
 }
 
 func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
-	w.lose("a", raw(`"done"`))
+	w.finishWithoutPush("a", raw(`"done"`))
 	run.started = run.started.Add(-c.opts.RepeatInterval)
 	wantResult(t, inBackground(t, run), `"done"`)
 }
 
 func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	got := inBackground(t, run)
-	w.lose("a", raw(`"done"`))
+	w.finishWithoutPush("a", raw(`"done"`))
 	ok(t, c.conn.NATS().ForceReconnect())
 	wantResult(t, got, `"done"`)
 }
 
-// An owner that is stopped or cut off answers no request, and holds a waiting client for the timeout of one.
+// An owner that is stopped or disconnected does not answer, and delays a waiting client by the timeout of a request.
 func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
-	asked, hold := make(chan struct{}, 100), make(chan struct{})
+	requested, hold := make(chan struct{}, 100), make(chan struct{})
 	w.mu.Lock()
 	w.hang = func() {
-		asked <- struct{}{}
+		requested <- struct{}{}
 		<-hold
 	}
 	w.mu.Unlock()
 	got := inBackground(t, c.AttachRaw("a"))
-	<-asked
+	<-requested
 	w.mu.Lock()
 	w.hang = nil
 	w.mu.Unlock()
-	w.lose("a", raw(`"done"`))
+	w.finishWithoutPush("a", raw(`"done"`))
 	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a")))
 	wantResult(t, got, `"done"`)
 	close(hold)
 }
 
 func TestAttachWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
 	got := inBackground(t, c.AttachRaw("a"))
 	poll.Until(t, time.Minute, "an unanswered request", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.vain > 0
+		return w.unknownRequests > 0
 	})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
@@ -152,7 +152,7 @@ func TestAttachWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
 }
 
 func TestAttachToAnUnknownIDIsNotFoundAfterATimeout(t *testing.T) {
-	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
+	_, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	began := time.Now()
 	if _, err := c.AttachRaw("absent").Result(soon(t)); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestNextStatusIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 	w.mu.Lock()
 	w.mute = true
 	w.mu.Unlock()
-	w.say("a-1", statusOf(t, progress, 1, 10))
+	w.setStatus("a-1", statusOf(t, progress, 1, 10))
 	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a-1")))
 	ok(t, <-got)
 }

@@ -10,16 +10,16 @@ import (
 // Partition describes a partition and the orchestrator that owns it.
 type Partition struct {
 	Partition int
-	Owner     string // name of the orchestrator; empty: none has answered
+	Owner     string // name of the orchestrator; empty: no owner has answered
 	Host      string
 	PID       int
-	Since     time.Time     // when it became the owner, by its clock
-	Lag       time.Duration // age of the oldest input that it has read and not stored
-	Epoch     int64         // number of owners so far
+	Since     time.Time     // start of its tenure, by its clock
+	Lag       time.Duration // age of the oldest input that it has read from INPUTS and not stored yet
+	Epoch     int64         // number of tenures so far, including this one
 }
 
-// Partitions describes every partition, in order. A partition without an owner that answers within Options.OwnerTimeout has no Owner; then
-// the error names one of them.
+// Partitions describes every partition, in order. If no owner of a partition answers within Options.OwnerTimeout, its Owner is empty, and
+// the error names one such partition.
 func (c fleet) Partitions(ctx context.Context) ([]Partition, error) {
 	all := make([]Partition, c.client.partitions())
 	sources := openAll(ctx, len(all), func(ctx context.Context, partition int, _ string) ([]struct{}, string, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// begin starts an instance, the n-th input, and ends it unless it is to run on.
+// begin starts an instance with the n-th input, and ends it unless runs is set.
 func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
 	t.Helper()
 	_, err := c.StartRaw(soon(t), "x", id, history.Payload{})
@@ -24,15 +24,15 @@ func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
 	}
 }
 
-// lose makes the owner answer no client.
-func lose(w *owner) {
+// mute makes the owner push no answers.
+func mute(w *owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mute = true
 }
 
 func TestPurgeCarriesRequesterAndReasonAndEndsWithTheInstance(t *testing.T) {
-	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{By: "me", RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
 	ok(t, c.Purge(soon(t), "a", Reason("tidy"), By("ops"), MessageID("m-1")))
 	if in := w.input(1); in.Kind != queue.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
@@ -43,13 +43,13 @@ func TestPurgeCarriesRequesterAndReasonAndEndsWithTheInstance(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.waiting); n > 1 { // the start's
-		t.Errorf("%d wait on", n)
+	if n := len(c.waiting); n > 1 { // that of the start
+		t.Errorf("%d waiters are left", n)
 	}
 }
 
 func TestRunningInstanceIsPurgedOnlyByForce(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", true)
 	err := c.Purge(soon(t), "a")
 	var running *RunningError
@@ -57,7 +57,7 @@ func TestRunningInstanceIsPurgedOnlyByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Count(err.Error(), "instance a") != 1 {
-		t.Errorf("it is named once: %v", err)
+		t.Errorf("the instance must be named once: %v", err)
 	}
 	ok(t, c.Purge(soon(t), "a", Force()))
 	if in := w.input(2); !in.Force {
@@ -66,17 +66,17 @@ func TestRunningInstanceIsPurgedOnlyByForce(t *testing.T) {
 }
 
 func TestPurgeOfAnUnknownIDIsNotFound(t *testing.T) {
-	_, c := stand(t, Options{RepeatInterval: time.Hour})
+	_, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	if err := c.Purge(soon(t), "absent"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance absent" {
 		t.Fatal(err)
 	}
 }
 
 func TestPurgeWithALostReplyIsDetected(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "ended", false)
 	begin(t, w, c, 1, "runs", true)
-	lose(w)
+	mute(w)
 	ok(t, c.Purge(soon(t), "ended"))
 	if err := c.Purge(soon(t), "runs"); !errors.Is(err, ErrRunning) {
 		t.Errorf("refused: %v", err)
@@ -85,9 +85,9 @@ func TestPurgeWithALostReplyIsDetected(t *testing.T) {
 }
 
 func TestRequestThatIsNotAppliedYetIsNotAnsweredByTheStateBefore(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 10 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 10 * time.Millisecond})
 	begin(t, w, c, 0, "a", true)
-	lose(w)
+	mute(w)
 	for name, call := range map[string]func() error{
 		"purge": func() error { return c.Purge(soon(t), "a") },
 		"pause": func() error { _, err := c.Pause(soon(t), "a"); return err },
@@ -107,41 +107,41 @@ func TestRequestThatIsNotAppliedYetIsNotAnsweredByTheStateBefore(t *testing.T) {
 }
 
 func TestPurgeDoesNotWaitForANewInstanceOfItsID(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
-	lose(w)
+	mute(w)
 	c.opts.RepeatInterval = 500 * time.Millisecond // time for the start
 	purged := make(chan error, 1)
 	go func() { purged <- c.Purge(soon(t), "a") }()
 	w.input(1)
 	begin(t, w, c, 2, "a", true)
 	if err := <-purged; err != nil {
-		t.Errorf("the instance that was meant is gone: %v", err)
+		t.Errorf("the purged instance is gone: %v", err)
 	}
 }
 
 func TestPurgeOfAStalledInstanceReportsIt(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "a", true)
 	w.mu.Lock()
 	w.rows["a"].Stalled = "unregistered: no owner has it"
 	w.mu.Unlock()
 	err := c.Purge(soon(t), "a")
-	var stuck *StalledError
-	if !errors.Is(err, ErrStalled) || !errors.Is(err, ErrPurgePending) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "no owner has it") {
+	var stalled *StalledError
+	if !errors.Is(err, ErrStalled) || !errors.Is(err, ErrPurgePending) || !errors.As(err, &stalled) || !strings.Contains(err.Error(), "no owner has it") {
 		t.Fatal(err)
 	}
 }
 
 func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: 10 * time.Millisecond, OwnerTimeout: 10 * time.Millisecond})
+	w, c := startOwner(t, Options{RepeatInterval: 10 * time.Millisecond, OwnerTimeout: 10 * time.Millisecond})
 	w.subs[c.conn.PartitionOf("a")].Stop()
 	begin(t, w, c, 0, "a", true)
-	lose(w)
+	mute(w)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	err := c.Purge(ctx, "a")
-	// Whether there is no subscriber, or one that does not answer, depends on when the server receives the end of the subscription.
+	// The error depends on whether the server has processed the end of the subscription yet.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrPurgePending) {
 		t.Fatal(err)
 	}
@@ -149,14 +149,14 @@ func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	go func() { ended <- c.Purge(context.Background(), "a") }()
 	w.input(2)
 	c.Close()
-	// Closed before the stream has acknowledged the purge, the client can promise nothing.
+	// If the client is closed before the stream has acknowledged the purge, its effect is unknown.
 	if err := <-ended; !errors.Is(err, queue.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrPurgePending)) {
 		t.Fatal(err)
 	}
 }
 
 func TestPurgeWithoutAcknowledgementIsNotPending(t *testing.T) {
-	_, c := stand(t, Options{})
+	_, c := startOwner(t, Options{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Purge(gone, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrPurgePending) {
@@ -168,7 +168,7 @@ func TestPurgeWithoutAcknowledgementIsNotPending(t *testing.T) {
 }
 
 func TestHistoryHasTheReportsOfCancelledActivities(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	begin(t, w, c, 0, "a", true)
 	var events [][]byte
 	for _, e := range []history.Event{

@@ -11,15 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// QueryAnswer is the answer to a query, and the history that it is based on.
+// QueryAnswer is the answer to a query, with the history on which it is based.
 type QueryAnswer[Out any] struct {
 	Value     Out
-	Execution uint64
-	Events    uint64 // number of events of the history
+	Execution uint64 // number of the execution
+	Events    uint64 // number of events of that history
 }
 
-// Query asks an instance for its state, which answers without an effect. The error is a *pawl.Failure that the handler returned;
-// ErrNotFound; ErrRefused if the instance has not begun or has no such query, or the handler took longer than 50 ms; and those of Describe.
+// Query sends a query to an instance, which answers it from its state and without an effect. The error is a *pawl.Failure that the
+// handler returned; ErrNotFound; ErrRefused if the instance has not started, has no such query, or its handler took longer than 50 ms; or
+// one of Describe.
 func Query[In, Out any](ctx context.Context, c *Client, q pawl.Query[In, Out], id string, in In) (QueryAnswer[Out], error) {
 	p, err := author.Input(q).Encode(in)
 	if err != nil {

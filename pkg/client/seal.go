@@ -14,9 +14,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// seal seals the payloads of an input, and stores those that are large. The limit is that of what the author sends.
+// seal encodes the payloads of an input and stores large ones in the object store. The maximum size applies to the payload before
+// encoding.
 func (c *Client) seal(ctx context.Context, in *queue.OutInput) error {
-	if in.Kind == queue.KindStart && in.Name == message.ImportName { // its payloads are sealed already
+	if in.Kind == queue.KindStart && in.Name == message.ImportName { // its payloads are encoded already
 		return nil
 	}
 	all := []*history.Payload{&in.Payload}
@@ -44,13 +45,13 @@ func tooLarge(n, most int) error {
 	return fmt.Errorf("%w: %w: %d bytes, at most %d are allowed", pawl.ErrTooLarge, queue.ErrTooLarge, n, most)
 }
 
-// Repeats of a request to the object store.
+// Timeout and backoff of writes to the object store.
 const (
-	storeTimeout = 30 * time.Second // without a deadline
-	storeAgain   = 250 * time.Millisecond
+	storeTimeout = 30 * time.Second // if the context has no deadline
+	storeBackoff = 250 * time.Millisecond
 )
 
-// store stores an object, and tries again while the store is unavailable, until ctx ends.
+// store writes an object, and retries until ctx ends while the object store is unavailable.
 func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 	limit := queue.MaxStoring
 	if _, ok := ctx.Deadline(); !ok {
@@ -64,14 +65,14 @@ func (c *Client) store(ctx context.Context, o pawlcodec.Object) error {
 			return err
 		}
 		select {
-		case <-time.After(storeAgain):
+		case <-time.After(storeBackoff):
 		case <-ctx.Done():
 			return err
 		}
 	}
 }
 
-// load reads an object of the store.
+// load returns a function that reads objects.
 func (c *Client) load(ctx context.Context) pawlcodec.Load {
 	return func(name string, size, _ int) ([]byte, error) {
 		return c.conn.GetObject(ctx, name, size, queue.FollowerLag, 0)
@@ -80,17 +81,17 @@ func (c *Client) load(ctx context.Context) pawlcodec.Load {
 
 type opener = func(history.Payload) (history.Payload, error)
 
-// small opens payloads that may be part of a list: none that is larger than 512 KiB.
+// small returns a decoder of payloads in lists, which does not read objects larger than 512 KiB.
 func (c *Client) small(ctx context.Context) opener {
 	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenSmall(c.load(ctx), p) }
 }
 
-// whole opens payloads of any size.
+// whole returns a decoder of payloads of any size.
 func (c *Client) whole(ctx context.Context) opener {
 	return func(p history.Payload) (history.Payload, error) { return c.opts.Codec.OpenWith(c.load(ctx), p) }
 }
 
-// open opens what an answer has. The error is that of a key that is missing, or of an object that cannot be read, with the instance.
+// open decodes the payloads of an answer. An error, such as a missing key or an unreadable object, names the instance.
 func (c *Client) open(ctx context.Context, id string, a request.Answer) (request.Answer, error) {
 	if a.Custom != nil {
 		custom, empty := *a.Custom, (*history.Failure)(nil)

@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Start starts an instance. If one of that id exists, it is not changed, and the Instance is the existing one. Start returns when
-// the stream has stored the start.
+// Start starts an instance. If an instance with the id exists, it is not changed (unless an IDReuse option requests it), and the returned
+// Instance refers to it. Start returns when the stream has stored the start.
 //
-// Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and queue.ErrBadName for a bad Version, before anything
-// is sent; queue.ErrStreamFull if it was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown, or, if no attempt
+// Errors: before anything is sent, pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and queue.ErrBadName for an invalid
+// Version; queue.ErrStreamFull if the start was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown or, if no attempt
 // can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting again is always harmless.
 func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Instance[Out], error) {
 	p, err := author.Input(o).Encode(in)
@@ -36,18 +36,18 @@ func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in hist
 	return start(ctx, c, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
-// SendOrStart sends an event to an instance, and starts it with in if the id is free. Start and event are one message: there is one
-// instance, whichever call is first and however often it is repeated, and no event is lost between a check and a start.
+// SendOrStart sends an event to an instance, and starts the instance with in if the id is free. Start and event are one message, so there
+// is one instance however often and in whatever order SendOrStart is called, and no event is lost between a check and a start.
 //
-//   - The id is free: the instance is started, and the event is kept until it is received.
-//   - The instance is running: the event is delivered as by Send; in and Version have no effect.
-//   - The instance has ended: neither has an effect. The event is dropped, and Result returns the end.
+//   - If the id is free, the instance is started, and the event is kept until the code receives it.
+//   - If the instance is running, the event is delivered as by Send; in and Version have no effect.
+//   - If the instance has ended, neither has an effect: the event is dropped, and Result returns the result of the ended instance.
 //
-// The event is delivered once: the message is repeated under its id while it is not known to be stored, and a call with the MessageID
-// of an earlier one, within an hour, delivers no second event.
+// The event is delivered once: the message is repeated under its id until it is stored, and a call with the MessageID of an earlier one
+// delivers no second event within an hour.
 //
-// SendOrStart returns when the stream has stored the message. Errors are those of Start and Send. Input and event may have 512 KiB
-// each, and must together fit into a message of the NATS server (1 MiB by default), or the error is queue.ErrTooLarge.
+// SendOrStart returns when the stream has stored the message. Errors are those of Start and Send. Input and event may have 512 KiB each,
+// and must fit into one message of the NATS server together (1 MiB by default); otherwise the error is queue.ErrTooLarge.
 func SendOrStart[In, Out, T any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, e pawl.Event[T], v T, opts ...StartOption,
 ) (*Instance[Out], error) {
@@ -89,8 +89,8 @@ func (c *Client) SendRaw(ctx context.Context, event, id string, p history.Payloa
 	return err
 }
 
-// Cancel requests the end of an instance; text is the reason, cut at 8 KiB. It returns when the stream has stored the request. Errors:
-// those of Start. Cancelling an unknown or ended instance has no effect and is not an error.
+// Cancel requests the cancellation of an instance; text is the reason, cut at 8 KiB. It returns when the stream has stored the request.
+// Cancelling an unknown or ended instance has no effect and is not an error. Errors: those of Start.
 func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) error {
 	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
 	return err
@@ -98,7 +98,7 @@ func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) er
 
 func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O) (*RawInstance, error) {
 	w := c.newWaiter()
-	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before the start: an owner that takes over after it may not push
+	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // taken before the start, because an owner that takes over after the start may not push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
 	seq, err := publish(ctx, c, &in, opts)
 	if err != nil {
@@ -110,7 +110,7 @@ func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O
 	}, nil
 }
 
-// publish completes an input with its options and publishes it; seq is its position in the stream.
+// publish applies the options to an input and publishes it; seq is its position in the stream.
 func publish[O setter](ctx context.Context, c *Client, in *queue.OutInput, opts []O) (seq uint64, err error) {
 	in.ID, in.By = nuid.Next(), c.opts.By
 	for _, o := range opts {

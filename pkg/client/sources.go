@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// parallelRequests is the maximum of requests at a time.
+// parallelRequests is the maximum number of concurrent requests.
 const parallelRequests = 256
 
-// pageFunc reads a page of partitions, all of which the process that is asked may own, and the cursor of the next; empty: it is the last.
-// Left are those of several partitions that it does not own.
+// pageFunc reads a page of partitions from one process. next is the cursor of the next page; empty: this is the last page. left contains
+// the partitions that the process does not own, if several were requested.
 type pageFunc[T any] func(ctx context.Context, partitions []int, cursor string) (rows []T, next string, left []int, err error)
 
-// byPartition is a pageFunc of one partition at a time.
+// byPartition returns a pageFunc for single partitions.
 func byPartition[T any](page func(ctx context.Context, partition int, cursor string) ([]T, string, error)) pageFunc[T] {
 	return func(ctx context.Context, partitions []int, cursor string) ([]T, string, []int, error) {
 		rows, next, err := page(ctx, partitions[0], cursor)
@@ -24,35 +24,35 @@ func byPartition[T any](page func(ctx context.Context, partition int, cursor str
 	}
 }
 
-// source is the rows of one request, read page by page. Of several partitions it has one page.
+// source contains the rows of one request, read page by page. A source of several partitions has only one page.
 //
-//	all partitions ──▶ page of those of one process ──rows are left──▶ taken
-//	      ▲               │ left over       │ no row, or no reply
-//	      └───────────────┘                 ▼
-//	                          one source for each partition, whose owner is waited for
+//	all partitions ──▶ page of one process's partitions ──has rows──▶ used
+//	      ▲               │ partitions left over   │ no rows, or no reply
+//	      └───────────────┘                        ▼
+//	                             one source per partition, which waits for an owner
 //
 // So a list whose first page has enough rows makes one request to each process.
 type source[T any] struct {
 	partitions []int
 	page       pageFunc[T]
-	maxEmpty   int // pages without a row, one after the other; 0: no maximum
-	empty      int // so far
+	maxEmpty   int // maximum number of consecutive pages without rows; 0: no maximum
+	empty      int // number of consecutive pages without rows so far
 	rows       []T
 	cursor     string
-	end        bool
-	cut        bool // maxEmpty is reached
-	left       []int
+	end        bool  // there are no more pages
+	cut        bool  // maxEmpty has been reached
+	left       []int // partitions that the process does not own
 	part       part
 	err        error
 }
 
-// part is how a source came about.
+// part is the origin of a source.
 type part uint8
 
 const (
 	whole   part = iota
-	divided      // from one that had no row left
-	failed       // from one that got no reply
+	divided      // part of a source that has no rows left
+	failed       // part of a source that received no reply
 )
 
 // fill reads the next page if no rows are left.
@@ -76,7 +76,7 @@ func (s *source[T]) fill(ctx context.Context) {
 	}
 }
 
-// divide returns the sources that a filled one leaves to be filled; it is used up if it has no partitions then.
+// divide returns further sources that must be filled after this one. The source is used up if it has no partitions afterwards.
 func (s *source[T]) divide() (all []*source[T]) {
 	if len(s.left) > 0 {
 		all = append(all, &source[T]{partitions: s.left, page: s.page, maxEmpty: s.maxEmpty})
@@ -96,15 +96,15 @@ func (s *source[T]) divide() (all []*source[T]) {
 	return all
 }
 
-// opened fills sources, in parallel.
+// opened fills sources concurrently, and the sources into which they are divided, and returns those in use.
 func opened[T any](ctx context.Context, sources []*source[T]) (all []*source[T]) {
 	for len(sources) > 0 {
 		var wg sync.WaitGroup
-		places := make(chan struct{}, parallelRequests)
+		slots := make(chan struct{}, parallelRequests)
 		for _, s := range sources {
-			places <- struct{}{}
+			slots <- struct{}{}
 			wg.Go(func() {
-				defer func() { <-places }()
+				defer func() { <-slots }()
 				s.fill(ctx)
 			})
 		}
@@ -120,7 +120,7 @@ func opened[T any](ctx context.Context, sources []*source[T]) (all []*source[T])
 	return all
 }
 
-// openAll reads the first page of every partition, each by itself.
+// openAll reads the first page of every partition with individual requests.
 func openAll[T any](ctx context.Context, partitions int, page func(ctx context.Context, partition int, cursor string) ([]T, string, error)) []*source[T] {
 	return opened(ctx, sourcesOf(alone(partitions), byPartition(page), 0))
 }
@@ -133,7 +133,7 @@ func sourcesOf[T any](groups [][]int, page pageFunc[T], maxEmpty int) []*source[
 	return all
 }
 
-// alone is a group for each partition.
+// alone returns one group per partition.
 func alone(partitions int) [][]int {
 	all := make([][]int, partitions)
 	for p := range all {
@@ -142,13 +142,13 @@ func alone(partitions int) [][]int {
 	return all
 }
 
-// groups are the partitions by the processes that own them, as the last requests have found them. It is safe for concurrent use.
+// groups are the partitions grouped by the process that owns them, as found by the last requests. It is safe for concurrent use.
 type groups struct {
 	mu  sync.Mutex
-	all [][]int // nil: not known
+	all [][]int // nil: unknown
 }
 
-// of returns the groups; all partitions are one as long as they are not known.
+// of returns the groups, or one group of all partitions if they are unknown.
 func (g *groups) of(partitions int) [][]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,8 +162,9 @@ func (g *groups) of(partitions int) [][]int {
 	return [][]int{one}
 }
 
-// keepGroups keeps the groups of sources that were opened. Those of a process that did not answer are not known any more, and all are found
-// anew if there are more than before: groups that were divided would never be one again, however few processes there are.
+// keepGroups records the groups of the opened sources. If a process did not answer, or there are more groups than before, the groups are
+// unknown again and found anew by the next request; otherwise groups that were divided once would never be merged, however few processes
+// there are.
 func keepGroups[T any](g *groups, sources []*source[T]) {
 	var all [][]int
 	lost := slices.ContainsFunc(sources, func(s *source[T]) bool { return s.err != nil || s.part == failed })
@@ -181,8 +182,8 @@ func keepGroups[T any](g *groups, sources []*source[T]) {
 	g.all = all
 }
 
-// missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing. The failure of one
-// cancels the requests of others, which have no cause of their own.
+// missing returns the error of a list that lacks some partitions, with the cause of the first one, or nil if it is complete. The failure
+// of one request cancels others; their errors are reported only if there is no other cause.
 func missing[T any](sources []*source[T], of int) error {
 	var first *source[T]
 	lost := 0

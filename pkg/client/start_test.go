@@ -13,7 +13,7 @@ import (
 )
 
 func TestSendOrStartIsOneMessage(t *testing.T) {
-	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
+	w, c := startOwner(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, approved := contract()
 	run, err := SendOrStart(soon(t), c, fulfil, "o-1", order{N: 7}, approved, order{N: 8}, MessageID("m-1"), Version("v2"), By("you"))
 	ok(t, err)
@@ -30,7 +30,7 @@ func TestSendOrStartIsOneMessage(t *testing.T) {
 	if got, err := run.Result(soon(t)); err != nil || got != "done" {
 		t.Fatal(got, err)
 	}
-	// Of one that has ended, the old end.
+	// An ended instance keeps its result.
 	again, err := SendOrStart(soon(t), c, fulfil, "o-1", order{}, approved, order{})
 	ok(t, err)
 	if got, err := again.Result(soon(t)); err != nil || got != "done" {
@@ -39,7 +39,7 @@ func TestSendOrStartIsOneMessage(t *testing.T) {
 }
 
 func TestStartRequestsAVersion(t *testing.T) {
-	w, c := stand(t, Options{})
+	w, c := startOwner(t, Options{})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{}, Version("2026.11"))
 	ok(t, err)
@@ -56,7 +56,7 @@ func TestStartRequestsAVersion(t *testing.T) {
 }
 
 func TestOversizedStartFailsAtTheCall(t *testing.T) {
-	_, c := stand(t, Options{})
+	_, c := startOwner(t, Options{})
 	fulfil, approved := contract()
 	full := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload))}
 	bad := pawl.NewEvent[order]("not good")
@@ -75,11 +75,11 @@ func TestOversizedStartFailsAtTheCall(t *testing.T) {
 
 func TestVersionIsNotAnOptionOfSend(t *testing.T) {
 	if _, ok := Version("v1").(Option); ok {
-		t.Fatal("Send and Cancel would take it")
+		t.Fatal("Send and Cancel would accept it")
 	}
 	for _, o := range []Option{By("me"), MessageID("m")} {
 		if _, ok := o.(StartOption); !ok {
-			t.Fatalf("Start would not take %T", o)
+			t.Fatalf("Start would not accept %T", o)
 		}
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// StatusAt is a version of a custom status (pawl.Status) of an instance.
+// StatusAt is one version of a custom status (pawl.Status) of an instance.
 type StatusAt[T any] struct {
 	Value   T
-	Version uint64 // from 1, ascending over all executions of the instance
-	Cleared bool   // the instance has removed the value: Value is zero
+	Version uint64 // from 1, ascending across all executions of the instance
+	Cleared bool   // the instance has cleared the status, and Value is the zero value
 }
 
-// CustomStatus returns the current value of a custom status of an instance; one that has ended keeps its last. It does not wait.
+// CustomStatus returns the current value of a custom status of an instance. An ended instance keeps its last one. It does not wait.
 //
-// Errors: ErrNoStatus if none was ever set, ErrNotFound, ErrNoOwner, queue.ErrTimeout; pawl.ErrUndecodable for one that does not
-// decode into T, with Version set.
+// Errors: ErrNoStatus if the status was never set, ErrNotFound, ErrNoOwner, queue.ErrTimeout; pawl.ErrUndecodable if it does not decode
+// into T, in which case Version is set.
 func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string) (StatusAt[T], error) {
 	var r request.Answered
 	err := c.requestInstance(ctx, id, &request.Status{Instance: id}, &r)
@@ -43,13 +43,12 @@ func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id st
 	return at, err
 }
 
-// NextStatus waits for a custom status of a version greater than after (0: for the first), and returns the latest; versions in
-// between may be missed. It does not poll: the status is pushed when it is set, and requested every Options.RepeatInterval, in case
-// the push was lost.
+// NextStatus waits for a version of a custom status greater than after (0: the first), and returns the latest one; versions in between
+// may be skipped. The status is pushed when it is set, and requested every Options.RepeatInterval in case the push was lost.
 //
-// Errors: ErrEnded, an *EndedError, if the instance has ended without a newer one (its last one is returned before that); ErrNotFound,
-// after Options.OwnerTimeout, because an instance that was just started may not be known yet; ctx's error, ErrClosed;
-// pawl.ErrUndecodable as CustomStatus.
+// Errors: an *EndedError, which matches ErrEnded, if the instance has ended without a newer version (the last version is returned before
+// that); ErrNotFound if the instance is still unknown after Options.OwnerTimeout; the error of ctx; ErrClosed; pawl.ErrUndecodable as for
+// CustomStatus.
 func NextStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string, after uint64) (StatusAt[T], error) {
 	for seen := after; ; {
 		custom, err := c.nextStatus(ctx, id, seen)
@@ -64,9 +63,9 @@ func NextStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id stri
 	}
 }
 
-// WatchStatus iterates over the custom status of an instance, if it has one, and every later one as NextStatus does, until the
-// instance ends: that ends the sequence without an error, and Attach returns the result. Any other error of NextStatus is in the last
-// pair. Versions ascend; some may be missing.
+// WatchStatus iterates over the current version of a custom status, if it is set, and over every later one as NextStatus returns it,
+// until the instance ends. The end is not an error; use Attach for the result. Any other error of NextStatus is in the last pair.
+// Versions ascend; some may be skipped.
 func WatchStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string) iter.Seq2[StatusAt[T], error] {
 	return func(yield func(StatusAt[T], error) bool) {
 		for after := uint64(0); ; {
@@ -82,8 +81,8 @@ func WatchStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id str
 	}
 }
 
-// nextStatus waits for a version greater than after. An answer without one, of an instance that has not ended, is repeated: the owner
-// has lost its record of what it had pushed.
+// nextStatus waits for a version greater than after. If the answer contains none and the instance has not ended, the request is repeated:
+// the owner has lost its record of the versions that it has pushed.
 func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*request.CustomStatus, error) {
 	if err := pawl.ValidateID(id); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -112,7 +111,7 @@ func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*requ
 	}
 }
 
-// statusAt returns the status of the handle among those of an instance; found is false if that was never set.
+// statusAt returns the status with the name of s; found is false if it was never set.
 func statusAt[T any](s pawl.Status[T], id string, custom *request.CustomStatus) (at StatusAt[T], found bool, err error) {
 	all, err := history.SplitStatus(custom.Payload, custom.Version)
 	if err != nil {

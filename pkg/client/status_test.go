@@ -22,10 +22,10 @@ func statusOf(t *testing.T, s pawl.Status[order], version uint64, n int) request
 	return request.CustomStatus{Version: version, Payload: p}
 }
 
-// running gives an owner of one instance, a-1, that runs.
+// running returns an owner with one running instance, a-1.
 func running(t *testing.T, o Options) (*owner, *Client, pawl.Status[order]) {
 	t.Helper()
-	w, c := stand(t, o)
+	w, c := startOwner(t, o)
 	_, err := c.StartRaw(soon(t), "x", "a-1", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -40,7 +40,7 @@ func TestCustomStatusIsAvailableAtOnceAndAfterTheEnd(t *testing.T) {
 	if _, err := CustomStatus(soon(t), c, progress, "absent"); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
-	w.say("a-1", statusOf(t, progress, 3, 30))
+	w.setStatus("a-1", statusOf(t, progress, 3, 30))
 	for range 2 {
 		at, err := CustomStatus(soon(t), c, progress, "a-1")
 		if err != nil || at.Version != 3 || at.Value.N != 30 {
@@ -50,7 +50,7 @@ func TestCustomStatusIsAvailableAtOnceAndAfterTheEnd(t *testing.T) {
 	}
 	w.mu.Lock()
 	if n := len(w.watch); n > 0 {
-		t.Errorf("%d wait for a status that was only read", n)
+		t.Errorf("%d waiters for a status that was only read", n)
 	}
 	w.mu.Unlock()
 }
@@ -65,8 +65,8 @@ func TestEndedInstanceWithoutStatusIsErrNoStatus(t *testing.T) {
 
 func TestNextStatusIsPushed(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
-	w.say("a-1", statusOf(t, progress, 1, 10))
-	if at, err := NextStatus(soon(t), c, progress, "a-1", 0); err != nil || at.Version != 1 || at.Value.N != 10 { // there already
+	w.setStatus("a-1", statusOf(t, progress, 1, 10))
+	if at, err := NextStatus(soon(t), c, progress, "a-1", 0); err != nil || at.Version != 1 || at.Value.N != 10 { // it exists already
 		t.Fatal(at, err)
 	}
 	got := make(chan StatusAt[order], 1)
@@ -78,14 +78,14 @@ func TestNextStatusIsPushed(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	w.say("a-1", statusOf(t, progress, 4, 40))
+	w.setStatus("a-1", statusOf(t, progress, 4, 40))
 	if at := <-got; at.Version != 4 || at.Value.N != 40 {
 		t.Fatal(at)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) > 1 { // the run's
-		t.Errorf("%d still wait", len(c.waiting))
+	if len(c.waiting) > 1 { // that of the start
+		t.Errorf("%d waiters are left", len(c.waiting))
 	}
 }
 
@@ -101,7 +101,7 @@ func TestClearedStatusIsPushedWithoutAValue(t *testing.T) {
 	}()
 	w.watched("a-1", 1)
 	cleared := request.CustomStatus{Version: 2, Cleared: true}
-	w.say("a-1", cleared)
+	w.setStatus("a-1", cleared)
 	if at := <-got; at != (StatusAt[order]{Version: 2, Cleared: true}) {
 		t.Error(at)
 	}
@@ -116,7 +116,7 @@ func TestLostStatusIsRequestedAgain(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
 	w.watched("a-1", 1)
-	w.say("a-1", statusOf(t, progress, 1, 1))
+	w.setStatus("a-1", statusOf(t, progress, 1, 1))
 	ok(t, <-got)
 }
 
@@ -131,9 +131,9 @@ func TestOlderStatusThatIsPushedIsIgnored(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	w.say("a-1", statusOf(t, progress, 4, 40)) // the store has lost the fifth
+	w.setStatus("a-1", statusOf(t, progress, 4, 40)) // Redis has lost the fifth version
 	w.watched("a-1", 1)
-	w.say("a-1", statusOf(t, progress, 6, 60))
+	w.setStatus("a-1", statusOf(t, progress, 6, 60))
 	if at := <-got; at.Version != 6 {
 		t.Fatal(at)
 	}
@@ -153,7 +153,7 @@ func TestWaitForAStatusOfAnEndedInstanceEnds(t *testing.T) {
 
 func TestWatchReturnsEveryStatusUntilTheInstanceEnds(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
-	w.say("a-1", statusOf(t, progress, 1, 10))
+	w.setStatus("a-1", statusOf(t, progress, 1, 10))
 	var versions []uint64
 	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
 		ok(t, err)
@@ -163,12 +163,12 @@ func TestWatchReturnsEveryStatusUntilTheInstanceEnds(t *testing.T) {
 		versions = append(versions, at.Version)
 		switch at.Version {
 		case 1:
-			w.say("a-1", statusOf(t, progress, 2, 20))
-		case 2: // two at once: one of them is never seen
-			w.say("a-1", statusOf(t, progress, 3, 30))
-			w.say("a-1", statusOf(t, progress, 4, 40))
+			w.setStatus("a-1", statusOf(t, progress, 2, 20))
+		case 2: // two at once: the first one is skipped
+			w.setStatus("a-1", statusOf(t, progress, 3, 30))
+			w.setStatus("a-1", statusOf(t, progress, 4, 40))
 		case 4: // the last status and the end
-			w.say("a-1", statusOf(t, progress, 5, 50))
+			w.setStatus("a-1", statusOf(t, progress, 5, 50))
 			w.finish("a-1", result(t, "done"))
 		}
 	}
@@ -185,7 +185,7 @@ func TestWatchReturnsEveryStatusUntilTheInstanceEnds(t *testing.T) {
 
 func TestStatusOfAnotherTypeIsUndecodableWithItsVersion(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
-	w.say("a-1", request.CustomStatus{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
+	w.setStatus("a-1", request.CustomStatus{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
 	n := 0
 	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
 		if n++; n > 1 || !errors.Is(err, pawl.ErrUndecodable) || at.Version != 2 {
@@ -198,24 +198,24 @@ func TestStatusOfAnotherTypeIsUndecodableWithItsVersion(t *testing.T) {
 }
 
 func TestNextStatusWaitsForAStartThatHasNotBeenIngested(t *testing.T) {
-	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 20 * time.Second})
+	w, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 20 * time.Second})
 	progress := pawl.NewStatus[order]()
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()
 	poll.Until(t, time.Minute, "an unanswered request", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.vain > 0
+		return w.unknownRequests > 0
 	})
 	_, err := c.StartRaw(soon(t), "x", "late", history.Payload{})
 	ok(t, err)
 	w.watched("late", 1)
-	w.say("late", statusOf(t, progress, 1, 1))
+	w.setStatus("late", statusOf(t, progress, 1, 1))
 	ok(t, <-got)
 }
 
 func TestWaitForAStatusOfAnUnknownIDEndsAfterATimeout(t *testing.T) {
-	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
+	_, c := startOwner(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "absent", 0); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}

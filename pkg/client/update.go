@@ -17,42 +17,41 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// UpdateOption is an option of Update and UpdateWithStart: UpdateID, Deadline, and every Option; of UpdateWithStart also every
+// UpdateOption is an option of Update and UpdateWithStart: UpdateID, Deadline, and every Option. UpdateWithStart also accepts every
 // InstanceOption, which Update refuses.
 type UpdateOption interface {
 	setter
 	updates()
 }
 
-// UpdateID sets the id of an update, at most 200 bytes, unique among the updates of its name to the instance. A repeat of it gets the
-// answer of the first one, and is not executed again, for as long as that is open, and then for 1,000 further answers. Without this
-// option every call generates an id.
-func UpdateID(id string) UpdateOption { return idOption(id) }
+// UpdateID sets the id of an update, at most 200 bytes, unique among the updates with its name to the instance. A repeated update with
+// the id receives the answer of the first one and is not executed again, while that is open and for 1,000 further answers. By default
+// every call generates an id.
+func UpdateID(id string) UpdateOption { return MessageID(id) }
 
 type deadlineOption time.Duration
 
 func (d deadlineOption) apply(in *queue.OutInput) { in.Deadline = time.Duration(d) }
 func (deadlineOption) updates()                   {}
 
-// Deadline has an update expire d after INPUTS has accepted it, unless the code has received it by then: its answer is
-// pawl.ErrUpdateExpired, and it is never executed. Default: it waits as long as the instance.
+// Deadline makes an update expire d after INPUTS has accepted it, unless the code has received it by then. The answer is then
+// pawl.ErrUpdateExpired, and the update is never executed. Default: it waits for as long as the instance exists.
 func Deadline(d time.Duration) UpdateOption { return deadlineOption(d) }
 
-// Update sends an update to an instance and waits for its answer. The error is a *pawl.Failure if the update was rejected: with the
+// Update sends an update to an instance and waits for its answer. The error is a *pawl.Failure if the update was rejected: it matches the
 // sentinels of the code, pawl.ErrUpdateExpired, or pawl.ErrUpdateEnded if the instance ended before it answered.
 //
-// The instance need not exist yet: an update for an unknown id is kept for 24 hours. When ctx ends, the update is not withdrawn: it may be
-// answered later. The same call with the same UpdateID gets that answer. Other errors are those of Send, and of Instance.Result.
-func Update[In, Out any](ctx context.Context, c *Client, u pawl.Update[In, Out], id string, in In, opts ...UpdateOption) (Out, error) {
+// The instance need not exist yet: an update for an unknown id is kept for 24 hours. When ctx ends, the update is not withdrawn and may
+// be answered later; a call with the same UpdateID returns that answer. Other errors are those of Send and of Instance.Result.
+func Update[In, Out any](ctx context.Context, c *Client, u pawl.Update[In, Out], id string, in In, opts ...UpdateOption) (out Out, _ error) {
 	sent, err := SendUpdate(ctx, c, u, id, in, opts...)
 	if err != nil {
-		var zero Out
-		return zero, err
+		return out, err
 	}
 	return sent.Answer(ctx)
 }
 
-// SendUpdate is Update without the wait for the answer: it returns when the stream has stored the update, so that it will be answered.
+// SendUpdate sends an update without waiting for the answer. It returns when the stream has stored the update.
 func SendUpdate[In, Out any](ctx context.Context, c *Client, u pawl.Update[In, Out], id string, in In, opts ...UpdateOption) (*SentUpdate[Out], error) {
 	p, err := author.Input(u).Encode(in)
 	if err != nil {
@@ -65,13 +64,13 @@ func SendUpdate[In, Out any](ctx context.Context, c *Client, u pawl.Update[In, O
 	return &SentUpdate[Out]{raw: raw, decode: author.Result(u).Decode}, nil
 }
 
-// UpdateWithStart starts an instance with in if the id is free, and sends it an update, in one message. It waits for the answer; Attach
-// has the result of the instance. If the instance runs, in and every InstanceOption have no effect; if it has ended, neither has the
-// update, and the answer is pawl.ErrUpdateEnded. Errors are those of Update and SendOrStart.
+// UpdateWithStart sends an update to an instance, and starts the instance with in if the id is free, in one message. It waits for the
+// answer to the update; use Attach for the result of the instance. If the instance is running, in and every InstanceOption have no
+// effect. If it has ended, the update has no effect either, and the answer is pawl.ErrUpdateEnded. Errors are those of Update and
+// SendOrStart.
 func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, u pawl.Update[UpdateIn, UpdateOut], v UpdateIn, opts ...UpdateOption,
-) (UpdateOut, error) {
-	var zero UpdateOut
+) (zero UpdateOut, _ error) {
 	input, err := author.Input(o).Encode(in)
 	if err != nil {
 		return zero, fmt.Errorf("client: start %s: %w", id, err)
@@ -87,12 +86,12 @@ func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	return (&SentUpdate[UpdateOut]{raw: raw, decode: author.Result(u).Decode}).Answer(ctx)
 }
 
-// AttachUpdate returns the SentUpdate of one that was sent elsewhere. It makes no request; Answer does.
+// AttachUpdate returns the handle to an update that was sent elsewhere. It makes no request.
 func AttachUpdate[In, Out any](c *Client, u pawl.Update[In, Out], id, updateID string) *SentUpdate[Out] {
 	return &SentUpdate[Out]{raw: c.AttachUpdateRaw(u.Name(), id, updateID), decode: author.Result(u).Decode}
 }
 
-// SentUpdate is an update that the stream has accepted. It is safe for concurrent use.
+// SentUpdate is a handle to an update that the stream has stored. It is safe for concurrent use.
 type SentUpdate[Out any] struct {
 	raw    *RawUpdate
 	decode func(history.Payload) (Out, error)
@@ -102,26 +101,24 @@ type SentUpdate[Out any] struct {
 func (s *SentUpdate[Out]) ID() string { return s.raw.updateID }
 
 // Answer waits for the answer; see Update. It may be called again.
-func (s *SentUpdate[Out]) Answer(ctx context.Context) (Out, error) {
+func (s *SentUpdate[Out]) Answer(ctx context.Context) (out Out, _ error) {
 	p, err := s.raw.Answer(ctx)
 	if err != nil {
-		var zero Out
-		return zero, err
+		return out, err
 	}
-	out, err := s.decode(p)
-	if err != nil {
+	if out, err = s.decode(p); err != nil {
 		return out, fmt.Errorf("client: answer to update %s of %s: %w", s.raw.name, s.raw.id, err)
 	}
 	return out, nil
 }
 
-// RawUpdate is a SentUpdate whose answer is not decoded.
+// RawUpdate is a SentUpdate whose answer is not decoded. It is safe for concurrent use.
 type RawUpdate struct {
 	c                  *Client
 	id, name, updateID string
 	waiter             *waiter
-	sent               time.Time       // when the stream had stored it; zero: it was sent elsewhere
-	owner              <-chan struct{} // of the update: closed when the owner of the partition changes after it
+	sent               time.Time       // time at which the stream had stored it; zero: it was sent elsewhere
+	owner              <-chan struct{} // closed when the owner of the partition changes after it was sent
 }
 
 // ID is the id of the update.
@@ -132,7 +129,8 @@ func (c *Client) SendUpdateRaw(ctx context.Context, name, id string, p history.P
 	return sendUpdate(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindUpdate, Name: name, Payload: p}, name, opts)
 }
 
-// UpdateWithStartRaw is UpdateWithStart for names, without the wait.
+// UpdateWithStartRaw is UpdateWithStart for an orchestration and an update that are known by their names only. It does not wait for the
+// answer.
 func (c *Client) UpdateWithStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, name string, p history.Payload, opts ...UpdateOption,
 ) (*RawUpdate, error) {
@@ -148,7 +146,7 @@ func (c *Client) AttachUpdateRaw(name, id, updateID string) *RawUpdate {
 
 func sendUpdate(ctx context.Context, c *Client, in queue.OutInput, name string, opts []UpdateOption) (*RawUpdate, error) {
 	w := c.newWaiter()
-	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before it is sent: an owner that takes over after it may not push
+	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // taken before the update is sent, because an owner that takes over after that may not push
 	in.Reply = c.inbox.Subject(w.token)
 	set := setBy(opts)
 	if in.Kind == queue.KindUpdate && (set.Version != "" || set.Attrs != "" || set.StartAt != "" || set.Timeout != 0) {
@@ -161,9 +159,9 @@ func sendUpdate(ctx context.Context, c *Client, in queue.OutInput, name string, 
 	return &RawUpdate{c: c, id: in.Instance, name: name, updateID: id, waiter: w, sent: time.Now(), owner: owner}, nil
 }
 
-var errStartsNone = errors.New("an option of a new instance, and the update starts none: see UpdateWithStart")
+var errStartsNone = errors.New("the option is for a new instance, and Update starts none: see UpdateWithStart")
 
-// setBy is what options set.
+// setBy returns the fields that the options set.
 func setBy(opts []UpdateOption) (in queue.OutInput) {
 	for _, o := range opts {
 		o.apply(&in)
@@ -171,7 +169,8 @@ func setBy(opts []UpdateOption) (in queue.OutInput) {
 	return in
 }
 
-// Answer is SentUpdate.Answer without the decoding. The owner pushes the answer, and it is requested as Instance.Result requests the end.
+// Answer returns the encoded answer: see Update. The owner pushes the answer, which is also requested, as Instance.Result requests the
+// end.
 func (r *RawUpdate) Answer(ctx context.Context) (history.Payload, error) {
 	if err := pawl.ValidateID(r.id); err != nil {
 		return history.Payload{}, fmt.Errorf("client: %w", err)
@@ -198,7 +197,7 @@ func (r *RawUpdate) Answer(ctx context.Context) (history.Payload, error) {
 	return got.Result, nil
 }
 
-// Rejected reports whether an error of Update is the answer of the instance, rather than a failure to get it.
+// Rejected reports whether an error of Update is the answer of the instance, and not a failure to receive one.
 func Rejected(err error) bool {
 	_, ok := errors.AsType[*pawl.Failure](err)
 	return ok

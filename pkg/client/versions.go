@@ -8,23 +8,24 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// Versions are the versions of a namespace.
+// Versions describes the use of orchestration versions in a namespace.
 type Versions struct {
-	Versions      []VersionUse // by orchestration and version
-	Orchestrators []string     // that own partitions, sorted
-	Partial       bool         // a partition has more than 20,000 instances that have not ended, and those beyond are not counted
+	Versions      []VersionUse // sorted by orchestration and version
+	Orchestrators []string     // orchestrators that own partitions, sorted
+	Partial       bool         // a partition has more than 20,000 instances that have not ended, of which only these are counted
 }
 
-// VersionUse is a version of an orchestration.
+// VersionUse describes the use of one version of an orchestration.
 type VersionUse struct {
 	Orchestration string
-	Version       string   // empty: without versions
-	Instances     uint64   // that have not ended, and have begun
-	Orchestrators []string // that have its code, sorted; empty: its instances are stalled
+	Version       string   // empty: the orchestration has no versions
+	Instances     uint64   // instances that have started and not ended
+	Orchestrators []string // orchestrators that have its code, sorted; empty: its instances are stalled
 }
 
-// Versions counts the instances that have not ended by their version, and names the orchestrators that have the code of each. An
-// orchestrator that owns no partition is not asked. It reads the record of each instance: use it for a deployment, not for a metric.
+// Versions counts the instances that have not ended by version, and lists the orchestrators that have the code of each version.
+// Orchestrators without partitions are not included. It reads the record of each instance, so it is meant for deployments and not for
+// metrics. If some partitions do not answer, it returns the result of the others together with an error, as Partitions does.
 func (c fleet) Versions(ctx context.Context) (Versions, error) {
 	sources := openAll(ctx, c.client.partitions(), func(ctx context.Context, partition int, _ string) ([]request.OwnerVersions, string, error) {
 		var r request.OwnerVersions

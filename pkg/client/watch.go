@@ -7,36 +7,37 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Change reports what a commit has changed of an instance.
+// Change describes a change of an instance by one commit.
 type Change = queue.Change
 
 // watchEvery is the interval at which a watcher announces itself to the orchestrators.
 const watchEvery = queue.WatchTTL / 3
 
-// How long after its first message a watcher may still miss changes, for the message travels: nearly always, and at most.
+// Times after its first message for which a watcher may still miss changes, because that message is in transit: nearly always, and at
+// most.
 const (
 	watchSettles = 250 * time.Millisecond
 	watchSettled = 2 * time.Second
 )
 
-// Watcher receives what Watch reports. Its functions are called one at a time per function, and must not wait.
+// Watcher receives the reports of Watch. Each function is called by one goroutine at a time, and must not block.
 type Watcher struct {
 	// Changed is called for every change of an instance in the namespace, in the order of the commits of that instance.
 	Changed func(Change)
-	// Missed is called when changes may have been missed since Watch returned, or since the last call: what is shown must be
-	// read again. The first calls come a moment after the beginning.
+	// Missed is called when changes may have been missed since Watch returned or since the last call of Missed: displayed state must be
+	// read again. The first calls follow shortly after the start of the watch.
 	Missed func()
-	// Ended is called once, after the last call of the others: by stop, or because the Client was closed.
+	// Ended is called once, after the last call of the other functions: when stop is called or the Client is closed.
 	Ended func()
 }
 
-// Watch reports the changes of all instances of the namespace until stop is called or the Client is closed. Orchestrators
-// publish changes only while a watcher is there, so it costs the fleet a message of core NATS a commit.
+// Watch reports the changes of all instances of the namespace until stop is called or the Client is closed. Orchestrators publish changes
+// only while there is a watcher. A watcher costs one core NATS message per commit of the whole fleet.
 //
-// Changes are notices: after a failure of an orchestrator or of NATS some are missing, and Missed is called.
+// Changes may be lost in a failure of an orchestrator or of NATS; Missed is called then. The error is that of a subscription.
 func (c fleet) Watch(w Watcher) (stop func(), err error) {
 	missed := make(chan struct{}, 1)
-	note := func() {
+	notify := func() {
 		select {
 		case missed <- struct{}{}:
 		default:
@@ -46,12 +47,12 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}
-	owners, err := c.client.conn.OnOwners(func(int) { note() }) // one before may have died between a commit and its notice
+	owners, err := c.client.conn.OnOwners(func(int) { notify() }) // the previous owner may have died between a commit and its notice
 	if err != nil {
 		changes.Stop()
 		return nil, fmt.Errorf("client: watch: %w", err)
 	}
-	_ = c.client.conn.Watching() // disconnected: it is repeated
+	_ = c.client.conn.Watching() // repeated if disconnected
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -63,7 +64,7 @@ func (c fleet) Watch(w Watcher) (stop func(), err error) {
 	return func() { close(end); <-ended }, nil
 }
 
-// watchLoop repeats that there is a watcher, and finds out that changes were missed.
+// watchLoop announces the watcher periodically, and detects missed changes.
 func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscription, report func()) {
 	nc := c.client.conn.NATS()
 	reconnects, dropped := nc.Stats().Reconnects, 0
@@ -84,7 +85,7 @@ func (c fleet) watchLoop(end, missed <-chan struct{}, changes *queue.Subscriptio
 				settled.Reset(watchSettled)
 			}
 			continue
-		case <-missed: // by an orchestrator that may not know of watchers yet
+		case <-missed: // the new owner may not have received an announcement yet
 			again = true
 			settled.Reset(watchSettles)
 		case <-tick.C:

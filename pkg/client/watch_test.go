@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// A watcher receives the changes of an instance in order and with its purge, and any NATS client receives in JSON how it
-// ended: by subscription, and on request. Without a watcher no change is published.
+// A watcher receives the changes of an instance in order, including its purge. Any NATS client can receive the outcome in JSON, by
+// subscription and on request. Without a watcher no change is published.
 func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 	t.Parallel()
 	ready := pawl.NewEvent[string]("ready")
@@ -49,7 +49,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 			must(t, err)
 			got = queue.Outcome{}
 			must(t, json.Unmarshal(m.Data, &got))
-			return got.Status != "unavailable" // its owner has not read all inputs yet
+			return got.Status != "unavailable" // the owner has not read all inputs yet
 		})
 		if got.Status != want || want == "completed" && string(got.Result) != `"in"` {
 			t.Errorf("%s: %+v", id, got)
@@ -72,7 +72,7 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 	})
 	must(t, err)
 	<-missed
-	<-missed // from now on nothing is
+	<-missed // no change is missed from now on
 	t.Cleanup(func() { mu.Lock(); defer mu.Unlock(); t.Log(statuses) })
 	changes := func(want ...string) {
 		t.Helper()
@@ -82,14 +82,14 @@ func TestWatchersReceiveChangesAndOutcomes(t *testing.T) {
 			return slices.Equal(statuses, want)
 		})
 	}
-	run("after", func() { changes("running") }) // or its start and its event are one commit
+	run("after", func() { changes("running") }) // otherwise its start and its event may be one commit
 	must(t, fleet.Client.Purge(t.Context(), "after"))
 	changes("running", "completed", "purged")
 	stop()
 	<-gone
 }
 
-// until reads messages until one on a subject, and reports those on subjects that begin with another.
+// until reads messages until one on the subject arrives, and fails for messages on subjects with the prefix without.
 func until(t *testing.T, sub *nats.Subscription, subject, without string) (o queue.Outcome) {
 	t.Helper()
 	for {

@@ -18,24 +18,24 @@ type WorkerInfo struct {
 	Name        string
 	Host        string
 	PID         int
-	Since       time.Time // its start
+	Since       time.Time // time of its start
 	Activities  []string
 	Queues      []string
-	Concurrency int               // of each queue
-	Running     int               // without the abandoned ones
-	Oldest      []RunningActivity // activities that run: up to 50, the longest first
-	Abandoned   []RunningActivity
-	NotReady    string // why it takes no work at present; empty: it does
-	LastError   string // the latest since its start; it may be over
+	Concurrency int               // maximum number of running activities per queue
+	Running     int               // number of running activities, without the abandoned ones
+	Oldest      []RunningActivity // running activities, at most 50, the longest-running first
+	Abandoned   []RunningActivity // activities that run after the end of their grace period
+	NotReady    string            // reason why it takes no tasks at present; empty: it takes tasks
+	LastError   string            // the latest error since its start, which may be resolved
 	LastErrorAt time.Time
 }
 
-// RunningActivity is an activity that runs; in WorkerInfo.Abandoned its grace period after a cancellation is over.
+// RunningActivity is a running or abandoned activity.
 type RunningActivity struct {
-	Activity string // its name
+	Activity string // name of the activity
 	Instance string
-	Since    time.Time
-	Stack    string // of one in WorkerInfo.Abandoned, of the first 20: where its code was when it was abandoned
+	Since    time.Time // time of its claim; in WorkerInfo.Abandoned, the end of its grace period
+	Stack    string    // for the first 20 of WorkerInfo.Abandoned: its stack when it was abandoned
 }
 
 func workerOf(w request.Worker) WorkerInfo {
@@ -50,11 +50,11 @@ func workerOf(w request.Worker) WorkerInfo {
 	return out
 }
 
-// DrainWorker makes a worker take no more tasks; its running activities may finish. It is not ready from then on, and its process is to be
-// stopped or started again: nothing lets it take tasks again. Errors: ErrNotFound if no worker of that name answers within two
-// seconds; queue.ErrPermission for a user that is no operator.
+// DrainWorker makes a worker take no more tasks; its running activities may finish. The worker is not ready from then on, and only a
+// restart of its process lets it take tasks again. Errors: ErrNotFound if no worker with the name answers within two seconds;
+// queue.ErrPermission if the user does not have the role operator.
 func (c fleet) DrainWorker(ctx context.Context, name string) error {
-	within, cancel := context.WithTimeout(ctx, drainWait)
+	within, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	err := c.client.conn.RequestDrain(within, name)
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -66,20 +66,16 @@ func (c fleet) DrainWorker(ctx context.Context, name string) error {
 	return nil
 }
 
-// drainWait is how long a worker may take to answer.
-const drainWait = 2 * time.Second
+const (
+	drainTimeout   = 2 * time.Second        // for the answer of a worker
+	workersTimeout = 500 * time.Millisecond // for which replies of workers are collected
+)
 
-// workersWait is how long the replies of workers are collected.
-const workersWait = 500 * time.Millisecond
-
-// Workers requests a description from every worker and returns, after half a second, those that answered, by name. A worker that
-// is disconnected or too slow is missing. If ctx ends before, the answers so far are returned with its error.
+// Workers requests a description from every worker, and returns those of the workers that answer within half a second, sorted by name.
+// Disconnected and slow workers are missing. If ctx ends before that, it returns the answers so far together with the error of ctx.
 func (c fleet) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	answers, err := request.Workers(ctx, c.client.conn, workersWait)
-	all := make([]WorkerInfo, len(answers))
-	for i, w := range answers {
-		all[i] = workerOf(w)
-	}
+	answers, err := request.Workers(ctx, c.client.conn, workersTimeout)
+	all := convert(answers, workerOf)
 	slices.SortFunc(all, func(a, b WorkerInfo) int { return cmp.Compare(a.Name, b.Name) })
 	if err != nil {
 		return all, fmt.Errorf("client: workers: %w", err)
