@@ -1,9 +1,9 @@
 // Package aof repairs the append-only file of a Redis server before it starts.
 //
-// The writes of a script are one block of the file, MULTI … EXEC. If the process is killed, or the machine loses power, while a block is
-// written, Redis (7.0) removes only the incomplete command from the end of the file when it starts. The beginning of the block stays
-// there, and what is appended next completes it: at the start after that, Redis executes writes that it has never acknowledged. A
-// history then has events twice, and an inbox lacks inputs. The checking tool of Redis removes the whole block.
+// The writes of a script are one block in the file, MULTI … EXEC. If the process is killed or the machine loses power while a block is
+// being written, Redis (7.0) removes only the incomplete command from the end of the file when it starts. The beginning of the block
+// remains, and later writes complete it: at the next start Redis executes writes that it has never acknowledged. Histories then contain
+// events twice, and inboxes lack inputs. The checking tool of Redis removes the whole block.
 package aof
 
 import (
@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// ErrNoTool is returned if the server has no checking tool beside it or on PATH.
+// ErrNoTool is returned if the checking tool is found neither next to the server nor on PATH.
 var ErrNoTool = errors.New("not installed")
 
-// Repair removes an incomplete block from the end of the AOF in the directory of a server that does not run. Without an AOF it does
-// nothing, and nothing about a file that is damaged in another way: the tool would remove all that follows the damage, and the server
-// refuses to start with it. The server is redis-server or valkey-server, by name or path: each has a checking tool, redis-check-aof or valkey-check-aof.
+// Repair removes an incomplete block from the end of the AOF in the directory of a server that is not running. It does nothing without an
+// AOF, or if the file is damaged in another way: the tool would remove everything after the damage, and the server refuses to start with
+// the file. server is redis-server or valkey-server, by name or path, and determines the tool, redis-check-aof or valkey-check-aof.
 func Repair(ctx context.Context, server, dir string) error {
 	manifests, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.manifest"))
 	if err != nil || len(manifests) == 0 {
@@ -40,7 +40,7 @@ func Repair(ctx context.Context, server, dir string) error {
 			continue
 		}
 		cmd := exec.CommandContext(ctx, tool, "--fix", m)
-		cmd.Stdin = strings.NewReader("y\n") // it asks before it removes anything
+		cmd.Stdin = strings.NewReader("y\n") // the tool asks for confirmation
 		if out, err := cmd.CombinedOutput(); err != nil {
 			const shown = 500
 			return fmt.Errorf("%s --fix %s: %w: %s", name, m, err, out[max(0, len(out)-shown):])
@@ -49,5 +49,6 @@ func Repair(ctx context.Context, server, dir string) error {
 	return nil
 }
 
-// damaged finds in a report that a file has other bytes than were written, and is not only shorter. See also scripts/redis-start.sh.
+// damaged matches a report about a file that contains other bytes than were written, and is not merely truncated. See also
+// scripts/redis-start.sh.
 var damaged = regexp.MustCompile(`format error|Expected prefix|Expected \\r\\n, got: [^0]`)

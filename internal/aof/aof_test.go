@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// A file with other bytes than were written is for the operator: behind the damage there may be all of the data.
+// An operator must decide about a file that contains other bytes than were written, because all data may follow the damage.
 func TestDamagedFileIsLeftAsItIs(t *testing.T) {
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	if err := s.Client(t).Set(t.Context(), "k", "v", 0).Err(); err != nil {

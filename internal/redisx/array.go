@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// arrayLua carries out the calls of an array one after the other, each as if it were alone: the error of one is its reply. The
-// arguments are the number of calls, the numbers of keys and of arguments of each, as one text, and then the arguments of all. An error is the
-// array '!', text: go-redis (9.23) does not read an array to its end if an element is an error that it has a type for, such as OOM,
-// and takes what is left for the replies of later commands.
+// arrayLua executes the calls of an array one after the other, independently of each other: an error of a call becomes its reply. Its
+// arguments are the number of calls; for each call the numbers of its keys and arguments, as one text; and then the arguments of all
+// calls. An error is returned as the array '!', text: if an element of an array is an error for which go-redis (9.23) has a type, such as
+// OOM, go-redis does not read the array to its end, and takes the rest for the replies to later commands.
 const arrayLua = `local function call(key, last_key, arg, last_arg)
 %s
 end
@@ -21,7 +21,7 @@ for i = 1, n do
   local keys, args = counts(ARGV[1 + i])
   local last_key, last_arg = key + keys, arg + args
   local ok, reply = pcall(call, key, last_key, arg, last_arg)
-  if not ok and type(reply) ~= 'table' then -- before Redis 7, and of Lua itself; Redis 6.2 would break its protocol by a line break
+  if not ok and type(reply) ~= 'table' then -- an error before Redis 7, or of Lua itself; a line break would violate the protocol of Redis 6.2
     reply = string.gsub(tostring(reply), '%%s+', ' ')
     reply = { err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply }
   end
@@ -32,24 +32,24 @@ end
 return replies
 `
 
-// Bounds of an array: other clients of the node wait while it runs.
+// Bounds of an array. Other clients of the node wait while it runs.
 const (
-	maxArray     = 32
-	maxArrayArgs = 64       // keys and arguments of a call; one with more is expensive itself
+	maxArray     = 32       // calls of an array
+	maxArrayArgs = 64       // keys and arguments of a call; with more, the call itself dominates its cost
 	maxArraySize = 64 << 10 // bytes of a call
 )
 
-// command is one command of a pipeline: the only call of a plain command or script, or those of an array.
+// command is one command of a pipeline: a single call, or the calls of an array.
 type command struct {
 	calls []flight
 	cmd   *redis.Cmd
 }
 
-// commands divides a batch into commands. Calls that may be joined become arrays: those of a script, and in a cluster of a slot.
-// The calls of a command keep their order.
+// commands groups a batch into commands. Calls that may be joined become arrays, by script and, in a cluster, by slot. Calls within a
+// command keep their order.
 func (r *Runner) commands(batch []flight) []command {
 	out := make([]command, 0, len(batch))
-	var open map[arrayID]int // places of arrays that have room
+	var open map[arrayID]int // index in out of the latest array
 	for i, f := range batch {
 		if !f.joins() || len(batch) == 1 {
 			out = append(out, command{calls: batch[i : i+1 : i+1]})
@@ -75,7 +75,7 @@ func (r *Runner) commands(batch []flight) []command {
 
 type arrayID struct {
 	script *Script
-	tag    string // "": of any slot
+	tag    string // hash tag of the keys; "": any
 }
 
 // joins reports whether the call may be part of an array.
@@ -84,7 +84,7 @@ func (f *flight) joins() bool {
 	return c.Join && c.Script.array.sha != "" && len(c.Keys)+len(c.Args) <= maxArrayArgs && f.size <= maxArraySize
 }
 
-// hashTag returns what determines the slot of one of our keys.
+// hashTag returns the part of one of Pawl's keys that determines its slot.
 func hashTag(key string) string { return key[:strings.IndexByte(key, '}')+1] }
 
 // form returns the script that the command runs.
@@ -96,7 +96,7 @@ func (c *command) form() form {
 	return s.one
 }
 
-// wire returns the command as Redis gets it.
+// wire returns the command as it is sent.
 func (c *command) wire() []any {
 	first := &c.calls[0].call
 	if first.Script == nil {
@@ -150,7 +150,7 @@ func (c *command) replies(f func(flight, any, error)) {
 	}
 }
 
-// formsOf returns the scripts that commands run.
+// formsOf returns the distinct scripts that the commands run.
 func formsOf(commands []command) []form {
 	var out []form
 	for i := range commands {

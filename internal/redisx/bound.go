@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrRestarted is the error of a bound client whose master was replaced or restarted.
-var ErrRestarted = errors.New("redis was restarted, or another server took over, and may lack what was acknowledged")
+// ErrRestarted is the error of a bound client whose master has been replaced or restarted.
+var ErrRestarted = errors.New("redis was restarted, or another server took over, and may lack acknowledged writes")
 
-// Bound returns a client of the same servers that only talks to masters which have every write that they have acknowledged to it. A
-// master that was restarted, or that took over from another one, begins a history of its own (its replication id), and is refused with
-// ErrRestarted: so code that relies on what it has written before never continues behind a rollback. It needs the permission for INFO.
-// The caller closes it.
+// Bound returns a client of the same servers that only communicates with masters that still have every write that they have acknowledged
+// to it. A master that was restarted, or that took over from another one, has a new replication id, and is refused with ErrRestarted. So
+// code that relies on its earlier writes never continues after a rollback. The user needs the permission for INFO. The caller closes the
+// client.
 func Bound(ctx context.Context, rdb redis.UniversalClient) (redis.UniversalClient, error) {
 	nodes, err := masters(ctx, rdb)
 	if err != nil {
@@ -57,7 +57,8 @@ func Bound(ctx context.Context, rdb redis.UniversalClient) (redis.UniversalClien
 	}
 }
 
-// historyOf is the replication id of a master; of a replica the error is ErrRestarted: it may take over while it is connected to.
+// historyOf returns the replication id of a master. For a replica the error is ErrRestarted, because it may take over during the
+// connection.
 func historyOf(ctx context.Context, node redis.Cmdable) (string, error) {
 	text, err := node.Info(ctx, "replication").Result()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// bound is a bound client, with a runner on it.
+// bound returns a bound client, and a runner that uses it.
 func bound(t *testing.T, rdb redis.UniversalClient) (redis.UniversalClient, *redisx.Runner) {
 	t.Helper()
 	b, err := redisx.Bound(within(t), rdb)
@@ -25,7 +25,7 @@ func bound(t *testing.T, rdb redis.UniversalClient) (redis.UniversalClient, *red
 	return b, run
 }
 
-// Trap: a process whose Redis has lost its last writes continues from its own memory.
+// Trap: a process continues from its memory although Redis has lost its last writes.
 func TestBoundClientRefusesAServerThatWasRestarted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -39,17 +39,17 @@ func TestBoundClientRefusesAServerThatWasRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := run.Do(within(t), set); err != nil {
-		t.Errorf("behind a connection that was lost: %v", err)
+		t.Errorf("after a lost connection: %v", err)
 	}
 	s.Restart(t)
 	if err := plain.Ping(within(t)).Err(); err != nil {
 		t.Errorf("the other client: %v", err)
 	}
 	if _, err := run.Do(within(t), set); !errors.Is(err, redisx.ErrRestarted) {
-		t.Errorf("a command behind the restart: %v", err)
+		t.Errorf("a command after the restart: %v", err)
 	}
 	if err := b.Ping(within(t)).Err(); !errors.Is(err, redisx.ErrRestarted) {
-		t.Errorf("a PING behind the restart: %v", err)
+		t.Errorf("a PING after the restart: %v", err)
 	}
 }
 

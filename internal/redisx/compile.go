@@ -17,12 +17,12 @@ var (
 	header    = regexp.MustCompile(`^--! +(keys|args|reply) *(.*)$`)
 )
 
-// compiler has the declarations of one script.
+// compiler holds the declarations of one script.
 type compiler struct {
 	keys, args section
 }
 
-// headers returns the declarations of a source: each line, its kind, and what it declares.
+// headers returns the declarations of a source: for each one the line, its kind, and its content.
 func headers(src string) (all [][]string) {
 	for line := range strings.Lines(src) {
 		if strings.HasPrefix(line, "--!") {
@@ -34,7 +34,7 @@ func headers(src string) (all [][]string) {
 	return all
 }
 
-// declare reads the header of a source: the arguments first, for the lists of keys name theirs.
+// declare parses the header of a source. It parses the arguments first, because lists of keys refer to lists of arguments.
 func (c *compiler) declare(src string) error {
 	lines := headers(src)
 	slices.SortStableFunc(lines, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
@@ -82,10 +82,10 @@ func (d *section) parse(text string, args []list) error {
 	return nil
 }
 
-// place returns the Lua expression of an index of the section, which is counted from 1.
+// place returns the Lua expression of the element of the section at an index, from 1.
 func (d *section) place(index int) string { return d.array + "[" + d.from + strconv.Itoa(index) + "]" }
 
-// locals returns the declaration of what the script uses of a section, on one line.
+// locals returns Lua declarations of the parts of a section that the script uses, on one line.
 func (d *section) locals(args []list, uses func(string) bool) string {
 	var names, values []string
 	add := func(name, format string, args ...any) {
@@ -139,9 +139,9 @@ func (d *section) locals(args []list, uses func(string) bool) string {
 	return strings.TrimSuffix(out.String(), " ")
 }
 
-// names returns the words of a script that may be uses of a declared name, with and without the # in front of them: what is behind a
-// point is a field, and what is behind a quote is text. It is called when processes start, where a search for each name would
-// take most of the time.
+// names returns the words of a script that may be uses of declared names, and those with a # before them together with it. A word after a
+// point is a field, and one after a quote is text. The words are collected once, because a search for each name would take most of the
+// startup time.
 func names(src string) map[string]bool {
 	all := make(map[string]bool)
 	for line := range strings.Lines(src) {
@@ -167,7 +167,7 @@ func names(src string) map[string]bool {
 	return all
 }
 
-// word returns the name that a text begins with, or "".
+// word returns the name at the beginning of a text, or "".
 func word(text string) string {
 	end := 0
 	for end < len(text) && inWord(text[end]) && (end > 0 || text[0] < '0' || text[0] > '9') {
@@ -180,9 +180,9 @@ func inWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }
 
-// compile replaces the header of src by locals, and the uses of lists by places. named has the names that are used.
+// compile replaces the header of src by local declarations, and the uses of lists by indexes. named contains the words of the script.
 func (c *compiler) compile(src string, named map[string]bool) (string, error) {
-	lengths := make(map[string]bool) // lists of arguments whose lengths are those of lists of keys
+	lengths := make(map[string]bool) // lists of arguments that determine the lengths of lists of keys
 	for _, l := range c.keys.lists {
 		if l.as >= 0 {
 			lengths[c.args.lists[l.as].name], lengths["#"+c.args.lists[l.as].name] = true, true
@@ -197,7 +197,7 @@ func (c *compiler) compile(src string, named map[string]bool) (string, error) {
 	last := ""
 	for _, m := range headers(src) {
 		switch m[1] {
-		case "args": // in front of the keys, whose lists may be as long as those of arguments
+		case "args": // before the keys, whose lists may have the lengths of lists of arguments
 			locals, last = strings.TrimSpace(c.args.locals(nil, uses)+" "+locals), m[0]
 		case "keys":
 			locals, last = strings.TrimSpace(locals+" "+c.keys.locals(c.args.lists, uses)), m[0]
@@ -210,7 +210,7 @@ func (c *compiler) compile(src string, named map[string]bool) (string, error) {
 	return body, nil
 }
 
-// find returns the section and the list of a name.
+// find returns the list with a name, and its section.
 func (c *compiler) find(name string) (*section, list, bool) {
 	for _, d := range []*section{&c.keys, &c.args} {
 		if i := slices.IndexFunc(d.lists, func(l list) bool { return l.name == name }); i >= 0 {
@@ -226,7 +226,7 @@ func (c *compiler) expand(src string) (string, error) {
 	for i := 0; i < len(src); {
 		switch {
 		case strings.HasPrefix(src[i:], "--"):
-			end := i + len(src[i:])
+			end := len(src)
 			if n := strings.IndexByte(src[i:], '\n'); n >= 0 {
 				end = i + n
 			}
@@ -263,12 +263,12 @@ func (c *compiler) expand(src string) (string, error) {
 	return out.String(), nil
 }
 
-// use expands the use of a list, or an unpack of one, at a place; before is the text in front of it.
+// use expands the use of a list, or the unpack of one, at an offset; before is the expanded text before it.
 func (c *compiler) use(src string, at int, name, before string) (text string, next int, _ error) {
-	behind := at + len(name)
-	if name == "unpack" && strings.HasPrefix(src[behind:], "(") {
-		end := closing(src, behind)
-		args := strings.SplitN(src[behind+1:end], ",", 3)
+	after := at + len(name)
+	if name == "unpack" && strings.HasPrefix(src[after:], "(") {
+		end := closing(src, after)
+		args := strings.SplitN(src[after+1:end], ",", 3)
 		if d, l, ok := c.find(strings.TrimSpace(args[0])); ok && len(args) == 3 && l.width() == 1 {
 			from, err := c.expand(strings.TrimSpace(args[1]))
 			if err != nil {
@@ -284,13 +284,13 @@ func (c *compiler) use(src string, at int, name, before string) (text string, ne
 		return "", at, nil
 	}
 	if strings.HasSuffix(before, "#") {
-		return name + "_n", behind, nil
+		return name + "_n", after, nil
 	}
-	if !strings.HasPrefix(src[behind:], "[") {
+	if !strings.HasPrefix(src[after:], "[") {
 		return "", at, fmt.Errorf("%w: list %s is used without an index", errHeader, name)
 	}
-	end := closing(src, behind)
-	index, err := c.expand(src[behind+1 : end])
+	end := closing(src, after)
+	index, err := c.expand(src[after+1 : end])
 	if err != nil {
 		return "", at, err
 	}
@@ -309,7 +309,7 @@ func (c *compiler) use(src string, at int, name, before string) (text string, ne
 	return place, end + 2 + len(field), nil
 }
 
-// closing returns the place of the bracket that closes the one at a place.
+// closing returns the offset of the bracket that closes the one at an offset.
 func closing(src string, at int) int {
 	depth := 0
 	for i := at; i < len(src); i++ {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	durablePoll = 50 * time.Millisecond
-	// syncedAfter is how long Redis may take with "appendfsync everysec" until it begins to sync what it has acknowledged: the second between
-	// two syncs, and two in which it delays a write behind a sync that takes long.
+	durablePoll = 50 * time.Millisecond // between two requests of the state of a master
+	// syncedAfter is the time after which Redis with "appendfsync everysec" has started to sync its acknowledged writes: one second
+	// between two syncs, and two for which it delays a write during a slow sync, plus a margin.
 	syncedAfter = 4 * time.Second
 )
 
-// Durable waits until no failover and no loss of power can take back what the masters have acknowledged before: every replica that is
-// connected has it and, with an append-only file, the disk. It needs the permissions for INFO and, so as not to wait four seconds where
-// every write is synced at once, for CONFIG GET.
+// Durable waits until no failover and no power failure can undo the writes that the masters have acknowledged before: every connected
+// replica has them and, with an append-only file, so has the disk. The user needs the permission for INFO. With the permission for CONFIG
+// GET, Durable does not wait four seconds if every write is synced immediately.
 func Durable(ctx context.Context, rdb redis.UniversalClient) error {
 	nodes, err := masters(ctx, rdb)
 	if err != nil {
@@ -67,7 +67,7 @@ func durable(ctx context.Context, node redis.Cmdable) error {
 	}
 }
 
-// infoOf are the fields of the answer to INFO.
+// infoOf parses the reply to INFO.
 func infoOf(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -78,7 +78,7 @@ func infoOf(text string) map[string]string {
 	return info
 }
 
-// replicated reports whether every connected replica has what the master had at an offset.
+// replicated reports whether every connected replica has received the replication stream up to an offset.
 func replicated(info map[string]string, offset int64) bool {
 	n, _ := strconv.Atoi(info["connected_slaves"])
 	for i := range n {

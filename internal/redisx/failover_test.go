@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// shardKeys gives one key of each shard.
+// shardKeys returns one key of each shard.
 func shardKeys(t *testing.T, c *redistest.ReplicatedCluster) []string {
 	t.Helper()
 	keys := make([]string, len(c.Masters))
@@ -24,7 +24,7 @@ func shardKeys(t *testing.T, c *redistest.ReplicatedCluster) []string {
 	return keys
 }
 
-// users are clients as users of the library bring them.
+// users are cluster options as users of the library configure them.
 var users = map[string]func(*redis.ClusterOptions){
 	"defaults":             func(*redis.ClusterOptions) {},
 	"long timeouts":        func(o *redis.ClusterOptions) { o.ReadTimeout, o.DialTimeout = time.Minute, time.Minute },
@@ -33,7 +33,7 @@ var users = map[string]func(*redis.ClusterOptions){
 	"replicas may be read": func(o *redis.ClusterOptions) { o.RouteRandomly = true },
 }
 
-// until repeats a call that ends with an error until one succeeds, and gives the time.
+// until repeats a call until it succeeds, and returns the time.
 func until(t *testing.T, r *redisx.Runner, c redisx.Call) time.Time {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -50,12 +50,12 @@ func until(t *testing.T, r *redisx.Runner, c redisx.Call) time.Time {
 	}
 }
 
-// failover is a cluster whose first shard fails over, with a runner on a user's client.
+// failover is a cluster whose first shard fails over, with a runner that uses a user's client.
 type failover struct {
 	*redistest.ReplicatedCluster
 
 	run  *redisx.Runner
-	keys []string // one of each shard
+	keys []string // one key of each shard
 }
 
 func newFailover(t *testing.T, with func(*redis.ClusterOptions)) *failover {
@@ -75,7 +75,7 @@ func (f *failover) call(shard int) redisx.Call {
 	return redisx.Call{Script: add, Keys: []string{f.keys[shard]}, Args: []any{1}}
 }
 
-// first waits for the election, and gives how long after it the first call to the shard succeeded.
+// first waits for the election, and returns the time from it to the first successful call to the shard.
 func (f *failover) first(t *testing.T) time.Duration {
 	t.Helper()
 	worked := make(chan time.Time, 1)
@@ -86,7 +86,7 @@ func (f *failover) first(t *testing.T) time.Duration {
 	return after
 }
 
-// Trap: a client's slot map that nothing reloads when the master of a slot is gone.
+// Trap: the slot map of the client is not reloaded when the master of a slot is gone.
 func TestShardResumesWhenReplicaIsElected(t *testing.T) {
 	for name, with := range users {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestShardResumesWhenReplicaIsElected(t *testing.T) {
 	}
 }
 
-// A hanging master costs one call timeout, whatever the timeouts and retries of the client, and the other shards nothing.
+// A hanging master costs one call timeout, regardless of the timeouts and retries of the client, and does not delay calls to other
+// shards.
 func TestHangingMasterCostsOneCallTimeout(t *testing.T) {
 	for name, with := range users {
 		t.Run(name, func(t *testing.T) {

@@ -3,29 +3,30 @@ package redisx
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// NodeHealth is the state of a Redis node that takes writes.
+// NodeHealth describes a Redis node that accepts writes.
 type NodeHealth struct {
-	Address   string // of a cluster; empty: there is one node
+	Address   string // of a node of a cluster; empty: Redis is not a cluster
 	Version   string
-	Role      string // master, or slave while a replica is elected
+	Role      string // master, or slave while a replica is being elected
 	Uptime    time.Duration
 	Latency   time.Duration // of a PING
-	Memory    int64         // bytes in use
-	MaxMemory int64         // 0: no limit
-	Clients   int64
-	PerSecond int64         // commands
-	Replicas  int64         // connected
-	AOF       string        // off, ok, or what is wrong with it
+	Memory    int64         // used memory, bytes
+	MaxMemory int64         // bytes; 0: unlimited
+	Clients   int64         // number of connected clients
+	PerSecond int64         // commands per second
+	Replicas  int64         // number of connected replicas
+	AOF       string        // off, ok, loading, or the operation that failed
 	LastSave  time.Duration // age of the latest snapshot
-	Error     string        // why there is no more
+	Error     string        // reason why other fields are missing
 }
 
-// Health asks every master for its state, and waits a second for each at most.
+// Health returns the state of every master. It waits at most a second.
 func Health(ctx context.Context, rdb redis.UniversalClient) ([]NodeHealth, error) {
 	ctx, stop := context.WithTimeout(ctx, pingTimeout)
 	defer stop()
@@ -33,19 +34,12 @@ func Health(ctx context.Context, rdb redis.UniversalClient) ([]NodeHealth, error
 	if err != nil {
 		return nil, err
 	}
-	type numbered struct {
-		at int
-		h  NodeHealth
-	}
-	answers := make(chan numbered, len(nodes))
-	for i, node := range nodes {
-		go func() { answers <- numbered{i, nodeHealth(ctx, node)} }()
-	}
 	out := make([]NodeHealth, len(nodes))
-	for range nodes {
-		a := <-answers
-		out[a.at] = a.h
+	var wg sync.WaitGroup
+	for i, node := range nodes {
+		wg.Go(func() { out[i] = nodeHealth(ctx, node) })
 	}
+	wg.Wait()
 	return out, nil
 }
 
@@ -69,9 +63,9 @@ func nodeHealth(ctx context.Context, node redis.Cmdable) (h NodeHealth) {
 	return h
 }
 
-// fill reads the answer to INFO.
+// fill sets the fields from the reply to INFO.
 func (h *NodeHealth) fill(info map[string]string) {
-	number := func(name string) int64 { n, _ := strconv.ParseInt(info[name], 10, 64); return n } // 0: a server without it
+	number := func(name string) int64 { n, _ := strconv.ParseInt(info[name], 10, 64); return n } // 0 if the server does not report it
 	h.Version, h.Role = info["redis_version"], info["role"]
 	h.Uptime = time.Duration(number("uptime_in_seconds")) * time.Second
 	h.Memory, h.MaxMemory = number("used_memory"), number("maxmemory")

@@ -9,20 +9,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pingTimeout bounds the PING of a node that has not replied.
+// pingTimeout is the timeout of a PING to a node that has not replied.
 const pingTimeout = time.Second
 
-// lane sends the calls of one node. Its phases are described at Runner.
+// lane sends the calls to one node. Runner documents its phases.
 type lane struct {
 	runner *Runner
-	client redis.Cmdable // of the node: the key of the lane in Runner.lanes
+	client redis.Cmdable // client of the node; the key of the lane in Runner.lanes
 	wake   chan struct{}
 	quit   chan struct{} // closed when the lane has ended
 
 	mu      sync.Mutex
 	waiting []flight
 	phase   lanePhase
-	err     error // that took it down
+	err     error // the error that took it down
 }
 
 type lanePhase int
@@ -33,7 +33,7 @@ const (
 	laneEnded
 )
 
-// newLane starts a lane; Runner.mu is held.
+// newLane starts a lane. The caller holds Runner.mu.
 func newLane(r *Runner, client redis.Cmdable) *lane {
 	l := &lane{runner: r, client: client, wake: make(chan struct{}, maxInFlight), quit: make(chan struct{})}
 	for range maxInFlight {
@@ -42,6 +42,7 @@ func newLane(r *Runner, client redis.Cmdable) *lane {
 	return l
 }
 
+// push queues a call.
 func (l *lane) push(f flight) {
 	l.mu.Lock()
 	phase := l.phase
@@ -52,8 +53,8 @@ func (l *lane) push(f flight) {
 	switch phase {
 	case laneUp:
 		l.signal()
-	case laneDown: // recover moves it
-	case laneEnded: // the runner has ended, or there is another lane
+	case laneDown: // recover moves the call
+	case laneEnded: // the runner is closed, or the slot has another lane
 		l.runner.later([]flight{f})
 	}
 }
@@ -65,7 +66,7 @@ func (l *lane) signal() {
 	}
 }
 
-// take returns the next batch: at most maxBatch calls and maxBytes, but at least one; none unless the lane is up.
+// take returns the next batch: at most maxBatch calls and maxBytes, but at least one call. It returns none unless the lane is up.
 func (l *lane) take() []flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +88,7 @@ func (l *lane) take() []flight {
 	return batch
 }
 
-// end ends the lane, and returns the waiting calls.
+// end ends the lane and returns the waiting calls.
 func (l *lane) end() []flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +101,7 @@ func (l *lane) end() []flight {
 	return left
 }
 
-// down takes the lane down because of calls without a reply. They are put in front of later ones.
+// down takes the lane down because of calls that received no reply. They are put in front of the waiting calls.
 func (l *lane) down(lost []flight, err error) {
 	if l.runner.ctx.Err() != nil || errors.Is(err, redis.ErrClosed) && l.runner.slots == nil {
 		for _, f := range lost {
@@ -119,12 +120,12 @@ func (l *lane) down(lost []flight, err error) {
 	case laneEnded:
 		l.runner.later(lost)
 	case laneUp:
-		l.runner.start(l.recover) // unless Close has begun: then the senders answer
-	case laneDown: // recover is running
+		l.runner.start(l.recover) // if the runner is closing, the senders answer the calls
+	case laneDown: // recover is running already
 	}
 }
 
-// recover repeats PING until the node replies, and meanwhile moves calls to the nodes of their slots.
+// recover repeats PING until the node replies. Meanwhile it moves calls to the nodes that now have their slots.
 func (l *lane) recover() {
 	tick := time.NewTicker(maxBackoff)
 	defer tick.Stop()
@@ -138,7 +139,7 @@ func (l *lane) recover() {
 			case err == nil, isReply(err) && !isTransient(err):
 				l.up()
 				return
-			case errors.Is(err, redis.ErrClosed): // the client has dropped the node: it left the cluster
+			case errors.Is(err, redis.ErrClosed): // the client has removed the node, which left the cluster
 				l.retire()
 				return
 			}
@@ -167,8 +168,8 @@ func (l *lane) ping() <-chan error {
 	return answered
 }
 
-// bounded returns a client that shares connections and options with another, with shorter timeouts and without hooks. A client of
-// another library keeps its own.
+// bounded returns a client that shares connections and options with client, but has shorter timeouts and no hooks. A client of another
+// type keeps its timeouts.
 func bounded(client redis.Cmdable, limit time.Duration) redis.Cmdable {
 	if c, ok := client.(*redis.Client); ok {
 		return c.WithTimeout(limit)
@@ -184,7 +185,7 @@ func (l *lane) up() {
 	l.signal()
 }
 
-// retire ends a lane whose node is gone.
+// retire ends the lane of a node that is gone.
 func (l *lane) retire() {
 	l.runner.mu.Lock()
 	if l.runner.lanes[l.client] == l {
@@ -194,7 +195,7 @@ func (l *lane) retire() {
 	l.runner.later(l.end())
 }
 
-// move passes on the calls whose slots have another master by now, and answers those that have waited for too long.
+// move passes the calls whose slots have another master to its lane, and fails those that have waited for too long.
 func (l *lane) move() {
 	l.mu.Lock()
 	idle := len(l.waiting) == 0

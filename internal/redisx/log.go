@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// LogFailure logs an operation that failed and is retried or repaired. A failure that an outage of Redis explains is logged at
-// debug level: the outage has lines of its own.
+// LogFailure logs an operation that failed and will be retried or repaired. If an outage of Redis explains the failure, it is logged at
+// debug level, because the outage is logged itself.
 func LogFailure(log *slog.Logger, msg string, err error, attrs ...any) {
 	level := slog.LevelWarn
 	if Unavailable(err) {

@@ -11,14 +11,14 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Two servers share the slots. The one that answers nothing has a lane of its own.
+// Two servers share the slots. Each has its own lane, also the one that does not answer.
 func TestHangingMasterDoesNotDelayOthers(t *testing.T) {
-	hangs, lives := redistest.Start(t), redistest.Start(t)
+	hanging, live := redistest.Start(t), redistest.Start(t)
 	const half = 8192
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 		return []redis.ClusterSlot{
-			{Start: 0, End: half - 1, Nodes: []redis.ClusterNode{{Addr: hangs.Addr}}},
-			{Start: half, End: 2*half - 1, Nodes: []redis.ClusterNode{{Addr: lives.Addr}}},
+			{Start: 0, End: half - 1, Nodes: []redis.ClusterNode{{Addr: hanging.Addr}}},
+			{Start: half, End: 2*half - 1, Nodes: []redis.ClusterNode{{Addr: live.Addr}}},
 		}, nil
 	}})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -28,14 +28,14 @@ func TestHangingMasterDoesNotDelayOthers(t *testing.T) {
 	call := func(s *redistest.Server) redisx.Call {
 		return redisx.Call{Script: add, Keys: []string{keyAt(t, rdb, s)}, Args: []any{1}}
 	}
-	slow, quick := call(hangs), call(lives)
-	for _, c := range []redisx.Call{slow, quick} { // both know the script
+	slow, quick := call(hanging), call(live)
+	for _, c := range []redisx.Call{slow, quick} { // load the script into both
 		if _, err := r.Do(within(t), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hangs.Pause()
-	defer hangs.Resume()
+	hanging.Pause()
+	defer hanging.Resume()
 	const waiting = 100
 	answered := make(chan error, waiting)
 	for range waiting {
@@ -43,21 +43,21 @@ func TestHangingMasterDoesNotDelayOthers(t *testing.T) {
 	}
 	for range waiting {
 		if _, err := r.Do(within(t), quick); err != nil {
-			t.Fatalf("the master that lives: %v", err)
+			t.Fatalf("the live master: %v", err)
 		}
 	}
 	if n := len(answered); n > 0 {
-		t.Errorf("%d calls to the master that hangs were answered meanwhile, the first with %v", n, <-answered)
+		t.Errorf("%d calls to the hanging master were answered, the first with %v", n, <-answered)
 	}
-	hangs.Resume()
+	hanging.Resume()
 	for range waiting {
 		if err := <-answered; err != nil {
-			t.Errorf("a call that had waited: %v", err)
+			t.Errorf("a waiting call: %v", err)
 		}
 	}
 }
 
-// keyAt gives a key of a partition that the server has.
+// keyAt returns a key of a partition that the server has.
 func keyAt(t *testing.T, rdb *redis.ClusterClient, s *redistest.Server) string {
 	t.Helper()
 	for p := range 64 {
@@ -66,7 +66,7 @@ func keyAt(t *testing.T, rdb *redis.ClusterClient, s *redistest.Server) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(s.Addr, node.Options().Addr) { // the client takes the loopback address away
+		if strings.HasSuffix(s.Addr, node.Options().Addr) { // the client omits the loopback address
 			return key
 		}
 	}

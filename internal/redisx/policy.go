@@ -10,20 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// EvictionError is a Redis that may evict keys.
+// EvictionError reports a Redis that may evict keys.
 type EvictionError struct{ Policy string }
 
-// Error returns the policy, why it is refused, and what to do.
+// Error returns the policy, the reason why it is refused, and the remedy.
 func (e *EvictionError) Error() string {
-	return fmt.Sprintf("redis has maxmemory-policy %s: it may throw away history and leases when memory runs out; "+
+	return fmt.Sprintf("redis has maxmemory-policy %s: it may evict history and leases when memory runs out; "+
 		"set it to noeviction (CONFIG SET maxmemory-policy noeviction, and in redis.conf)", e.Policy)
 }
 
-// ErrRing is the error of an unsupported client.
-var ErrRing = errors.New("redis.Ring moves keys to other nodes while one is away, where they are not: use a cluster, sentinels or one node")
+// ErrRing is the error of an unsupported client type.
+var ErrRing = errors.New("redis.Ring reads keys from other nodes while their node is unavailable, and does not find them there: use a cluster, sentinels or one node")
 
-// CheckPolicy refuses a Redis of which any master may evict keys, and waits for the reply of every master within timeouts of its
-// own. A server that does not permit the query (managed ones often do not) is accepted, with a warning.
+// CheckPolicy returns an *EvictionError if any master may evict keys. It waits for the reply of every master, with its own timeouts. A
+// server that does not permit the query, as managed ones often do not, is accepted with a warning.
 func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
@@ -45,7 +45,7 @@ func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logge
 	return err
 }
 
-// checkNode does not wait long for a node that hangs: a replica may be elected in its place meanwhile.
+// checkNode checks one master. It waits only briefly for a node that hangs, because a replica may be elected in its place.
 func checkNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) error {
 	if err := bounded(node, pingTimeout).Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis does not answer: %w", err)
@@ -63,7 +63,7 @@ func checkNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) error 
 	return nil
 }
 
-// masters lists the nodes that take writes.
+// masters returns the nodes that accept writes.
 func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmdable, error) {
 	switch c := rdb.(type) {
 	case *redis.Ring:
@@ -91,17 +91,16 @@ func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmdable, e
 	}
 }
 
-// evictionPolicy tries both commands: hosted servers forbid the one or the other, and miniredis has neither, and evicts nothing.
+// evictionPolicy returns the eviction policy. It tries two commands, because hosted servers forbid one or the other. miniredis has
+// neither and evicts nothing.
 func evictionPolicy(ctx context.Context, node redis.Cmdable) (string, error) {
 	config, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
 	if policy := config["maxmemory-policy"]; err == nil && policy != "" {
 		return policy, nil
 	}
 	info, infoErr := node.Info(ctx, "memory").Result()
-	for line := range strings.Lines(info) {
-		if policy, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok {
-			return strings.TrimSpace(policy), nil
-		}
+	if policy, ok := infoOf(info)["maxmemory_policy"]; ok {
+		return policy, nil
 	}
 	if err != nil && strings.Contains(err.Error(), "unknown command") {
 		return "noeviction", nil

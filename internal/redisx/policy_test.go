@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// The nodes that return the slot map, and the masters, are called within Pawl's own timeouts.
+// The requests for the slot map, and those to the masters, have timeouts of their own.
 func TestCheckPolicyEndsWithHangingNode(t *testing.T) {
 	c := redistest.StartReplicatedCluster(t, 3)
 	for name, node := range map[string]*redistest.Server{"a master": c.Masters[0], "a replica": c.Replicas[1]} {

@@ -1,9 +1,9 @@
--- The beginning of every script of Pawl. All scripts check first and write last, because a Lua error does not undo the writes
--- before it. Numbers become text only through ms(): tostring and .. turn 1790000000000 into 1.79e+12. In a reply they are numbers.
+-- The beginning of every script of Pawl. All scripts check first and write last, because a Lua error does not undo earlier writes.
+-- Numbers are converted to text only by ms(), because tostring and .. turn 1790000000000 into 1.79e+12. In a reply they remain numbers.
 
 local clock
 
--- now returns Redis TIME in Unix milliseconds. It stands still while a script runs.
+-- now returns Redis TIME in Unix milliseconds. It does not change while a script runs.
 local function now()
   if not clock then
     local t = redis.call('TIME')
@@ -12,9 +12,9 @@ local function now()
   return clock
 end
 
--- ms formats a whole number with all its digits. '%.0f' takes three times as long. The calls of an array have the time in common, and what
--- is derived from it. A number as an argument of redis.call takes longer still. Smaller numbers are not kept: the Lua of miniredis makes
--- an array that is as long as the greatest key below 2^26.
+-- ms formats a whole number with all its digits. '%.0f' takes three times as long, and a number as an argument of redis.call takes longer
+-- still. Large numbers are cached, because the calls of an array share the time and the numbers derived from it. Smaller numbers are not
+-- cached: the Lua of miniredis would allocate an array up to the greatest key below 2^26.
 local texts = {}
 local function ms(n)
   if n < 1000000000 then return string.format('%d', n) end
@@ -26,7 +26,7 @@ local function ms(n)
   return text
 end
 
--- num is tonumber for texts that repeat, such as counts: reading a number takes four times as long as finding it.
+-- num is tonumber with a cache for texts that repeat, such as counts: parsing a number takes four times as long as the lookup.
 local numbers = {}
 local function num(text)
   local n = numbers[text]
@@ -37,7 +37,7 @@ local function num(text)
   return n
 end
 
--- counts returns the numbers of countsOf: they are the bytes of the text, or behind the byte 255 decimal.
+-- counts returns the numbers that countsOf has encoded: one byte each or, after a byte 255, as decimals.
 local function counts(text)
   if string.byte(text) ~= 255 then return string.byte(text, 1, -1) end
   local all = {}
@@ -45,19 +45,19 @@ local function counts(text)
   return unpack(all)
 end
 
--- expired reports whether a claim that lasts until `till`, made for `span`, has expired at `t`.
--- A claim that lasts longer than its span was made before the clock stepped back, and has expired, too.
+-- expired reports whether a claim until `till`, made for a duration `span`, has expired at `t`.
+-- A claim that would last longer than its span was made before the clock stepped back, and has expired, too.
 local function expired(till, span, t)
   till, span = tonumber(till) or 0, num(span or '') or 0
   return till <= t or till > t + span
 end
 
--- earlier compares two times in nanoseconds, which exceed the precision of Lua's numbers: of two texts of different lengths the
--- longer one is later, otherwise the greater one.
+-- earlier compares two times in nanoseconds, as text because they exceed the precision of Lua's numbers: of two texts of different
+-- lengths the longer one is later, otherwise the greater one.
 local function earlier(a, b) return #a < #b or #a == #b and a < b end
 
--- lost returns why a claim is no longer the caller's (GONE, STOLEN or EXPIRED), or nil if it is.
--- f has the fields e, t, u and d of the lease; with a nil effect the token alone identifies the claim.
+-- lost returns GONE, STOLEN or EXPIRED if a claim is no longer the caller's, and nil if it is.
+-- f contains the fields e, t, u and d of the lease. With a nil effect, only the token identifies the claim.
 local function lost(f, effect, token, t)
   if not f[1] or effect and f[1] ~= effect then return 'GONE' end
   if f[2] ~= token then return 'STOLEN' end
@@ -70,9 +70,9 @@ local function fenced(partition, token, t)
   return o[1] ~= token or expired(o[2], o[3], t)
 end
 
--- schedule sets the next wakeup of an instance. Every script of the owner ends with it. Unread inputs (`first` is the first of
--- them) cause a wakeup within two seconds, unless the owner holds the inbox back: '1' always, 'e' until a start comes first.
--- Otherwise the wakeup is at `at` (ms, text), and without one ('' or nil) the member is removed.
+-- schedule sets the next wakeup of an instance, as the last step of every owner script. If there are unread inputs (`first` is the first
+-- one), the wakeup is within two seconds, unless the owner defers the inbox: hold is '1' for always, 'e' until a start is first.
+-- Otherwise the wakeup is `at` (ms, text), or none if at is '' or nil.
 local function schedule(wakeups, first, instance, at, hold, t)
   if first and hold ~= '1' and (hold ~= 'e' or string.sub(first, 1, 1) == '!') and (tonumber(at) or t + 2001) > t + 2000 then
     at = ms(t + 2000)
@@ -84,18 +84,18 @@ local function schedule(wakeups, first, instance, at, hold, t)
   end
 end
 
--- allowOOM allows the script to continue writing while Redis is out of memory. Redis refuses a command that may take memory only
--- while the script has written nothing. This write frees memory and changes nothing: no hash has a field without a name.
--- It is for scripts that free memory or keep ownership; a script that begins something new must be refused.
+-- allowOOM allows the script to continue writing while Redis is out of memory. Redis refuses a command that may allocate memory only as
+-- long as the script has written nothing. This write frees memory and changes nothing, because no hash has a field with an empty name. It
+-- is for scripts that free memory or keep ownership; a script that starts something new must be refused.
 local function allowOOM(hash) redis.call('HDEL', hash, '') end
 
--- advance brings a wakeup forward to `at`, and never puts it back. Workers may write wakeups in no other way.
+-- advance moves a wakeup forward to `at`, and never postpones it. Workers may write wakeups only in this way.
 local function advance(wakeups, member, at)
   redis.call('ZADD', wakeups, 'LT', ms(at), member)
 end
 
--- startFirst moves the first start of an inbox in front of the other inputs, as ingest does for an unknown instance, and
--- returns the first element. It reads in batches, because an inbox may be long.
+-- startFirst moves the first start in an inbox before all other inputs, as ingestion does for an unknown instance, and returns the first
+-- element. It reads in batches, because an inbox may be long.
 local function startFirst(inbox)
   local first, from, step = redis.call('LINDEX', inbox, '0'), 0, 128
   if not first or string.sub(first, 1, 1) == '!' then return first end

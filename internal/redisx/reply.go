@@ -1,21 +1,22 @@
 package redisx
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 )
 
-// ErrReply is a reply that the script does not return: another version of Pawl, or another program, has written to the keys.
+// ErrReply is the error of an unexpected reply: another version of Pawl, or another program, has written to the keys.
 var ErrReply = errors.New("unexpected reply from Redis")
 
-// Reply reads the reply of a script: an array whose first element is a word.
+// Reply reads the reply of a script, an array. The first mismatch is kept in Err; elements that do not match are read as zero values.
 type Reply struct {
 	list []any
 	err  error
 }
 
-// NewReply reads a reply.
+// NewReply returns a Reply that reads v.
 func NewReply(v any) *Reply {
 	r := &Reply{}
 	var ok bool
@@ -41,25 +42,21 @@ func (r *Reply) at(i int) any {
 	return nil
 }
 
-// Str returns the text at place i; "" for nil.
+// Str returns the text at index i; "" for nil.
 func (r *Reply) Str(i int) string {
 	s, err := Str(r.at(i))
-	if err != nil && r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 	return s
 }
 
-// Int returns the number at place i, which is a number or decimal text.
+// Int returns the number at index i, which is a number or decimal text; 0 for nil.
 func (r *Reply) Int(i int) int64 {
 	n, err := Int(r.at(i))
-	if err != nil && r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 	return n
 }
 
-// List returns the array at place i.
+// List returns the array at index i.
 func (r *Reply) List(i int) []any {
 	v := r.at(i)
 	l, ok := v.([]any)
@@ -69,21 +66,19 @@ func (r *Reply) List(i int) []any {
 	return l
 }
 
-// Strs returns the array of texts at place i.
+// Strs returns the array of texts at index i.
 func (r *Reply) Strs(i int) []string {
 	l := r.List(i)
 	out := make([]string, len(l))
 	for k, v := range l {
 		s, err := Str(v)
-		if err != nil && r.err == nil {
-			r.err = err
-		}
+		r.err = cmp.Or(r.err, err)
 		out[k] = s
 	}
 	return out
 }
 
-// Str converts one text.
+// Str converts an element of a reply to text.
 func Str(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -97,7 +92,7 @@ func Str(v any) (string, error) {
 	}
 }
 
-// Int converts one number.
+// Int converts an element of a reply to a number.
 func Int(v any) (int64, error) {
 	switch v := v.(type) {
 	case nil:

@@ -13,13 +13,13 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Call is a call of a script, or (Script nil) a plain command.
+// Call is a call of a script or, if Script is nil, a plain command.
 type Call struct {
 	Script *Script
-	Keys   []string      // of a script; the first one selects the node
-	Args   []any         // of a script; or the whole command, its key at place 1
-	Within time.Duration // maximum time of repetitions while the node is unavailable; default and maximum 3 s
-	Join   bool          // may be carried out in one script with other calls of it; see Runner
+	Keys   []string      // keys of the script; the first one selects the node
+	Args   []any         // arguments of the script; or the whole command, with its key at index 1
+	Within time.Duration // time for which the call is repeated while the node is unavailable; default and maximum 3 s
+	Join   bool          // may be executed together with other calls of the script; see Runner
 }
 
 // Command returns a plain command, such as Command("LRANGE", key, 0, -1).
@@ -44,7 +44,7 @@ func (c Call) key() string {
 	return ""
 }
 
-// size returns about how many bytes the call sends.
+// size returns the approximate number of bytes that the call sends.
 func (c Call) size() int {
 	n := 0
 	for _, k := range c.Keys {
@@ -61,30 +61,30 @@ func (c Call) size() int {
 	return n
 }
 
-// Done receives the reply to a call (int64, string, []any or nil), or an error. It is called exactly once, on the runner's own
-// goroutine, and must not block.
+// Done receives the reply to a call (int64, string, []any or nil), or an error. It is called exactly once, on the runner's goroutine, and
+// must not block.
 type Done func(reply any, err error)
 
 // ErrClosed is the error of calls made after Close.
 var ErrClosed = errors.New("redis runner is closed")
 
 const (
-	maxBatch    = 512      // calls in one pipeline
-	maxBytes    = 16 << 20 // of their arguments: more may exceed the call timeout
-	maxInFlight = 2        // outstanding pipelines of one node
+	maxBatch    = 512      // maximum number of calls in a pipeline
+	maxBytes    = 16 << 20 // maximum size of their arguments; more may exceed the call timeout
+	maxInFlight = 2        // maximum number of outstanding pipelines per node
 
-	closeGrace = 2 * time.Second // for outstanding pipelines, before repetitions end
+	closeGrace = 2 * time.Second // for which Close waits for outstanding pipelines before it cancels them
 
-	// callTimeout bounds a pipeline: the wait for a connection, the write, the read, and the client's repetitions. It also bounds
-	// how long a call is repeated before its error is returned.
+	// callTimeout is the timeout of a pipeline: waiting for a connection, writing, reading, and the retries of the client. It is also the
+	// maximum time for which a call is repeated before its error is returned.
 	callTimeout = 3 * time.Second
 
-	minBackoff = 20 * time.Millisecond // before a refused call is repeated; it doubles
+	minBackoff = 20 * time.Millisecond // backoff before a refused call is repeated; it doubles
 	maxBackoff = 250 * time.Millisecond
 )
 
-// Runner sends calls in batches. The calls that are pending when the connection is free travel as one pipeline; no call waits for
-// others. Each node has a lane, so that the loss of one does not delay the others.
+// Runner sends calls in batches. The calls that are pending when a connection becomes free are sent as one pipeline, without waiting for
+// further calls. Each node has its own lane, so that the loss of one node does not delay calls to the others.
 //
 // # Lanes
 //
@@ -98,40 +98,40 @@ const (
 //	                 ▼
 //	               the lane of that master
 //
-// An error that is no reply (refused or lost connection, timeout) takes the lane of its node down. A lane that is down sends
-// nothing but PING, has the cluster's slot map reloaded, and moves its calls to the lanes of the masters that now have their
-// slots. A transient reply (LOADING, READONLY, MASTERDOWN, CLUSTERDOWN…) delays its own call and leaves the lane alone. The
-// client itself reloads its slot map only after a redirect, and once a minute.
+// An error that is not a reply (a refused or lost connection, a timeout) takes the lane of the node down. A lane that is down sends only
+// PING, reloads the slot map of the cluster, and moves its calls to the lanes of the masters that now have their slots. A transient reply
+// (LOADING, READONLY, MASTERDOWN, CLUSTERDOWN…) delays only its own call. The client itself reloads its slot map only after a redirect,
+// and once a minute.
 //
-// A call is repeated for at most callTimeout, or for Call.Within; then its caller gets the last error, and decides. So a node
-// that hangs costs one call timeout, a master that is replaced costs the time until the election and one reload, whatever the
-// timeouts, retries and redirects of the user's client.
+// A call is repeated for at most callTimeout, or Call.Within; then its caller receives the last error and decides. So a node that hangs
+// costs one call timeout, and the replacement of a master costs the time until the election and one reload, regardless of the timeouts,
+// retries and redirects configured for the user's client.
 //
-// Of the calls that are pending together, those of a script that set Call.Join travel as one command, an array: the node pays for the
-// command once. Each has its own reply, or its own error. A script may set Join unless it must be refused while Redis is out of memory
-// and others of it may be carried out: behind a write of the array nothing is refused any more.
+// Pending calls of the same script that set Call.Join are sent as one command, an array, whose fixed cost the node pays only once. Each
+// call has its own reply or error. A script must not set Join if it has to be refused while Redis is out of memory and other scripts of
+// the array may write: after the first write of an array, Redis refuses nothing.
 //
-// Concurrent calls may be carried out in any order. A call whose reply was lost may be carried out twice: every script must
-// tolerate it. Runner is safe for concurrent use.
+// Concurrent calls may be executed in any order. A call whose reply was lost may be executed twice, and every script must tolerate that.
+// A Runner is safe for concurrent use.
 type Runner struct {
 	rdb   redis.UniversalClient
 	slots *slotMap // nil unless the client is of a cluster
 
 	outage  *outage.Reporter                      // may be nil
 	timed   func(took time.Duration, failed bool) // may be nil
-	divided atomic.Bool                           // arrays have keys of one slot only, although the client is of no cluster
+	divided atomic.Bool                           // arrays are limited to keys of one slot, although the client is not a cluster client
 
 	mu     sync.Mutex
-	lanes  map[redis.Cmdable]*lane // by the client's own client of the node
+	lanes  map[redis.Cmdable]*lane // by the client of the node
 	closed bool
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	calls  context.Context //nolint:containedctx // of outstanding calls: ends closeGrace later
+	calls  context.Context //nolint:containedctx // of outstanding calls; ends closeGrace after ctx
 	abort  context.CancelFunc
 }
 
-// NewRunner starts a runner on the client, which stays the caller's to close.
+// NewRunner starts a runner that uses the client, which the caller closes.
 func NewRunner(rdb redis.UniversalClient) *Runner {
 	ctx, cancel := context.WithCancel(context.Background())
 	calls, abort := context.WithCancel(context.Background())
@@ -142,13 +142,13 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 	return r
 }
 
-// ReportTo sets the reporter of successes and failures. It is called before the first call.
+// ReportTo sets the reporter of successes and failures. It must be called before the first call.
 func (r *Runner) ReportTo(o *outage.Reporter) *Runner {
 	r.outage = o
 	return r
 }
 
-// Time sets a function that receives the duration of every pipeline, and whether the node did not reply. It is called before the
+// Time sets a function that receives the duration of every pipeline, and whether the node failed to reply. It must be called before the
 // first call; the function must not block.
 func (r *Runner) Time(timed func(took time.Duration, failed bool)) *Runner {
 	r.timed = timed
@@ -176,10 +176,10 @@ func (r *Runner) observe(operation string, err error) {
 	}
 }
 
-// Client returns the client that the runner sends on.
+// Client returns the client that the runner uses.
 func (r *Runner) Client() redis.UniversalClient { return r.rdb }
 
-// Node identifies the node that has the key at this moment, for comparison. It is nil if the node is unknown.
+// Node returns a value that identifies the node that has the key now, for comparison; nil if the node is unknown.
 func (r *Runner) Node(key string) any {
 	l, err := r.lane(Command("", key))
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *Runner) Node(key string) any {
 	return l.client
 }
 
-// Go sends the call and returns; done receives the reply.
+// Go sends the call and returns at once; done receives the reply.
 func (r *Runner) Go(c Call, done Done) {
 	if c.Script != nil {
 		if err := c.Script.check(c.Keys, c.Args); err != nil {
@@ -203,12 +203,14 @@ func (r *Runner) Go(c Call, done Done) {
 	r.dispatch(flight{call: c, done: done, size: c.size(), until: time.Now().Add(within)})
 }
 
-// Do sends the call and waits for the reply or the end of ctx. If ctx ends first the call may still be carried out.
+// answer is the outcome of a call.
+type answer struct {
+	reply any
+	err   error
+}
+
+// Do sends the call and waits for its reply or the end of ctx. If ctx ends first, the call may still take effect.
 func (r *Runner) Do(ctx context.Context, c Call) (any, error) {
-	type answer struct {
-		reply any
-		err   error
-	}
 	ch := make(chan answer, 1)
 	r.Go(c, func(reply any, err error) { ch <- answer{reply, err} })
 	select {
@@ -219,8 +221,8 @@ func (r *Runner) Do(ctx context.Context, c Call) (any, error) {
 	}
 }
 
-// Close ends the runner. It answers waiting calls with ErrClosed and waits for outstanding ones. A Redis that does not reply
-// delays it by a few seconds: then no call is repeated any more.
+// Close closes the runner. Waiting calls fail with ErrClosed; outstanding ones are awaited. If Redis does not reply, Close takes a few
+// seconds; calls are no longer repeated.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -240,8 +242,8 @@ type flight struct {
 	call  Call
 	done  Done
 	size  int
-	until time.Time // repeated until then
-	tries int       // transient replies so far
+	until time.Time // end of its repetitions
+	tries int       // number of transient replies so far
 }
 
 func (f flight) fail(err error) { f.done(nil, fmt.Errorf("redis: %s: %w", f.call.name(), err)) }
@@ -280,15 +282,15 @@ func (r *Runner) lane(c Call) (*lane, error) {
 	return l, nil
 }
 
-// later repeats calls after transient replies.
+// later repeats calls after a backoff.
 func (r *Runner) later(fs []flight) {
-	pause := minBackoff
+	backoff := minBackoff
 	for i := range fs {
-		pause = max(pause, min(minBackoff<<fs[i].tries, maxBackoff))
+		backoff = max(backoff, min(minBackoff<<fs[i].tries, maxBackoff))
 		fs[i].tries = min(fs[i].tries+1, 8)
 	}
-	ended := !r.start(func() {
-		if !outage.Pause(r.ctx, pause) {
+	started := r.start(func() {
+		if !outage.Pause(r.ctx, backoff) {
 			answerAll(fs, ErrClosed)
 			return
 		}
@@ -297,12 +299,12 @@ func (r *Runner) later(fs []flight) {
 			r.dispatch(f)
 		}
 	})
-	if ended {
+	if !started {
 		answerAll(fs, ErrClosed)
 	}
 }
 
-// start runs f on a goroutine that Close joins. It reports false when Close has begun.
+// start runs f on a goroutine that Close joins. It returns false if the runner is closed.
 func (r *Runner) start(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -312,20 +314,16 @@ func (r *Runner) start(f func()) bool {
 	return !r.closed
 }
 
-// reload has the slot map reloaded and waits briefly for it.
+// reload reloads the slot map, and waits briefly for it.
 func (r *Runner) reload() {
 	if r.slots != nil {
 		r.slots.reload(r.ctx)
 	}
 }
 
-// redirect lets the cluster client find the new place of the slot; this happens only while a cluster is changed. The client's own
-// timeouts and retries do not delay the caller.
+// redirect executes a call through the cluster client, which follows the redirect to the new node of the slot. This happens only while a
+// cluster is resharded. The client's own timeouts and retries do not delay the caller.
 func (r *Runner) redirect(f flight) {
-	type answer struct {
-		reply any
-		err   error
-	}
 	answered := make(chan answer, 1)
 	ctx, stop := context.WithTimeout(r.calls, callTimeout)
 	try := func() {

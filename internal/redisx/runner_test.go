@@ -54,12 +54,12 @@ func TestPendingCallsShareAPipeline(t *testing.T) {
 		}
 		wg.Wait()
 		if len(seen) != calls {
-			t.Fatalf("%d different answers to %d calls", len(seen), calls)
+			t.Fatalf("%d different replies to %d calls", len(seen), calls)
 		}
 	})
 }
 
-// Trap: NOSCRIPT after a Redis restart or fail-over; in a pipeline only EVALSHA is sent.
+// Trap: after a restart or failover of Redis, EVALSHA, the only command that is sent in a pipeline, is answered NOSCRIPT.
 func TestScriptsAreLoadedAgainAfterNOSCRIPT(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
@@ -75,7 +75,7 @@ func TestScriptsAreLoadedAgainAfterNOSCRIPT(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := redisx.NewReply(v).Int(1); got != int64(i+1) {
-				t.Fatalf("answer %d to call %d: a call was carried out twice or not at all", got, i+1)
+				t.Fatalf("reply %d to call %d: a call was executed twice or not at all", got, i+1)
 			}
 		}
 	})
@@ -92,7 +92,7 @@ func TestScriptErrorAffectsOnlyItsCall(t *testing.T) {
 		bad := make(chan error, 1)
 		r.Go(redisx.Call{Script: add, Keys: []string{key.Stalled()}, Args: []any{1}}, func(_ any, err error) { bad <- err })
 		if _, err := r.Do(within(t), redisx.Call{Script: add, Keys: []string{key.Wakeups()}, Args: []any{1}}); err != nil {
-			t.Errorf("the neighbour: %v", err)
+			t.Errorf("the other call: %v", err)
 		}
 		if err := <-bad; err == nil {
 			t.Error("no error from a script that fails")
@@ -100,11 +100,11 @@ func TestScriptErrorAffectsOnlyItsCall(t *testing.T) {
 	})
 }
 
-// The client has a type for this error, and loses its place in the replies if it is an element of an array.
+// The client has a type for this error, and loses its position in the replies if the error is an element of an array.
 func TestJoinedCallsOutOfMemoryDoNotShiftLaterReplies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	r := one(t, s)
+	r := newServerRunner(t, s)
 	s.OutOfMemory(t)
 	for range 5 {
 		var wg sync.WaitGroup
@@ -145,7 +145,7 @@ func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
 				p, n := part(i%8), i%3
 				first := p.Wakeups()
 				if i%100 == 0 {
-					first = p.Stalled() // of another type in partition 0
+					first = p.Stalled() // the key of partition 0 has another type
 				}
 				c := redisx.Call{Script: s, Keys: []string{first}, Args: []any{i, n, "", 1, n}, Join: true}
 				want := fmt.Sprintf("%s|%d|%d|w%d", first, i, n+1, i)
@@ -169,16 +169,16 @@ func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		_ = rdb.ConfigResetStat(within(t)) // an error of miniredis, which has no statistics either
+		_ = rdb.ConfigResetStat(within(t)) // unknown to miniredis, which has no statistics
 		check(redisx.NewRunner(rdb))
 		if info, err := rdb.Info(within(t), "commandstats").Result(); err == nil && strings.Contains(info, "cmdstat_evalsha") {
 			_, stats, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
 			text, _, _ := strings.Cut(stats, ",")
-			if n, err := strconv.Atoi(text); err != nil || n > calls/5 { // fewer than 50 on a machine that has time
+			if n, err := strconv.Atoi(text); err != nil || n > calls/5 { // fewer than 50 on an idle machine
 				t.Errorf("%d calls were %s scripts", calls, text)
 			}
 		}
-		if cluster, ok := rdb.(*redis.ClusterClient); ok { // like a proxy in front of several nodes: it refuses keys of two slots
+		if cluster, ok := rdb.(*redis.ClusterClient); ok { // refuses keys of two slots, like a proxy in front of several nodes
 			proxy := redis.NewClient(&redis.Options{Addr: cluster.Options().Addrs[0]})
 			defer func() { _ = proxy.Close() }()
 			check(redisx.NewRunner(proxy))
@@ -186,7 +186,7 @@ func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
 	})
 }
 
-// Trap: before Redis 7 the text of an error within a reply is written as it is, and a line break in it ends the reply.
+// Trap: before Redis 7, the text of an error within a reply is written unescaped, and a line break in it ends the reply.
 func TestErrorOfJoinedCallIsOneLine(t *testing.T) {
 	s := redisx.NewScript("fail", "", "--! keys key\n--! args text\nredis.call('GET', key) error(text, 0)", "key", "text")
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -226,7 +226,7 @@ func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	}
 }
 
-// Trap: numbers through Lua lose digits; miniredis hides it, so this runs on a real one, too.
+// Trap: numbers lose digits when Lua converts them to text. miniredis hides this, so the test also runs on a real server.
 func TestLuaNumbersKeepAllDigits(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
@@ -263,7 +263,7 @@ func TestKeysRoundTrip(t *testing.T) {
 	}
 	for _, key := range []string{p.Prefix() + "x", p.Prefix() + "h:a", p.Prefix() + "l:a:1:x", "pawl:{other.7}:p", p.Prefix() + "zzz:1"} {
 		if got, ok := p.Parse(key); ok {
-			t.Errorf("%s is taken for %+v", key, got)
+			t.Errorf("%s is parsed as %+v", key, got)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestLimitKeysBelongToNoPartition(t *testing.T) {
 		g := space.Limit(name)
 		for _, key := range []string{g.Waiters(), g.Holders(), g.Rejected(), g.Grants(), g.State()} {
 			if part, ok := space.PartOf(key); ok {
-				t.Errorf("%s is taken for one of partition %d", key, part)
+				t.Errorf("%s is parsed as a key of partition %d", key, part)
 			}
 			if !strings.HasPrefix(key, "pawl:{ns.l."+name+"}:") {
 				t.Errorf("%s has another hash tag", key)

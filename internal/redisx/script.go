@@ -11,19 +11,19 @@ import (
 	"sync"
 )
 
-// prelude is the beginning of every script: time, the fence, wakeups.
+// prelude is the beginning of every script: time, fence, wakeups.
 //
 //go:embed prelude.lua
 var prelude string
 
-// Script is a Lua script with the name that its errors have. Scripts are immutable; each package makes its own where it starts.
+// Script is a compiled Lua script. It is immutable. Its name appears in errors.
 type Script struct {
 	name       string
-	one, array form // array carries out several calls; it is empty for a script with a library
+	one, array form // array executes several calls; it is empty for a script with a library
 	keys, args section
 }
 
-// form is the source of a script, and its name in Redis.
+// form is the source of a script with its SHA-1, which identifies it in Redis.
 type form struct{ source, sha string }
 
 func newForm(source string) form {
@@ -31,13 +31,12 @@ func newForm(source string) form {
 	return form{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// compiled has the scripts of NewScript, which are immutable, by name, library and body.
+// compiled contains the scripts of NewScript, by name, library and body.
 var compiled sync.Map
 
-// NewScript compiles a script. library is Lua that several scripts share, or "". keys and args repeat the declarations of the
-// script's header, so that the calls in Go and the script cannot drift apart: NewScript panics if they differ, or if the header
-// is malformed. See Compile.
-// A script is compiled once in a process.
+// NewScript returns the compiled script; a script is compiled once per process. library is Lua that several scripts share, or "". keys
+// and args repeat the declarations in the script's header, so that the script and its calls in Go cannot diverge: NewScript panics if
+// they differ or the header is malformed. See Compile.
 func NewScript(name, library, body, keys, args string) *Script {
 	id := [...]string{name, library, body}
 	known, ok := compiled.Load(id)
@@ -61,14 +60,14 @@ func NewScript(name, library, body, keys, args string) *Script {
 //	--! args  token span# | lease(effect proof)* event*
 //	--! reply FENCED | OK now
 //
-// The names before the bar become locals; # converts to a number. Each name with a star behind the bar is a list, whose
-// elements may have fields. lease[k].effect and event[k] become an index into ARGV, #event its length, and
-// unpack(event, i, j) the unpack of ARGV. In a call every list of arguments but the last is preceded, together with the others, by its
-// length, which travel as one text; prune# is a length without a list. Every list of keys but the last names the list of arguments that
-// is as long.
+// The names before the bar become local variables; # converts a value to a number. Each name with a star after the bar is a list, whose
+// elements may have fields. lease[k].effect and event[k] become indexes into ARGV, #event becomes the length of the list, and
+// unpack(event, i, j) an unpack of ARGV. In a call, the lists of arguments are preceded by the lengths of all lists but the last, which
+// are sent as one text; prune# is a length without a list. Every list of keys except the last names the list of arguments that has the
+// same length.
 //
-// All of it is done here: a compiled script does what one that counts places by hand would do. The lines keep their numbers.
-// A library declares the keys of the scripts that share it.
+// The names are resolved at compile time: a compiled script uses only indexes. Line numbers are preserved. A library declares the keys of
+// the scripts that share it.
 func Compile(name, library, body string) (*Script, error) {
 	c := &compiler{}
 	if err := c.declare(library + body); err != nil {
@@ -100,10 +99,10 @@ func Compile(name, library, body string) (*Script, error) {
 // Source returns the compiled script.
 func (s *Script) Source() string { return s.one.source }
 
-// ErrArguments is a call that does not fit the header of its script.
-var ErrArguments = errors.New("the call does not fit the header of its script")
+// ErrArguments is the error of a call that does not match the header of its script.
+var ErrArguments = errors.New("the call does not match the header of its script")
 
-// check reports whether the numbers of keys and arguments, and the lengths of the lists, fit the header.
+// check returns an error if the numbers of keys and arguments, or the lengths of the lists, do not match the header.
 func (s *Script) check(keys []string, args []any) error {
 	var lengths [maxLists]int
 	if !s.args.fits(len(args), args, &lengths) || !s.keys.fits(len(keys), nil, &lengths) {
@@ -112,8 +111,8 @@ func (s *Script) check(keys []string, args []any) error {
 	return nil
 }
 
-// send appends arguments as they travel: the lengths of lists are one argument, because each costs Redis and the client as much as a
-// short text.
+// send appends the arguments as they are sent: the lengths of lists are one argument, because each argument costs Redis and the client as
+// much as a short text.
 func (s *Script) send(out, args []any) []any {
 	fixed, lengths := len(s.args.fixed), len(s.args.lists)-1
 	if lengths < 1 {
@@ -128,11 +127,11 @@ func (s *Script) send(out, args []any) []any {
 	return append(out, args[fixed+lengths:]...)
 }
 
-// sent returns how many of n arguments travel.
+// sent returns the number of arguments that are sent for n arguments of a call.
 func (s *Script) sent(n int) int { return n - max(len(s.args.lists)-2, 0) }
 
-// countsOf returns some numbers as one text, for the function counts of the prelude: reading a byte takes Lua a twentieth of reading
-// decimals.
+// countsOf encodes numbers as one text for the function counts of the prelude. Reading a byte takes Lua a twentieth of the time of
+// parsing a decimal.
 func countsOf(counts ...int) string {
 	text := make([]byte, 0, maxLists)
 	for _, n := range counts {
@@ -144,7 +143,7 @@ func countsOf(counts ...int) string {
 	return string(text)
 }
 
-const largeCount = 255 // is not written as a byte
+const largeCount = 255 // from which on numbers are encoded as decimals
 
 func largeCounts(counts []int) []byte {
 	text := []byte{largeCount}
@@ -158,8 +157,8 @@ func largeCounts(counts []int) []byte {
 type section struct {
 	text  string
 	array string // KEYS or ARGV
-	from  string // Lua: what is added to an index, or ""
-	last  string // Lua: the last index
+	from  string // Lua expression that is added to an index, or ""
+	last  string // Lua expression of the last index
 	fixed []string
 	lists []list
 }
@@ -167,14 +166,15 @@ type section struct {
 // list is a variable part of a section.
 type list struct {
 	name   string
-	as     int // place of the list of arguments that is as long; -1: none
+	as     int // index of the list of arguments with the same length; -1: none
 	fields []string
-	empty  bool // it is a length only
+	empty  bool // only a length is passed
 }
 
-// maxLists bounds the lists of a section.
+// maxLists is the maximum number of lists of a section.
 const maxLists = 12
 
+// width returns the number of values per element.
 func (l list) width() int {
 	if l.empty {
 		return 0
@@ -182,8 +182,8 @@ func (l list) width() int {
 	return max(len(l.fields), 1)
 }
 
-// fits reports whether n elements can be divided as declared. lengths are those of the lists of arguments: the section of the
-// arguments sets them, from args, and that of the keys, without args, reads them.
+// fits reports whether n values can be divided as declared. lengths are the lengths of the lists of arguments: the section of the
+// arguments sets them from args; the section of the keys, for which args is nil, reads them.
 func (d *section) fits(n int, args []any, lengths *[maxLists]int) bool {
 	rest := n - len(d.fixed)
 	if d.array == "ARGV" {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-const joinLua = `-- join shows everything that it is called with.
+const joinLua = `-- join returns everything that is passed to it.
 --! keys  first | left=pair* right*
 --! args  a b# unused | word* pair(name value)* more*
 --! reply text*
@@ -32,7 +32,7 @@ return out
 func TestScriptHeaderNamesKeysAndArguments(t *testing.T) {
 	s := redisx.NewScript("join", "", joinLua, "first | left=pair* right*", "a b# unused | word* pair(name value)* more*")
 	if src := s.Source(); strings.Contains(src, "unused =") || strings.Contains(src, ", unused") {
-		t.Errorf("an unused name is read: %s", src)
+		t.Errorf("an unused name is declared: %s", src)
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
@@ -62,7 +62,7 @@ func TestScriptHeaderNamesKeysAndArguments(t *testing.T) {
 	})
 }
 
-// A name is read if the script uses it: not as a field of something else, in front of a text, in a comment, or as part of another name.
+// A name is declared if the script uses it: not as a field of something else, within quotes, in a comment, or as part of another name.
 func TestOnlyUsedNamesOfAHeaderAreRead(t *testing.T) {
 	for body, used := range map[string]bool{
 		"return name": true, "return -name": true, "return (name)": true, "return x.name": false, "return 'name'": false, "-- name\nreturn 1": false,
@@ -73,7 +73,7 @@ func TestOnlyUsedNamesOfAHeaderAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(s.Source(), "local name = "); got != used {
-			t.Errorf("%q: the name is read: %t", body, got)
+			t.Errorf("%q: the name is declared: %t", body, got)
 		}
 	}
 	for body, used := range map[string]bool{"return #a": true, "return a[1]": false, "return 'a', x.a": false} {
@@ -82,7 +82,7 @@ func TestOnlyUsedNamesOfAHeaderAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(s.Source(), "local a_n = "); got != used {
-			t.Errorf("%q: the length is read: %t", body, got)
+			t.Errorf("%q: the length is declared: %t", body, got)
 		}
 	}
 }
@@ -98,13 +98,13 @@ func TestMalformedScriptHeaderIsRefused(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a caller that passes other arguments than the header declares is accepted")
+			t.Error("a caller with other arguments than the header is accepted")
 		}
 	}()
 	redisx.NewScript("add", "", addLua, "counter", "amount")
 }
 
-// Lengths of lists travel as bytes, and those above 254 as decimals. One may have no list.
+// Lengths of lists are sent as bytes, and those above 254 as decimals. A length may have no list.
 func TestListsOfAnyLengthReachTheScript(t *testing.T) {
 	const keys, args = "first | rare=flag* other*", "a | many* flag# pair(name value)* last*"
 	s := redisx.NewScript("lengths", "", `
@@ -133,7 +133,7 @@ return { a, ms(#many), many[#many], ms(#rare), rare[#rare], ms(#flag), ms(#pair)
 	})
 }
 
-// The Lua of miniredis makes an array as long as the greatest whole key of a table, below 2^26: a gigabyte.
+// The Lua of miniredis allocates an array up to the greatest integer key of a table below 2^26: a gigabyte.
 func TestTextOfANumberTakesLittleMemory(t *testing.T) {
 	s := redisx.NewScript("texts", "", "--! keys k\n--! args a\nreturn { ms(60000000), ms(1790000000000), ms(1790000000000) }", "k", "a")
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -152,7 +152,8 @@ func TestTextOfANumberTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// One rule for all scripts: spaces, two to a level, no trailing blanks, at most 160 characters; keys and arguments by name.
+// All scripts are indented with two spaces per level, have no trailing blanks and at most 160 characters per line, and use keys and
+// arguments by name.
 func TestScriptsAreFormatted(t *testing.T) {
 	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".lua" {
@@ -168,7 +169,7 @@ func TestScriptsAreFormatted(t *testing.T) {
 			case strings.ContainsRune(line, '\t'), strings.TrimRight(line, " ") != line, indent%2 != 0, len(line) > 160 && !strings.HasPrefix(line, "--!"):
 				t.Errorf("%s:%d: format: %q", path, i+1, line)
 			case strings.Contains(line, "KEYS"), strings.Contains(line, "ARGV"):
-				t.Errorf("%s:%d: keys and arguments have names: %q", path, i+1, line)
+				t.Errorf("%s:%d: use keys and arguments by name: %q", path, i+1, line)
 			}
 		}
 		return nil

@@ -12,25 +12,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errNoScript is the error of a node that does not keep the scripts that it is given.
-var errNoScript = errors.New("the node has forgotten a script that was just loaded")
+// errNoScript is the error of a node that does not keep loaded scripts.
+var errNoScript = errors.New("the node does not have a script that was just loaded")
 
-// errOverdue is the error of calls whose node takes longer than callTimeout for its reply.
+// errOverdue is the error of calls to a node that does not reply within callTimeout.
 var errOverdue = fmt.Errorf("no reply within %v: %w", callTimeout, os.ErrDeadlineExceeded)
 
-// sender sends the batches of a lane, one at a time. The client may take as long as its own timeouts allow: an overdue batch is
+// sender sends the batches of a lane, one at a time. The client may take as long as its own timeouts allow. Therefore an overdue batch is
 // taken from its sender, which ends when the client returns, and another sender replaces it.
 type sender struct {
 	lane  *lane
 	timer *time.Timer
 
 	mu       sync.Mutex
-	batch    []flight // outstanding
+	batch    []flight // the outstanding batch
 	began    time.Time
 	replaced bool
 }
 
-// sender starts a sender; Runner.mu is held.
+// sender starts a sender. The caller holds Runner.mu.
 func (l *lane) sender() {
 	s := &sender{lane: l}
 	s.timer = time.AfterFunc(callTimeout, s.overdue)
@@ -58,11 +58,11 @@ func (s *sender) run() {
 	}
 }
 
-// overdue takes the batch from a sender whose client does not return. The sender is no longer joined.
+// overdue takes the batch from a sender whose client does not return. Close no longer waits for this sender.
 func (s *sender) overdue() {
 	s.mu.Lock()
 	var batch []flight
-	if time.Since(s.began) >= callTimeout { // not the next one already
+	if time.Since(s.began) >= callTimeout { // otherwise the next batch has begun
 		batch, s.batch = s.batch, nil
 	}
 	s.replaced = len(batch) > 0
@@ -81,7 +81,7 @@ func (s *sender) overdue() {
 	l.runner.wg.Done()
 }
 
-// begin starts the time of a batch; end stops it, and reports false if the batch was overdue.
+// begin starts the timeout of a batch.
 func (s *sender) begin(batch []flight) {
 	s.mu.Lock()
 	s.batch, s.began = batch, time.Now()
@@ -89,6 +89,7 @@ func (s *sender) begin(batch []flight) {
 	s.timer.Reset(callTimeout)
 }
 
+// end stops the timeout. It returns false if the batch was overdue.
 func (s *sender) end() bool {
 	s.timer.Stop()
 	s.mu.Lock()
@@ -97,8 +98,8 @@ func (s *sender) end() bool {
 	return !s.replaced
 }
 
-// send carries out a batch. It loads the scripts into a master that has lost them (restart, failover), and repeats only what
-// failed for that reason. It reports false if the sender was replaced.
+// send executes a batch. If a master has lost scripts (by a restart or a failover), it loads them and repeats the calls that failed for
+// that reason. It returns false if the sender was replaced.
 func (s *sender) send(batch []flight) bool {
 	missing, ok := s.pipeline(batch, false)
 	if ok && len(missing) > 0 {
@@ -112,11 +113,11 @@ func (s *sender) send(batch []flight) bool {
 	return ok
 }
 
-// pipeline sends a batch, after loading its scripts if load is set, and processes its replies. It returns the calls whose scripts the
-// node does not have.
+// pipeline sends a batch, after loading its scripts if load is set, and processes the replies. It returns the calls whose scripts the
+// node does not have; ok is false if the sender was replaced.
 func (s *sender) pipeline(batch []flight, load bool) (noScript []flight, ok bool) {
 	l := s.lane
-	// Close lets an outstanding batch end: its writes may be done already, and the callers should know.
+	// Close waits for an outstanding batch: its writes may have taken effect, and its callers should receive the replies.
 	ctx, stop := context.WithTimeout(l.runner.calls, callTimeout)
 	defer stop()
 	pipe := l.client.Pipeline()
@@ -131,7 +132,7 @@ func (s *sender) pipeline(batch []flight, load bool) (noScript []flight, ok bool
 	}
 	s.begin(batch)
 	_, _ = pipe.Exec(ctx)       // each command carries its own error
-	took := time.Since(s.began) // only this goroutine writes it
+	took := time.Since(s.began) // only this goroutine writes began
 	if !s.end() {
 		return nil, false
 	}
@@ -140,8 +141,8 @@ func (s *sender) pipeline(batch []flight, load bool) (noScript []flight, ok bool
 		commands[i].replies(func(f flight, reply any, err error) { l.replied(f, reply, err, &failed) })
 	}
 	l.runner.took(took, len(failed.lost) > 0)
-	if len(failed.passing) > 0 {
-		l.runner.later(failed.passing)
+	if len(failed.transient) > 0 {
+		l.runner.later(failed.transient)
 	}
 	if len(failed.lost) > 0 {
 		l.down(failed.lost, failed.lostBy)
@@ -149,10 +150,10 @@ func (s *sender) pipeline(batch []flight, load bool) (noScript []flight, ok bool
 	return failed.noScript, true
 }
 
-// failures are the calls of a batch that are repeated.
+// failures are the calls of a batch that are to be repeated.
 type failures struct {
-	lost, passing, noScript []flight
-	lostBy                  error
+	lost, transient, noScript []flight
+	lostBy                    error // first error of the lost calls
 }
 
 // replied processes the reply to a call.
@@ -178,9 +179,9 @@ func (l *lane) replied(f flight, reply any, err error, failed *failures) {
 		l.runner.redirect(f)
 	case strings.HasPrefix(err.Error(), "CROSSSLOT") && f.call.Join && f.tries == 0: // a proxy in front of several nodes
 		l.runner.divided.Store(true)
-		failed.passing = append(failed.passing, f)
+		failed.transient = append(failed.transient, f)
 	case isTransient(err) && time.Now().Before(f.until):
-		failed.passing = append(failed.passing, f)
+		failed.transient = append(failed.transient, f)
 	default:
 		f.fail(err)
 	}

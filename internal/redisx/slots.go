@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	reloadEvery = 250 * time.Millisecond // shortest time between loads
-	maxReloads  = 16                     // concurrent loads
+	reloadEvery = 250 * time.Millisecond // minimum time between the starts of two loads
+	maxReloads  = 16                     // maximum number of concurrent loads
 )
 
-// slotMap has a cluster client reload its map of the slots. The client queries one node after the other, in random order, each
-// with its own timeouts: a later load overtakes one that met a node that hangs. Its methods are safe for concurrent use.
+// slotMap makes a cluster client reload its slot map. The client queries one node after the other, in random order and with its own
+// timeouts, so a later load may overtake one that is waiting for a node that hangs. Its methods are safe for concurrent use.
 type slotMap struct {
 	cluster *redis.ClusterClient
 
 	mu      sync.Mutex
-	began   time.Time       // the latest load
-	loading int             // running loads
-	ended   chan struct{}   // closed when the next of them has ended
-	masters []*redis.Client // found by the latest load that ended
+	began   time.Time       // start of the latest load
+	loading int             // number of running loads
+	ended   chan struct{}   // closed when the next load ends
+	masters []*redis.Client // result of the load that ended last
 	err     error           // its error
 	done    bool            // a load has ended
 	closed  bool
@@ -32,13 +32,13 @@ func newSlotMap(cluster *redis.ClusterClient) *slotMap {
 	return &slotMap{cluster: cluster, ended: make(chan struct{})}
 }
 
-// reload begins a load, unless the latest has just begun, and waits for one to end; at most for reloadEvery.
+// reload starts a load, unless one was started within reloadEvery, and waits for at most reloadEvery until a load ends.
 func (s *slotMap) reload(ctx context.Context) {
 	s.mu.Lock()
 	if !s.closed && s.loading < maxReloads && time.Since(s.began) >= reloadEvery {
 		s.began = time.Now()
 		s.loading++
-		go s.load(context.WithoutCancel(ctx)) // it ends by itself, and others wait for it
+		go s.load(context.WithoutCancel(ctx)) // it has its own timeout, and other callers wait for it
 	}
 	loading, ended := s.loading > 0, s.ended
 	s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *slotMap) load(ctx context.Context) {
 	defer stop()
 	var mu sync.Mutex
 	var masters []*redis.Client
-	err := s.cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error { // reloads first
+	err := s.cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error { // reloads the slot map first
 		mu.Lock()
 		defer mu.Unlock()
 		masters = append(masters, c)
@@ -80,22 +80,22 @@ func (s *slotMap) loaded() bool {
 	return s.done
 }
 
-// latest returns the result of the latest load that ended.
+// latest returns the result of the load that ended last.
 func (s *slotMap) latest() ([]*redis.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.masters, s.err
 }
 
-// end begins no more loads. Running ones end by themselves.
+// end prevents further loads. Running ones end on their own.
 func (s *slotMap) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 }
 
-// close waits for the running loads, unless one meets a node that hangs: that ends with the client's own timeout, or when the
-// client is closed.
+// close waits for the running loads, for at most closeGrace. A load that is waiting for a node that hangs ends with the client's own
+// timeout, or when the client is closed.
 func (s *slotMap) close() {
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()

@@ -27,7 +27,7 @@ func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 		reply("OOM command not allowed when used memory > 'maxmemory'."), errors.New("redis: cluster has no nodes"),
 	} {
 		if !redisx.Unavailable(err) {
-			t.Errorf("%v does not pass", err)
+			t.Errorf("%v is not recognized", err)
 		}
 	}
 	for _, err := range []error{
@@ -36,7 +36,7 @@ func TestUnavailabilityIsRecognizedByItsErrors(t *testing.T) {
 		&net.OpError{Op: "remote error", Err: x509.UnknownAuthorityError{}},
 	} {
 		if redisx.Unavailable(err) {
-			t.Errorf("%v passes", err)
+			t.Errorf("%v is taken for an outage", err)
 		}
 	}
 }
