@@ -76,9 +76,6 @@ type Rules struct {
 	Wrong Mistake
 }
 
-// NewGate returns a gate without members.
-func NewGate(r Rules, p Policy) *Gate { return &Gate{Rules: r, Force: Force{Policy: p}, Policed: true} }
-
 // Clone returns a deep copy.
 func (g *Gate) Clone() *Gate {
 	c := *g
