@@ -19,39 +19,39 @@ import (
 )
 
 const (
-	startTimeout = 10 * time.Second // for the first answer; loading an AOF may take as long as it needs
+	startTimeout = 10 * time.Second // for the first answer; loading an AOF is not limited
 	stopTimeout  = 10 * time.Second // between SIGTERM and SIGKILL
 )
 
 var (
 	errPortTaken = errors.New("the port is taken by another process")
-	errEnded     = errors.New("ended by itself")
+	errEnded     = errors.New("ended unexpectedly")
 )
 
 // child is a Redis server process.
 //
 //	startChild ─▶ loading ─▶ ready ─▶ stop ─▶ exited
-//	                 └──────────┴─(by itself)──▶ exited, err
+//	                 └──────────┴─(unexpectedly)▶ exited, err
 //
-// One goroutine starts the process and waits for its end on a thread of its own: the
-// kernel's parent-death signal goes by the thread, not by the process.
+// One goroutine starts the process and waits for its end, on a thread of its own, because the kernel's parent-death signal is tied to the
+// thread and not to the process.
 type child struct {
 	cmd     *exec.Cmd
 	log     *childLog
 	started chan error
 	exited  chan struct{}
 
-	mu    sync.Mutex
-	asked bool // stop was called
+	mu      sync.Mutex
+	stopped bool // stop was called
 }
 
 func startChild(program string, args []string, o RedisOptions) (*child, error) {
 	c := &child{log: &childLog{to: o.Logger}, started: make(chan error), exited: make(chan struct{})}
-	c.cmd = exec.Command(program, args...) //nolint:noctx // it ends by stop, which waits for it
+	c.cmd = exec.Command(program, args...) //nolint:noctx // stop ends it and waits
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	c.cmd.SysProcAttr = childAttr()
 	if o.keep != nil {
-		c.cmd.ExtraFiles = inherited(o.keep)
+		c.cmd.ExtraFiles = extraFiles(o.keep)
 	}
 	go c.run()
 	if err := <-c.started; err != nil {
@@ -61,17 +61,17 @@ func startChild(program string, args []string, o RedisOptions) (*child, error) {
 }
 
 func (c *child) run() {
-	runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+	runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 	err := c.cmd.Start()
 	c.started <- err
 	if err != nil {
 		return
 	}
-	_ = c.cmd.Wait() // err reads the process's state
+	_ = c.cmd.Wait() // err uses the state of the process
 	close(c.exited)
 }
 
-// ready waits until the server answers and is the one that was started.
+// ready waits until the server at addr answers and is the child.
 func (c *child) ready(ctx context.Context, addr string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -97,8 +97,8 @@ func (c *child) ready(ctx context.Context, addr string) error {
 	}
 }
 
-// same returns errPortTaken unless the server that listens at the address is the child, by its process id. The connection is
-// made by hand, because a pool would log each refusal.
+// same returns errPortTaken unless the server that listens at the address is the child, according to its process id. It does not use a
+// connection pool, which would log each refused connection.
 func (c *child) same(ctx context.Context, addr string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -120,7 +120,7 @@ func (c *child) same(ctx context.Context, addr string) error {
 	return err
 }
 
-// err reports how the process ended, unless it was stopped.
+// err returns how the process ended, or nil if it is running or was stopped.
 func (c *child) err() error {
 	select {
 	case <-c.exited:
@@ -129,7 +129,7 @@ func (c *child) err() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked {
+	if c.stopped {
 		return nil
 	}
 	last := c.log.last()
@@ -142,10 +142,10 @@ func (c *child) err() error {
 	return fmt.Errorf("%w (%s): %s", errEnded, c.cmd.ProcessState, last)
 }
 
-// stop ends the process and waits for it. That it had ended before is no error.
+// stop ends the process and waits for it. It is not an error if the process had ended before.
 func (c *child) stop() error {
 	c.mu.Lock()
-	c.asked = true
+	c.stopped = true
 	c.mu.Unlock()
 	if err := terminate(c.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("embedded: stop Redis: %w", err)
@@ -162,7 +162,7 @@ func (c *child) stop() error {
 	return errors.Join(fmt.Errorf("embedded: Redis did not stop within %s and was killed", stopTimeout), err)
 }
 
-// childLog passes the child's lines on and remembers the last ones for an error.
+// childLog logs the lines of the child, and keeps its last warnings for an error.
 type childLog struct {
 	to *slog.Logger
 
@@ -171,7 +171,7 @@ type childLog struct {
 	lines   []string
 }
 
-// Write takes what the child wrote, which may end in the middle of a line.
+// Write logs the complete lines of b, which may end within a line.
 func (l *childLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,18 +181,18 @@ func (l *childLog) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		l.line(strings.TrimSpace(string(line)))
+		l.add(strings.TrimSpace(string(line)))
 		l.partial = rest
 	}
 }
 
-// line takes "pid:role date time level text"; level # is a warning.
-func (l *childLog) line(s string) {
+// add logs a line, "pid:role date time level text", where the level # is a warning.
+func (l *childLog) add(s string) {
 	if s == "" {
 		return
 	}
 	if strings.Contains(s, "Ready to accept connections") {
-		l.lines = nil // what it had to say about its start is not why it ends
+		l.lines = nil // warnings about its start do not explain its end
 	}
 	if _, text, ok := strings.Cut(s, " # "); ok {
 		l.lines = append(l.lines, text)
@@ -202,7 +202,7 @@ func (l *childLog) line(s string) {
 	l.to.Debug("redis-server: " + s)
 }
 
-// last gives the last warnings on one line.
+// last returns the last warnings on one line.
 func (l *childLog) last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asParent, with a directory as its value, makes the test binary a process that starts
-// a stack, writes its directory, and waits to be killed.
+// asParent is an environment variable. If it contains a directory, the test binary starts a stack in it, prints its Redis URL, and waits
+// to be killed.
 const asParent = "PAWL_TEST_EMBEDDED_PARENT"
 
 func TestMain(m *testing.M) {
@@ -71,7 +71,7 @@ func needServer(t *testing.T) {
 	}
 }
 
-// publish keeps a message in a stream, which it makes if it is missing, and returns how many there are.
+// publish publishes a message to a stream, which it creates if necessary, and returns the number of messages.
 func publish(t *testing.T, url string) uint64 {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -155,9 +155,9 @@ func TestKilledParentEndsRedisAndLosesNothing(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // it has been killed
 
-	// The child shares the lock, so the process that gets it starts after the child has ended.
+	// The child shares the lock, so Start returns after the child has ended.
 	s := start(t, Options{Dir: dir, Redis: RedisServer})
 	if got := dialRedis(t, s.RedisURL()).Get(t.Context(), "kept").Val(); got != "yes" {
 		t.Errorf("got %q", got)
@@ -178,7 +178,7 @@ func TestRedisThatExitsIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.Done()
-	if err := s.Err(); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "overcommit") { // its output at the start
+	if err := s.Err(); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "overcommit") { // a warning at its start
 		t.Errorf("%v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestTemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	s := start(t, Options{Redis: RedisMemory})
 	if s.Persistent() {
-		t.Error("a temporary directory is reported as persistent")
+		t.Error("a temporary directory must not be reported as persistent")
 	}
 	for range 2 {
 		if err := s.Stop(); err != nil {
@@ -250,7 +250,7 @@ func TestTemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
 		t.Error("no error")
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("not removed: %v, %v", left, err)
 	}
 }
 
@@ -278,10 +278,10 @@ func TestStartingAndStoppingManyTimesLeavesNothing(t *testing.T) {
 	}
 }
 
-// Redis is killed and started again with what it had, at its port, and that is not the end of the stack.
+// Redis is killed and restarted at its port with its data, and the stack does not end.
 func TestRedisIsRestartedWithItsData(t *testing.T) {
 	if !RedisInstalled() {
-		t.Skip("there is no Redis server")
+		t.Skip("no Redis server is installed")
 	}
 	s, err := Start(t.Context(), Options{})
 	if err != nil {
@@ -304,7 +304,7 @@ func TestRedisIsRestartedWithItsData(t *testing.T) {
 	}
 	select {
 	case <-s.Done():
-		t.Error("a restart is an end")
+		t.Error("the restart has ended the stack")
 	default:
 	}
 	if err := s.Stop(); err != nil {

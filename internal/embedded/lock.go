@@ -11,23 +11,24 @@ import (
 	"time"
 )
 
-// lock is an exclusive lock on a file, which the kernel drops with the last process
-// that has the file open. The file names the holder; it is never removed, because a
-// process that waits for the old file would not see the lock on a new one.
+// lock is an exclusive lock on a file. The kernel releases it when the last process that has the file open ends. The file contains the
+// process id of the holder. It is never removed, because a process waiting for the lock on the old file would not notice the lock on a
+// new one.
 type lock struct{ file *os.File }
 
-// lockTimeout bounds the end of a holder: one that was killed leaves the
-// lock only when the last thread of its child is gone.
+// lockTimeout is the time for which acquire waits for a holder that is ending: after a kill, the lock is released only when the last
+// thread of the child has ended.
 const lockTimeout = time.Second
 
+// acquire locks a file, and writes the process id into it.
 func acquire(ctx context.Context, name string) (*lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("embedded: lock the data directory: %w", err)
 	}
 	if err := waitFor(ctx, f); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 64)) // only for the message
-		err = fmt.Errorf("%w: %s is held by process %s; stop that one, or use another directory",
+		holder, _ := io.ReadAll(io.LimitReader(f, 64)) // for the error
+		err = fmt.Errorf("%w: %s is held by process %s; stop it, or use another directory",
 			ErrInUse, filepath.Dir(name), strings.TrimSpace(string(holder)))
 		return nil, errors.Join(err, f.Close())
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// NATSOptions are those of StartNATS.
+// NATSOptions are the options of StartNATS.
 type NATSOptions struct {
-	Dir    string       // of JetStream's store; required
-	Port   int          // on 127.0.0.1; zero: a free one
-	Logger *slog.Logger // nil: discarded
+	Dir    string       // directory of the JetStream store; required
+	Port   int          // TCP port on 127.0.0.1; 0: a free port
+	Logger *slog.Logger // nil: nothing is logged
 }
 
 // NATS is a nats-server in this process.
 type NATS struct{ server *server.Server }
 
-// StartNATS starts nats-server with JetStream and returns when it takes connections.
+// StartNATS starts nats-server with JetStream, and returns when it accepts connections.
 func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	port := o.Port
 	if port == 0 {
@@ -39,7 +39,7 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 		Port:       port,
 		JetStream:  true,
 		StoreDir:   o.Dir,
-		NoSigs:     true, // signals are the program's own affair
+		NoSigs:     true, // the program handles signals
 	})
 	if err != nil {
 		return nil, fmt.Errorf("embedded: nats-server: %w", err)
@@ -50,7 +50,7 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	for !s.ReadyForConnections(100 * time.Millisecond) {
 		if err := errors.Join(context.Cause(ctx), log.fatal()); err != nil {
 			n.Stop()
-			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // the server reports text only
+			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // the server's error has no type
 				return nil, &PortError{Server: "NATS", Port: o.Port}
 			}
 			return nil, fmt.Errorf("embedded: nats-server on port %d with its store in %s: %w", o.Port, o.Dir, err)
@@ -59,7 +59,7 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	return n, nil
 }
 
-// URL is where clients find it: nats://127.0.0.1:port.
+// URL returns the URL for clients: nats://127.0.0.1:port.
 func (n *NATS) URL() string { return n.server.ClientURL() }
 
 // Stop ends the server and waits until it has ended.
@@ -68,8 +68,7 @@ func (n *NATS) Stop() {
 	n.server.WaitForShutdown()
 }
 
-// natsLog writes what nats-server logs to slog. What is a notice there is of interest
-// here only for diagnosis.
+// natsLog writes the log of nats-server to slog. Notices are logged at debug level.
 type natsLog struct {
 	to *slog.Logger
 
@@ -83,7 +82,7 @@ func (l *natsLog) fatal() error {
 	return l.last
 }
 
-// Noticef is part of server.Logger, as are the other five.
+// Noticef logs at debug level. It implements server.Logger, as do the other five.
 func (l *natsLog) Noticef(f string, v ...any) { l.to.Debug("nats-server: " + fmt.Sprintf(f, v...)) }
 
 // Warnf logs at the same level.
@@ -92,7 +91,7 @@ func (l *natsLog) Warnf(f string, v ...any) { l.to.Warn("nats-server: " + fmt.Sp
 // Errorf logs at the same level.
 func (l *natsLog) Errorf(f string, v ...any) { l.to.Error("nats-server: " + fmt.Sprintf(f, v...)) }
 
-// Fatalf keeps the error for Start; the server does not end the process.
+// Fatalf records the error for StartNATS; the server does not end the process.
 func (l *natsLog) Fatalf(f string, v ...any) {
 	err := fmt.Errorf(f, v...)
 	l.to.Debug("nats-server: " + err.Error())
@@ -101,8 +100,8 @@ func (l *natsLog) Fatalf(f string, v ...any) {
 	l.mu.Unlock()
 }
 
-// Debugf logs at debug level; the server is not asked for it.
+// Debugf logs at debug level; the server's debug log is off.
 func (l *natsLog) Debugf(f string, v ...any) { l.Noticef(f, v...) }
 
-// Tracef logs at debug level; the server is not asked for it.
+// Tracef logs at debug level; the server's trace log is off.
 func (l *natsLog) Tracef(f string, v ...any) { l.Noticef(f, v...) }

@@ -13,5 +13,5 @@ func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|un
 
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 
-// inherited gives the child the lock's file, and with it the lock.
-func inherited(f *os.File) []*os.File { return []*os.File{f} }
+// extraFiles passes the locked file to the child, and with it the lock.
+func extraFiles(f *os.File) []*os.File { return []*os.File{f} }

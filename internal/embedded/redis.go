@@ -16,37 +16,36 @@ import (
 	"github.com/pawlrun/pawl/internal/aof"
 )
 
-// RedisKind is the kind of Redis to run.
+// RedisKind selects the Redis to run.
 type RedisKind string
 
 // The kinds.
 const (
-	RedisAuto   RedisKind = "auto"   // a server from PATH; without one, in memory
-	RedisServer RedisKind = "server" // redis-server or valkey-server from PATH, or an error
+	RedisAuto   RedisKind = "auto"   // a server from PATH or, if there is none, miniredis
+	RedisServer RedisKind = "server" // redis-server or valkey-server from PATH; an error if there is none
 	RedisMemory RedisKind = "memory" // miniredis, in this process
 )
 
-// RedisOptions are those of StartRedis.
+// RedisOptions are the options of StartRedis.
 type RedisOptions struct {
-	Dir    string       // of the AOF, made if it is missing; required
-	Port   int          // on 127.0.0.1; zero: a free one
+	Dir    string       // directory of the AOF, created if it is missing; required
+	Port   int          // TCP port on 127.0.0.1; 0: a free port
 	Kind   RedisKind    // empty: RedisAuto
-	Logger *slog.Logger // nil: discarded
+	Logger *slog.Logger // nil: nothing is logged
 
-	keep *os.File // inherited by the child, so that the lock lives as long as it does
+	keep *os.File // passed to the child, so that it keeps the lock
 }
 
 // Redis is a Redis server, as a child process or in this one.
 type Redis struct {
-	child  *child               // nil: in memory
-	memory *miniredis.Miniredis // nil: a child
+	child  *child               // nil: the server runs in this process
+	memory *miniredis.Miniredis // nil: the server is a child
 	addr   string
-	done   chan struct{} // of the server in memory
+	done   chan struct{} // closed when the server in this process has ended
 }
 
-// StartRedis repairs what a kill has left in the AOF, starts a server, and returns when it answers a PING and has loaded what it
-// kept. Redis writes its AOF once a second to the disk (appendfsync everysec) and never
-// evicts keys.
+// StartRedis repairs the end of the AOF, which a kill may have truncated, starts a server, and returns when the server has loaded its
+// data and answers PING. Redis syncs its AOF to the disk once a second (appendfsync everysec) and never evicts keys.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -77,7 +76,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	return startServer(ctx, program, o)
 }
 
-// startServer tries further ports if the free one that it found was taken meanwhile.
+// startServer starts a server. If no port is configured, it tries further free ports if another process takes the port in the meantime.
 func startServer(ctx context.Context, program string, o RedisOptions) (*Redis, error) {
 	var errs []error
 	for range 5 {
@@ -111,7 +110,7 @@ func arguments(dir string, port int) []string {
 	return []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
-		"--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "256", // the name that Redis 6.2 has, too; see docs/operations/install.md
+		"--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "256", // Redis 6.2 has only this name; see docs/operations/install.md
 		"--daemonize", "no", "--logfile", "",
 	}
 }
@@ -128,10 +127,10 @@ func startMemory(o RedisOptions) (*Redis, error) {
 	return &Redis{memory: m, addr: m.Addr(), done: make(chan struct{})}, nil
 }
 
-// URL is where clients find it: redis://127.0.0.1:port.
+// URL returns the URL for clients: redis://127.0.0.1:port.
 func (r *Redis) URL() string { return "redis://" + r.addr }
 
-// PID is the process id of the child; zero if the server runs in this process.
+// PID returns the process id of the child, or 0 if the server runs in this process.
 func (r *Redis) PID() int {
 	if r.child == nil {
 		return 0
@@ -142,7 +141,7 @@ func (r *Redis) PID() int {
 // Persistent reports whether the server keeps its state in files.
 func (r *Redis) Persistent() bool { return r.child != nil }
 
-// Done is closed when the server has ended, asked or not.
+// Done returns a channel that is closed when the server has ended, stopped or not.
 func (r *Redis) Done() <-chan struct{} {
 	if r.child == nil {
 		return r.done
@@ -150,7 +149,7 @@ func (r *Redis) Done() <-chan struct{} {
 	return r.child.exited
 }
 
-// Err returns why the server ended by itself. It is nil while it runs and after Stop.
+// Err returns the cause of an unexpected end of the server. It is nil while the server runs and after Stop.
 func (r *Redis) Err() error {
 	if r.child == nil {
 		return nil
@@ -168,7 +167,7 @@ func (r *Redis) Stop() error {
 	return r.child.stop()
 }
 
-// RedisInstalled reports whether RedisAuto runs a server, which keeps its state in files.
+// RedisInstalled reports whether RedisAuto starts a server, which keeps its state in files.
 func RedisInstalled() bool {
 	_, err := findServer()
 	return err == nil

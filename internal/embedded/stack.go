@@ -16,57 +16,55 @@ import (
 var (
 	ErrInUse         = errors.New("embedded: the directory is in use")
 	ErrNoRedisServer = errors.New("embedded: neither redis-server nor valkey-server is on PATH")
-	// ErrPortTaken matches a *PortError.
+	// ErrPortTaken is matched by *PortError.
 	ErrPortTaken = errors.New("embedded: the port is taken by another process")
 )
 
-// PortError is a server whose port is taken.
+// PortError reports that the port of a server is taken.
 type PortError struct {
 	Server string // "NATS" or "Redis"
 	Port   int
 }
 
-// Error names both.
+// Error returns the port and the server.
 func (e *PortError) Error() string {
 	return fmt.Sprintf("embedded: port %d, wanted for %s, is taken by another process", e.Port, e.Server)
 }
 
-// Is makes it match ErrPortTaken.
+// Is reports whether target is ErrPortTaken.
 func (e *PortError) Is(target error) bool { return target == ErrPortTaken }
 
-// Options of Start. The zero value is a stack in a temporary directory.
+// Options are the options of Start. The zero value starts a stack in a temporary directory.
 type Options struct {
-	// Dir holds what the servers keep; made if it is missing. Empty: a temporary
-	// directory, which Stop removes.
+	// Dir is the data directory of the servers, created if it is missing. Empty: a temporary directory, which Stop removes.
 	Dir string
-	// Logger gets the servers' warnings and errors, and their notices at debug level. Nil: discarded.
+	// Logger receives the warnings and errors of the servers, and their notices at debug level. Nil: nothing is logged.
 	Logger *slog.Logger
-	// NATSPort and RedisPort are TCP ports on 127.0.0.1. Zero: a free one.
+	// NATSPort and RedisPort are TCP ports on 127.0.0.1. 0: a free port.
 	NATSPort, RedisPort int
-	// Redis chooses the server. Empty: RedisAuto.
+	// Redis selects the server. Empty: RedisAuto.
 	Redis RedisKind
 }
 
-// Stack is both servers, running. Its methods may be called from several goroutines.
+// Stack is a running pair of servers. Its methods are safe for concurrent use, except RestartRedis.
 type Stack struct {
 	nats    *NATS
-	options RedisOptions  // of the server that runs
+	options RedisOptions  // of the current server
 	ended   chan struct{} // closed when Redis has ended and is not restarted
-	end     sync.Once     // of ended
+	end     sync.Once     // closes ended
 	watched sync.WaitGroup
 	mu      sync.Mutex // guards redis
 	redis   *Redis
 	lock    *lock
-	temp    string // removed at the end; empty if the directory is the caller's
+	temp    string // temporary directory that Stop removes; empty: none
 	warning string
 
 	stop    sync.Once
 	stopErr error
 }
 
-// Start starts both servers and returns when they answer. It gives up when ctx is
-// done, and leaves nothing running then. It fails with ErrInUse if another process
-// has the directory, and with a *PortError if one has a port.
+// Start starts both servers and returns when they answer. If it fails or ctx ends, it leaves nothing running. The error matches ErrInUse
+// if another process uses the directory, and is a *PortError if a port is taken.
 func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	s := &Stack{ended: make(chan struct{})}
 	if o.Logger == nil {
@@ -107,10 +105,10 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	return s, nil
 }
 
-// NATSURL is where clients find NATS: nats://127.0.0.1:port.
+// NATSURL returns the URL of NATS for clients: nats://127.0.0.1:port.
 func (s *Stack) NATSURL() string { return s.nats.URL() }
 
-// run makes a Redis server the one of the stack.
+// run sets the current Redis server, and closes ended when that server ends.
 func (s *Stack) run(r *Redis) {
 	s.mu.Lock()
 	s.redis = r
@@ -129,8 +127,9 @@ func (s *Stack) current() *Redis {
 	return s.redis
 }
 
-// RestartRedis kills the Redis server and starts it again at its port with what it has written, as a fault. It must not be called
-// beside Stop or itself. A server in memory is not restarted: ErrNoRedisServer. If it does not start, Done is closed.
+// RestartRedis kills the Redis server and starts it again at its port with its data, to simulate a fault. It must not be called
+// concurrently with itself or Stop. For a server in this process the error is ErrNoRedisServer. If the server does not start again, Done
+// is closed.
 func (s *Stack) RestartRedis(ctx context.Context) error {
 	r := s.current()
 	if r.child == nil {
@@ -138,9 +137,9 @@ func (s *Stack) RestartRedis(ctx context.Context) error {
 	}
 	again := &Redis{addr: r.addr, child: r.child}
 	s.mu.Lock()
-	s.redis = again // the end of the old one is not that of the stack
+	s.redis = again // the end of the old server does not end the stack
 	s.mu.Unlock()
-	_ = r.child.cmd.Process.Kill() // it may have ended
+	_ = r.child.cmd.Process.Kill() // it may have ended already
 	<-r.Done()
 	_, port, _ := net.SplitHostPort(r.addr)
 	s.options.Port, _ = strconv.Atoi(port)
@@ -153,27 +152,26 @@ func (s *Stack) RestartRedis(ctx context.Context) error {
 	return nil
 }
 
-// RedisURL is where clients find Redis: redis://127.0.0.1:port.
+// RedisURL returns the URL of Redis for clients: redis://127.0.0.1:port.
 func (s *Stack) RedisURL() string { return s.current().URL() }
 
-// RedisPID is the process id of the Redis server; zero if it runs in this process.
+// RedisPID returns the process id of the Redis server, or 0 if it runs in this process.
 func (s *Stack) RedisPID() int { return s.current().PID() }
 
-// Persistent reports whether what the servers hold is there again after a Stop and a
-// Start with the same directory.
+// Persistent reports whether the data of the servers is kept for the next Start with the same directory.
 func (s *Stack) Persistent() bool { return s.temp == "" && s.current().Persistent() }
 
-// Warning is one sentence that the user should read, or empty.
+// Warning returns a warning for the user, or "".
 func (s *Stack) Warning() string { return s.warning }
 
-// Done is closed when the Redis server has ended, asked or not, except for a restart.
+// Done returns a channel that is closed when the Redis server has ended, stopped or not, and is not being restarted.
 func (s *Stack) Done() <-chan struct{} { return s.ended }
 
-// Err returns why the Redis server ended by itself. It is nil while it runs and after Stop.
+// Err returns the cause of an unexpected end of the Redis server. It is nil while the server runs and after Stop.
 func (s *Stack) Err() error { return s.current().Err() }
 
-// Stop ends the servers, waits for them, and removes a temporary directory. It may be
-// called more than once, and gives the same answer.
+// Stop ends the servers, waits for them, and removes a temporary directory. It may be called more than once, and returns the same error
+// each time.
 func (s *Stack) Stop() error {
 	s.stop.Do(func() {
 		var errs []error
