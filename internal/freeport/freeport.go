@@ -1,9 +1,9 @@
-// Package freeport gives the servers of tests their ports.
+// Package freeport reserves ports for the servers of tests.
 //
-// A port that the kernel picked for a listener, which is closed before the server binds it, may be taken meanwhile: by an
-// outgoing connection, by a server of another test process, or by the next call. Such a test then talks to the wrong
-// server. The ports of this package are below the range from which the kernel picks, and belong to one test until its end,
-// so that a server may also be killed and started again on its port.
+// If a test lets the kernel pick a port for a listener and closes the listener before its server binds the port, the port may be taken in
+// the meantime: by an outgoing connection, by a server of another test process, or by the next such call. The test then talks to the
+// wrong server. The ports of this package are below the range from which the kernel picks, and are reserved for one test until it ends,
+// so that a server can also be killed and restarted on its port.
 package freeport
 
 import (
@@ -24,8 +24,8 @@ const (
 	last  = 32000
 )
 
-// Take returns a port of 127.0.0.1 on which nothing listens, and which no other test is given before the end of tb.
-// It is safe for concurrent use, also by several processes.
+// Take returns a port of 127.0.0.1 on which no process listens, reserved until the end of tb. It is safe for concurrent use, also by
+// several processes.
 func Take(tb testing.TB) int {
 	tb.Helper()
 	n := last - first + 1
@@ -45,7 +45,7 @@ func Take(tb testing.TB) int {
 	return 0
 }
 
-// file is the path of the file that stands for the port, the same for all processes of this user.
+// file returns the path of the lock file of a port, which is the same for all processes of this user.
 func file(tb testing.TB, port int) string {
 	tb.Helper()
 	dir := filepath.Join(os.TempDir(), "pawl-ports-"+strconv.Itoa(os.Getuid()))
@@ -55,8 +55,8 @@ func file(tb testing.TB, port int) string {
 	return filepath.Join(dir, strconv.Itoa(port))
 }
 
-// reserve returns the locked file that stands for the port, nil if another test has it or another process listens on it.
-// The lock ends with the process at the latest.
+// reserve returns the locked file of a port, or nil if another test has reserved the port or a process listens on it. The lock ends with
+// the process at the latest.
 func reserve(path string, port int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func reserve(path string, port int) (*os.File, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, nil //nolint:nilnil // taken is no error
+			return nil, nil //nolint:nilnil // a reserved port is not an error
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

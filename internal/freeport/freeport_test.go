@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// What the kernel gives to others is no port of ours, no port is given twice, and one is free again after its test.
+// Ports are outside the range of the kernel, no port is reserved twice, and a port is free again after its test.
 func TestPortBelongsToOneTestUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	var ports []int
 	t.Run("holder", func(t *testing.T) {
-		given := map[int]bool{}
+		taken := map[int]bool{}
 		for range 200 {
 			port := Take(t)
-			if given[port] || port < first || port > last {
-				t.Fatalf("port %d: given before: %t", port, given[port])
+			if taken[port] || port < first || port > last {
+				t.Fatalf("port %d: taken before: %t", port, taken[port])
 			}
-			given[port] = true
+			taken[port] = true
 			ports = append(ports, port)
 			if lock, err := reserve(file(t, port), port); err != nil || lock != nil {
-				t.Fatalf("port %d is given again while its test runs (%v)", port, err)
+				t.Fatalf("port %d is reserved again while its test runs (%v)", port, err)
 			}
 		}
 	})
@@ -30,13 +30,13 @@ func TestPortBelongsToOneTestUntilItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lock == nil {
-			continue // a test of another process has taken it meanwhile
+			continue // a test of another process has reserved it in the meantime
 		}
 		_ = lock.Close()
 	}
 }
 
-// A port on which a foreign process listens is not given.
+// A port on which another process listens is not reserved.
 func TestPortWithListenerIsNotGiven(t *testing.T) {
 	t.Parallel()
 	port := Take(t)
@@ -46,6 +46,6 @@ func TestPortWithListenerIsNotGiven(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	if lock, err := reserve(t.TempDir()+"/lock", port); err != nil || lock != nil {
-		t.Fatalf("given although it has a listener (%v)", err)
+		t.Fatalf("reserved although it has a listener (%v)", err)
 	}
 }

@@ -1,5 +1,4 @@
-// Package natstest gives a test a NATS server in its own process, and connections to
-// it whose end is waited for.
+// Package natstest starts NATS servers in the process of a test, and connections that are closed synchronously.
 package natstest
 
 import (
@@ -12,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// startTimeout bounds the start of a server on a loaded machine.
+// startTimeout is the timeout of the start of a server, for a loaded machine.
 const startTimeout = 60 * time.Second
 
-// Start starts a server with JetStream on a free port, in a directory of the test's. It
-// is shut down when the test ends. change may set options before that.
+// Start starts a server with JetStream on a free port, in a temporary directory. change may set options before that. The server is shut
+// down when the test ends.
 func Start(tb testing.TB, change ...func(*server.Options)) *server.Server {
 	tb.Helper()
 	o := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true,
-		JetStreamMaxStore: 1 << 40, // streams reserve their limit, and a small disk has no room for many namespaces
+		JetStreamMaxStore: 1 << 40, // streams reserve their maximum size, and a small disk would not fit many namespaces
 	}
 	for _, f := range change {
 		f(o)
@@ -33,12 +32,12 @@ func Start(tb testing.TB, change ...func(*server.Options)) *server.Server {
 	srv.Start()
 	tb.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
 	if !srv.ReadyForConnections(startTimeout) {
-		tb.Fatal("nats-server does not take connections")
+		tb.Fatal("nats-server does not accept connections")
 	}
 	return srv
 }
 
-// Dial connects as the fleets do. The connection is closed when the test ends.
+// Dial connects with the options of production code. The connection is closed when the test ends.
 func Dial(tb testing.TB, url string) *nats.Conn {
 	tb.Helper()
 	nc, err := queue.Dial(url)
@@ -49,8 +48,8 @@ func Dial(tb testing.TB, url string) *nats.Conn {
 	return nc
 }
 
-// Closer gives the function that closes the connection, unless it is, and waits for its
-// goroutines: Close alone does not. It takes the connection's handler for that.
+// Closer returns a function that closes the connection, if necessary, and waits for its goroutines, which Close alone does not. It
+// replaces the closed handler of the connection.
 func Closer(nc *nats.Conn) func() {
 	closed := make(chan struct{})
 	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })

@@ -1,5 +1,5 @@
-// Package netfault injects network faults between a client and a server: it forwards TCP
-// connections and can cut them, let every byte vanish, delay replies, or lose some of them.
+// Package netfault injects network faults between a client and a server. It forwards TCP connections, and can cut them, hold all bytes,
+// delay replies, or lose some of them.
 package netfault
 
 import (
@@ -22,16 +22,16 @@ type Proxy struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 
-	delay   atomic.Int64 // ns, of each reply
-	every   atomic.Int64 // one of so many replies is lost; 0: none
+	delay   atomic.Int64 // delay of each reply, ns
+	every   atomic.Int64 // one of this number of replies is lost; 0: none
 	replies atomic.Int64
 	lost    atomic.Int64
 
 	mu     sync.Mutex
 	server string
 	conns  map[net.Conn]struct{}
-	cut    bool            // connections are closed as they come
-	passes chan struct{}   // closed while bytes pass; open in a black hole
+	cut    bool            // new connections are closed at once
+	passes chan struct{}   // closed while bytes are forwarded; open in a black hole
 	ctx    context.Context //nolint:containedctx // ends with the proxy
 	end    context.CancelFunc
 }
@@ -55,11 +55,10 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Delay delays each reply of the server; 0 ends that.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// LoseReplies loses one of every n replies, and closes the connection that it came on; the server has carried out
-// the request. 0 loses none.
+// LoseReplies loses one of every n replies and closes its connection. The server has executed the request. 0 loses none.
 func (p *Proxy) LoseReplies(n int) { p.every.Store(int64(n)) }
 
-// Lost returns how many replies LoseReplies has lost.
+// Lost returns the number of replies that LoseReplies has lost.
 func (p *Proxy) Lost() int { return int(p.lost.Load()) }
 
 // Cut closes every connection, and each new one at once, until Heal.
@@ -78,8 +77,8 @@ func (p *Proxy) Retarget(server string) {
 	p.closeConns()
 }
 
-// BlackHole holds every byte in both directions until Heal. Connections stay open, and new ones are accepted; neither
-// side sees an error. What was held arrives after Heal, as what TCP sends again would.
+// BlackHole holds all bytes in both directions until Heal. Connections stay open, and new ones are accepted; neither side sees an error.
+// The held bytes are delivered after Heal, as TCP retransmissions would be.
 func (p *Proxy) BlackHole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +164,7 @@ func (p *Proxy) pipe(to, from net.Conn, loses func() bool) {
 			break
 		}
 	}
-	p.awaitPass() // the end of a connection does not get through a black hole either
+	p.awaitPass() // a black hole also holds the end of a connection
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range []net.Conn{to, from} {
@@ -174,7 +173,7 @@ func (p *Proxy) pipe(to, from net.Conn, loses func() bool) {
 	}
 }
 
-// awaitPass waits while there is a black hole.
+// awaitPass waits until there is no black hole.
 func (p *Proxy) awaitPass() {
 	p.mu.Lock()
 	passes := p.passes
@@ -185,7 +184,7 @@ func (p *Proxy) awaitPass() {
 	}
 }
 
-// loses waits as long as a reply takes and reports whether it is lost.
+// loses waits for the delay of a reply, and reports whether the reply is lost.
 func (p *Proxy) loses() bool {
 	if d := time.Duration(p.delay.Load()); d > 0 {
 		select {

@@ -1,6 +1,6 @@
 package redistest
 
-// Answer makes a call that answers into a callback, and waits for the answer.
+// Answer makes a call that passes its result to a callback, and waits for the result.
 func Answer[T any](call func(done func(T, error))) (T, error) {
 	type answer struct {
 		v   T

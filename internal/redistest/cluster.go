@@ -12,17 +12,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// nodeTimeout is after how long the nodes of a cluster hold one that is silent for dead.
+// nodeTimeout is the time after which the nodes of a cluster declare a silent node dead.
 const nodeTimeout = time.Second
 
 // ReplicatedCluster is a Redis Cluster in which each master has one replica, which is elected when its master is silent.
 type ReplicatedCluster struct {
-	Masters  []*Server // as they were at the start
-	Replicas []*Server // Replicas[i] is that of Masters[i]
+	Masters  []*Server // the masters at the start
+	Replicas []*Server // Replicas[i] is the replica of Masters[i]
 }
 
-// StartReplicatedCluster starts a cluster of so many masters, and as many replicas, and waits until it takes writes and
-// every replica is in sync. The nodes declare each other dead after a second; args are further options of each redis-server.
+// StartReplicatedCluster starts a cluster with a number of masters, each with a replica, and waits until it accepts writes and every
+// replica is in sync. The nodes declare each other dead after a second; args are further options of each redis-server.
 func StartReplicatedCluster(t testing.TB, masters int, args ...string) *ReplicatedCluster {
 	t.Helper()
 	c := &ReplicatedCluster{}
@@ -44,7 +44,7 @@ func StartReplicatedCluster(t testing.TB, masters int, args ...string) *Replicat
 	}
 	for i, s := range c.Replicas {
 		id := c.Masters[i].command(t, "CLUSTER", "MYID")
-		s.poll(t, func(ctx context.Context, rdb *redis.Client) error { // until it has its master
+		s.poll(t, func(ctx context.Context, rdb *redis.Client) error { // it fails until the node has met its master
 			return rdb.Do(ctx, "CLUSTER", "REPLICATE", id).Err()
 		})
 	}
@@ -87,7 +87,7 @@ func (c *ReplicatedCluster) meet(t testing.TB, nodes []*Server) {
 	}
 }
 
-// busPort is the port on which the nodes of a cluster reach this one.
+// busPort returns the port on which the other nodes of a cluster connect to this one.
 func (s *Server) busPort() string {
 	for i, a := range s.args {
 		if a == "--cluster-port" {
@@ -108,7 +108,7 @@ func (s *Server) command(t testing.TB, args ...any) any {
 	return v
 }
 
-// Addrs lists the addresses of all nodes.
+// Addrs returns the addresses of all nodes.
 func (c *ReplicatedCluster) Addrs() []string {
 	var out []string
 	for i := range c.Masters {
@@ -117,7 +117,7 @@ func (c *ReplicatedCluster) Addrs() []string {
 	return out
 }
 
-// Client gives a new client of the cluster, with the options that with changes; it is closed with the test.
+// Client returns a new client of the cluster, whose options with may change. It is closed when the test ends.
 func (c *ReplicatedCluster) Client(t testing.TB, with func(*redis.ClusterOptions)) *redis.ClusterClient {
 	t.Helper()
 	o := &redis.ClusterOptions{Addrs: c.Addrs(), DisableIdentity: true}
@@ -129,12 +129,12 @@ func (c *ReplicatedCluster) Client(t testing.TB, with func(*redis.ClusterOptions
 	return rdb
 }
 
-// Shard finds the master that had the slot of the key at the start.
+// Shard returns the index of the shard that had the slot of the key at the start.
 func (c *ReplicatedCluster) Shard(t testing.TB, key string) int {
 	t.Helper()
 	slot, ok := c.Replicas[0].command(t, "CLUSTER", "KEYSLOT", key).(int64)
 	if !ok {
-		t.Fatal("CLUSTER KEYSLOT gives no number")
+		t.Fatal("CLUSTER KEYSLOT did not return a number")
 	}
 	n := int64(len(c.Masters))
 	for i := n - 1; ; i-- {
@@ -144,7 +144,7 @@ func (c *ReplicatedCluster) Shard(t testing.TB, key string) int {
 	}
 }
 
-// AwaitElection waits until the replica of a shard has become its master, and gives the time at which that was seen.
+// AwaitElection waits until the replica of a shard has become its master, and returns the time at which this was observed.
 func (c *ReplicatedCluster) AwaitElection(t testing.TB, shard int) time.Time {
 	t.Helper()
 	c.Replicas[shard].poll(t, func(ctx context.Context, rdb *redis.Client) error {

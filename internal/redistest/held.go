@@ -7,27 +7,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Held is a way to Redis on which pipelines wait until Release.
+// Held is a hook of a client that holds its pipelines until Release.
 type Held struct {
 	began    chan []string
-	commands chan int // receives the number of commands of each pipeline behind those
+	commands chan int // receives the number of commands of each later pipeline
 	release  chan struct{}
 }
 
-// Hold holds the pipelines of a client. At most 64 may follow those that wait.
+// Hold holds the pipelines of a client. At most 64 may follow after Release before Commands is called.
 func Hold(rdb redis.UniversalClient) *Held {
 	h := &Held{began: make(chan []string), commands: make(chan int, 64), release: make(chan struct{})}
 	rdb.AddHook(h)
 	return h
 }
 
-// Began receives the commands of each pipeline that waits.
+// Began returns a channel that receives the commands of each held pipeline.
 func (h *Held) Began() <-chan []string { return h.began }
 
-// Release lets the pipelines pass.
+// Release sends the held pipelines, and holds no more.
 func (h *Held) Release() { close(h.release) }
 
-// Commands returns how many commands the pipelines had that began behind Release, of which the caller has all replies.
+// Commands returns the number of commands of the pipelines that began after Release. The caller must have all their replies.
 func (h *Held) Commands() (n int) {
 	for range len(h.commands) {
 		n += <-h.commands
@@ -55,7 +55,7 @@ func (h *Held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			select {
 			case h.began <- commands:
 				<-h.release
-			case <-h.release: // the test asks for no more of them
+			case <-h.release: // the test does not receive this one
 			}
 		}
 		return next(ctx, cmds)

@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// DieWithParent is known to Linux only; elsewhere a killed test leaves its servers behind.
+// DieWithParent is supported on Linux only. On other systems the servers of a killed test keep running.
 func DieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,10 +1,9 @@
-// Package redistest gives tests a Redis: miniredis, a redis-server, and a Redis
-// Cluster of one node. Each finds mistakes that the others hide: miniredis lets a
-// test set the time, the server has the real Lua, the cluster refuses a script
-// whose keys are undeclared or in two slots.
+// Package redistest starts Redis servers for tests: miniredis, a redis-server, and a Redis Cluster of one node. Each finds mistakes that
+// the others hide: on miniredis a test can set the time, the server has the real Lua, and the cluster refuses a script whose keys are
+// undeclared or in two slots.
 //
-// Whatever a test starts here ends with the test, except the cluster of All and what is
-// Lasting, which a package shares. Keys of two tests on one server are kept apart by Namespace.
+// All servers end with the test that started them, except the cluster of All and the servers of Lasting, which the tests of a package
+// share. Namespace separates the keys of tests on the same server.
 package redistest
 
 import (
@@ -20,24 +19,25 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared is the cluster of All: a node takes two seconds until it takes writes, which a package waits for once.
+// shared is the cluster of All. A node takes two seconds to accept writes, for which a package waits only once.
 var shared struct {
 	sync.Mutex
 	cluster *Server
 }
 
-// ends end what the tests of a package share.
+// ends are the cleanups of servers that the tests of a package share.
 var ends struct {
 	sync.Mutex
 	all []func()
 }
 
-// Main is the TestMain of a package that uses All or Lasting: it runs the tests, ends what they shared, and fails if a goroutine is left.
+// Main is the TestMain of a package that uses All or Lasting. It runs the tests, ends the shared servers, and fails if a goroutine is
+// left.
 func Main(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
 type tests struct{ *testing.M }
 
-// Run runs the tests and ends what they shared.
+// Run runs the tests and ends the shared servers.
 func (t tests) Run() int {
 	code := t.M.Run()
 	for _, end := range slices.Backward(ends.all) {
@@ -46,23 +46,24 @@ func (t tests) Run() int {
 	return code
 }
 
-// lasting is the first test that needs what a package shares, which ends with the process instead of with it.
+// lasting wraps the test that starts a shared server, whose cleanup runs at the end of the process.
 type lasting struct{ testing.TB }
 
-// Lasting lets the first test that needs a server start it for all of a package, whose TestMain is Main.
+// Lasting wraps the first test that needs a server, so that it starts the server for all tests of the package. The TestMain of the
+// package must be Main.
 func Lasting(t testing.TB) testing.TB { return lasting{t} }
 
-// Failed reports false: what is shared outlasts the test.
+// Failed reports false, because shared servers outlast the test.
 func (lasting) Failed() bool { return false }
 
-// Cleanup keeps f for the end of the process.
+// Cleanup calls f at the end of the process.
 func (lasting) Cleanup(f func()) {
 	ends.Lock()
 	defer ends.Unlock()
 	ends.all = append(ends.all, f)
 }
 
-// TempDir makes a directory that is removed at the end of the process.
+// TempDir creates a directory that is removed at the end of the process.
 func (l lasting) TempDir() string {
 	dir, err := os.MkdirTemp("", "pawl-shared-redis-")
 	if err != nil {
@@ -82,11 +83,11 @@ func sharedCluster(t testing.TB) *Server {
 	return shared.cluster
 }
 
-// All runs a subtest on each of the three. The tests of a package share the cluster, so that their keys belong into a Namespace. Its
-// TestMain is Main.
+// All runs a subtest on each of the three kinds. The tests of a package share the cluster, so their keys must be in a Namespace. The
+// TestMain of the package must be Main.
 func All(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
-	sharedCluster(t) // becomes ready while the other two are at work
+	sharedCluster(t) // becomes ready while the tests run on the other two
 	t.Run("miniredis", func(t *testing.T) {
 		_, rdb := MiniClient(t)
 		f(t, rdb)
@@ -94,7 +95,8 @@ func All(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	Real(t, f)
 }
 
-// Real runs a subtest on the redis-server and on the cluster: what is large takes ten times as long in the Lua of miniredis.
+// Real runs a subtest on the redis-server and on the cluster, for tests with much data, which take ten times as long in the Lua of
+// miniredis.
 func Real(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	t.Helper()
 	cluster := sharedCluster(t)
@@ -105,25 +107,19 @@ func Real(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 	})
 }
 
-// Mini starts a miniredis. Its SetTime sets what the scripts get from TIME; until then that is the machine's time.
-func Mini(t testing.TB) *miniredis.Miniredis {
+// MiniClient starts a miniredis, and returns it with a client. Its SetTime sets the time that scripts read with TIME; by default it is
+// the machine's time.
+func MiniClient(t testing.TB) (*miniredis.Miniredis, redis.UniversalClient) {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	if err := m.Start(); err != nil {
 		t.Fatalf("start miniredis: %v", err)
 	}
 	t.Cleanup(m.Close)
-	return m
+	return m, connect(t, &redis.Options{Addr: m.Addr(), ReadTimeout: time.Minute}) // its Lua runs in the process of the test
 }
 
-// MiniClient starts a miniredis and gives it together with a client.
-func MiniClient(t testing.TB) (*miniredis.Miniredis, redis.UniversalClient) {
-	t.Helper()
-	m := Mini(t)
-	return m, connect(t, &redis.Options{Addr: m.Addr(), ReadTimeout: time.Minute}) // its Lua computes in the process of the test
-}
-
-// Namespace gives a name that no other test on the same server uses.
+// Namespace returns a name that no other test on the same server uses.
 func Namespace() string { return "t" + rand.Text()[:10] }
 
 func client(t testing.TB, addr string) redis.UniversalClient {

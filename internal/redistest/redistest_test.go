@@ -31,7 +31,7 @@ func TestEveryServerTakesWritesAndRunsLua(t *testing.T) {
 func TestClusterRefusesKeysOfTwoSlots(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	if err := rdb.Eval(context.Background(), "return 1", []string{"a", "b"}).Err(); err == nil {
-		t.Fatal("two slots in one script passed")
+		t.Fatal("a script with keys of two slots was executed")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestServerWithAnAOFHasItsKeysAfterAKill(t *testing.T) {
 	}
 }
 
-// A kill in the middle of a write leaves the beginning of a script's block in the file. Without a repair, the second start executes it.
+// A kill during a write leaves the beginning of a script's block in the file. Without a repair, the second start would execute it.
 func TestHalfOfAScriptIsNeverExecutedAfterAKill(t *testing.T) {
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	ctx := context.Background()

@@ -23,13 +23,12 @@ import (
 )
 
 const (
-	pollTimeout = 60 * time.Second // for a server to begin to answer
-	interval    = 5 * time.Millisecond
+	pollTimeout  = 60 * time.Second // for a server to become ready
+	pollInterval = 5 * time.Millisecond
 )
 
-// Server is a redis-server, a child process of the test, on a port of 127.0.0.1.
-// It is started, killed and paused by the test alone; its methods are safe for
-// concurrent use.
+// Server is a redis-server, a child process of the test, on a port of 127.0.0.1. Only the test starts, kills and pauses it. Its methods
+// are safe for concurrent use.
 type Server struct {
 	Addr    string // host:port, the same after a restart
 	Dir     string // its working directory: AOF, RDB and redis.log
@@ -40,9 +39,8 @@ type Server struct {
 	proc *exec.Cmd
 }
 
-// Start starts a redis-server and waits until it answers. By default it keeps
-// nothing on disk; args are further options of redis-server, such as
-// "--appendonly", "yes", "--appendfsync", "always".
+// Start starts a redis-server and waits until it answers. By default it stores nothing on disk; args are further options of redis-server,
+// such as "--appendonly", "yes", "--appendfsync", "always".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := start(t, false, args)
@@ -50,8 +48,8 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// StartLoading starts a redis-server that begins to load so many keys, and takes more than a millisecond for each: it replies
-// with LOADING meanwhile.
+// StartLoading starts a redis-server that is loading a number of keys, and takes more than a millisecond for each. It replies LOADING
+// meanwhile.
 func StartLoading(t testing.TB, keys int) *Server {
 	t.Helper()
 	s := Start(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
@@ -64,21 +62,21 @@ func StartLoading(t testing.TB, keys int) *Server {
 	}
 	pipe.Save(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
-		t.Fatalf("fill the server that is to load: %v", err)
+		t.Fatalf("store the keys to load: %v", err)
 	}
-	s.Begin(t)
+	s.begin(t)
 	s.poll(t, func(ctx context.Context, rdb *redis.Client) error {
 		if err := rdb.Ping(ctx).Err(); redis.IsLoadingError(err) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		return errors.New("it has loaded its keys before it was asked")
+		return errors.New("the keys are loaded already")
 	})
 	return s
 }
 
-// Cluster starts a Redis Cluster of one node that has all slots, and waits until it takes writes.
+// Cluster starts a Redis Cluster of one node with all slots, and waits until it accepts writes.
 func Cluster(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := startCluster(t, args...)
@@ -86,7 +84,7 @@ func Cluster(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// startCluster gives the node its slots; that it takes writes is for awaitCluster to see.
+// startCluster starts a node with all slots. awaitCluster waits until it accepts writes.
 func startCluster(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := start(t, true, append([]string{
@@ -96,7 +94,7 @@ func startCluster(t testing.TB, args ...string) *Server {
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
 	defer func() { _ = rdb.Close() }()
 	if err := rdb.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
-		t.Fatalf("give the cluster its slots: %v", err)
+		t.Fatalf("assign the slots: %v", err)
 	}
 	return s
 }
@@ -119,7 +117,7 @@ func start(t testing.TB, cluster bool, args []string) *Server {
 	return s
 }
 
-// Client gives a new client of the server; it is closed with the test.
+// Client returns a new client of the server. It is closed when the test ends.
 func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	if !s.cluster {
@@ -130,7 +128,7 @@ func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	return rdb
 }
 
-// Proxy starts a proxy in front of the server, with a client that uses it; both are closed with the test.
+// Proxy starts a proxy in front of the server, and returns it with a client that connects through it. Both are closed when the test ends.
 func (s *Server) Proxy(t testing.TB) (*netfault.Proxy, redis.UniversalClient) {
 	t.Helper()
 	p, err := netfault.Listen(s.Addr)
@@ -141,7 +139,7 @@ func (s *Server) Proxy(t testing.TB) (*netfault.Proxy, redis.UniversalClient) {
 	return p, client(t, p.Addr())
 }
 
-// Kill ends the process without notice (SIGKILL) and waits for its end. Killing a dead server does nothing.
+// Kill ends the process with SIGKILL and waits for its end. It does nothing if the server is not running.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,16 +151,16 @@ func (s *Server) Kill() {
 	s.proc = nil
 }
 
-// Restart kills the server, if it runs, and starts it again on its port and directory, with its AOF repaired.
-// Without an AOF its data is gone, scripts included.
+// Restart kills the server, repairs its AOF, starts it again on its port and directory, and waits until it answers. Without an AOF its
+// data is gone, including loaded scripts.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	s.Begin(t)
+	s.begin(t)
 	s.await(t)
 }
 
-// Begin does as Restart, and does not wait until the server answers.
-func (s *Server) Begin(t testing.TB) {
+// begin restarts the server as Restart does, but does not wait until it answers.
+func (s *Server) begin(t testing.TB) {
 	t.Helper()
 	s.Kill()
 	if err := s.launch(); err != nil {
@@ -170,10 +168,10 @@ func (s *Server) Begin(t testing.TB) {
 	}
 }
 
-// Pause stops the process (SIGSTOP) until Resume: it takes connections and answers nothing.
+// Pause stops the process with SIGSTOP until Resume: it accepts connections and answers nothing.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
@@ -199,7 +197,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// dataDir is the directory that the options give last.
+// dataDir returns the data directory: the value of the last --dir option.
 func (s *Server) dataDir() (dir string) {
 	for i, arg := range s.args[:len(s.args)-1] {
 		if arg == "--dir" {
@@ -225,13 +223,14 @@ func (s *Server) awaitCluster(t testing.TB) {
 	})
 }
 
+// poll repeats try until it succeeds.
 func (s *Server) poll(t testing.TB, try func(context.Context, *redis.Client) error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), pollTimeout)
 	defer stop()
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DisableIdentity: true})
 	defer func() { _ = rdb.Close() }()
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		err := try(ctx, rdb)
@@ -241,7 +240,7 @@ func (s *Server) poll(t testing.TB, try func(context.Context, *redis.Client) err
 		select {
 		case <-ctx.Done():
 			log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
-			t.Fatalf("redis-server at %s does not get ready: %v\n%s", s.Addr, err, log)
+			t.Fatalf("redis-server at %s is not ready: %v\n%s", s.Addr, err, log)
 		case <-tick.C:
 		}
 	}
@@ -252,8 +251,8 @@ func freePort(t testing.TB) string {
 	return strconv.Itoa(freeport.Take(t))
 }
 
-// OutOfMemory sets maxmemory so low that Redis refuses every command that may take memory; HasMemory takes it back.
+// OutOfMemory sets maxmemory so low that Redis refuses every command that may allocate memory, until HasMemory.
 func (s *Server) OutOfMemory(t testing.TB) { s.command(t, "CONFIG", "SET", "maxmemory", "1") }
 
-// HasMemory is the end of OutOfMemory.
+// HasMemory removes the limit of OutOfMemory.
 func (s *Server) HasMemory(t testing.TB) { s.command(t, "CONFIG", "SET", "maxmemory", "0") }
