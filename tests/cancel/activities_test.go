@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Trial starts an activity that goes on until its context is done, waits for Go, and then
-// does what cancels the activity.
+// Trial starts an activity that runs until its context ends, waits for Go, and then does something that cancels the activity. Try.How
+// selects what.
 var (
 	Trial  = pawl.NewOrchestration[Try, string]("trial")
 	Parent = pawl.NewOrchestration[Try, string]("parent")
@@ -32,18 +32,18 @@ var (
 	ErrBroken = pawl.NewError("broken")
 )
 
-// maxClaims is how many workers a poison may kill.
+// maxClaims is the number of workers that a poison activity may kill.
 const maxClaims = 2
 
-// Try is what a trial is given.
+// Try is the input of Trial and Parent.
 type Try struct {
 	How   string
-	Child string // id of the child; of a parent
+	Child string // for Parent: id of the child
 }
 
-// Eggs is a nest in a nest.
+// Eggs is the input of Nest, a chain of nested child instances.
 type Eggs struct {
-	Nests []string // ids, the outermost first
+	Nests []string // ids of the descendants, the child first
 }
 
 func trial(ctx *pawl.Context, in Try) (string, error) {
@@ -81,10 +81,10 @@ func trial(ctx *pawl.Context, in Try) (string, error) {
 	}
 }
 
-// attemptTimeout is long enough for an attempt to have begun.
+// attemptTimeout is long enough for an attempt to start.
 const attemptTimeout = time.Second
 
-// loses is the usual form of a trial: an activity, and what ends it. How is empty: a timer wins.
+// loses starts an activity and ends it in the way how; by default a timer wins a Select.
 func loses(ctx *pawl.Context, in Try, how string) (string, error) {
 	held := Hold.Start(ctx, in.How)
 	if how == "event wins" {
@@ -126,16 +126,16 @@ func loses(ctx *pawl.Context, in Try, how string) (string, error) {
 	}
 }
 
-// after lets the instance go on, so that it is not its end that cancels.
+// after lets the instance continue, so that the activity is not cancelled by the end of the instance.
 func after(ctx *pawl.Context, lost bool, err error) (string, error) {
 	if err != nil || !lost {
-		return "", errors.Join(err, errors.New("an activity that never ends has won"))
+		return "", errors.Join(err, errors.New("an activity that never ends has won the Select"))
 	}
 	_, err = Go.Receive(ctx)
 	return "lost", err
 }
 
-// nested loses a Select in a sibling that loses a Select itself.
+// nested cancels a sibling, by losing a Select, while the sibling waits in a Select itself.
 func nested(ctx *pawl.Context, in Try) (string, error) {
 	inner := pawl.Go(ctx, func(ctx *pawl.Context) (string, error) {
 		_, err := pawl.Select(ctx, Hold.Start(ctx, in.How), pawl.After(ctx, time.Hour))
@@ -163,8 +163,7 @@ func nest(ctx *pawl.Context, in Eggs) (string, error) {
 	return Nest.Call(ctx, Eggs{Nests: in.Nests[1:]}, pawl.ID(in.Nests[0]))
 }
 
-// late decides against an activity in a turn that takes as long as the test wants: until
-// the file is there. That is no way to write an orchestration.
+// late cancels an activity in a turn that lasts until the file exists. Real orchestrations must not do this.
 func late(ctx *pawl.Context, file string) (string, error) {
 	a := Deaf.Start(ctx, file+".activity")
 	if _, err := Go.Receive(ctx); err != nil {
@@ -186,24 +185,24 @@ func orchestrations() []pawl.OrchestrationBinding {
 	}
 }
 
-// line is what an activity, or its worker, writes down.
+// line is an entry of the ledger, written by an activity or its worker.
 type line struct {
-	What     string             `json:"what"` // began, cancelled, counts
+	What     string             `json:"what"` // began, cancelled, finished, counts
 	Instance string             `json:"instance,omitempty"`
 	Activity uint64             `json:"activity,omitempty"`
 	Attempt  uint32             `json:"attempt,omitempty"`
 	Claim    uint32             `json:"claim,omitempty"`
 	Worker   string             `json:"worker"`
-	Cause    *pawl.Cancelled    `json:"cause,omitempty"`    // of the context
+	Cause    *pawl.Cancelled    `json:"cause,omitempty"`    // cause of the end of the context
 	Canceled bool               `json:"canceled,omitempty"` // errors.Is(cause, context.Canceled)
 	At       time.Time          `json:"at"`
 	Counts   map[string]float64 `json:"counts,omitempty"`
 }
 
-// ledger is the file in which the activities write down what they did.
+// ledger is the file in which activities record their steps.
 type ledger string
 
-// write appends one line in one write, so that processes do not mix theirs.
+// write appends a line with a single write, so that the lines of different processes do not mix.
 func (l ledger) write(s line) error {
 	s.At = time.Now()
 	b, err := json.Marshal(s)
@@ -218,7 +217,8 @@ func (l ledger) write(s line) error {
 	return errors.Join(err, f.Close())
 }
 
-func (l ledger) say(ctx context.Context, what string) error {
+// record writes a step of an activity.
+func (l ledger) record(ctx context.Context, what string) error {
 	i := pawl.Info(ctx)
 	s := line{What: what, Instance: i.Instance, Activity: i.Activity, Attempt: i.Attempt, Claim: i.Claim, Worker: i.Worker}
 	cause := context.Cause(ctx)
@@ -240,46 +240,46 @@ func (l ledger) activities(only []string) []pawl.ActivityBinding {
 	return out
 }
 
-// hold ends with its context. The second attempt of the trial "attempt" ends at once.
+// hold returns when its context ends. The second attempt of the trial "attempt" returns at once.
 func (l ledger) hold(ctx context.Context, how string) (string, error) {
-	if err := l.say(ctx, "began"); err != nil || how == "attempt" && pawl.Info(ctx).Attempt > 1 {
+	if err := l.record(ctx, "began"); err != nil || how == "attempt" && pawl.Info(ctx).Attempt > 1 {
 		return "", err
 	}
 	<-ctx.Done()
-	return "", errors.Join(context.Cause(ctx), l.say(ctx, "cancelled"))
+	return "", errors.Join(context.Cause(ctx), l.record(ctx, "cancelled"))
 }
 
-// deaf ignores its context, and ends with a result when the file is there.
+// deaf ignores its context, and returns a result when the file exists.
 func (l ledger) deaf(ctx context.Context, file string) (string, error) {
-	if err := l.say(ctx, "began"); err != nil {
+	if err := l.record(ctx, "began"); err != nil {
 		return "", err
 	}
 	wait(context.Background(), file)
-	return "finished", l.say(ctx, "finished")
+	return "finished", l.record(ctx, "finished")
 }
 
 func (l ledger) quick(context.Context, string) (string, error) { return "quick", nil }
 
 // poison kills its worker.
 func (l ledger) poison(ctx context.Context, _ string) (string, error) {
-	_ = l.say(ctx, "began")
+	_ = l.record(ctx, "began")
 	os.Exit(1)
 	return "", nil
 }
 
-// stray ends with its context, or when the file is there, if it gets the first request; a later one answers at once.
+// stray returns when its context ends or the file exists, on the first claim. On a later claim it returns at once.
 func (l ledger) stray(ctx context.Context, file string) (string, error) {
-	if err := l.say(ctx, "began"); err != nil {
+	if err := l.record(ctx, "began"); err != nil {
 		return "", err
 	}
 	if pawl.Info(ctx).Claim > 1 {
 		return "found", nil
 	}
 	wait(ctx, file)
-	return "ghost", l.say(ctx, "cancelled")
+	return "ghost", l.record(ctx, "cancelled")
 }
 
-// wait waits for a file, or for the context.
+// wait waits until a file exists or the context ends.
 func wait(ctx context.Context, file string) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

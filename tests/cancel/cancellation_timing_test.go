@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// What a worker counts of activities.
+// Counters of a worker, by activity.
 const (
 	completed = "pawl_worker_activities_total,%,completed"
 	failed    = "pawl_worker_activities_total,%,failed"
@@ -25,7 +25,7 @@ const (
 	lost      = "pawl_worker_activities_total,%,lost"
 )
 
-// wantCounts demands the counts of one activity: completed, failed, cancelled and lost.
+// wantCounts checks the counts of one activity: completed, failed, cancelled and lost.
 func (a *harness) wantCounts(counts map[string]float64, activity string, want [4]float64) {
 	a.Helper()
 	var got [4]float64
@@ -59,7 +59,7 @@ func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 	a.check()
 }
 
-// The ack comes while the turn that cancels is under way, which does not see it.
+// The activity is acked during the turn that cancels it, which therefore does not include its completion.
 func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -69,19 +69,19 @@ func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	a.start(Late, "late", in, err)
 	a.await("began", "late", 1)
 	a.send("late")
-	poll.Until(t, within, "the turn is under way", func() bool { _, err := os.Stat(file + ".turning"); return err == nil })
+	poll.Until(t, within, "the turn is in progress", func() bool { _, err := os.Stat(file + ".turning"); return err == nil })
 	a.touch(file + ".activity")
 	inbox := redisx.NewSpace(a.ns).Part(queue.PartitionOf("late", partitions)).Inbox("late")
 	rdb := a.redis.Client(t)
-	poll.Until(t, within, "the completion is in the inbox, behind the event that the turn is about", func() bool { return rdb.LLen(a.ctx, inbox).Val() >= 2 })
+	poll.Until(t, within, "the completion is in the inbox, after the event of the turn", func() bool { return rdb.LLen(a.ctx, inbox).Val() >= 2 })
 	a.touch(file + ".turn")
 	a.reported("late", 1, client.HowFinishedFirst)
 	a.neverCompletes("late")
-	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{1, 0, 0, 0}) // its ack was taken
+	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{1, 0, 0, 0}) // its ack took effect
 	a.check()
 }
 
-// neverCompletes lets the instance end, and demands that no completion is in its history.
+// neverCompletes ends the instance, and checks that its history contains no completion.
 func (a *harness) neverCompletes(id string) {
 	a.Helper()
 	a.send(id)
@@ -90,12 +90,12 @@ func (a *harness) neverCompletes(id string) {
 	}
 	for _, e := range a.history(id, 1) {
 		if e.Event.Kind() == history.KindActivityCompleted || e.Event.Kind() == history.KindActivityFailed {
-			a.Errorf("%s: history has %T %+v", id, e.Event, e.Event)
+			a.Errorf("%s: history contains %T %+v", id, e.Event, e.Event)
 		}
 	}
 }
 
-// The worker receives no hint, so it has not detected the cancellation when it acks.
+// The worker receives no hints, so it has not detected the cancellation when it acks.
 func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -135,7 +135,7 @@ func TestWorkerCutOffFromRedisCancelsActivityBeforeAnotherClaims(t *testing.T) {
 	a.foundByOther()
 }
 
-// foundByOther demands that the result is the other worker's.
+// foundByOther checks that the result is that of the other worker.
 func (a *harness) foundByOther() {
 	a.Helper()
 	end, ok := a.ended("found").(*history.Completed)
@@ -151,7 +151,7 @@ func (a *harness) foundByOther() {
 	a.check()
 }
 
-// The activity returns a result as soon as it is resumed, without checking its context.
+// The activity returns a result as soon as the worker is resumed, without checking its context.
 func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -161,7 +161,7 @@ func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	paused.Signal(syscall.SIGSTOP)
-	poll.Until(t, within, "the worker stands still", paused.Paused)
+	poll.Until(t, within, "the worker is paused", paused.Paused)
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
 	a.await("began", "found", 2)
 	a.touch(file)
@@ -174,7 +174,7 @@ func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	a.foundByOther()
 }
 
-// The context of an activity of a paused worker ends by the clock of the worker, without a message.
+// The context of an activity of a paused worker ends by the worker's clock, without a message.
 func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -183,7 +183,7 @@ func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	paused.Signal(syscall.SIGSTOP)
-	poll.Until(t, within, "the worker stands still", paused.Paused)
+	poll.Until(t, within, "the worker is paused", paused.Paused)
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
 	a.foundByOther()
 	paused.Signal(syscall.SIGCONT)
@@ -192,7 +192,7 @@ func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	}
 }
 
-// There are more activities than one worker has places for.
+// There are more activities than one worker has slots.
 func TestEveryClaimHasItsOwnToken(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)

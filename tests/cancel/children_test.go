@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// inPartition gives an id whose partition is p.
+// inPartition returns an id in partition p.
 func inPartition(prefix string, p int) string {
 	for try := 0; ; try++ {
 		if id := fmt.Sprintf("%s-%d", prefix, try); queue.PartitionOf(id, partitions) == p {
@@ -42,7 +42,7 @@ func TestEndOfParentCancelsActivitiesOfItsChildren(t *testing.T) {
 	a.check()
 }
 
-// Four instances, each the child of the one before and each in a partition of its own; the last has the activity.
+// Four instances, each the child of the previous one and each in a different partition. The last one runs the activity.
 func TestCancellationReachesThreeGenerationsWithItsReason(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)

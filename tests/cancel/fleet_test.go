@@ -23,13 +23,13 @@ type settings struct {
 	Namespace string        `json:"namespace"`
 	Ledger    string        `json:"ledger"`
 	TTL       time.Duration `json:"ttl"`
-	Only      []string      `json:"only"` // activities of the worker; none: all
+	Only      []string      `json:"only"` // activities of the worker; empty: all
 }
 
-// partitions are few enough to choose ids for, and more than there are orchestrators.
+// partitions is small enough to choose ids by partition, and greater than the number of orchestrators.
 const partitions = 4
 
-// eventLimit lets an orchestration fail for having too long a history.
+// eventLimit is the maximum number of events, at which an orchestration fails.
 const eventLimit = 200
 
 func fleet(s settings) error {
@@ -51,8 +51,8 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient) (stack.Member
 	if err != nil {
 		return nil, err
 	}
-	tell := func(counts map[string]float64) error {
+	report := func(counts map[string]float64) error {
 		return ledger(s.Ledger).write(line{What: "counts", Worker: s.Name, Counts: counts})
 	}
-	return stack.Counting(w, reg, tell), nil
+	return stack.Counting(w, reg, report), nil
 }

@@ -125,7 +125,7 @@ func (l *legacy) print(ctx context.Context, page string) (string, error) {
 
 var errLost = &cancel.Cancelled{Reason: cancel.LostSelect}
 
-// cancellable returns the context of an activity, and what cancels it.
+// cancellable returns the context of an activity, and the function that cancels it.
 func cancellable(t *testing.T, grace time.Duration) (context.Context, context.CancelCauseFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -134,15 +134,15 @@ func cancellable(t *testing.T, grace time.Duration) (context.Context, context.Ca
 
 func TestGuideParcelIsTrackedUntilCancelled(t *testing.T) {
 	ctx, stop := cancellable(t, time.Second)
-	asked := 0
+	requests := 0
 	c := &carrier{every: time.Millisecond, locate: func(context.Context, string) (Parcel, error) {
-		if asked++; asked == 3 {
+		if requests++; requests == 3 {
 			stop(errLost)
 		}
 		return Parcel{Place: "sea"}, nil
 	}}
-	if _, err := c.follow(ctx, "x"); !errors.Is(err, errLost) || asked < 3 {
-		t.Errorf("requested %d times, %v", asked, err)
+	if _, err := c.follow(ctx, "x"); !errors.Is(err, errLost) || requests < 3 {
+		t.Errorf("requested %d times, %v", requests, err)
 	}
 	c.locate = func(context.Context, string) (Parcel, error) { return Parcel{"here", true}, nil }
 	if p, err := c.follow(t.Context(), "x"); err != nil || p.Place != "here" {
@@ -183,7 +183,7 @@ func TestGuideUploadIsAbortedWithinGracePeriod(t *testing.T) {
 	}
 }
 
-// fakeFFmpeg goes on for an hour with a child, unless the film has ended already, and takes away what it has written at the signal to end.
+// fakeFFmpeg runs for an hour with a child process, unless the film is marked as short. On SIGTERM it removes its output.
 const fakeFFmpeg = `#!/bin/sh
 trap 'rm -f "$3"; exit 255' TERM
 echo frames >"$3"
@@ -205,7 +205,7 @@ func TestGuideProgramCleansUpAndExits(t *testing.T) {
 	poll.Until(t, within, "the program runs", there)
 	stop(errLost)
 	if err := <-done; !errors.Is(err, errLost) || there() {
-		t.Errorf("%v; its file is there: %v", err, there())
+		t.Errorf("%v; its file exists: %v", err, there())
 	}
 	if err := os.WriteFile(film+".short", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package cancel cancels activities in worker processes in each way that exists, and compares both sides: the cause that the
-// activity receives, and the history.
+// Package cancel tests every way in which the activities of worker processes can be cancelled, and compares both sides: the cause that
+// the activity receives, and the history.
 package cancel
 
 import (
@@ -26,13 +26,13 @@ import (
 
 func TestMain(m *testing.M) { stack.Main(m, fleet) }
 
-// within is how long anything may take.
+// within is the timeout of every wait.
 const within = 60 * time.Second
 
-// deafUser is a user of NATS that may not receive hints, so its worker detects cancellations by its renewals.
+// deafUser is a NATS user that may not receive hints, so that its worker detects cancellations by renewals.
 const deafUser = "deaf"
 
-// harness is one namespace with its servers, its fleets and a client.
+// harness is a namespace with its servers, its processes and a client.
 type harness struct {
 	*testing.T
 	ctx    context.Context
@@ -43,7 +43,7 @@ type harness struct {
 	*stack.Fleet
 }
 
-// newHarness starts servers, two orchestrators and a client; workers are the test's.
+// newHarness starts the servers, two orchestrators and a client. The test starts the workers.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	a := &harness{
@@ -58,7 +58,7 @@ func newHarness(t *testing.T) *harness {
 	return a
 }
 
-// startNATS starts a server in this process, where deafUser receives no hints.
+// startNATS starts a server in this process, on which deafUser receives no hints.
 func startNATS(t *testing.T) string {
 	t.Helper()
 	const others = "others"
@@ -71,7 +71,7 @@ func startNATS(t *testing.T) string {
 	}).ClientURL()
 }
 
-// member starts a process of a fleet: this test's own binary. What is not set is the harness's.
+// member starts a process of the fleet, from the test's own binary. Settings that are not set default to those of the harness.
 func (a *harness) member(s settings) *stack.Process {
 	a.Helper()
 	if s.NATS == "" {
@@ -81,7 +81,7 @@ func (a *harness) member(s settings) *stack.Process {
 		s.Redis = a.redis.Addr
 	}
 	if s.TTL == 0 {
-		s.TTL = time.Minute // a cancellation within seconds is not one that a renewal has detected
+		s.TTL = time.Minute // so long that renewals do not detect cancellations within seconds
 	}
 	s.Namespace, s.Ledger = a.ns, a.ledger
 	return stack.StartMember(a, s.Name, s)
@@ -92,7 +92,7 @@ func (a *harness) worker(name string) *stack.Process {
 	return a.member(settings{Role: "worker", Name: name})
 }
 
-// deaf is the address of NATS for a worker that receives no hints.
+// deaf returns the URL of NATS for a worker that receives no hints.
 func (a *harness) deaf() string {
 	return strings.Replace(a.nats, "nats://", "nats://"+deafUser+":"+deafUser+"@", 1)
 }
@@ -120,7 +120,7 @@ func (a *harness) lines(what, instance string) (all []line) {
 	return all
 }
 
-// await waits for so many lines, and returns them.
+// await waits for n lines, and returns them.
 func (a *harness) await(what, instance string, n int) (all []line) {
 	a.Helper()
 	poll.Until(a, within, instance+": "+what, func() bool {
@@ -173,7 +173,7 @@ func (a *harness) history(id string, execution uint64) (all []client.Entry) {
 	return all
 }
 
-// cancellations returns those of an execution, once there are so many.
+// cancellations returns the cancellations of an execution, when there are at least n.
 func (a *harness) cancellations(id string, execution uint64, n int) (all []cancellation) {
 	a.Helper()
 	poll.Until(a, within, id+": cancellations in history", func() bool {
@@ -188,13 +188,13 @@ func (a *harness) cancellations(id string, execution uint64, n int) (all []cance
 	return all
 }
 
-// cancellation is one of the history, and its report.
+// cancellation is a recorded cancellation with its report.
 type cancellation struct {
 	*history.ActivityCancelRequested
 	report *client.Report
 }
 
-// reported waits for the report of the cancellation, and compares how the activity ended.
+// reported waits for the report about the first cancellation, and checks how the activity ended.
 func (a *harness) reported(id string, execution uint64, how client.How) {
 	a.Helper()
 	var last *client.Report
@@ -222,7 +222,7 @@ func (a *harness) ended(id string) (end history.Event) {
 	return end
 }
 
-// check runs the invariant checker of production, and demands that no lease is left.
+// check runs the invariant checker of production, and checks that no leases are left.
 func (a *harness) check() {
 	a.Helper()
 	if seen := a.Check(); seen.Leases != 0 {

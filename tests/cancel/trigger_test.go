@@ -11,15 +11,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// trigger is one way to cancel an activity, and what must be recorded of it.
+// trigger is one way to cancel an activity, with the expected records.
 type trigger struct {
 	how      string
-	do       func(a *harness, id string) // once the activity runs; nil: send Go
+	do       func(a *harness, id string) // called when the activity runs; nil: send Go
 	reason   cancel.Reason
 	by, text string
-	attempts int          // that run before that; zero: one
-	end      history.Kind // of the instance; zero: it goes on after the cancellation, and completes
-	purged   bool         // no history is left to say anything
+	attempts int          // number of attempts that run before that; 0: one
+	end      history.Kind // last event of the instance; 0: it continues after the cancellation, and completes
+	purged   bool         // no history is left
 }
 
 const freeText = "no longer needed: \"über\" budget\nsecond line"
@@ -70,7 +70,7 @@ func TestEveryTriggerRecordsRequesterAndReason(t *testing.T) {
 	a.check()
 }
 
-// in is the harness of a subtest.
+// in returns the harness for a subtest.
 func (a *harness) in(t *testing.T) *harness {
 	b := *a
 	b.T, b.ctx = t, t.Context()
@@ -99,7 +99,7 @@ func (tr trigger) try(a *harness) {
 	}
 	a.reported(id, 1, client.HowStopped)
 	end := tr.end
-	if end == 0 { // it goes on
+	if end == 0 { // it continues
 		a.send(id)
 		end = history.KindCompleted
 	}
@@ -127,7 +127,7 @@ func (tr trigger) checkCause(a *harness, l line) {
 	}
 }
 
-// The other activity of a poison is cancelled when the poison has failed the orchestration.
+// When a poison activity has failed its orchestration, the other activity of the orchestration is cancelled.
 func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -141,7 +141,7 @@ func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 			poisoned.Start()
 		}
 	}
-	poisoned.Start() // the next reconciliation finds that it was claimed too often; this process lives on
+	poisoned.Start() // reconciliation finds that the claims are exhausted, so this process is not killed
 	tr := trigger{reason: cancel.OrchestrationFailed}
 	tr.checkCause(a, a.await("cancelled", "try-poison", 1)[0])
 	if f, ok := a.ended("try-poison").(*history.Failed); !ok || f.Failure.Code != history.CodePoison {
