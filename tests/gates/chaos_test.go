@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Random operations on many instances at once, while one orchestrator after the other dies and returns: all end, no member is left at any
-// limit, and every caller was counted once.
+// Random operations are applied to many concurrent instances, while orchestrators die and are restarted. All instances must end, no
+// member may be left at a limit, and every caller must be counted once.
 func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, 3, settings{})
+	a := newHarness(t, 3, settings{})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	c := chaos{arena: a, rnd: rand.New(rand.NewPCG(seed, 1))}
+	c := chaos{harness: a, rnd: rand.New(rand.NewPCG(seed, 1))}
 	const n = 200
 	for i := range n {
 		c.begin(fmt.Sprintf("chaos-%d", i))
@@ -33,7 +33,7 @@ func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 	}
 	poll.Until(t, within, "every instance has ended", func() bool { return c.running() == 0 })
 	for _, name := range slices.Concat(actionsOfChaos(), hallsOfChaos(), []string{"keyed/red", "keyed/blue"}) {
-		s := a.stand(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+		s := a.awaitStats(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
 		if s.TotalEnqueued != s.TotalCompleted+s.Withdrawn+s.TimedOut+s.Cleared {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -45,7 +45,7 @@ func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 }
 
 type chaos struct {
-	*arena
+	*harness
 	rnd *rand.Rand
 	ids []string
 }
@@ -57,7 +57,7 @@ func hallsOfChaos() []string { return []string{"hall", "annex", "late-hall", "ru
 
 func (c *chaos) yes() bool { return c.rnd.IntN(2) == 0 }
 
-// begin starts an instance, which may fail.
+// begin starts an instance with random calls, some of which fail.
 func (c *chaos) begin(id string) {
 	c.ids = append(c.ids, id)
 	if c.rnd.IntN(4) == 0 {
@@ -75,12 +75,12 @@ func (c *chaos) begin(id string) {
 	c.visit(id, crowd)
 }
 
-// disturb disturbs an instance, now and then.
+// disturb sometimes cancels or purges an instance, or changes or clears a limit.
 func (c *chaos) disturb() {
 	id, name := pick(c, c.ids), pick(c, actionsOfChaos())
 	switch c.rnd.IntN(24) {
 	case 0, 1, 2, 3:
-		c.must(c.client.Cancel(c.ctx, id, "not needed any more"))
+		c.must(c.client.Cancel(c.ctx, id, "no longer needed"))
 	case 4, 5:
 		if err := c.client.Purge(c.ctx, id, client.Force()); err != nil && !errors.Is(err, client.ErrNotFound) {
 			c.Fatal(err)
@@ -98,7 +98,7 @@ func (c *chaos) upTo(ms int) time.Duration { return time.Duration(1+c.rnd.IntN(m
 
 func pick[T any](c *chaos, from []T) T { return from[c.rnd.IntN(len(from))] }
 
-// running counts instances that have not ended; -1 while no owner answers.
+// running returns the number of instances that have not ended, or -1 while a partition does not answer.
 func (c *chaos) running() (n int) {
 	for _, status := range []client.Status{client.Running, client.Pending} {
 		for _, err := range c.client.List(c.ctx, client.ListOptions{Status: status}) {

@@ -17,22 +17,22 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// settings are the arguments of a member.
+// settings configure a member.
 type settings struct {
 	Role      string        `json:"role"` // orchestrator or worker
 	Name      string        `json:"name"`
 	NATS      string        `json:"nats"`
 	Redis     string        `json:"redis"` // host:port
 	Namespace string        `json:"namespace"`
-	TTL       time.Duration `json:"ttl"`    // of leases
-	Only      string        `json:"only"`   // activity of the worker; empty: all but the one whose workers are killed
-	Global    int           `json:"global"` // limit of whatever has none; 0: none
+	TTL       time.Duration `json:"ttl"`    // lease TTL
+	Only      string        `json:"only"`   // the only activity of the worker; empty: all but those that kill their workers
+	Global    int           `json:"global"` // concurrency of actions without a policy; 0: unlimited
 }
 
-// maxClaims is how many workers a poison may kill.
+// maxClaims is the number of workers that a poison activity may kill.
 const maxClaims = 3
 
-// partitions are more than there are orchestrators.
+// partitions is greater than the number of orchestrators.
 const partitions = 8
 
 func fleet(s settings) error {
@@ -63,15 +63,15 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient, reg prometheu
 			OwnerTTL: 2 * time.Second, Global: global, Logger: slog.Default(), Metrics: reg,
 		}, orchestrations()...)
 	}
-	// Holders wait in Redis, each with a connection.
+	// Each holder waits in Redis, on a connection of its own.
 	stays := redis.NewClient(&redis.Options{Addr: s.Redis, PoolSize: 100})
 	w, err := worker.New(worker.Config{
 		NATS: nc, Redis: rdb, Namespace: s.Namespace, LeaseTTL: s.TTL, Name: s.Name, Logger: slog.Default(), Metrics: reg,
-	}, book{stays}.activities(s.Only)...)
+	}, recorder{stays}.activities(s.Only)...)
 	return visitors{w, stays}, err
 }
 
-// visitors is a worker, and the connections of its activities.
+// visitors is a worker with the connections of its activities.
 type visitors struct {
 	*worker.Worker
 	rdb *redis.Client

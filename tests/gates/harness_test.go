@@ -1,6 +1,5 @@
-// Package gates lets whole fleets, orchestrators and workers in processes of their own, wait at the limits of
-// actions, and reads both sides: the limits in Redis, and the entries that the activities have written themselves
-// of their presence.
+// Package gates tests limits with whole fleets of orchestrator and worker processes. It compares both sides: the limits in Redis, and the
+// records that the activities write about their own presence.
 package gates
 
 import (
@@ -31,30 +30,30 @@ func TestMain(m *testing.M) {
 	stack.Main(m, fleet)
 }
 
-// within is how long anything may take.
+// within is the timeout of every wait.
 const within = 60 * time.Second
 
-// arena is one namespace with its servers, its fleets and a client.
-type arena struct {
+// harness is a namespace with its servers, its processes and a client.
+type harness struct {
 	*testing.T
-	ctx    context.Context
-	nats   string
-	redis  *redistest.Server
-	client *client.Client
-	store  *store.Store
-	gates  *limiter.Limiter
-	book   book
-	fleets []*stack.Process
+	ctx      context.Context
+	nats     string
+	redis    *redistest.Server
+	client   *client.Client
+	store    *store.Store
+	gates    *limiter.Limiter
+	recorder recorder
+	fleets   []*stack.Process
 }
 
 const namespace = "gates"
 
-// newArena starts servers, the requested orchestrators, two workers and a client.
-func newArena(t *testing.T, orchestrators int, s settings) *arena {
+// newHarness starts the servers, the requested number of orchestrators, two workers and a client.
+func newHarness(t *testing.T, orchestrators int, s settings) *harness {
 	t.Helper()
-	a := &arena{T: t, ctx: t.Context(), nats: natstest.Start(t).ClientURL(), redis: redistest.Start(t)}
+	a := &harness{T: t, ctx: t.Context(), nats: natstest.Start(t).ClientURL(), redis: redistest.Start(t)}
 	rdb := a.redis.Client(t)
-	a.book = book{rdb}
+	a.recorder = recorder{rdb}
 	for i := range orchestrators {
 		s.Role, s.Name = "orchestrator", "orchestrator-"+string(rune('1'+i))
 		a.fleets = append(a.fleets, a.member(s))
@@ -80,59 +79,59 @@ func newArena(t *testing.T, orchestrators int, s settings) *arena {
 	return a
 }
 
-// member starts a process of a fleet: this test's own binary. What is not set is the arena's.
-func (a *arena) member(s settings) *stack.Process {
+// member starts a process of the fleet, from the test's own binary.
+func (a *harness) member(s settings) *stack.Process {
 	a.Helper()
 	s.NATS, s.Redis, s.Namespace = a.nats, a.redis.Addr, namespace
 	return stack.StartMember(a, s.Name, s)
 }
 
-// in is the arena of a subtest.
-func (a *arena) in(t *testing.T) *arena {
+// in returns the harness for a subtest.
+func (a *harness) in(t *testing.T) *harness {
 	b := *a
 	b.T, b.ctx = t, t.Context()
 	return &b
 }
 
-// promise is a test among others in one arena.
-type promise struct {
+// scenario is one of several tests that share a harness.
+type scenario struct {
 	name string
-	keep func(a *arena)
+	run  func(a *harness)
 }
 
-// all keeps promises side by side, and checks what is left of all of them.
-func (a *arena) all(promises []promise) {
+// runAll runs scenarios concurrently, and then checks what is left of all of them.
+func (a *harness) runAll(scenarios []scenario) {
 	a.Run("all", func(t *testing.T) {
-		for _, p := range promises {
-			t.Run(p.name, func(t *testing.T) {
+		for _, s := range scenarios {
+			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				p.keep(a.in(t))
+				s.run(a.in(t))
 			})
 		}
 	})
 	a.check()
 }
 
-func (a *arena) must(err error) {
+func (a *harness) must(err error) {
 	a.Helper()
 	if err != nil {
 		a.Fatal(err)
 	}
 }
 
-// visit starts an instance that makes visits, in one turn.
-func (a *arena) visit(id string, c Crowd) *client.Instance[[]string] {
+// visit starts an instance that calls an action several times in one turn.
+func (a *harness) visit(id string, c Crowd) *client.Instance[[]string] {
 	a.Helper()
 	run, err := client.Start(a.ctx, a.client, crowds, id, c)
 	a.must(err)
 	return run
 }
 
-// one is a visit to an action, which its instance waits for.
+// one returns the input of an instance that calls an action once.
 func one(action string, v Visit) Crowd { return Crowd{Action: action, Visits: []Visit{v}} }
 
 // stay starts an instance of a limited orchestration.
-func (a *arena) stay(hall, id string, s Stay) *client.Instance[string] {
+func (a *harness) stay(hall, id string, s Stay) *client.Instance[string] {
 	a.Helper()
 	h, err := named(halls(), hall)
 	a.must(err)
@@ -141,45 +140,46 @@ func (a *arena) stay(hall, id string, s Stay) *client.Instance[string] {
 	return run
 }
 
-// results waits for the results of the visits of an instance.
-func (a *arena) results(run *client.Instance[[]string], want ...string) {
+// wantResults waits for the results of an instance's calls, and checks them.
+func (a *harness) wantResults(run *client.Instance[[]string], want ...string) {
 	a.Helper()
 	got, err := result(a, run)
 	if err != nil || !slices.Equal(got, want) {
-		a.Errorf("the calls of %s gave %q (%v), want %q", run.ID(), got, err, want)
+		a.Errorf("the calls of %s returned %q (%v), want %q", run.ID(), got, err, want)
 	}
 }
 
-// went waits for what an orchestration returns.
-func (a *arena) went(run *client.Instance[string], want string) {
+// wantResult waits for the result of an instance, and checks it.
+func (a *harness) wantResult(run *client.Instance[string], want string) {
 	a.Helper()
 	if got, err := result(a, run); err != nil || got != want {
-		a.Errorf("%s gave %q (%v), want %q", run.ID(), got, err, want)
+		a.Errorf("%s returned %q (%v), want %q", run.ID(), got, err, want)
 	}
 }
 
-func result[Out any](a *arena, run *client.Instance[Out]) (Out, error) {
+func result[Out any](a *harness, run *client.Instance[Out]) (Out, error) {
 	a.Helper()
 	ctx, stop := context.WithTimeout(a.ctx, within)
 	defer stop()
 	return run.Result(ctx)
 }
 
-// stats reads the numbers of a limit; the zero value if it never had a caller.
-func (a *arena) stats(name string) limiter.Stats {
+// stats returns the statistics of a limit; the zero value if it never had a caller.
+func (a *harness) stats(name string) limiter.Stats {
 	a.Helper()
 	s, _, err := a.gates.Stats(a.ctx, name)
 	a.must(err)
 	return s
 }
 
-// queued waits until so many wait at a limit, and no more.
-func (a *arena) queued(name string, n int) {
+// awaitWaiters waits until exactly n callers wait at a limit.
+func (a *harness) awaitWaiters(name string, n int) {
 	a.Helper()
-	a.stand(name, "as many wait as should", func(s limiter.Stats) bool { return s.QueueLength == n })
+	a.awaitStats(name, "the number of waiters", func(s limiter.Stats) bool { return s.QueueLength == n })
 }
 
-func (a *arena) stand(name, what string, yes func(limiter.Stats) bool) (s limiter.Stats) {
+// awaitStats waits until the statistics of a limit satisfy ok, and returns them.
+func (a *harness) awaitStats(name, what string, ok func(limiter.Stats) bool) (s limiter.Stats) {
 	a.Helper()
 	defer func() {
 		if a.Failed() {
@@ -188,17 +188,17 @@ func (a *arena) stand(name, what string, yes func(limiter.Stats) bool) (s limite
 	}()
 	tries := 0
 	poll.Until(a.T, within, name+": "+what, func() bool {
-		if tries++; tries%4 != 1 { // there are many of us
+		if tries++; tries%4 != 1 { // many scenarios poll concurrently
 			return false
 		}
 		s = a.stats(name)
-		return yes(s)
+		return ok(s)
 	})
 	return s
 }
 
-// order returns the waiters at a limit, in order.
-func (a *arena) order(name string, n int) []limiter.Waiter {
+// order returns the n waiters at a limit, in order.
+func (a *harness) order(name string, n int) []limiter.Waiter {
 	a.Helper()
 	all, err := a.gates.Waiters(a.ctx, name, 0, n+1)
 	a.must(err)
@@ -208,10 +208,10 @@ func (a *arena) order(name string, n int) []limiter.Waiter {
 	return all
 }
 
-// over requires that no member is left at a limit soon, and its counts.
-func (a *arena) over(name string, want limiter.Stats) {
+// awaitEmpty waits until no member is left at a limit, and checks its counters.
+func (a *harness) awaitEmpty(name string, want limiter.Stats) {
 	a.Helper()
-	got := a.stand(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+	got := a.awaitStats(name, "no member is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
 	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = limit.Action(name), limit.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
 	if got != want {
 		a.Errorf("the limit %s has\n%+v, want\n%+v", name, got, want)
@@ -221,8 +221,8 @@ func (a *arena) over(name string, want limiter.Stats) {
 	}
 }
 
-// describe requests a description of an instance until it is as it should be.
-func (a *arena) describe(id, what string, yes func(client.Description) bool) (d client.Description) {
+// describe waits until the description of an instance satisfies ok, and returns it.
+func (a *harness) describe(id, what string, ok func(client.Description) bool) (d client.Description) {
 	a.Helper()
 	defer func() {
 		if a.Failed() {
@@ -235,18 +235,18 @@ func (a *arena) describe(id, what string, yes func(client.Description) bool) (d 
 		if err != nil && !errors.Is(err, client.ErrNotFound) {
 			a.Fatal(err)
 		}
-		return err == nil && yes(d)
+		return err == nil && ok(d)
 	})
 	return d
 }
 
-func (a *arena) status(id string, s client.Status) client.Description {
+func (a *harness) status(id string, s client.Status) client.Description {
 	a.Helper()
 	return a.describe(id, "is "+string(s), func(d client.Description) bool { return d.Status == s })
 }
 
-// events gives those of a kind in an execution's history.
-func events[E history.Event](a *arena, id string, execution uint64) (all []E) {
+// events returns the events of type E in an execution's history.
+func events[E history.Event](a *harness, id string, execution uint64) (all []E) {
 	a.Helper()
 	for e, err := range a.client.History(a.ctx, id, execution) {
 		a.must(err)
@@ -257,11 +257,11 @@ func events[E history.Event](a *arena, id string, execution uint64) (all []E) {
 	return all
 }
 
-// refused waits for the end of an instance that must end with this status, and with this sentinel, for its waiting client.
-func refused[Out any](a *arena, run *client.Instance[Out], want *pawl.Error, status client.Status) {
+// refused waits for the end of an instance, and checks that it ended with this status and this sentinel error.
+func refused[Out any](a *harness, run *client.Instance[Out], want *pawl.Error, status client.Status) {
 	a.Helper()
 	if _, err := result(a, run); !errors.Is(err, want) {
-		a.Errorf("the client that waits for %s got %v, want %v", run.ID(), err, want)
+		a.Errorf("the client that waits for %s received %v, want %v", run.ID(), err, want)
 	}
 	d := a.status(run.ID(), status)
 	if f := d.Failure; f == nil || f.Code != want.Code() && !slices.Contains(f.Also, want.Code()) {
@@ -269,8 +269,8 @@ func refused[Out any](a *arena, run *client.Instance[Out], want *pawl.Error, sta
 	}
 }
 
-// counts adds up what all orchestrators have counted under a name.
-func (a *arena) counts(what string) (sum float64) {
+// counts returns the sum of a metric over all orchestrators.
+func (a *harness) counts(what string) (sum float64) {
 	a.Helper()
 	for i, p := range a.fleets {
 		sum += a.count(p, "orchestrator-"+string(rune('1'+i)), what)
@@ -278,20 +278,20 @@ func (a *arena) counts(what string) (sum float64) {
 	return sum
 }
 
-// count requests from an orchestrator what it has counted under a name.
-func (a *arena) count(p *stack.Process, name, what string) float64 {
+// count returns a metric of an orchestrator.
+func (a *harness) count(p *stack.Process, name, what string) float64 {
 	a.Helper()
 	key := "counts:" + name
-	before := a.book.rdb.LLen(a.ctx, key).Val()
+	before := a.recorder.rdb.LLen(a.ctx, key).Val()
 	p.Signal(syscall.SIGUSR1)
-	poll.Until(a.T, within, name+" reports its counts", func() bool { return a.book.rdb.LLen(a.ctx, key).Val() > before })
+	poll.Until(a.T, within, name+" reports its counts", func() bool { return a.recorder.rdb.LLen(a.ctx, key).Val() > before })
 	var counts map[string]float64
-	a.must(json.Unmarshal([]byte(a.book.rdb.LIndex(a.ctx, key, -1).Val()), &counts))
+	a.must(json.Unmarshal([]byte(a.recorder.rdb.LIndex(a.ctx, key, -1).Val()), &counts))
 	return counts[what]
 }
 
-// check runs the invariant checkers of production over the whole namespace, and demands that nothing is left.
-func (a *arena) check() {
+// check runs the invariant checkers of production on the whole namespace, and checks that nothing is left.
+func (a *harness) check() {
 	a.Helper()
 	seen, err := a.store.Check(a.ctx, nil, nil)
 	a.must(err)

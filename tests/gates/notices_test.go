@@ -12,62 +12,62 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Visit is what an activity is given: it writes down that it is in its room, stays there, writes down that it leaves.
+// Visit is the input of an activity, which records that it enters its room, stays there, and records that it leaves.
 type Visit struct {
 	Room  string        `json:"room"` // empty: the room of its action and key
 	Key   string        `json:"key,omitempty"`
-	Hold  bool          `json:"hold,omitempty"`  // until the test lets it out
-	Dwell time.Duration `json:"dwell,omitempty"` // for so long
-	Fails uint32        `json:"fails,omitempty"` // attempts that fail
-	Kills bool          `json:"kills,omitempty"` // its worker
+	Hold  bool          `json:"hold,omitempty"`  // it stays until the test releases it
+	Dwell time.Duration `json:"dwell,omitempty"` // it stays for this time
+	Fails uint32        `json:"fails,omitempty"` // number of attempts that fail
+	Kills bool          `json:"kills,omitempty"` // it kills its worker
 }
 
-// Crowd is what starts visits, all in one turn.
+// Crowd is the input of an instance that starts several calls of an action in one turn.
 type Crowd struct {
 	Action   string        `json:"action"`
 	Visits   []Visit       `json:"visits"`
-	Retry    int           `json:"retry,omitempty"` // attempts
-	Pause    time.Duration `json:"pause,omitempty"` // between them
+	Retry    int           `json:"retry,omitempty"` // number of attempts
+	Pause    time.Duration `json:"pause,omitempty"` // backoff between attempts
 	Limited  bool          `json:"limited,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
-	Deadline time.Duration `json:"deadline,omitempty"` // for the first visit; then it is cancelled
-	Attempt  time.Duration `json:"attempt,omitempty"`  // that one attempt may take
-	Within   time.Duration `json:"within,omitempty"`   // that a call may take
+	Deadline time.Duration `json:"deadline,omitempty"` // after which the first call is cancelled
+	Attempt  time.Duration `json:"attempt,omitempty"`  // attempt timeout
+	Within   time.Duration `json:"within,omitempty"`   // timeout of the whole call
 }
 
-// Stay is what a limited orchestration is given.
+// Stay is the input of a limited orchestration.
 type Stay struct {
 	Hold  bool `json:"hold,omitempty"`
-	Again int  `json:"again,omitempty"` // executions that follow
-	Child bool `json:"child,omitempty"` // it calls itself
-	Far   bool `json:"far,omitempty"`   // through a parent in between
+	Again int  `json:"again,omitempty"` // number of further executions
+	Child bool `json:"child,omitempty"` // it calls itself as a child
+	Far   bool `json:"far,omitempty"`   // it calls itself through another orchestration
 }
 
-// Call is what calls a limited orchestration as a child.
+// Call is the input of an orchestration that calls a limited orchestration as a child.
 type Call struct {
 	Name  string `json:"name"`
 	ID    string `json:"id"`
 	Stay  Stay   `json:"stay"`
-	Leave bool   `json:"leave,omitempty"` // it ends without it, at a signal
+	Leave bool   `json:"leave,omitempty"` // it ends at a signal, without waiting for the child
 }
 
 var (
 	crowds = pawl.NewOrchestration[Crowd, []string]("crowd")
 	host   = pawl.NewOrchestration[Call, string]("host")
-	mark   = pawl.NewActivity[Visit, string]("mark") // no limit: what limited orchestrations write themselves down with
+	mark   = pawl.NewActivity[Visit, string]("mark") // unlimited; with it, limited orchestrations record their presence
 
 	leave = pawl.NewEvent[pawl.None]("leave")
 
 	few   = pawl.Group("few", pawl.Concurrency(3))
-	empty = pawl.Group("empty") // without a limit in the code
+	empty = pawl.Group("empty") // without a declared policy
 )
 
-// errTired is why a visit fails that is to fail.
+// errTired is the error of an attempt that is meant to fail.
 var errTired = pawl.NewError("tired")
 
 type visits = pawl.Activity[Visit, string]
 
-// actions are the limited activities, each the subject of one test.
+// actions returns the limited activities; most are the subject of one scenario.
 func actions() []visits {
 	one := pawl.Concurrency(1)
 	act := func(name string, opts ...pawl.ActivityOption) visits {
@@ -86,7 +86,7 @@ func actions() []visits {
 
 type stays = pawl.Orchestration[Stay, string]
 
-// halls are the limited orchestrations.
+// halls returns the limited orchestrations.
 func halls() []stays {
 	one := pawl.Concurrency(1)
 	hall := func(name string, opts ...pawl.OrchestrationOption) stays {
@@ -142,12 +142,12 @@ func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
 	got := make([]string, len(all))
 	if c.Deadline > 0 {
 		if first, err := pawl.Select(ctx, all[0], pawl.After(ctx, c.Deadline)); err != nil || first == all[0] {
-			return nil, errors.Join(err, errors.New("no caller was to be admitted"))
+			return nil, errors.Join(err, errors.New("a caller was admitted"))
 		}
 	}
 	for i, f := range all {
 		_, err := f.Get(ctx)
-		got[i] = word(err)
+		got[i] = errorNames(err)
 	}
 	return got, pawl.Err(ctx)
 }
@@ -163,10 +163,10 @@ func hosts(ctx *pawl.Context, c Call) (string, error) {
 		return "left", err
 	}
 	_, err = child.Get(ctx)
-	return word(err), nil
+	return errorNames(err), nil
 }
 
-// stay is in its room from its first turn to the end of its last execution.
+// stay occupies its slot from its first turn to the end of its last execution.
 func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
 	if _, err := mark.Call(ctx, Visit{Room: h.Name(), Hold: s.Hold}); err != nil {
 		return "", err
@@ -176,7 +176,7 @@ func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
 	}
 	if s.Child {
 		_, err := h.Call(ctx, Stay{}, pawl.ID(pawl.Instance(ctx).Instance+"-child"))
-		return word(err), nil
+		return errorNames(err), nil
 	}
 	if s.Again > 0 {
 		return h.ContinueAsNew(ctx, Stay{Hold: s.Hold, Again: s.Again - 1})
@@ -184,8 +184,8 @@ func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
 	return "ok", nil
 }
 
-// word names the error of a call, by the sentinels that an author would test for.
-func word(err error) string {
+// errorNames names the error of a call, by the sentinels that an author would test for.
+func errorNames(err error) string {
 	var words []string
 	for name, sentinel := range map[string]error{
 		"queue full": pawl.ErrQueueFull, "queue timeout": pawl.ErrQueueTimeout, "cleared": pawl.ErrQueueCleared, "limited": pawl.ErrLimited,
@@ -206,8 +206,8 @@ func word(err error) string {
 	}
 }
 
-// activities are bound for a worker: only this one; or all but those whose workers are killed.
-func (b book) activities(only string) []pawl.ActivityBinding {
+// activities returns the bindings of a worker: only one activity, or all but those that kill their workers.
+func (b recorder) activities(only string) []pawl.ActivityBinding {
 	bound := []pawl.ActivityBinding{mark.Do(b.visit)}
 	for _, a := range actions() {
 		if only == a.Name() {
@@ -220,7 +220,7 @@ func (b book) activities(only string) []pawl.ActivityBinding {
 	return bound
 }
 
-func (b book) visit(ctx context.Context, v Visit) (string, error) {
+func (b recorder) visit(ctx context.Context, v Visit) (string, error) {
 	i := pawl.Info(ctx)
 	if v.Room == "" {
 		v.Room = i.Name

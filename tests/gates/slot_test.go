@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func slots() []promise {
-	return []promise{
+func slots() []scenario {
+	return []scenario{
 		{"an instance that is cancelled while its activity waits leaves the queue", givenUp},
 		{"an activity whose call is cancelled leaves the queue", takenBack},
 		{"an activity that is cancelled releases its slot", letGo},
@@ -30,199 +30,199 @@ func slots() []promise {
 	}
 }
 
-func givenUp(a *arena) {
-	first := a.held("given-up")
+func givenUp(a *harness) {
+	first := a.startHolder("given-up")
 	a.visit("given-up-2", one("given-up", Visit{}))
-	a.queued("given-up", 1)
+	a.awaitWaiters("given-up", 1)
 	third := a.visit("given-up-3", one("given-up", Visit{}))
-	a.queued("given-up", 2)
-	a.must(a.client.Cancel(a.ctx, "given-up-2", "not needed any more"))
+	a.awaitWaiters("given-up", 2)
+	a.must(a.client.Cancel(a.ctx, "given-up-2", "no longer needed"))
 	a.status("given-up-2", client.Cancelled)
-	a.queued("given-up", 1)
-	a.open("given-up")
-	a.results(first, "ok")
-	a.results(third, "ok")
-	a.once("given-up", "given-up-2")
-	a.over("given-up", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.awaitWaiters("given-up", 1)
+	a.releaseAll("given-up")
+	a.wantResults(first, "ok")
+	a.wantResults(third, "ok")
+	a.wantOneAttempt("given-up", "given-up-2")
+	a.awaitEmpty("given-up", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-func takenBack(a *arena) {
-	first := a.held("taken-back")
+func takenBack(a *harness) {
+	first := a.startHolder("taken-back")
 	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Deadline: 200 * time.Millisecond})
-	a.results(second, "cancelled")
-	a.once("taken-back", "taken-back-2")
-	a.queued("taken-back", 0)
-	a.open("taken-back")
-	a.results(first, "ok")
-	a.over("taken-back", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+	a.wantResults(second, "cancelled")
+	a.wantOneAttempt("taken-back", "taken-back-2")
+	a.awaitWaiters("taken-back", 0)
+	a.releaseAll("taken-back")
+	a.wantResults(first, "ok")
+	a.awaitEmpty("taken-back", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
-func letGo(a *arena) {
-	a.held("let-go")
+func letGo(a *harness) {
+	a.startHolder("let-go")
 	second := a.visit("let-go-2", one("let-go", Visit{}))
-	a.queued("let-go", 1)
-	a.must(a.client.Cancel(a.ctx, "let-go-held", "not needed any more"))
-	a.results(second, "ok")
+	a.awaitWaiters("let-go", 1)
+	a.must(a.client.Cancel(a.ctx, "let-go-held", "no longer needed"))
+	a.wantResults(second, "ok")
 	a.status("let-go-held", client.Cancelled)
-	a.over("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.awaitEmpty("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func killed(a *arena) {
+func killed(a *harness) {
 	victim := a.member(settings{Role: "worker", Name: "victim", Only: "killed", TTL: 3 * time.Second})
-	runs := []*client.Instance[[]string]{a.held("killed")}
+	runs := []*client.Instance[[]string]{a.startHolder("killed")}
 	for i, id := range []string{"killed-2", "killed-3"} {
 		runs = append(runs, a.visit(id, one("killed", Visit{})))
-		a.queued("killed", i+1)
+		a.awaitWaiters("killed", i+1)
 	}
 	before, err := a.gates.Holders(a.ctx, "killed", 10)
 	a.must(err)
 	a.member(settings{Role: "worker", Name: "successor", Only: "killed", TTL: 10 * time.Second})
 	victim.Kill()
-	found := a.until("killed", 2)
+	found := a.awaitEntries("killed", 2)
 	if l := found[1]; l.Instance != "killed-held" || l.Claim < 2 {
-		a.Errorf("its worker was killed, and then came %+v", l)
+		a.Errorf("after its worker was killed: %+v", l)
 	}
 	after, err := a.gates.Holders(a.ctx, "killed", 10)
 	a.must(err)
 	if len(before) != 1 || !slices.Equal(before, after) {
-		a.Errorf("in were %v, and then %v", before, after)
+		a.Errorf("holders %v, then %v", before, after)
 	}
-	a.queued("killed", 2)
-	a.open("killed")
+	a.awaitWaiters("killed", 2)
+	a.releaseAll("killed")
 	for _, run := range runs {
-		a.results(run, "ok")
+		a.wantResults(run, "ok")
 	}
-	if got := strings.Join(sequence(a.book.entered(a.T, "killed")), " "); got != "killed-held killed-held killed-2 killed-3" {
-		a.Errorf("they came as %s", got)
+	if got := strings.Join(sequence(a.recorder.entered(a.T, "killed")), " "); got != "killed-held killed-held killed-2 killed-3" {
+		a.Errorf("entered in the order %s", got)
 	}
-	a.never("killed", 1)
-	a.over("killed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.wantMaxInside("killed", 1)
+	a.awaitEmpty("killed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
-func poison(a *arena) {
+func poison(a *harness) {
 	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 2 * time.Second})
 	first := a.visit("poison-1", one("poison", Visit{Kills: true}))
-	a.queued("poison", 0)
-	a.until("poison", 1)
+	a.awaitWaiters("poison", 0)
+	a.awaitEntries("poison", 1)
 	second := a.visit("poison-2", one("poison", Visit{}))
 	for range maxClaims - 1 {
 		<-deadly.Ended()
-		a.queued("poison", 1)
+		a.awaitWaiters("poison", 1)
 		deadly.Start()
 	}
-	<-deadly.Ended() // the last it may kill: the slot is free when the lease expires
+	<-deadly.Ended() // the last worker that it may kill; the slot is free when the lease expires
 	deadly.Start()
-	a.results(second, "ok")
+	a.wantResults(second, "ok")
 	if got, err := result(a, first); err != nil || len(got) != 1 || got[0] == "ok" {
-		a.Errorf("a poison gave %q (%v)", got, err)
+		a.Errorf("the poison activity returned %q (%v)", got, err)
 	}
-	if got := strings.Join(sequence(a.book.entered(a.T, "poison")), " "); got != strings.Repeat("poison-1 ", maxClaims)+"poison-2" {
-		a.Errorf("they came as %s", got)
+	if got := strings.Join(sequence(a.recorder.entered(a.T, "poison")), " "); got != strings.Repeat("poison-1 ", maxClaims)+"poison-2" {
+		a.Errorf("entered in the order %s", got)
 	}
-	a.over("poison", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.awaitEmpty("poison", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func purged(a *arena) {
-	a.held("purged")
+func purged(a *harness) {
+	a.startHolder("purged")
 	a.visit("purged-2", one("purged", Visit{}))
-	a.queued("purged", 1)
+	a.awaitWaiters("purged", 1)
 	third := a.visit("purged-3", one("purged", Visit{}))
-	a.queued("purged", 2)
+	a.awaitWaiters("purged", 2)
 	a.must(a.client.Purge(a.ctx, "purged-2", client.Force()))
-	a.queued("purged", 1)
+	a.awaitWaiters("purged", 1)
 	a.must(a.client.Purge(a.ctx, "purged-held", client.Force()))
-	a.results(third, "ok")
-	a.over("purged", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.wantResults(third, "ok")
+	a.awaitEmpty("purged", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-func timed(a *arena) {
+func timed(a *harness) {
 	const limit = 1500 * time.Millisecond
-	first := a.held("timed")
+	first := a.startHolder("timed")
 	second := a.visit("timed-2", Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: limit})
-	a.stand("timed", "a waiter has waited for longer than it may run", func(s limiter.Stats) bool {
+	a.awaitStats("timed", "the wait exceeds the attempt timeout", func(s limiter.Stats) bool {
 		return s.OldestEnqueuedAt > 0 && time.Since(time.UnixMilli(s.OldestEnqueuedAt)) > limit+100*time.Millisecond
 	})
-	a.open("timed")
-	a.results(second, "ok")
-	a.results(first, "ok")
+	a.releaseAll("timed")
+	a.wantResults(second, "ok")
+	a.wantResults(first, "ok")
 	third := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
-	a.results(third, "timeout")
-	a.over("timed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.wantResults(third, "timeout")
+	a.awaitEmpty("timed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
-func hurried(a *arena) {
-	first := a.held("hurried")
-	a.results(a.visit("hurried-2", Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond}), "timeout")
-	a.once("hurried", "hurried-2")
-	a.open("hurried")
-	a.results(first, "ok")
-	a.over("hurried", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+func hurried(a *harness) {
+	first := a.startHolder("hurried")
+	a.wantResults(a.visit("hurried-2", Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond}), "timeout")
+	a.wantOneAttempt("hurried", "hurried-2")
+	a.releaseAll("hurried")
+	a.wantResults(first, "ok")
+	a.awaitEmpty("hurried", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
-// paused has an instance fail that keeps its slot for an hour, in front of a waiter.
-func (a *arena) paused(action string) *client.Instance[[]string] {
+// startRetaining starts an instance that fails and retains its slot for an hour, before a waiter.
+func (a *harness) startRetaining(action string) *client.Instance[[]string] {
 	a.Helper()
 	a.visit(action+"-1", Crowd{Action: action, Visits: []Visit{{Fails: 1}}, Retry: 2, Pause: time.Hour, Keep: true})
-	a.describe(action+"-1", "rests", func(d client.Description) bool { return d.Timers == 1 })
+	a.describe(action+"-1", "waits for its next attempt", func(d client.Description) bool { return d.Timers == 1 })
 	second := a.visit(action+"-2", one(action, Visit{}))
-	a.queued(action, 1)
+	a.awaitWaiters(action, 1)
 	return second
 }
 
-func keptAndCancelled(a *arena) {
-	second := a.paused("kept-and-cancelled")
-	a.must(a.client.Cancel(a.ctx, "kept-and-cancelled-1", "not needed any more"))
-	a.results(second, "ok")
-	a.over("kept-and-cancelled", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+func keptAndCancelled(a *harness) {
+	second := a.startRetaining("kept-and-cancelled")
+	a.must(a.client.Cancel(a.ctx, "kept-and-cancelled-1", "no longer needed"))
+	a.wantResults(second, "ok")
+	a.awaitEmpty("kept-and-cancelled", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func keptAndPurged(a *arena) {
-	second := a.paused("kept-and-purged")
+func keptAndPurged(a *harness) {
+	second := a.startRetaining("kept-and-purged")
 	a.must(a.client.Purge(a.ctx, "kept-and-purged-1", client.Force()))
-	a.results(second, "ok")
-	a.over("kept-and-purged", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.wantResults(second, "ok")
+	a.awaitEmpty("kept-and-purged", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-// retried has an instance fail in front of a waiter, with a long enough backoff for the waiter to be admitted in between.
-func (a *arena) retried(action string, keep bool, want ...string) {
+// retried runs an instance that fails before a waiter, with a backoff long enough for the waiter to be admitted in between.
+func (a *harness) retried(action string, keep bool, want ...string) {
 	a.Helper()
-	first := a.held(action)
+	first := a.startHolder(action)
 	tired := a.visit(action+"-tired", Crowd{Action: action, Visits: []Visit{{Fails: 2}}, Retry: 3, Pause: 300 * time.Millisecond, Keep: keep})
-	a.queued(action, 1)
+	a.awaitWaiters(action, 1)
 	fresh := a.visit(action+"-fresh", one(action, Visit{Hold: true}))
-	a.queued(action, 2)
-	a.out(action, 1)
-	a.results(first, "ok")
-	a.until(action, len(want)) // no activity is let out before
-	a.out(action, 1)
-	a.results(fresh, "ok")
-	a.results(tired, "ok")
-	got := sequence(a.book.entered(a.T, action))
+	a.awaitWaiters(action, 2)
+	a.release(action, 1)
+	a.wantResults(first, "ok")
+	a.awaitEntries(action, len(want)) // before any other activity is released
+	a.release(action, 1)
+	a.wantResults(fresh, "ok")
+	a.wantResults(tired, "ok")
+	got := sequence(a.recorder.entered(a.T, action))
 	for i, id := range append([]string{"held"}, want...) {
 		if i >= len(got) || got[i] != action+"-"+id {
-			a.Errorf("they came as %v, want held and then %v", got, want)
+			a.Errorf("entered in the order %v, want held and then %v", got, want)
 		}
 	}
-	a.never(action, 1)
+	a.wantMaxInside(action, 1)
 }
 
-func requeued(a *arena) {
+func requeued(a *harness) {
 	a.retried("requeued", false, "tired", "fresh")
-	a.over("requeued", limiter.Stats{TotalEnqueued: 5, TotalCompleted: 5})
+	a.awaitEmpty("requeued", limiter.Stats{TotalEnqueued: 5, TotalCompleted: 5})
 }
 
-func kept(a *arena) {
+func kept(a *harness) {
 	a.retried("kept", true, "tired", "tired", "tired", "fresh")
-	a.over("kept", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.awaitEmpty("kept", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
-// There is one orchestrator: it has a policy when the client that sets it has its answer. Another would have it within a second, and
-// meanwhile admit callers.
+// With one orchestrator, a policy is in force when SetPolicy returns. Another orchestrator would apply it within a second, and admit
+// callers until then.
 func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, 1, settings{})
+	a := newHarness(t, 1, settings{})
 	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
-	a.until("free", 3)
+	a.awaitEntries("free", 3)
 	if _, err := a.client.QueueStats(a.ctx, "free", ""); !errors.Is(err, client.ErrNotFound) {
 		a.Errorf("a record of a limit that does not exist: %v", err)
 	}
@@ -231,24 +231,24 @@ func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	for _, id := range []string{"free-a", "free-b", "free-c"} {
 		runs = append(runs, a.visit(id, one("free", Visit{Hold: true})))
 	}
-	a.queued("free", 2)
-	a.until("free", 4)
+	a.awaitWaiters("free", 2)
+	a.awaitEntries("free", 4)
 	a.must(a.client.DeletePolicy(a.ctx, "action:free"))
 	a.inForce("free", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
-	a.until("free", 6)
-	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no limit
-	a.until("free", 7)
-	a.open("free")
-	a.results(early, "ok", "ok", "ok")
+	a.awaitEntries("free", 6)
+	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // it is not limited
+	a.awaitEntries("free", 7)
+	a.releaseAll("free")
+	a.wantResults(early, "ok", "ok", "ok")
 	for _, run := range runs {
-		a.results(run, "ok")
+		a.wantResults(run, "ok")
 	}
-	a.over("free", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.awaitEmpty("free", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 	a.check()
 }
 
-func unlimited(a *arena) {
-	a.results(a.visit("alone-1", one("alone", Visit{})), "ok")
+func unlimited(a *harness) {
+	a.wantResults(a.visit("alone-1", one("alone", Visit{})), "ok")
 	for _, e := range events[*history.ActivityScheduled](a, "alone-1", 1) {
 		if e.Limit != nil {
 			a.Errorf("event %d has a limit: %+v", e.ID, e.Limit)
@@ -257,7 +257,7 @@ func unlimited(a *arena) {
 	if _, err := a.client.QueueStats(a.ctx, "alone", ""); !errors.Is(err, client.ErrNotFound) {
 		a.Errorf("a record of a limit that does not exist: %v", err)
 	}
-	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".l.alone*").Result()
+	keys, err := a.recorder.rdb.Keys(a.ctx, "pawl:{"+namespace+".l.alone*").Result()
 	a.must(err)
 	if len(keys) > 0 {
 		a.Errorf("keys of a limit that does not exist: %v", keys)
@@ -266,7 +266,7 @@ func unlimited(a *arena) {
 
 func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, 1, settings{Global: 2})
+	a := newHarness(t, 1, settings{Global: 2})
 	unlimited := client.Policy{}
 	for _, name := range []string{"crowd", "mark"} {
 		a.must(a.client.SetPolicy(a.ctx, "action:"+name, unlimited))
@@ -319,9 +319,9 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	for i, name := range names {
-		a.open(name)
-		a.results(runs[i], slices.Repeat([]string{"ok"}, 9)...)
-		a.over(name, limiter.Stats{TotalEnqueued: 9, TotalCompleted: 9})
+		a.releaseAll(name)
+		a.wantResults(runs[i], slices.Repeat([]string{"ok"}, 9)...)
+		a.awaitEmpty(name, limiter.Stats{TotalEnqueued: 9, TotalCompleted: 9})
 	}
 	a.check()
 }

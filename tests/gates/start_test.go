@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func startsInOrder() []promise {
-	return []promise{
+func startsInOrder() []scenario {
+	return []scenario{
 		{"an instance that waits is pending, has not run, and comes when the one before has ended for good", hall},
 		{"a pending instance that is purged leaves the queue", annex},
 		{"an instance that is purged gives its slot back", vault},
@@ -20,36 +20,36 @@ func startsInOrder() []promise {
 	}
 }
 
-func orphan(a *arena) {
+func orphan(a *harness) {
 	const hall = "orphan-hall"
-	first := a.inHall(hall)
+	first := a.startHallHolder(hall)
 	run, err := client.Start(a.ctx, a.client, host, "orphan-parent", Call{Name: hall, ID: "orphan", Leave: true})
 	a.must(err)
-	a.queued(hall, 1)
+	a.awaitWaiters(hall, 1)
 	second := a.stay(hall, "orphan-hall-2", Stay{})
-	a.queued(hall, 2)
+	a.awaitWaiters(hall, 2)
 	a.must(client.Send(a.ctx, a.client, leave, "orphan-parent", pawl.None{}))
-	a.went(run, "left")
+	a.wantResult(run, "left")
 	a.status("orphan", client.Cancelled)
-	a.queued(hall, 1)
-	a.alone(hall)
-	a.open(hall)
-	a.went(first, "ok")
-	a.went(second, "ok")
-	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.awaitWaiters(hall, 1)
+	a.wantOnlyHolder(hall)
+	a.releaseAll(hall)
+	a.wantResult(first, "ok")
+	a.wantResult(second, "ok")
+	a.awaitEmpty(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-func hall(a *arena) {
+func hall(a *harness) {
 	first := a.stay("hall", "hall-1", Stay{Hold: true, Again: 2})
-	a.until("hall", 1)
+	a.awaitEntries("hall", 1)
 	second := a.stay("hall", "hall-2", Stay{})
-	a.queued("hall", 1)
+	a.awaitWaiters("hall", 1)
 	third := a.stay("hall", "hall-3", Stay{})
-	a.queued("hall", 2)
-	a.stay("hall", "hall-3", Stay{}) // once more: it is the same instance
+	a.awaitWaiters("hall", 2)
+	a.stay("hall", "hall-3", Stay{}) // a repeated start has no effect
 	d := a.status("hall-3", client.Pending)
 	if len(d.LimitWaits) != 1 || d.LimitWaits[0].Event != 1 || d.LimitWaits[0].Action != "hall" || d.LimitWaits[0].Position != 2 || d.LimitWaits[0].Active != 1 {
-		a.Errorf("hall-3 waits thus: %+v", d.LimitWaits)
+		a.Errorf("hall-3 waits: %+v", d.LimitWaits)
 	}
 	a.status("hall-2", client.Pending)
 	pending := map[string]bool{}
@@ -61,93 +61,93 @@ func hall(a *arena) {
 		a.Errorf("listed as pending: %v", pending)
 	}
 
-	a.must(a.client.Cancel(a.ctx, "hall-2", "not needed any more"))
-	if got, err := result(a, second); word(err) != "cancelled" {
-		a.Errorf("hall-2 was cancelled while it waited, and gave %q, %v", got, err)
+	a.must(a.client.Cancel(a.ctx, "hall-2", "no longer needed"))
+	if got, err := result(a, second); errorNames(err) != "cancelled" {
+		a.Errorf("hall-2 was cancelled while it waited, and returned %q, %v", got, err)
 	}
-	a.queued("hall", 1)
+	a.awaitWaiters("hall", 1)
 	for execution := 2; execution <= 3; execution++ {
-		a.out("hall", 1)
-		a.until("hall", execution) // it goes on as a new execution
+		a.release("hall", 1)
+		a.awaitEntries("hall", execution) // it continues as a new execution
 		if s := a.stats("hall"); s.Active != 1 || s.QueueLength != 1 {
-			a.Errorf("execution %d, and the limit has %+v", execution, s)
+			a.Errorf("execution %d: the limit is %+v", execution, s)
 		}
 		a.status("hall-3", client.Pending)
 	}
-	a.out("hall", 1)
-	a.went(first, "ok")
-	a.went(third, "ok")
-	if got := strings.Join(sequence(a.book.entered(a.T, "hall")), " "); got != "hall-1 hall-1 hall-1 hall-3" {
-		a.Errorf("they came as %s", got)
+	a.release("hall", 1)
+	a.wantResult(first, "ok")
+	a.wantResult(third, "ok")
+	if got := strings.Join(sequence(a.recorder.entered(a.T, "hall")), " "); got != "hall-1 hall-1 hall-1 hall-3" {
+		a.Errorf("entered in the order %s", got)
 	}
 	if all := events[history.Event](a, "hall-2", 1); len(all) != 3 {
-		a.Errorf("hall-2 has never run, and has a history of %d events", len(all))
+		a.Errorf("hall-2 has not run, and has %d events", len(all))
 	}
 	if all := events[*history.Granted](a, "hall-3", 1); len(all) != 1 || all[0].Scheduled != 1 {
 		a.Errorf("hall-3 was granted %+v", all)
 	}
-	a.over("hall", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.awaitEmpty("hall", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-func annex(a *arena) {
+func annex(a *harness) {
 	first := a.stay("annex", "annex-1", Stay{Hold: true})
-	a.until("annex", 1)
+	a.awaitEntries("annex", 1)
 	a.stay("annex", "annex-2", Stay{})
-	a.queued("annex", 1)
+	a.awaitWaiters("annex", 1)
 	third := a.stay("annex", "annex-3", Stay{})
-	a.queued("annex", 2)
+	a.awaitWaiters("annex", 2)
 	a.must(a.client.Purge(a.ctx, "annex-2", client.Force()))
-	a.queued("annex", 1)
-	second := a.stay("annex", "annex-2", Stay{}) // its id is free; its place is the last
-	a.queued("annex", 2)
-	a.open("annex")
-	a.went(first, "ok")
-	a.went(third, "ok")
-	a.went(second, "ok")
-	if got := strings.Join(sequence(a.book.entered(a.T, "annex")), " "); got != "annex-1 annex-3 annex-2" {
-		a.Errorf("they came as %s", got)
+	a.awaitWaiters("annex", 1)
+	second := a.stay("annex", "annex-2", Stay{}) // its id is free again, and it is the last waiter
+	a.awaitWaiters("annex", 2)
+	a.releaseAll("annex")
+	a.wantResult(first, "ok")
+	a.wantResult(third, "ok")
+	a.wantResult(second, "ok")
+	if got := strings.Join(sequence(a.recorder.entered(a.T, "annex")), " "); got != "annex-1 annex-3 annex-2" {
+		a.Errorf("entered in the order %s", got)
 	}
-	a.over("annex", limiter.Stats{TotalEnqueued: 4, TotalCompleted: 3, Withdrawn: 1})
+	a.awaitEmpty("annex", limiter.Stats{TotalEnqueued: 4, TotalCompleted: 3, Withdrawn: 1})
 }
 
-func vault(a *arena) {
+func vault(a *harness) {
 	a.stay("vault", "vault-1", Stay{Hold: true})
-	a.until("vault", 1)
+	a.awaitEntries("vault", 1)
 	second := a.stay("vault", "vault-2", Stay{})
-	a.queued("vault", 1)
+	a.awaitWaiters("vault", 1)
 	a.must(a.client.Purge(a.ctx, "vault-1", client.Force()))
-	a.went(second, "ok")
-	a.over("vault", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.wantResult(second, "ok")
+	a.awaitEmpty("vault", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func knot(a *arena)    { a.knotted("knot", Stay{Child: true}) }
-func farKnot(a *arena) { a.knotted("far-knot", Stay{Far: true}) }
+func knot(a *harness)    { a.knotted("knot", Stay{Child: true}) }
+func farKnot(a *harness) { a.knotted("far-knot", Stay{Far: true}) }
 
-// knotted has an instance wait for a descendant that needs its own slot.
-func (a *arena) knotted(hall string, s Stay) {
+// knotted makes an instance wait for a descendant that needs the instance's slot.
+func (a *harness) knotted(hall string, s Stay) {
 	a.Helper()
 	id, child := hall+"-1", hall+"-1-child"
 	run := a.stay(hall, id, s)
-	a.stand(hall, "it is found to be deadlocked", func(s limiter.Stats) bool { return s.Deadlocked })
+	a.awaitStats(hall, "the deadlock is detected", func(s limiter.Stats) bool { return s.Deadlocked })
 	d := a.status(child, client.Pending)
 	if len(d.LimitWaits) != 1 || !d.LimitWaits[0].Deadlocked {
-		a.Errorf("%s waits thus: %+v", child, d.LimitWaits)
+		a.Errorf("%s waits: %+v", child, d.LimitWaits)
 	}
 	if s, err := a.client.QueueStats(a.ctx, hall, ""); err != nil || !s.Deadlocked {
 		a.Errorf("the statistics of the limit are %+v (%v)", s, err)
 	}
-	a.went(run, "queue timeout")
+	a.wantResult(run, "queue timeout")
 	a.reported(hall)
 	h, err := named(halls(), hall)
 	a.must(err)
 	refused(a, client.Attach(a.client, h, child), pawl.ErrQueueTimeout, client.Failed)
-	a.went(a.stay(hall, hall+"-2", Stay{}), "ok")
-	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
+	a.wantResult(a.stay(hall, hall+"-2", Stay{}), "ok")
+	a.awaitEmpty(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
 }
 
-// reported requires that a deadlock was counted and logged, by each owner of the limit once: there may have been several, of which
-// the later ones came to the fleet when the limit was deadlocked already.
-func (a *arena) reported(hall string) {
+// reported checks that a deadlock was counted and logged once by each owner of the limit. There may have been several owners, the later
+// ones after the deadlock had occurred.
+func (a *harness) reported(hall string) {
 	a.Helper()
 	found, logged := a.counts("pawl_limit_deadlocks_total,"+hall), 0
 	for _, p := range a.fleets {
