@@ -156,7 +156,7 @@ type SweepReply struct {
 	Deadlocked       bool          // there is no room for another holder, and every holder has a waiter among its descendants
 	IdleFor          time.Duration // time since the last use; 0 unless the limit is empty
 	Declared         history.Declared
-	Version          uint64 // of the policy of the limit
+	Version          uint64 // version of the limit's policy
 	More             bool   // there is more to do than one sweep does: sweep again at once
 }
 

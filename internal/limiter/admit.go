@@ -36,7 +36,7 @@ type request struct {
 	timer         *time.Timer
 	replied       bool
 	left, entered int        // number of Leave and of Enter that are in a script already
-	got           AdmitReply // of the scripts so far
+	got           AdmitReply // outcomes of the scripts so far
 }
 
 // Admit sends leaves and entries to a limit, and passes the outcomes to then.

@@ -226,7 +226,7 @@ func (c *Client) answered(token string, a request.Answer) {
 
 const (
 	firstAttempt   = 2 * time.Second  // timeout of the first attempt of a request; it doubles with each further one
-	requestTimeout = 30 * time.Second // of a request whose context has no deadline
+	requestTimeout = 30 * time.Second // timeout of a request whose context has no deadline
 
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = 250 * time.Millisecond
@@ -252,7 +252,7 @@ func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duratio
 		ownerless = t.C
 	}
 	backoff, timeout := minBackoff, firstAttempt
-	var last error // of the attempts that ctx did not interrupt
+	var last error // error of the last attempt that ctx did not interrupt
 	for {
 		err := c.attempt(ctx, timeout, partition, q, r)
 		late := errors.Is(err, queue.ErrTimeout)

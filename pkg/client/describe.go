@@ -47,10 +47,14 @@ type Summary struct {
 type Description struct {
 	Summary
 
-	Activities      []Activity // outstanding activities, at most 100
-	Children        []Child    // outstanding children, at most 100
-	AwaitedEvents   []string   // names of the events that the code waits for; empty during a turn, and for an instance with more than 1,000 events that is not in its owner's memory
-	AwaitedUpdates  []string   // the same for updates, including those that Update.Handle receives in the background
+	Activities []Activity // outstanding activities, at most 100
+	Children   []Child    // outstanding children, at most 100
+
+	// AwaitedEvents and AwaitedUpdates are the names of what the code waits for, including updates that Update.Handle receives in the
+	// background. They are empty during a turn, and for an instance with more than 1,000 events that is not in its owner's memory.
+	AwaitedEvents  []string
+	AwaitedUpdates []string
+
 	LimitWaits      []LimitWait
 	Timers          uint64 // number of pending timers
 	NextTimer       time.Time

@@ -20,7 +20,7 @@ import (
 type limits struct {
 	policies []request.LevelPolicy
 	stats    map[int][]request.LimitStats // by partition
-	waiters  []request.Waiter             // of every limit
+	waiters  []request.Waiter             // returned for every limit
 	seen     int                          // requests
 	lost     int                          // partition whose limits cannot be listed; 0: none
 }

@@ -93,8 +93,8 @@ func MessageID(id string) Option {
 }
 
 // Header sets a header of a start or an event: traceparent, tracestate, baggage, or one of at most 8 declared headers, with a name of 1
-// to 64 letters, digits and hyphens and a value of at most 256 printable ASCII characters. pawl.ActivityInfo and pawl.InstanceInfo
-// contain the headers of a start, in the instance and everywhere that it causes. An invalid header is dropped.
+// to 64 letters, digits and hyphens and a value of at most 256 printable ASCII characters. The headers of a start are in
+// pawl.InstanceInfo and pawl.ActivityInfo of the instance and of everything that it starts. An invalid header is dropped.
 func Header(name, value string) Option { return Headers(history.Headers("").With(name, value)) }
 
 // Headers sets several headers: see Header.

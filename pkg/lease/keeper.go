@@ -76,7 +76,7 @@ type Hold struct {
 	Claim // constant
 
 	keeper *Keeper
-	ctx    context.Context //nolint:containedctx // of the handler
+	ctx    context.Context //nolint:containedctx // the context of the handler derives from it
 	cancel context.CancelCauseFunc
 
 	renewedAt time.Time         // time before the last successful claim or renewal was sent

@@ -26,7 +26,7 @@ type intake struct {
 
 	slots     freeSlots
 	stopLocal func()
-	once      sync.Once // of stop
+	once      sync.Once // runs stop
 
 	gone      atomic.Int32  // consecutive claims whose lease was gone
 	sweepSoon chan struct{} // wakes the sweeper

@@ -14,7 +14,7 @@ const maxUnregistered = 1000
 
 // taskSet holds the tasks of a worker.
 type taskSet struct {
-	large        *semaphore.Weighted // of the bytes of large inputs in memory
+	large        *semaphore.Weighted // limits the bytes of large inputs in memory
 	mu           sync.Mutex          // also guards the state of the tasks
 	all          map[*task]struct{}
 	abandoned    map[*task]struct{} // tasks whose handlers have not returned yet

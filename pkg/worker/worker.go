@@ -38,7 +38,7 @@ type Worker struct {
 	log      *slog.Logger
 	count    *metrics
 	outage   *outage.Reporter
-	tokens   tokens  // of claims
+	tokens   tokens  // generates the tokens of claims
 	handler  Handler // runs an activity within the interceptors; nil: there are none
 
 	phase     atomic.Int32
