@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// declines bounds for what this process declines partitions. The first tenure in which an instance lacks code that fits, or a key, declines as long as
-// the instance is stalled: another member may have that, now or soon. If the partition comes back and the instance is still stalled, none
-// had it. Then it is no reason for a while, and after each further return for twice as long: an instance that no member can run must not keep a
-// partition away from the member that can run the others.
+// declines limits for which stalled instances this process declines partitions. In the first tenure in which an instance lacks matching code, or a
+// key, the process declines the partition for as long as the instance is stalled: another member may have it, now or soon. If the partition
+// returns and the instance is still stalled, no member had it. The instance then justifies no decline for a while, which doubles with each further
+// return: an instance that no member can run must not keep a partition away from the member that can run the others.
 type declines struct {
 	mu  sync.Mutex
 	all map[reason]*declined
@@ -18,18 +18,18 @@ type declines struct {
 type reason struct{ instance, kind string }
 
 type declined struct {
-	tenure string        // token of the last one in which the instance was stalled
-	pause  time.Duration // after a return
-	again  time.Time     // not before
+	tenure string        // token of the latest tenure in which the instance was stalled
+	pause  time.Duration // the latest one; 0 before the first return
+	until  time.Time     // no decline before
 	used   time.Time
 }
 
 const (
-	firstRest = 20 * time.Minute // longer than a decline lasts, so that the partition stays for a while
-	longRest  = 24 * time.Hour
+	firstDeclinePause = 20 * time.Minute // longer than a decline lasts, so that the partition stays with this process for a while
+	maxDeclinePause   = 24 * time.Hour
 )
 
-// allow reports whether the tenure declines its partition because of the instance.
+// allow reports whether the tenure may decline its partition for this reason.
 func (d *declines) allow(of reason, tenure string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,15 +44,15 @@ func (d *declines) allow(of reason, tenure string, now time.Time) bool {
 	s.used = now
 	if s.tenure != tenure {
 		s.tenure = tenure
-		s.pause = min(max(2*s.pause, firstRest), longRest)
-		s.again = now.Add(s.pause)
+		s.pause = min(max(2*s.pause, firstDeclinePause), maxDeclinePause)
+		s.until = now.Add(s.pause)
 	}
-	return !now.Before(s.again)
+	return !now.Before(s.until)
 }
 
-// forget drops what has not been stalled here for a long time.
+// forget drops the reasons that have not occurred for two days.
 func (d *declines) forget(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.all, func(_ reason, s *declined) bool { return now.Sub(s.used) > 2*longRest })
+	maps.DeleteFunc(d.all, func(_ reason, s *declined) bool { return now.Sub(s.used) > 2*maxDeclinePause })
 }

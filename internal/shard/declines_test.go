@@ -21,23 +21,23 @@ func TestInstanceWithoutCodeAnywhereIsNoReasonToDeclineAgain(t *testing.T) {
 	expect("it has come back", unregistered, "t2", false)
 	expect("another instance", reason{"order-2", "unregistered"}, "t2", true)
 	expect("another cause", reason{"order-1", "sealed"}, "t2", true)
-	now = now.Add(firstRest - time.Second)
+	now = now.Add(firstDeclinePause - time.Second)
 	expect("within the rest", unregistered, "t2", false)
 	now = now.Add(time.Second)
 	expect("after the rest", unregistered, "t2", true)
 	expect("it has come back again", unregistered, "t3", false)
-	now = now.Add(firstRest)
+	now = now.Add(firstDeclinePause)
 	expect("the rest is twice as long", unregistered, "t3", false)
-	now = now.Add(firstRest)
+	now = now.Add(firstDeclinePause)
 	expect("after it", unregistered, "t3", true)
 	for range 20 {
 		now = now.Add(time.Minute)
 		d.allow(unregistered, now.String(), now)
 	}
-	now = now.Add(longRest)
+	now = now.Add(maxDeclinePause)
 	expect("a day later", unregistered, d.all[unregistered].tenure, true)
 
-	now = now.Add(3 * longRest)
+	now = now.Add(3 * maxDeclinePause)
 	d.allow(reason{"order-3", "sealed"}, "t9", now)
 	if d.forget(now); len(d.all) != 1 {
 		t.Errorf("%d reasons are kept", len(d.all))

@@ -7,11 +7,11 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// demandWait is how long the answers of the workers are collected.
+// demandWait is how long the answers of workers are collected.
 const demandWait = 500 * time.Millisecond
 
-// demand answers how much work a task queue has. The stream is read first: a task that is claimed meanwhile is counted twice rather
-// than not at all, so that an autoscaler stops no worker that has work.
+// demand reports how much work a task queue has. The stream is read first, so that a task claimed in between is counted twice rather
+// than not at all, and an autoscaler stops no worker that has work.
 func (qs *queries) demand(ctx context.Context, queue string) (request.Reply, error) {
 	backlog, err := qs.process.conn.Backlog(ctx)
 	if err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Children of a cancelled ancestor.
+// Descendants of cancelled instances.
 //
-// A cancellation goes from parent to child as a message, and so does a start: a tree that keeps starting children grows as fast as it is
-// cancelled, and its end is never reached. So the owner of a parent that cancels children notes them for the whole fleet, from the
-// third level on, and no instance begins that is below one of them:
+// A cancellation travels from parent to child as a message, and so does a start. A tree that keeps starting children grows as fast as it is
+// cancelled, so that the messages never reach its leaves. Therefore, from the third level on, the owner of a parent that cancels children also
+// marks them for the whole fleet, and no instance that descends from a marked one begins:
 //
-//	commit of ChildCancelRequested ──▶ mark in Redis, notice ──▶ known to every orchestrator within a second
-//	start, first turn: a mark of its own line is recorded ──▶ ended by name as cancelled; its parent receives the end
+//	commit of ChildCancelRequested ──▶ mark in Redis, notice ──▶ read by every orchestrator within a second
+//	start, first turn: an ancestor is marked ──▶ the instance ends as cancelled, and its parent receives the end
 //
-// The messages are always sent, and an instance that is cancelled by one marks its own children in turn. So a mark that is lost (a crash behind the
-// commit), or too old, costs time: the next level makes new ones. One that is recorded does no harm: its start was cancelled for good.
+// The messages are always sent, and an instance that is cancelled by one marks its own children in turn. A mark that was lost (in a crash after
+// the commit) or has expired therefore costs only time: the next level sets new ones. A mark never stops an instance wrongly: a cancellation
+// is not revoked.
 
-const cancelledEvery = time.Second // how often the marks are read, in case the notice was lost
+const cancelledEvery = time.Second // interval at which the marks are read, in case the notice was lost
 
-// descendants are the marks of cancelled children that this process has read. It is safe for concurrent use.
+// descendants hold the marks of cancelled children. They are safe for concurrent use.
 type descendants struct {
 	store   *store.Store
 	conn    *queue.Conn
@@ -35,8 +36,8 @@ type descendants struct {
 
 	mu    sync.RWMutex
 	known map[string]struct{}
-	own   map[string]time.Time // noted by this process, until they are too old
-	fresh []string             // of them, those that the store does not have yet
+	own   map[string]time.Time // marks set by this process, until they expire
+	fresh []string             // those of own that are not in Redis yet
 }
 
 func newDescendants(st *store.Store, conn *queue.Conn, log *slog.Logger) *descendants {
@@ -46,15 +47,7 @@ func newDescendants(st *store.Store, conn *queue.Conn, log *slog.Logger) *descen
 	}
 }
 
-// notice has the marks written and read soon.
-func (d *descendants) notice() {
-	select {
-	case d.noticed <- struct{}{}:
-	default:
-	}
-}
-
-// add notes cancelled children.
+// add marks cancelled children.
 func (d *descendants) add(marks []string) {
 	now := time.Now()
 	d.mu.Lock()
@@ -65,10 +58,10 @@ func (d *descendants) add(marks []string) {
 		}
 	}
 	d.mu.Unlock()
-	d.notice()
+	signal(d.noticed)
 }
 
-// cancelled reports whether a child is below one that was cancelled, or is such a one.
+// cancelled reports whether the child with parent p, or one of its ancestors, is marked as cancelled.
 func (d *descendants) cancelled(p *history.Parent) bool {
 	if p == nil {
 		return false
@@ -86,7 +79,7 @@ func (d *descendants) cancelled(p *history.Parent) bool {
 	return false
 }
 
-// watch writes and reads marks until ctx ends.
+// watch writes new marks and reads all marks every cancelledEvery, and at each notice, until ctx ends.
 func (d *descendants) watch(ctx context.Context) {
 	for {
 		if err := d.exchange(ctx); err != nil && ctx.Err() == nil {
@@ -115,7 +108,7 @@ func (d *descendants) exchange(ctx context.Context) error {
 			d.mu.Unlock()
 			return err
 		}
-		_ = d.conn.Notify(queue.Notice{Kind: queue.ChildrenCancelled}) // lost: the others read within a second
+		_ = d.conn.Notify(queue.Notice{Kind: queue.ChildrenCancelled}) // if it is lost, the others read within a second
 	}
 	marks, err := d.store.Cancelled(ctx)
 	if err != nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// direct has the slots of workers in this process that are reserved for the activities of outstanding commits. See queue.Local. Only the
+// direct holds slots of workers in this process, reserved for the activities that outstanding commits schedule. See queue.Local. Only the
 // goroutine of the partition uses it.
 type direct struct {
 	slot     func(queue, activity, instance string) *queue.Reservation
-	reserved map[string][]reserved // by instance, of its outstanding commit
+	reserved map[string][]reserved // by instance, for its outstanding commit
 }
 
 type reserved struct {
 	*queue.Reservation
-	task queue.Task // what identifies its lease
+	task queue.Task // the fields that identify its lease
 }
 
 func newDirect(slot func(queue, activity, instance string) *queue.Reservation) *direct {
 	return &direct{slot: slot, reserved: make(map[string][]reserved)}
 }
 
-// claim returns the commit of an effect, with the claims of the slots that are reserved for it. A commit that is sent again has those
-// that it had.
+// claim returns the commit of an effect, extended by claims for the slots that are reserved for it. A commit that is sent again has the same
+// claims.
 func (d *direct) claim(e *core.Effect) *record.Commit {
 	if len(e.Commit.Create) == 0 {
 		return e.Commit
 	}
-	held, again := d.reserved[e.ID]
-	if !again {
+	held, repeated := d.reserved[e.ID]
+	if !repeated {
 		if held = d.reserve(e); len(held) == 0 {
 			return e.Commit
 		}
@@ -48,7 +48,7 @@ func (d *direct) claim(e *core.Effect) *record.Commit {
 	return &c
 }
 
-// reserve reserves a slot for each activity that the commit lets begin and does not cancel, as far as there are any.
+// reserve reserves a slot, if one is free, for each activity that the commit schedules without a limit and does not also cancel.
 func (d *direct) reserve(e *core.Effect) (held []reserved) {
 	for act := range e.Decided.LetIn {
 		if cancelled := slices.ContainsFunc(e.Commit.Delete, func(l record.Lease) bool { return l.Activity == act.ID }); cancelled {
@@ -63,7 +63,7 @@ func (d *direct) reserve(e *core.Effect) (held []reserved) {
 	return held
 }
 
-// run runs the task of a committed activity on the slot that is reserved for it, and reports whether there is one.
+// run runs the task of a committed activity on its reserved slot, and reports whether there is one.
 func (d *direct) run(t queue.Task) bool {
 	held := d.reserved[t.Instance]
 	i := slices.IndexFunc(held, func(r reserved) bool { return r.task.Activity == t.Activity && r.task.Effect == t.Effect })
@@ -77,8 +77,9 @@ func (d *direct) run(t queue.Task) bool {
 	return true
 }
 
-// answered drops the slots of an answered commit that have not run. One whose outcome is unknown is sent again, and keeps them.
-func (d *direct) answered(instance string, err error) {
+// commitAnswered drops the slots of an answered commit that have run no task. A commit whose outcome is unknown is sent again, and retains
+// its slots.
+func (d *direct) commitAnswered(instance string, err error) {
 	for _, certain := range []error{nil, record.ErrConflict, record.ErrFenced, record.ErrRolledBack, record.ErrRefused} {
 		if errors.Is(err, certain) {
 			d.drop(instance)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// local has n free slots, and records what becomes of them.
+// local provides free slots, and records which of them ran a task or were dropped.
 type local struct {
 	free         int
 	ran, dropped []string // tokens
@@ -33,8 +33,8 @@ func (l *local) reserve(string, string, string) *queue.Reservation {
 	}
 }
 
-// commitOf is a commit that schedules activities 2, 3 and 4, and cancels 4.
-func commitOf() *core.Effect {
+// commitEffect returns a commit that schedules activities 2, 3 and 4, and cancels 4.
+func commitEffect() *core.Effect {
 	e := &core.Effect{Kind: core.CommitTurn, ID: "i", Commit: &record.Commit{Instance: "i", Execution: 1, Delete: []record.Lease{{Activity: 4}}}, Decided: &core.Decided{}}
 	for id := range uint64(3) {
 		act := &history.ActivityScheduled{Head: history.Head{ID: id + 2}, Name: "a", Queue: "q", Effect: "e" + strconv.FormatUint(id+2, 10)}
@@ -64,7 +64,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 
 func TestCommitClaimsForReservedSlots(t *testing.T) {
 	l := &local{free: 1}
-	d, e := newDirect(l.reserve), commitOf()
+	d, e := newDirect(l.reserve), commitEffect()
 	want(t, "claims", tokens(d.claim(e)), "t1", "", "")
 	want(t, "claims of the core's commit", tokens(e.Commit), "", "", "")
 	for _, event := range []uint64{2, 3} {
@@ -76,18 +76,18 @@ func TestCommitClaimsForReservedSlots(t *testing.T) {
 			t.Errorf("event %d ran twice", event)
 		}
 	}
-	d.answered("i", nil)
+	d.commitAnswered("i", nil)
 	want(t, "ran", l.ran, "t1")
 	want(t, "dropped", l.dropped)
 }
 
 func TestCommitWithUnknownOutcomeIsSentAgainWithItsClaims(t *testing.T) {
 	l := &local{free: 5}
-	d, e := newDirect(l.reserve), commitOf()
+	d, e := newDirect(l.reserve), commitEffect()
 	d.claim(e)
-	d.answered("i", errors.New("no reply"))
+	d.commitAnswered("i", errors.New("no reply"))
 	want(t, "claims", tokens(d.claim(e)), "t1", "t2", "") // the cancelled one is not claimed
-	d.answered("i", record.ErrConflict)
+	d.commitAnswered("i", record.ErrConflict)
 	want(t, "dropped", l.dropped, "t1", "t2")
 	d.claim(e)
 	d.close()

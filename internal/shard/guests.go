@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
@@ -12,27 +13,27 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Turns of instances whose code other members have; package pool has their states. The goroutine of the partition keeps what follows from
-// a turn (guests, asked); encoding, decoding and folding are work of the turner.
+// Turns of instances whose code only other members have. Package pool describes their states. The goroutine of the partition holds the results of
+// turns (guests, remoteTurns); the turner encodes, decodes and folds.
 
 const (
-	memberGrace    = 2 * time.Second // longer than the limit of a turn its owner waits for a sign of the member that decides it
-	memberSearches = 2               // for the member of a turn
+	memberGrace       = 2 * time.Second // beyond the limit of a turn, how long its owner waits for a message of the member that decides it
+	maxMemberSearches = 2               // for one turn, without a busy member in between
 
-	firstBusyPause = 50 * time.Millisecond // before a member is looked for again because one is busy; each is twice the one before
+	firstBusyPause = 50 * time.Millisecond // before the next search after a member was busy; the pause doubles each time
 	maxBusyPause   = 2 * time.Second
-	busyPauses     = 10 // for one turn: about 12 s
+	maxBusyPauses  = 10 // for one turn: about 12 s
 )
 
 // guest is an instance whose code another member has.
 type guest struct {
-	state   *history.State // that the code has come to
-	at      string         // the member of its latest turn
-	after   string         // the turn behind which the member may have the code; empty: it has to replay
+	state   *history.State // after the latest turn
+	at      string         // subject of the member that decided the latest turn
+	after   string         // id of the turn after which the member may still have the code; empty: it must replay
 	awaited replay.Awaited // what the code waits for
 }
 
-// guestTurn is a turn of a guest. One goroutine after the other has it.
+// guestTurn is a turn of a guest. Only one goroutine uses it at a time.
 type guestTurn struct {
 	guest
 
@@ -40,7 +41,7 @@ type guestTurn struct {
 	instance string
 	given    *core.Given
 	id       string
-	searches int // for a member
+	searches int // for a member, since one was busy
 	pauses   int // because members were busy
 	decided  *core.Decided
 	blocked  bool
@@ -53,7 +54,7 @@ func (s *shell) askMember(id string, g *core.Given) {
 		t.guest = s.guests[id]
 	}
 	delete(s.guests, id)
-	s.asked[id] = t
+	s.remoteTurns[id] = t
 	if t.at != "" {
 		s.turns.do(&guestStep{turn: t, step: t.send})
 	} else {
@@ -61,12 +62,12 @@ func (s *shell) askMember(id string, g *core.Given) {
 	}
 }
 
-// answered takes a turn back that another member has decided. It reports false if nothing waits for it any more.
-func (s *shell) answered(t *guestTurn) bool {
-	if s.asked[t.instance] != t {
+// guestDone records a turn that another member has decided. It returns false if the turn was evicted meanwhile: its decision is dropped.
+func (s *shell) guestDone(t *guestTurn) bool {
+	if s.remoteTurns[t.instance] != t {
 		return false
 	}
-	delete(s.asked, t.instance)
+	delete(s.remoteTurns, t.instance)
 	delete(s.failed, t.instance)
 	if d := t.decided; d != nil && d.Missing == "" {
 		s.guests[t.instance] = t.guest
@@ -77,30 +78,23 @@ func (s *shell) answered(t *guestTurn) bool {
 	return true
 }
 
-// forgetGuest forgets what follows from the turns of a guest. The member drops its code by itself.
-func forgetGuest(s *shell, id string) {
-	delete(s.guests, id)
-	delete(s.asked, id)
-}
-
-// noteLimits notes, before a commit, that the owner has written limits into events: the code that the member has in memory lacks them.
-func noteLimits(s *shell, id string, d *core.Decided) {
-	if g, ok := s.guests[id]; ok && noted(d.Events) {
+// checkLimits runs before the commit of a turn. If the owner has written limits into its events, the code that the member has in memory lacks
+// them, and the next turn must replay.
+func (s *shell) checkLimits(id string, d *core.Decided) {
+	if g, ok := s.guests[id]; ok && hasLimits(d.Events) {
 		g.after = ""
 		s.guests[id] = g
 	}
 }
 
-func noted(events []history.Event) bool {
-	for _, ev := range events {
-		if a, ok := ev.(*history.ActivityScheduled); ok && a.Limit != nil {
-			return true
-		}
-	}
-	return false
+func hasLimits(events []history.Event) bool {
+	return slices.ContainsFunc(events, func(ev history.Event) bool {
+		a, ok := ev.(*history.ActivityScheduled)
+		return ok && a.Limit != nil
+	})
 }
 
-// findMember looks for a member that has an orchestration, once more if none answers.
+// findMember searches for a member that has an orchestration, and once more if no answer arrives.
 func findMember(s *Process, name, version string, newest bool, done func(pool.Found, error)) {
 	s.caller.Find(name, version, newest, pool.FindTime, func(f pool.Found, err error) {
 		if errors.Is(err, pool.ErrUnanswered) {
@@ -111,13 +105,13 @@ func findMember(s *Process, name, version string, newest bool, done func(pool.Fo
 	})
 }
 
-// find looks for a member that has the code.
+// find searches for a member that has the code.
 func (t *guestTurn) find() {
 	t.searches++
 	g := t.given
 	findMember(t.shell.process, g.Name, g.Place.Version, g.Place.Length == 0 && g.Place.Version == "", func(f pool.Found, err error) {
 		if err != nil {
-			t.missing(missing(g.Name, g.Place.Version, err))
+			t.endMissing(missing(g.Name, g.Place.Version, err))
 			return
 		}
 		if t.at != f.At {
@@ -134,26 +128,26 @@ func (t *guestTurn) send() {
 	s.process.caller.Send(t.at, r.Encode(t.given.Seal), s.process.cfg.TurnLimit+memberGrace, func(b []byte, err error) {
 		switch {
 		case err == nil:
-			s.turns.do(&guestStep{turn: t, step: func() { t.take(b) }})
+			s.turns.do(&guestStep{turn: t, step: func() { t.received(b) }})
 		case errors.Is(err, pool.ErrTooLarge):
-			t.missing("the inputs of one turn are too large for another orchestrator, and the one that owns the instance does not have its code: " + err.Error())
+			t.endMissing("the inputs of one turn are too large for another orchestrator, and the one that owns the instance does not have its code: " + err.Error())
 		default:
-			t.again(missing(t.given.Name, t.given.Place.Version, err))
+			t.retry(missing(t.given.Name, t.given.Place.Version, err))
 		}
 	})
 }
 
-// again looks for another member after one that did not decide the turn, a bounded number of times: such a fault may pass.
-func (t *guestTurn) again(why string) {
-	if t.searches < memberSearches {
+// retry searches again after a member did not decide the turn, at most maxMemberSearches times.
+func (t *guestTurn) retry(problem string) {
+	if t.searches < maxMemberSearches {
 		t.find()
 	} else {
-		t.missing(why)
+		t.endMissing(problem)
 	}
 }
 
-// take makes the decision of an answer.
-func (t *guestTurn) take(b []byte) {
+// received ends the turn with the decision in an answer, or searches for another member.
+func (t *guestTurn) received(b []byte) {
 	a, err := pool.DecodeAnswer(b)
 	if err == nil && t.state == nil {
 		t.state, err = core.FoldOf(t.given.Events)
@@ -164,25 +158,25 @@ func (t *guestTurn) take(b []byte) {
 	case a.Blocked:
 		t.blocked = true
 		t.end(nil)
-	case a.Busy && t.pauses < busyPauses:
+	case a.Busy && t.pauses < maxBusyPauses:
 		pause := min(firstBusyPause<<t.pauses, maxBusyPause)
 		t.pauses++
 		t.searches = 0
 		t.shell.process.caller.After(pause, t.find)
 	case a.Missing != "":
-		t.again(a.Missing)
+		t.retry(a.Missing)
 	default:
 		d := a.Decided(t.given, t.state)
-		if t.after, t.awaited = t.id, a.Awaited; noted(d.Events) { // as declared; the owner replaces it
+		if t.after, t.awaited = t.id, a.Awaited; hasLimits(d.Events) { // the declared ones; the owner replaces them
 			t.after = ""
 		}
 		t.end(d)
 	}
 }
 
-func (t *guestTurn) missing(why string) { t.end(&core.Decided{Missing: why}) }
+func (t *guestTurn) endMissing(problem string) { t.end(&core.Decided{Missing: problem}) }
 
-// missing describes why code was not found.
+// missing returns the message for code that was not found.
 func missing(name, version string, err error) string {
 	what := fmt.Sprintf("orchestration %q", name)
 	if version != "" {
@@ -194,7 +188,7 @@ func missing(name, version string, err error) string {
 	return what + " is not registered in the orchestrator that owns the instance, and the one that has it has not answered: " + err.Error()
 }
 
-// end hands the turn to the owner.
+// end sends the decided turn to the owner; nil: it has blocked.
 func (t *guestTurn) end(d *core.Decided) {
 	failpoint.Here("orchestrator.turned")
 	t.decided = d
@@ -205,7 +199,7 @@ func (t *guestTurn) end(d *core.Decided) {
 	t.shell.box.post(mail{Message: m, guest: t})
 }
 
-// guestStep is a step of a turn as a job.
+// guestStep is one step of a guest's turn as a job.
 type guestStep struct {
 	turn *guestTurn
 	step func()
@@ -213,10 +207,10 @@ type guestStep struct {
 
 func (g *guestStep) work()    { g.step() }
 func (g *guestStep) done()    {}
-func (g *guestStep) blocked() {} // it computes: it comes back
+func (g *guestStep) blocked() {} // a step only computes, and returns
 func (g *guestStep) late()    {}
 
-// findCode looks for the orchestration of a start.
+// findCode searches the other members for the orchestration of a start.
 func findCode(s *shell, id string, n core.CodeName) {
 	findMember(s.process, n.Name, n.Version, n.Version == "", func(f pool.Found, err error) {
 		c := &core.FoundCode{Version: f.Version, Declared: f.Declared}

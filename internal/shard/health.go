@@ -11,39 +11,33 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// healthKept is how long a state of the stores is the answer: clients choose how often they ask.
-const healthKept = time.Second
+const (
+	healthTTL     = time.Second     // how long a state is reused: clients choose how often they request it
+	healthTimeout = 3 * time.Second // of one reading
+)
 
-// healthTimeout is how long the stores may take.
-const healthTimeout = 3 * time.Second
-
-// storeHealth is the latest state of the stores, of a process. It is safe for concurrent use: requests that come while the stores are
-// asked wait for that answer.
+// storeHealth caches the state of Redis and NATS. It is safe for concurrent use: requests that arrive during a reading wait for its result.
 type storeHealth struct {
 	mu   sync.Mutex
 	at   time.Time
-	last *request.StoreHealth // nil: they have not been asked
+	last *request.StoreHealth // nil: not read yet
 }
 
-// health is the state of Redis and NATS of the last second.
-func (qs *queries) health(ctx context.Context) request.Reply {
-	return qs.process.stores.get(ctx, qs.askStores)
-}
-
-// get is the latest state, or a new one. The stores are asked for all who wait: neither the time nor the end of the first counts.
-func (c *storeHealth) get(ctx context.Context, ask func(context.Context) *request.StoreHealth) *request.StoreHealth {
+// get returns the latest state, or reads a new one if that is older than healthTTL. The reading serves all requests that wait, so neither
+// the deadline nor the cancellation of the first one applies to it.
+func (c *storeHealth) get(ctx context.Context, read func(context.Context) *request.StoreHealth) *request.StoreHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last == nil || time.Since(c.at) > healthKept {
+	if c.last == nil || time.Since(c.at) > healthTTL {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 		defer stop()
-		c.last, c.at = ask(ctx), time.Now()
+		c.last, c.at = read(ctx), time.Now()
 	}
 	return c.last
 }
 
-// askStores asks Redis and NATS for their state, beside one another. What does not answer is reported by its error.
-func (qs *queries) askStores(ctx context.Context) *request.StoreHealth {
+// readHealth reads the state of Redis and NATS concurrently. A failure is part of the result.
+func (qs *queries) readHealth(ctx context.Context) *request.StoreHealth {
 	r := new(request.StoreHealth)
 	var wg sync.WaitGroup
 	wg.Go(func() {

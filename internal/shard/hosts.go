@@ -22,45 +22,46 @@ import (
 )
 
 const (
-	hostTurners = 8           // goroutines that run the code of guests
-	hostWaiting = 1024        // requests that are open; of more their owners ask another member
-	hostBytes   = 128 << 20   // of them
-	hostReading = 16          // histories that are in memory for the turns of requests
-	hostSlow    = time.Second // between the reports of progress to the owner of a turn
-	hostIdle    = time.Minute // then the code of a guest is dropped
+	hostTurners      = 8           // goroutines that run the code of guests
+	maxHostRequests  = 1024        // open requests; further ones are answered as busy, and their owners try another member
+	maxHostBytes     = 128 << 20   // of the open requests
+	maxHostHistories = 16          // histories in memory for open turns
+	progressInterval = time.Second // between the messages that keep the owner of an open turn waiting
+	hostedCodeTTL    = time.Minute // idle time after which the code of a guest is dropped
 )
 
-// host decides turns for the owners that lack the code. It has turners and a watchdog of its own, for partitions come and go.
+// host decides turns and answers queries for owners that lack the code. It has turners and a watchdog of its own, because those of partitions come
+// and go with their tenures.
 type host struct {
 	*Process
 
 	member   *pool.Member
 	turners  []*turner
-	reading  chan struct{}
-	querying chan struct{}
+	reading  chan struct{} // semaphore of histories in memory
+	querying chan struct{} // semaphore of queries
 	wg       sync.WaitGroup
 	ctx      context.Context //nolint:containedctx // ends with the host
 	stop     context.CancelFunc
 
-	mu      sync.Mutex
-	closing bool
-	waiting int                // requests
-	bytes   int                // of them
-	open    map[*hostTurn]bool // turns among them
-	code    map[string]hosted  // by instance
+	mu       sync.Mutex
+	closing  bool
+	requests int                // that are open
+	bytes    int                // of the open requests
+	open     map[*hostTurn]bool // open turns
+	code     map[string]hosted  // by instance
 }
 
-// hosted is the code of an instance of another owner, between two turns.
+// hosted is the code of a guest between two turns.
 type hosted struct {
 	turn.Code
 
-	after string // id of the turn that it is behind
+	after string // id of its latest turn
 	used  time.Time
 }
 
 func newHost(s *Process, watched *turners) *host {
 	h := &host{
-		Process: s, member: pool.NewMember(s.conn, s.cfg.Member), reading: make(chan struct{}, hostReading), querying: make(chan struct{}, maxReplicas),
+		Process: s, member: pool.NewMember(s.conn, s.cfg.Member), reading: make(chan struct{}, maxHostHistories), querying: make(chan struct{}, maxReplicas),
 		open: make(map[*hostTurn]bool), code: make(map[string]hosted),
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
@@ -72,20 +73,20 @@ func newHost(s *Process, watched *turners) *host {
 	return h
 }
 
-// joinPool opens the two sides of a member: it asks those that have code which this process lacks, and is asked. What is to be undone is
-// added to opened.
-func (s *Process) joinPool(opened *[]func()) (err error) {
+// joinPool joins the pool of members as a caller, which sends turns whose code this process lacks, and as a host, which decides those of others.
+// It appends to cleanups what ends that.
+func (s *Process) joinPool(cleanups *[]func()) (err error) {
 	if s.caller, err = pool.NewCaller(s.conn); err != nil {
 		return err
 	}
-	*opened = append(*opened, s.caller.Close)
+	*cleanups = append(*cleanups, s.caller.Close)
 	watched := newTurners(s.cfg.TurnLimit)
 	h := newHost(s, watched)
 	var watch sync.WaitGroup
 	ctx, stopWatch := context.WithCancel(context.Background())
 	watch.Go(func() { watched.watch(ctx) })
 	watch.Go(h.tick)
-	*opened = append(*opened, func() {
+	*cleanups = append(*cleanups, func() {
 		h.close()
 		stopWatch()
 		watch.Wait()
@@ -93,8 +94,8 @@ func (s *Process) joinPool(opened *[]func()) (err error) {
 	return h.member.Join(s.cfg.Programs, h.request)
 }
 
-// close answers the requests that have arrived, for as long as their owners would wait for a sign of this member, and takes the code out of
-// memory. Behind that time it answers that it stops.
+// close answers the open requests and evicts the code in memory. Requests that take longer than their owners would wait for a message of this
+// member are answered as busy.
 func (h *host) close() {
 	h.member.Leave()
 	late := time.AfterFunc(h.cfg.TurnLimit+memberGrace, h.stop)
@@ -120,14 +121,14 @@ func (h *host) turnerOf(instance string) *turner {
 	return h.turners[f.Sum32()%hostTurners]
 }
 
-// request takes a request; it does not block.
+// request begins to handle a request; it does not block.
 func (h *host) request(to string, r pool.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.waiting >= hostWaiting || h.bytes+r.Size > hostBytes {
-		return h.member.Answer(to, &pool.Answer{Busy: true, Missing: fmt.Sprintf("orchestrator %s is busy with %d requests", h.cfg.Member, h.waiting)})
+	if h.requests >= maxHostRequests || h.bytes+r.Size > maxHostBytes {
+		return h.member.Answer(to, &pool.Answer{Busy: true, Missing: fmt.Sprintf("orchestrator %s is busy with %d requests", h.cfg.Member, h.requests)})
 	}
-	h.waiting++
+	h.requests++
 	h.bytes += r.Size
 	if r.Query != nil {
 		h.wg.Go(func() { h.query(to, r.Query, r.Size) })
@@ -136,7 +137,7 @@ func (h *host) request(to string, r pool.Request) error {
 	g := &r.Turn.Given
 	t := &hostTurn{host: h, to: to, id: r.Turn.ID, size: r.Size}
 	h.open[t] = true
-	t.process, t.end, t.instance, t.given = h.Process, t, g.Identity.Instance, g
+	t.process, t.backend, t.instance, t.given = h.Process, t, g.Identity.Instance, g
 	c, ok := h.code[t.instance]
 	delete(h.code, t.instance)
 	switch {
@@ -151,16 +152,16 @@ func (h *host) request(to string, r pool.Request) error {
 	return nil
 }
 
-// prepare reads the history that a turn begins with.
+// prepare finds the code of a turn and reads its history, and then queues it.
 func (h *host) prepare(t *hostTurn, part int) {
 	g := t.given
-	if why := h.bind(g); why != "" {
-		t.answer(&pool.Answer{Missing: why})
+	if missing := h.bind(g); missing != "" {
+		t.answer(&pool.Answer{Missing: missing})
 		return
 	}
 	if g.Place.Length > 0 {
 		h.reading <- struct{}{}
-		t.reads = true
+		t.hasHistory = true
 		if err := h.read(part, g); err != nil {
 			t.answer(&pool.Answer{Missing: fmt.Sprintf("orchestrator %s cannot decide the turn: %v", h.cfg.Member, err)})
 			return
@@ -169,7 +170,7 @@ func (h *host) prepare(t *hostTurn, part int) {
 	h.turnerOf(t.instance).do(t)
 }
 
-// bind finds the code, and has a start record its version.
+// bind sets the code of a turn, and records its version in a start. It returns a message if this process does not have the code.
 func (h *host) bind(g *core.Given) (missing string) {
 	find := h.cfg.Programs.Recorded
 	if g.Place.Length == 0 {
@@ -187,7 +188,7 @@ func (h *host) bind(g *core.Given) (missing string) {
 	return ""
 }
 
-// read reads the history that the turn is decided on.
+// read reads the history on which the turn is decided.
 func (h *host) read(part int, g *core.Given) error {
 	ctx, stop := context.WithTimeout(h.ctx, h.cfg.TurnLimit+memberGrace)
 	defer stop()
@@ -204,31 +205,31 @@ func (h *host) read(part int, g *core.Given) error {
 	return nil
 }
 
-// tick has the owners of turns that are not decided yet wait on, and drops the code that was not used for a while.
+// tick reports progress to the owners of open turns, and drops idle code, every progressInterval.
 func (h *host) tick() {
-	for outage.Pause(h.ctx, timers.Until(hostSlow)) {
+	for outage.Pause(h.ctx, timers.Until(progressInterval)) {
 		h.mu.Lock()
 		for id, c := range h.code {
-			if time.Since(c.used) > hostIdle {
+			if time.Since(c.used) > hostedCodeTTL {
 				h.drop(id, c)
 			}
 		}
-		slow := slices.Collect(maps.Keys(h.open))
+		open := slices.Collect(maps.Keys(h.open))
 		h.mu.Unlock()
-		for _, t := range slow {
-			_ = h.member.Progress(t.to) // what is lost is sent again
+		for _, t := range open {
+			_ = h.member.Progress(t.to) // if it is lost, the next one follows in a second
 		}
 	}
 }
 
-// keep keeps code behind a turn, unless the host is closing. What was used least recently makes room.
+// keep keeps the code of a turn in memory, unless the host is closing. The least recently used code is dropped to make room.
 func (h *host) keep(t *hostTurn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
 		return false
 	}
-	if other, ok := h.code[t.instance]; ok { // of an owner before
+	if other, ok := h.code[t.instance]; ok { // from a turn of a previous owner
 		h.drop(t.instance, other)
 	}
 	h.code[t.instance] = hosted{Code: t.code, after: t.id, used: time.Now()}
@@ -238,13 +239,13 @@ func (h *host) keep(t *hostTurn) bool {
 	return true
 }
 
-// makeRoom drops an eighth of the code, so that it is rare. The mutex is held.
+// makeRoom drops an eighth of the code, so that it runs rarely. The caller holds the mutex.
 func (h *host) makeRoom() {
 	type use struct {
 		id string
 		hosted
 	}
-	all := make([]use, 0, len(h.code))
+	all := make([]use, 0, len(h.code)) // least recently used first
 	for id, c := range h.code {
 		all = append(all, use{id, c})
 	}
@@ -254,7 +255,7 @@ func (h *host) makeRoom() {
 	}
 }
 
-// drop takes code out of memory. The mutex is held.
+// drop removes code from memory. The caller holds the mutex.
 func (h *host) drop(id string, c hosted) {
 	delete(h.code, id)
 	h.evict(id, c)
@@ -266,10 +267,11 @@ func (h *host) evict(id string, c hosted) {
 	}
 }
 
-// answered counts a request that is over, and answers it. What could not be read or written because the host closes, another member can.
-func (h *host) answered(to string, size int, a *pool.Answer) {
+// finish ends a request, and answers it. If data could not be read or written because the host is closing, the answer is busy, so that the owner
+// tries another member.
+func (h *host) finish(to string, size int, a *pool.Answer) {
 	h.mu.Lock()
-	h.waiting--
+	h.requests--
 	h.bytes -= size
 	h.mu.Unlock()
 	if h.ctx.Err() != nil && (a.Missing != "" || a.Object) {
@@ -284,21 +286,22 @@ func (h *host) answered(to string, size int, a *pool.Answer) {
 type hostTurn struct {
 	turnRun
 
-	host  *host
-	to    string
-	id    string
-	size  int  // of the request
-	reads bool // it has a place of a history
+	host *host
+	to   string
+	id   string
+	size int // of the request, in bytes
+
+	hasHistory bool // it holds a place in host.reading
 }
 
 func (t *hostTurn) answer(a *pool.Answer) {
-	if t.reads {
+	if t.hasHistory {
 		<-t.host.reading
 	}
 	t.host.mu.Lock()
 	delete(t.host.open, t)
 	t.host.mu.Unlock()
-	t.host.answered(t.to, t.size, a)
+	t.host.finish(t.to, t.size, a)
 }
 
 func (t *hostTurn) turnDone(*turnRun) {
@@ -308,33 +311,32 @@ func (t *hostTurn) turnDone(*turnRun) {
 	default:
 		t.answer(pool.AnswerOf(t.given, t.decided, t.code.Exec.Awaited()))
 		if t.code.Settle(); !t.code.Exec.Ended() && t.host.keep(t) {
-			t.given, t.decided, t.code = nil, nil, turn.Code{} // the code in memory has the turn that began it, for its objects
+			t.given, t.decided, t.code = nil, nil, turn.Code{} // the code still refers to t, to load objects; free the rest
 			return
 		}
 	}
 	t.late()
 }
 
-// loadObject reads a large payload for the code.
 func (t *hostTurn) loadObject(name string, size, opens int) ([]byte, error) {
 	return t.host.loadForTurn(t.host.ctx, t.host.turnerOf(t.instance), name, size, opens)
 }
 
-// storeObjects writes the large payloads of the turn before it is answered: they are there before the commit.
+// storeObjects writes the large payloads of the turn before the answer, and so before the commit.
 func (t *hostTurn) storeObjects(instance string, objects []pawlcodec.Object) error {
 	return t.host.putObjects(t.host.ctx, t.host.turnerOf(instance), instance, objects)
 }
 
 func (t *hostTurn) turnBlocked(*turnRun) {
-	leftBehind(t.host.log, t.host.met, t.instance, "in a turn")
+	reportAbandoned(t.host.log, t.host.met, t.instance, "in a turn")
 	t.answer(&pool.Answer{Blocked: true})
 }
 
 // query answers a query from a replica.
 func (h *host) query(to string, q *pool.Query, size int) {
 	a := &pool.Answer{}
-	defer func() { h.answered(to, size, a) }()
-	h.querying <- struct{}{} // before the history is in memory
+	defer func() { h.finish(to, size, a) }()
+	h.querying <- struct{}{} // before the history takes memory
 	defer func() { <-h.querying }()
 	ctx, stop := context.WithTimeout(h.ctx, loadTimeout)
 	defer stop()
@@ -346,10 +348,10 @@ func (h *host) query(to string, q *pool.Query, size int) {
 		a.Missing = err.Error()
 		return
 	}
-	got, err := h.askReplica(q.Query, q.Payload, q.Identity.Instance, q.Identity.Execution, events, h.loader(h.ctx))
+	r, err := h.queryReplica(q.Query, q.Payload, q.Identity.Instance, q.Identity.Execution, events, h.loader(h.ctx))
 	if err != nil {
 		a.Missing = err.Error()
 		return
 	}
-	a.Query = &pool.QueryAnswer{Events: got.Events, Result: got.Result, Failure: got.Failure}
+	a.Query = &pool.QueryAnswer{Events: r.Events, Result: r.Result, Failure: r.Failure}
 }

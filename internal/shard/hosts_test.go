@@ -23,14 +23,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// hostWorld is a member that has an orchestration, and the caller of an owner that does not.
+// hostWorld is a member that has an orchestration, and the caller of an owner that does not have it.
 type hostWorld struct {
 	*objectWorld
 
 	host    *host
 	found   pool.Found
-	entered chan struct{} // a turn has begun
-	release func()        // lets it go on
+	entered chan struct{} // receives at the beginning of each turn
+	release func()        // lets all turns continue
 }
 
 func newHostWorld(t *testing.T) *hostWorld {
@@ -51,7 +51,7 @@ func newHostWorld(t *testing.T) *hostWorld {
 	t.Cleanup(w.caller.Close)
 	w.host = newHost(w.Process, newTurners(time.Minute))
 	w.ok(w.host.member.Join(w.cfg.Programs, w.host.request))
-	t.Cleanup(func() { // again, where the test has closed it
+	t.Cleanup(func() { // closing twice is allowed
 		w.release()
 		w.host.close()
 	})
@@ -97,18 +97,18 @@ func (w *hostWorld) send(r pool.Request, within time.Duration) <-chan *pool.Answ
 	return got
 }
 
-// TestMemberWithTooManyRequestsIsBusy holds that a member takes no request beyond the number and the bytes that it keeps, answers at once that
-// it is busy, and takes requests again when those before are answered.
+// TestMemberWithTooManyRequestsIsBusy holds that a member rejects requests beyond its limits of number and bytes at once as busy, and accepts
+// requests again after earlier ones are answered.
 func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
 	fill := func(requests, bytes int) {
 		w.host.mu.Lock()
 		defer w.host.mu.Unlock()
-		w.host.waiting += requests
+		w.host.requests += requests
 		w.host.bytes += bytes
 	}
-	fill(hostWaiting-1, 0)
+	fill(maxHostRequests-1, 0)
 	first := w.turn("first")
 	<-w.entered
 	if a := <-w.turn("second"); !a.Busy || !strings.Contains(a.Missing, "billing is busy") {
@@ -119,23 +119,23 @@ func TestMemberWithTooManyRequestsIsBusy(t *testing.T) {
 		t.Errorf("the last request that has room: %q %q", a.Error, a.Missing)
 	}
 	if a := <-w.turn("third"); len(a.Events) == 0 {
-		t.Errorf("behind it: %q %q", a.Error, a.Missing)
+		t.Errorf("after it: %q %q", a.Error, a.Missing)
 	}
-	fill(1-hostWaiting, hostBytes-10)
+	fill(1-maxHostRequests, maxHostBytes-10)
 	if a := <-w.turn("fourth"); !a.Busy {
 		t.Errorf("beyond the bytes of requests: %q %q", a.Error, a.Missing)
 	}
-	fill(0, 10-hostBytes)
+	fill(0, 10-maxHostBytes)
 	if a := <-w.turn("fifth"); len(a.Events) == 0 {
 		t.Errorf("with room again: %q %q", a.Error, a.Missing)
 	}
-	if w.host.waiting != 0 || w.host.bytes != 0 {
-		t.Errorf("%d requests of %d bytes are counted, and none is open", w.host.waiting, w.host.bytes)
+	if w.host.requests != 0 || w.host.bytes != 0 {
+		t.Errorf("%d requests of %d bytes are counted, and none is open", w.host.requests, w.host.bytes)
 	}
 }
 
-// TestStoppingMemberFinishesItsTurns holds that the objects of a turn are written while its member stops, and that the owner is directed to
-// request another member if the time for that is over.
+// TestStoppingMemberFinishesItsTurns holds that a stopping member still writes the objects of an open turn, and that it answers busy once its time
+// is over, so that the owner tries another member.
 func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	t.Parallel()
 	for name, inTime := range map[string]bool{"in time": true, "late": false} {
@@ -163,7 +163,7 @@ func TestStoppingMemberFinishesItsTurns(t *testing.T) {
 	}
 }
 
-// TestSearchForCodeIsRepeatedOnce holds that an owner whose search has no answer searches once more: the message may be lost.
+// TestSearchForCodeIsRepeatedOnce holds that an owner repeats a search without an answer once: the message may have been lost.
 func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHostWorld(t)
@@ -187,7 +187,8 @@ func TestSearchForCodeIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner that was cut off, and missed the notice of a member, searches for code at once.
+// TestInstancesAreRetriedWhenTheConnectionIsRestored holds that an owner searches for missing code as soon as its connection is restored: it may have
+// missed the notice of a new member.
 func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	t.Parallel()
 	proxy, err := netfault.Listen(strings.TrimPrefix(natstest.Start(t).ClientURL(), "nats://"))
@@ -220,23 +221,23 @@ func TestInstancesAreRetriedWhenTheConnectionIsRestored(t *testing.T) {
 	}
 }
 
-// TestPartitionIsNotDeclinedForATurnOfAnotherMember holds that an owner keeps its partition if another member has decided that the code does not fit, and
-// declines it if it has decided that itself.
+// TestPartitionIsNotDeclinedForATurnOfAnotherMember holds that an owner keeps its partition if another member found that the code does not match the
+// history, and declines it if it found that itself.
 func TestPartitionIsNotDeclinedForATurnOfAnotherMember(t *testing.T) {
 	t.Parallel()
-	s := &shell{process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, asked: map[string]*guestTurn{}, failed: map[string]bool{}}}
+	s := &shell{process: &Process{}, tenure: &partition.Tenure{}, resident: resident{guests: map[string]guest{}, remoteTurns: map[string]*guestTurn{}, failed: map[string]bool{}}}
 	stalled := &store.Reconciliation{Instance: "i", Stalled: `{"kind":"non-determinism"}`}
 	turn := &guestTurn{instance: "i", decided: &core.Decided{Err: errors.New("the history differs"), Diverged: true}}
-	s.asked["i"] = turn
-	if !s.answered(turn) || s.answered(turn) {
-		t.Error("a turn is not taken back once")
+	s.remoteTurns["i"] = turn
+	if !s.guestDone(turn) || s.guestDone(turn) {
+		t.Error("the turn was not accepted exactly once")
 	}
 	if s.declineFor(stalled); len(s.process.declines.all) != 0 {
 		t.Errorf("declined: %v", s.process.declines.all)
 	}
 	again := &guestTurn{instance: "i", decided: &core.Decided{Missing: "none has it"}}
-	s.asked["i"] = again
-	s.answered(again)
+	s.remoteTurns["i"] = again
+	s.guestDone(again)
 	if s.declineFor(stalled); len(s.process.declines.all) != 1 {
 		t.Error("not declined for a turn of its own")
 	}

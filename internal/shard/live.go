@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
@@ -12,38 +11,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// watched reports whether changes are published: for a while after the latest message of a watcher. Without one a commit
-// costs no message.
-type watched struct{ until atomic.Int64 } // Unix ms
-
-func (w *watched) time() time.Time { return time.UnixMilli(w.until.Load()) }
-
-// watchExtended has changes published for a while.
+// watchExtended has changes published for queue.WatchTTL. Without a watcher a commit costs no message.
 func (s *Process) watchExtended() {
 	until := time.Now().Add(queue.WatchTTL)
-	s.watched.until.Store(until.UnixMilli())
+	s.watched.set(until)
 	s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.WatchExtended, Body: until}) })
 }
 
-// serveLive listens to watchers and answers requests for outcomes. What is to be undone is added to opened.
-func (s *Process) serveLive(opened *[]func()) error {
+// serveLive receives the messages of watchers and answers requests for outcomes. It appends to cleanups what ends that.
+func (s *Process) serveLive(cleanups *[]func()) error {
 	watchers, err := s.conn.OnWatching(s.watchExtended)
 	if err != nil {
 		return err
 	}
-	*opened = append(*opened, watchers.Stop)
+	*cleanups = append(*cleanups, watchers.Stop)
 	outcomes, err := s.conn.ServeOutcomes(s.outcome)
 	if err != nil {
 		return err
 	}
-	*opened = append(*opened, outcomes.Stop)
+	*cleanups = append(*cleanups, outcomes.Stop)
 	return nil
 }
 
-// statusUnavailable is that of an outcome that cannot be read at the moment.
+// statusUnavailable is the status of an outcome that cannot be read at present.
 const statusUnavailable = "unavailable"
 
-// outcome asks the owner of an instance how it ended.
+// outcome requests the outcome of an instance from its owner.
 func (s *Process) outcome(ctx context.Context, instance string) queue.Outcome {
 	var r request.Answered
 	err := request.Call(ctx, s.conn, s.conn.PartitionOf(instance), &request.Await{Instance: instance}, &r)

@@ -7,16 +7,16 @@ import (
 	"github.com/pawlrun/pawl/internal/replay"
 )
 
-// mail is a message to the owner, or to the shell around it.
+// mail is a message to the owner, with work that the shell does before the owner handles it.
 type mail struct {
 	core.Message
-	turned  *turnRun              // whose code is taken back first
-	guest   *guestTurn            // likewise
-	awaited chan<- replay.Awaited // of a request for what the code of an instance waits for; has room, and is closed if that is not known
+	turned  *turnRun              // a turn that has ended; its code returns to the residents
+	guest   *guestTurn            // a turn that another member has decided; dropped if it is no longer expected
+	awaited chan<- replay.Awaited // receives what the code of an instance waits for, and is closed: empty if that is unknown. It is buffered
 }
 
-// mailbox carries messages to the goroutine of the partition. post never blocks, for it is called from the goroutines that carry the
-// answers of Redis and NATS. It is safe for concurrent use.
+// mailbox carries messages to the goroutine of the partition. post never blocks, because it runs on the goroutines that deliver the
+// answers of Redis and NATS. A mailbox is safe for concurrent use.
 type mailbox struct {
 	wake chan struct{}
 
@@ -28,7 +28,7 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-// post hands m over. It returns false if no goroutine will read it any more.
+// post appends m. It returns false if the mailbox is closed.
 func (b *mailbox) post(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,15 +37,20 @@ func (b *mailbox) post(m mail) bool {
 	}
 	b.posted = append(b.posted, m)
 	if len(b.posted) == 1 {
-		select {
-		case b.wake <- struct{}{}:
-		default:
-		}
+		signal(b.wake)
 	}
 	return true
 }
 
-// each calls f with what has been posted, in order. The message belongs to f for the call only.
+// signal sends to a channel with a buffer of one, unless a signal is already waiting there.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// each takes all posted items and calls f with each, in order. f must not retain its argument.
 func (b *mailbox) each(f func(*mail)) {
 	b.mu.Lock()
 	now := b.posted

@@ -37,7 +37,7 @@ type Metrics struct {
 
 // ownCounters are of what the shell counts itself.
 type ownCounters struct {
-	ingested, refused, gaps, replays, leftBehind, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedBells, spansDropped prometheus.Counter
+	ingested, refused, gaps, replays, abandoned, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedBells, spansDropped prometheus.Counter
 }
 
 type limitMetrics struct {
@@ -150,7 +150,7 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 			refused:         counter("inputs_refused_total", "Inputs that cannot be used."),
 			gaps:            counter("input_gaps_total", "Times that inputs were missing from the stream."),
 			replays:         counter("replays_total", "Executions replayed from history."),
-			leftBehind:      counter("goroutines_abandoned_total", "Goroutines abandoned in orchestration code that blocks."),
+			abandoned:       counter("goroutines_abandoned_total", "Goroutines abandoned in orchestration code that blocks."),
 			objectsMissing:  counter("objects_missing_total", "Reads of large payloads that the object store did not have."),
 			objectsRemoved:  counter("objects_removed_total", "Large payloads that were removed from the object store, because no instance had them any more."),
 			payloadsChanged: counter("payloads_changed_total", "Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),

@@ -12,39 +12,41 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// The owner of partition 0 removes the objects that no instance refers to. An hourly round gives each object of at least 48 hours one state:
+// The owner of partition 0 removes the objects that no instance refers to. An hourly round moves each object that is at least 48 hours old at most
+// one state further:
 //
-//	         no owner refers to it          an hour later the same            the round after
+//	         no owner refers to it          still none an hour later          the round after
 //	written ──────────────────────▶ marked ───────────────────────▶ removed ──────────────────▶ (mark removed)
 //	   ▲                              │
 //	   └──── an owner refers to it ───┘
 //
-// What could refer to an object without being in the histories and inboxes that a round reads, and why it is not lost:
+// A reference to an object may exist outside of the histories and inboxes that a round reads. The object is not lost, because of:
 //
-//   - An input that is in INPUTS only, or in the outbox of an instance that is purged before the receiver has it. The position of each partition
-//     in INPUTS is noted behind the round that marks; the round that removes requires that the partition has applied it. A partition
-//     without an owner keeps its objects, and stops no others.
-//   - A turn that was decided before, more than 48 hours ago, and is decided again: its objects have the same names, so they are there already.
-//     Its writer looks for the mark, and the turn is not committed if there is one: the instance is stalled, and writes the objects again when
-//     they are gone. A writer that has seen no mark was there before it, and its commit is found by the round that removes. The mark stays
-//     behind the removal, for a writer that has found one part before it and writes another behind it.
-//   - An instance that was purged, and that a Redis which has lost its last ten minutes (trimWindow) has again: a mark is older than that.
-//   - An owner of partition 0 that was paused within a round: it removes only what was in the stream when the round began.
+//   - An input that is only in INPUTS, or in the outbox of an instance that is purged before its receiver has the input. After the round that
+//     marks, the end of INPUTS is recorded for each partition; the round that removes requires that the partition has applied everything up to
+//     there. A partition without an owner retains its objects, and does not delay the removal of others.
+//   - A turn that was first decided more than 48 hours ago and is decided again. Its objects have the same names, so they exist already.
+//     Its writer checks for the mark, and the turn is not committed if there is one: the instance is stalled, and writes the objects again after
+//     their removal. A writer that saw no mark was earlier than the mark, so the round that removes finds its commit. The mark outlives the
+//     removal, for a writer that found one part before the removal and writes another one after it.
+//   - An instance that was purged and is restored by a Redis that has lost its last ten minutes (trimWindow): a mark is older than that.
+//   - An owner of partition 0 that was paused within a round: it removes only objects that were in the stream when the round began.
 //
-// Crash points: between any two steps the next round continues, of this owner or another one; the notes are lost with the process, and cost
-// one round. Decision 81 has the protocol of writers and readers.
+// Crash points: after a crash between any two steps the next round, of this owner or another one, continues. The recorded positions are lost with
+// the process, which delays the removal by one round. Decision 81 describes the protocol of writers and readers.
 const (
 	ensureObjectsEvery = 15 * time.Second
 	collectEvery       = time.Hour
-	markedFor          = 30 * time.Minute // before it is removed, and behind its removal
+	markedFor          = 30 * time.Minute // from the mark to the removal, and from the removal to the end of the mark
 
-	// The build fails if one is negative: a mark outlives a rollback, a round is longer than the age of a mark, and an object is old enough.
+	// The build fails if one of these is negative: a mark outlives a rollback, a round is longer than markedFor, and the minimum age of an
+	// object exceeds the time that writing one may take.
 	_ = uint(markedFor - 2*trimWindow)
 	_ = uint(collectEvery - markedFor)
 	_ = uint(queue.ObjectAge - 2*queue.MaxStoring)
 )
 
-// collectObjects creates a lost object store again, and collects.
+// collectObjects recreates the object store if it was lost, and collects objects every hour, while this process owns partition 0.
 func (s *Process) collectObjects(ctx context.Context, keeper *partition.Keeper) {
 	c := objectCollector{Process: s, age: queue.ObjectAge, markedFor: markedFor}
 	tick := time.NewTicker(ensureObjectsEvery)
@@ -72,16 +74,16 @@ func (s *Process) collectObjects(ctx context.Context, keeper *partition.Keeper) 
 
 type objectCollector struct {
 	*Process
-	age       time.Duration // below which an object is not looked at
+	age       time.Duration // younger objects are skipped
 	markedFor time.Duration
-	notes     map[int]queue.Accepted // by partition, read behind the last round
+	accepted  map[int]queue.Accepted // by partition, read after the last round
 }
 
-// objectRound is what a round has read.
+// objectRound holds what one round has read.
 type objectRound struct {
 	*objectCollector
 	marks   map[string]queue.Mark
-	unseen  map[string]queue.Mark // of no object so far
+	unseen  map[string]queue.Mark // marks whose object the round has not found
 	applied map[int]history.Position
 }
 
@@ -104,20 +106,13 @@ func (c *objectCollector) collect(ctx context.Context) error {
 			}
 		}
 	}
-	return c.note(ctx, r.applied)
-}
-
-// note reads what the partitions have accepted.
-func (c *objectCollector) note(ctx context.Context, partitions map[int]history.Position) error {
-	notes := make(map[int]queue.Accepted, len(partitions))
-	for p := range partitions {
-		accepted, err := c.conn.Accepted(ctx, p, history.Position{})
-		if err != nil {
+	accepted := make(map[int]queue.Accepted, len(r.applied))
+	for p := range r.applied {
+		if accepted[p], err = c.conn.Accepted(ctx, p, history.Position{}); err != nil {
 			return err
 		}
-		notes[p] = accepted
 	}
-	c.notes = notes
+	c.accepted = accepted
 	return nil
 }
 
@@ -131,7 +126,7 @@ func (r *objectRound) sweep(ctx context.Context, page []queue.StoredObject) erro
 		delete(r.unseen, o.Name)
 		m, marked := r.marks[o.Name]
 		switch {
-		case marked && (needed[o.Name] || o.At.After(m.At)): // it was removed, and written again
+		case marked && (needed[o.Name] || o.At.After(m.At)): // a later object was removed and written again
 			err = r.conn.UnmarkObject(ctx, m)
 		case needed[o.Name]:
 		case !marked:
@@ -147,21 +142,21 @@ func (r *objectRound) sweep(ctx context.Context, page []queue.StoredObject) erro
 	return nil
 }
 
-// settled reports whether the partitions of the owners have applied what they had accepted behind the round that made the mark.
+// settled reports whether the partitions of the owners have applied all inputs that were accepted when the round that set the mark ended.
 func (r *objectRound) settled(owners []string, m queue.Mark) bool {
 	return !slices.ContainsFunc(owners, func(owner string) bool {
-		if queue.CheckInstance(owner) != nil { // of a foreign writer
+		if queue.CheckInstance(owner) != nil { // not written by Pawl
 			return false
 		}
 		p := r.conn.PartitionOf(owner)
-		note, noted := r.notes[p]
-		return !noted || !note.At.After(m.At) || r.applied[p].Seq < note.Last.Seq || r.applied[p].Time < note.Last.Time
+		end, ok := r.accepted[p]
+		return !ok || !end.At.After(m.At) || r.applied[p].Seq < end.Last.Seq || r.applied[p].Time < end.Last.Time
 	})
 }
 
-// needed returns the objects of a page that one of their owners mentions. The positions of the partitions are read first.
+// needed returns the objects of a page that one of their owners mentions. It reads the position of a partition before the instances in it.
 func (r *objectRound) needed(ctx context.Context, page []queue.StoredObject) (map[string]bool, error) {
-	of := make(map[string][]string) // objects, by owner
+	of := make(map[string][]string) // object names, by owner
 	for _, o := range page {
 		for _, owner := range o.Owners {
 			if !slices.Contains(of[owner], o.Name) {
@@ -171,7 +166,7 @@ func (r *objectRound) needed(ctx context.Context, page []queue.StoredObject) (ma
 	}
 	needed := make(map[string]bool)
 	for owner, names := range of {
-		if queue.CheckInstance(owner) != nil { // of a foreign writer
+		if queue.CheckInstance(owner) != nil { // not written by Pawl
 			continue
 		}
 		p := r.conn.PartitionOf(owner)

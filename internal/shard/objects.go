@@ -12,52 +12,55 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Large payloads are objects: see decision 81. The turn writes those of its decisions before its commit is sent, and its code reads the
-// others when it receives them. Both happen on the goroutine of the turner; the watchdog does not count that time, and an object that cannot
-// be read or written stalls the instance.
+// Large payloads are stored as objects: see decision 81. A turn writes the objects of its decisions before its commit is sent, and its code
+// reads the others when it receives them. Both happen on the goroutine of the turner, and the watchdog does not count that time. An object that
+// cannot be read or written stalls the instance.
 
 const (
-	objectTimeout = time.Minute // bounds one object; a transfer without progress ends after two seconds
-	lagWait       = 500 * time.Millisecond
-	missedFor     = time.Minute
-	unansweredFor = 10 * time.Second
+	objectTimeout = time.Minute            // bounds the transfer of one object; a transfer without progress fails after two seconds
+	lagWait       = 500 * time.Millisecond // how long a read waits for an object that a lagging server may not have yet
+	missedFor     = time.Minute            // after a missing object, how long reads do not wait
+	unansweredFor = 10 * time.Second       // after a timeout, how long transfers fail at once
 
-	// largeTurns is how many turns of a process may at one time have read more than smallTurn bytes of large payloads, as they are when they are
-	// opened: a replay has in memory what its code keeps of them.
+	// largeTurns is the number of turns of a process that may at one time have read more than smallTurn bytes of large payloads, measured
+	// after decompression and decryption: a replay holds in memory what its code retains of them.
 	largeTurns = 8
 	smallTurn  = 1 << 20
 )
 
-// errUnanswered is that of a read or write soon after one that timed out: of a store that does not answer, each object would have a partition
-// wait.
+// errUnanswered fails a transfer soon after another one timed out. Otherwise a partition would wait for each object
+// while the object store does not answer.
 var errUnanswered = errors.New("the object store has not answered within the last ten seconds")
 
-// lastTime is when something happened last.
+// lastTime is the time of the latest event of one kind. The zero value is ready to use: no event. It is safe for concurrent use.
 type lastTime struct{ at atomic.Pointer[time.Time] }
 
-func (l *lastTime) now() {
-	now := time.Now()
-	l.at.Store(&now)
+func (l *lastTime) set(t time.Time) { l.at.Store(&t) }
+
+// get returns the time; zero: none.
+func (l *lastTime) get() time.Time {
+	if at := l.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
-func (l *lastTime) within(d time.Duration) bool {
-	at := l.at.Load()
-	return at != nil && time.Since(*at) < d
-}
+// within reports whether the event was less than d ago.
+func (l *lastTime) within(d time.Duration) bool { return time.Since(l.get()) < d }
 
 // storeObjects writes the objects of a turn.
 func (s *shell) storeObjects(instance string, objects []pawlcodec.Object) error {
 	return s.process.putObjects(s.life, s.turns, instance, objects)
 }
 
-// putObjects writes the objects of a turn that the turner has.
+// putObjects writes the objects of the turn that t is running.
 func (s *Process) putObjects(ctx context.Context, t *turner, instance string, objects []pawlcodec.Object) error {
 	if len(objects) == 0 {
 		return nil
 	}
 	defer t.transfer()()
 	for _, o := range objects {
-		err := s.answered(func() error {
+		err := s.transfer(func() error {
 			ctx, cancel := context.WithTimeout(ctx, objectTimeout)
 			defer cancel()
 			return s.conn.PutObject(ctx, o)
@@ -69,14 +72,14 @@ func (s *Process) putObjects(ctx context.Context, t *turner, instance string, ob
 	return nil
 }
 
-// answered transfers an object, unless the store did not answer just now.
-func (s *Process) answered(transfer func() error) error {
+// transfer transfers an object with do, unless another transfer has timed out within unansweredFor.
+func (s *Process) transfer(do func() error) error {
 	if s.unanswered.within(unansweredFor) {
 		return errUnanswered
 	}
-	err := transfer()
+	err := do()
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.unanswered.now()
+		s.unanswered.set(time.Now())
 	}
 	return err
 }
@@ -86,7 +89,7 @@ func (s *shell) loadObject(name string, size, opens int) ([]byte, error) {
 	return s.process.loadForTurn(s.life, s.turns, name, size, opens)
 }
 
-// loadForTurn reads an object for the code of the turn that the turner has.
+// loadForTurn reads an object for the code of the turn that t is running.
 func (s *Process) loadForTurn(ctx context.Context, t *turner, name string, size, opens int) ([]byte, error) {
 	defer t.transfer()()
 	if err := t.enlarge(ctx, s.large, opens); err != nil {
@@ -95,13 +98,13 @@ func (s *Process) loadForTurn(ctx context.Context, t *turner, name string, size,
 	return s.loadObject(ctx, name, size)
 }
 
-// loader reads objects for a replica, of which a process has at most maxReplicas.
+// loader returns a function that reads objects for a replica. A process has at most maxReplicas, so their reads need no other limit.
 func (s *Process) loader(ctx context.Context) pawlcodec.Load {
 	return func(name string, size, _ int) ([]byte, error) { return s.loadObject(ctx, name, size) }
 }
 
-// loadObject waits for a server that lags, but after an object that stayed missing only when a minute is over: of a store that has lost its
-// objects, each would have a partition wait.
+// loadObject reads an object. It waits lagWait for an object that a lagging server may not have yet, except within missedFor after an object
+// stayed missing: if the store has lost its objects, a partition would wait for each of them.
 func (s *Process) loadObject(ctx context.Context, name string, size int) (body []byte, err error) {
 	if !s.cfg.Codec.Stores() {
 		return nil, pawlcodec.ErrNotLoaded
@@ -110,21 +113,21 @@ func (s *Process) loadObject(ctx context.Context, name string, size int) (body [
 	if s.missed.within(missedFor) {
 		wait = 0
 	}
-	err = s.answered(func() (err error) {
+	err = s.transfer(func() (err error) {
 		body, err = s.conn.GetObject(ctx, name, size, wait, objectTimeout)
 		return err
 	})
 	if errors.Is(err, queue.ErrNoObject) {
 		s.met.objectsMissing.Inc()
 		if wait > 0 {
-			s.missed.now()
+			s.missed.set(time.Now())
 		}
 	}
 	return body, err
 }
 
-// enlarge adds what the running job reads. One that has more than smallTurn takes a place until it ends or is left behind, and waits for it. It
-// takes no second one, so none waits for another that waits.
+// enlarge adds to the bytes that the running job has read. A job with more than smallTurn bytes waits for a place, and holds it until it ends or is
+// abandoned. A job takes at most one place, so jobs cannot deadlock on them.
 func (t *turner) enlarge(ctx context.Context, places chan struct{}, bytes int) error {
 	t.mu.Lock()
 	t.read += bytes
@@ -140,7 +143,7 @@ func (t *turner) enlarge(ctx context.Context, places chan struct{}, bytes int) e
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.running == nil || t.large != nil { // it is read by code that was left behind
+	if t.running == nil || t.large != nil { // the reader is code that was abandoned
 		<-places
 		return nil
 	}
@@ -148,7 +151,7 @@ func (t *turner) enlarge(ctx context.Context, places chan struct{}, bytes int) e
 	return nil
 }
 
-// shrink gives the place of the job back that ends or is left behind.
+// shrink releases the place of a job that ends or is abandoned.
 func (t *turner) shrink() {
 	if t.large != nil {
 		<-t.large
@@ -157,8 +160,8 @@ func (t *turner) shrink() {
 	t.read = 0
 }
 
-// transfer has the watchdog wait until the function returned is called.
-func (t *turner) transfer() (over func()) {
+// transfer pauses the watchdog until the returned function is called.
+func (t *turner) transfer() (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.transfers++

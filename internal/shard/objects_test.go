@@ -227,8 +227,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	if err := write(); !errors.Is(err, errUnanswered) || !errors.Is(err, replay.ErrObject) {
 		t.Errorf("a write just behind a timeout: %v", err)
 	}
-	before := time.Now().Add(-unansweredFor)
-	w.unanswered.at.Store(&before)
+	w.unanswered.set(time.Now().Add(-unansweredFor))
 	w.ok(read())
 	w.ok(write())
 	end()

@@ -15,20 +15,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// policyEvery is how often the policies that are set at run time are read, in case the notice of a change was lost.
+// policyEvery is the interval at which the policies set at run time are read, in case the notice of a change was lost.
 const policyEvery = time.Second
 
-// policyCache has the policies that were set at run time, as this process has read them last. It is safe for concurrent use.
+// policyCache holds the policies set at run time, as this process has last read them. It is safe for concurrent use.
 type policyCache struct {
 	gates   *limiter.Limiter
 	conn    *queue.Conn
 	log     *slog.Logger
 	latest  atomic.Pointer[limiter.Overrides]
-	seen    atomic.Uint64 // the highest version that was read, or that a gate has
+	seen    atomic.Uint64 // highest version that was read, or that a limit has applied
 	noticed chan struct{}
-	reading sync.Mutex      // so that an older answer does not stand above a newer one
-	shards  *shards         // receive a change
-	global  *history.Policy // of Config.Global; nil: none
+	reading sync.Mutex // serializes reads, so that an older reply cannot replace a newer one
+	shards  *shards    // notified of a change
+	global  *history.Policy
 }
 
 func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
@@ -37,7 +37,7 @@ func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all
 	return p
 }
 
-// now has the latest that were read.
+// now returns the policies that were read last.
 func (p *policyCache) now() limit.Policies {
 	return limit.Policies{Set: p.latest.Load(), Global: p.global}
 }
@@ -66,7 +66,7 @@ func (p *policyCache) read(ctx context.Context) error {
 	return nil
 }
 
-// saw notes a version that there is or was.
+// saw records that a version exists or has existed.
 func (p *policyCache) saw(version uint64) {
 	for old := p.seen.Load(); version > old && !p.seen.CompareAndSwap(old, version); old = p.seen.Load() {
 	}
@@ -80,15 +80,7 @@ func (p *policyCache) changed(ctx context.Context) error {
 	return p.read(ctx)
 }
 
-// notice schedules a read: another orchestrator has changed the policies.
-func (p *policyCache) notice() {
-	select {
-	case p.noticed <- struct{}{}:
-	default:
-	}
-}
-
-// watch reads them until ctx ends.
+// watch reads the policies every policyEvery, and at each notice, until ctx ends.
 func (p *policyCache) watch(ctx context.Context) {
 	for {
 		reading, stop := context.WithTimeout(ctx, loadTimeout)

@@ -27,7 +27,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Config is what the shards of a process are made with. Nothing has a default.
+// Config configures the shards of a process. No field has a default.
 type Config struct {
 	Redis      redis.UniversalClient
 	Partitions int
@@ -35,7 +35,7 @@ type Config struct {
 
 	ReconcileInterval time.Duration // between two reconciliations of an instance with activities outstanding
 	MaxClaims         int
-	Parked            int // executions kept in memory, if the process owns all partitions
+	Parked            int // executions kept in memory, divided among the partitions of the namespace
 	TurnLimit         time.Duration
 	OwnerTTL          time.Duration
 	FailDiverged      bool
@@ -43,69 +43,69 @@ type Config struct {
 	Retention         core.Retention
 	Limits            replay.Limits
 	Programs          *author.Registry
-	Global            *history.Policy // nil: none
+	Global            *history.Policy // policy at the global level of every limit; nil: none
 
 	Observers
 }
 
-// Observers see what a process does, and decide nothing.
+// Observers observe what a process does, and do not affect it.
 type Observers struct {
-	Trace      io.Writer                                                   // nil: none
-	Tracer     tracing.Tracer                                              // nil: none
-	AroundTurn func(id history.Identity, orchestration string, run func()) // nil: the turn alone
+	Trace      io.Writer                                                   // receives the messages and effects of all shards; may be nil
+	Tracer     tracing.Tracer                                              // receives the spans of committed turns; may be nil
+	AroundTurn func(id history.Identity, orchestration string, run func()) // calls run, which runs the turn; may be nil
 
 	Logger  *slog.Logger
 	Outage  *outage.Reporter
 	Metrics *Metrics
 }
 
-// Process has what all shards of a process use.
+// Process holds what the shards of one process share.
 type Process struct {
 	cfg    Config
 	outage *outage.Reporter
-	log    *slog.Logger // repeated lines are limited; for what is not an author's
+	log    *slog.Logger // limits repeated lines; orchestration code logs to Config.Logger
 	met    *Metrics
 	trace  *trace
-	spans  *spans // nil: none
+	spans  *spans // nil without a tracer
 	backends
 	caches
 
 	shards  *shards
-	large   chan struct{} // a place for each turn that has read many bytes of large payloads
+	large   chan struct{} // semaphore of the turns that read more than smallTurn bytes of large payloads
 	turners *turners
-	watched *watched
+	watched lastTime // changes are published until then: for a while after the latest message of a watcher
 }
 
-// backends are where the state and the messages are.
+// backends are the clients of Redis, NATS and the other members.
 type backends struct {
 	store  *store.Store
 	gates  *limiter.Limiter
-	leases *lease.Leases // for reports only: the scripts of the owner create and delete them
+	leases *lease.Leases // writes reports only; the owner's scripts create and delete leases
 	conn   *queue.Conn
-	caller *pool.Caller // asks the members that have code which this process lacks
+	caller *pool.Caller // sends turns and queries to members that have the code which this process lacks
 }
 
-// caches have what all shards read of the namespace.
+// caches hold what the shards know about the namespace beyond their own partitions.
 type caches struct {
-	missed      lastTime // when an object was missing
-	unanswered  lastTime // when the object store did not answer
-	replicas    replicas // of queries
+	missed      lastTime // an object was last missing
+	unanswered  lastTime // the object store last timed out
+	lost        lastTime // everything published to TASKS before this time is gone
+	replicas    replicas
 	stores      storeHealth
 	policies    *policyCache
 	queueAges   *queueAges
 	fleet       *fleet
-	lost        *tasksLoss
 	descendants *descendants
 	declines    declines
 }
 
-// New returns a process that owns nothing yet.
+// New returns a process that owns no partitions yet.
 func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *Process {
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
 		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
-		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval), lost: &tasksLoss{}},
-		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit), watched: &watched{},
+		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval)},
+		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit),
 	}
 	s.met.lags.shards.Store(s.shards)
 	s.descendants = newDescendants(s.store, conn, s.log)
@@ -120,10 +120,10 @@ func (s *Process) replayOptions(instance string, g *core.Given) replay.Options {
 	}
 }
 
-// Open reads the policies, listens to the other processes, and starts to take partitions. What is to be undone is added to opened, also
-// on an error.
-func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()) (*partition.Keeper, error) {
-	*opened = append(*opened, s.queueAges.wg.Wait, s.fleet.wg.Wait)
+// Open reads the policies, subscribes to the notices of other processes, and starts to claim partitions. It appends to cleanups what the
+// caller must run, in reverse order, when the process ends or Open fails.
+func (s *Process) Open(ctx context.Context, space redisx.Space, cleanups *[]func()) (*partition.Keeper, error) {
+	*cleanups = append(*cleanups, s.queueAges.wg.Wait, s.fleet.wg.Wait)
 	// The policies are read before the first turn.
 	if err := s.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
@@ -135,9 +135,9 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()
 			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.CodeJoined}) })
 			keeper.Nudge()
 		case queue.PolicyChanged:
-			s.policies.notice()
+			signal(s.policies.noticed)
 		case queue.ChildrenCancelled:
-			s.descendants.notice()
+			signal(s.descendants.noticed)
 		default:
 			keeper.Nudge()
 		}
@@ -145,17 +145,17 @@ func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()
 	if err != nil {
 		return nil, err
 	}
-	*opened = append(*opened, notices.Stop)
-	if err := s.serveLive(opened); err != nil {
+	*cleanups = append(*cleanups, notices.Stop)
+	if err := s.serveLive(cleanups); err != nil {
 		return nil, err
 	}
-	if err := s.joinPool(opened); err != nil {
+	if err := s.joinPool(cleanups); err != nil {
 		return nil, err
 	}
 	return keeper, keeper.Start(ctx)
 }
 
-// Run starts what concerns all partitions; it ends with ctx.
+// Run starts the goroutines that serve all partitions, in wg. They end with ctx.
 func (s *Process) Run(ctx context.Context, keeper *partition.Keeper, wg *sync.WaitGroup) {
 	wg.Go(func() { s.turners.watch(ctx) })
 	wg.Go(func() { s.trim(ctx, keeper) })
@@ -174,7 +174,8 @@ func (s *Process) Run(ctx context.Context, keeper *partition.Keeper, wg *sync.Wa
 	}
 }
 
-// watchConnection has instances tried again that lack their code when NATS is back: members could not be found meanwhile.
+// watchConnection retries instances that lack their code whenever the connection to NATS is restored: without it no other member
+// could be found.
 func (s *Process) watchConnection(ctx context.Context) {
 	nc := s.conn.NATS()
 	connected := nc.StatusChanged(nats.CONNECTED)
@@ -184,7 +185,7 @@ func (s *Process) watchConnection(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case _, ok := <-connected:
-			if !ok { // it is closed
+			if !ok { // the connection is closed
 				return
 			}
 			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.CodeJoined}) })
@@ -192,7 +193,7 @@ func (s *Process) watchConnection(ctx context.Context) {
 	}
 }
 
-// Leave notifies the others that this process has gone.
+// Leave notifies the other members that this process has left.
 func (s *Process) Leave() {
 	_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: s.cfg.Member})
 }
@@ -215,7 +216,7 @@ func (s *Process) newKeeper(space redisx.Space) *partition.Keeper {
 			if p < 0 {
 				n.Kind = queue.MemberJoined
 			}
-			_ = s.conn.Notify(n) // lost: the others look every second
+			_ = s.conn.Notify(n) // if it is lost, the other members find the partition within a second
 		},
 	})
 }

@@ -61,7 +61,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.Owner:
 		return qs.ownership(), nil
 	case *request.Health:
-		return qs.health(ctx), nil
+		return qs.process.stores.get(ctx, qs.readHealth), nil
 	case *request.Requeue:
 		return qs.requeue(ctx, q.Instance)
 	case *request.DropRefused:

@@ -8,28 +8,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// probeTimeout is how long a question about the TASKS stream may take. One that was under way when the connection lapsed is
-// never answered, and what was lost with the connection must not wait for it.
+// probeTimeout bounds a request about the TASKS stream. A request that was outstanding when the connection was interrupted is
+// never answered, and must not delay the repair of what was lost with the connection.
 const probeTimeout = 2 * time.Second
 
-// queueAges asks how old the oldest task of a queue is, once for all who want to know at the same moment.
+// queueAges reads when the oldest task of a queue was published; callers that overlap share one request.
 type queueAges struct {
 	conn *queue.Conn
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex
-	asking map[string][]func(time.Time, bool, error)
+	mu      sync.Mutex
+	waiting map[string][]func(time.Time, bool, error) // by queue
 }
 
 func newQueueAges(conn *queue.Conn) *queueAges {
-	return &queueAges{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
+	return &queueAges{conn: conn, waiting: make(map[string][]func(time.Time, bool, error))}
 }
 
 func (o *queueAges) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.asking[name] = append(o.asking[name], then)
-	if len(o.asking[name]) > 1 {
+	o.waiting[name] = append(o.waiting[name], then)
+	if len(o.waiting[name]) > 1 {
 		return
 	}
 	o.wg.Go(func() {
@@ -37,8 +37,8 @@ func (o *queueAges) ask(ctx context.Context, name string, then func(at time.Time
 		defer stop()
 		at, some, err := o.conn.OldestTask(ctx, name)
 		o.mu.Lock()
-		all := o.asking[name]
-		delete(o.asking, name)
+		all := o.waiting[name]
+		delete(o.waiting, name)
 		o.mu.Unlock()
 		for _, f := range all {
 			f(at, some, err)

@@ -15,21 +15,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Queries, and descriptions of instances that are not in memory, run on replicas: see decision 65.
+// Queries, and descriptions of instances that are not resident, run on replicas: see decision 65.
 //
 //	request ──▶ read the history ──▶ replay (5 s) ──▶ handler (50 ms) ──▶ reply, evict
-//	                                     └────────────────┴── over time: refused; the goroutine keeps its place until it returns
+//	                                     └────────────────┴── timeout: refused; the goroutine counts against maxReplicas until it returns
 
 const (
 	queryTime   = 50 * time.Millisecond
 	replayTime  = 5 * time.Second
 	maxReplicas = 8 // of a process
 
-	maxDescribed = 1000 // events that a description replays; a few milliseconds
+	maxDescribed = 1000 // events that a description replays, which takes a few milliseconds
 	describeTime = 500 * time.Millisecond
 )
 
-// replicas counts the replicas that exist.
+// replicas counts the replicas of a process. It is safe for concurrent use.
 type replicas struct{ n atomic.Int32 }
 
 func (r *replicas) take() bool {
@@ -58,26 +58,26 @@ func (qs *queries) query(ctx context.Context, q *request.Query) (request.Reply, 
 			return askPool(ctx, qs.shell, &pool.Query{Partition: qs.shell.st.Part, Identity: id, Name: start.Name, Version: start.Version, Query: q.Name, Payload: q.Payload})
 		}
 	}
-	return qs.process.askReplica(q.Name, q.Payload, q.Instance, execution, events, qs.process.loader(qs.shell.life))
+	return qs.process.queryReplica(q.Name, q.Payload, q.Instance, execution, events, qs.process.loader(qs.shell.life))
 }
 
-// askReplica answers a query from a replica.
-func (s *Process) askReplica(name string, input history.Payload, id string, execution uint64, events []history.Event, load pawlcodec.Load) (*request.QueryAnswer, error) {
+// queryReplica runs a query on a replica.
+func (s *Process) queryReplica(name string, input history.Payload, id string, execution uint64, events []history.Event, load pawlcodec.Load) (*request.QueryAnswer, error) {
 	r := &request.QueryAnswer{Execution: execution, Events: uint64(len(events))}
 	var found bool
-	var has []string
+	var names []string
 	err := s.onReplica("query "+name, id, execution, events, replayTime, load, func(x *replay.Execution) {
 		if r.Result, r.Failure, found = x.Query(name, input); !found {
-			has = x.Queries()
+			names = x.Queries()
 		}
 	})
 	if err == nil && !found {
-		err = cannotAnswer("instance %s has no query %s; it has %s", id, name, cmp.Or(strings.Join(has, ", "), "none"))
+		err = cannotAnswer("instance %s has no query %s; it has %s", id, name, cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	return r, err
 }
 
-// askPool has a member answer a query that has the code.
+// askPool has a member that has the code answer a query.
 func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error) {
 	type result struct {
 		body []byte
@@ -111,8 +111,8 @@ func askPool(ctx context.Context, s *shell, q *pool.Query) (request.Reply, error
 	}
 }
 
-// awaitedByReplica returns what the code of an instance waits for that its owner does not have in memory; nothing
-// if the instance has more events than a description is worth, or its code cannot be replayed, or receives large payloads.
+// awaitedByReplica returns what the code of an instance that is not resident waits for. It returns nothing if the instance has more than
+// maxDescribed events, or its code cannot be replayed or receives large payloads.
 func (s *Process) awaitedByReplica(id string, execution uint64, events []history.Event) (none replay.Awaited) {
 	if len(events) == 0 || len(events) > maxDescribed {
 		return none
@@ -125,8 +125,8 @@ func (s *Process) awaitedByReplica(id string, execution uint64, events []history
 	return a
 }
 
-// onReplica replays an instance and has use run on the replica. If it returns an error, use may still be running: what it writes must not
-// be read then.
+// onReplica replays an instance and calls use with the replica. If onReplica returns an error, use may still be running, and the caller must not
+// read what it writes.
 func (s *Process) onReplica(what, id string, execution uint64, events []history.Event, within time.Duration, load pawlcodec.Load, use func(*replay.Execution)) error {
 	start, ok := events[0].(*history.Started)
 	if !ok {

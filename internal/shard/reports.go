@@ -7,16 +7,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// How a cancelled activity ended is stored beside its history: see lease.Report. A worker reports most of it. Only the owner can
-// detect that the completion was in the inbox before the turn that cancelled the activity, because it drops the completion.
+// How a cancelled activity ended is stored next to the history: see lease.Report. Workers write most reports. Only the owner can detect that a
+// completion was in the inbox before the turn that cancelled its activity, because the owner drops the completion.
 
-// reports reads how the activities ended whose cancellations are among the events.
+// reports reads how the activities whose cancellations are among the events ended.
 func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]request.Report, error) {
 	var ids []uint64
 	for i, b := range raw {
 		e, err := history.Decode(after+uint64(i)+1, b)
 		if err != nil {
-			continue // a reader of the history receives the error
+			continue // the client decodes the same event, and reports the error
 		}
 		if c, ok := e.(*history.ActivityCancelRequested); ok {
 			ids = append(ids, c.Scheduled)

@@ -14,13 +14,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// Between two readings of what is not counted where it happens; before the first the process takes its partitions.
 const (
-	firstSample = time.Second
+	firstSample = time.Second // by then the process has claimed its partitions
 	sampleEvery = 15 * time.Second
 )
 
-// sample sets the gauges of instances and task queues until ctx ends. A reading that fails leaves the values of the one before.
+// sample sets the gauges of instances, task queues and objects until ctx ends. A failed reading leaves the previous values.
 func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 	for pause := firstSample; ; pause = sampleEvery {
 		outage.Pause(ctx, pause)
@@ -35,7 +34,7 @@ func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 	}
 }
 
-// sampleInstances counts the instances of the partitions. The reads of all partitions travel together, so that an idle process wakes up
+// sampleInstances counts the instances of the partitions. The reads of all partitions are sent together, so that an idle process wakes up
 // for few replies.
 func (s *Process) sampleInstances(ctx context.Context, owned []int) {
 	var pending, running, stalled atomic.Uint64
@@ -75,7 +74,8 @@ func (s *Process) sampleObjects(ctx context.Context, here bool) {
 	s.met.objectsFill.Set(used)
 }
 
-// sampleQueues reads what waits in TASKS, in the process that owns partition 0. The queues that no worker has reported are one.
+// sampleQueues reads the backlog of TASKS, in the process that owns partition 0. Queues that no worker has reported are added up under
+// promx.Other.
 func (s *Process) sampleQueues(ctx context.Context, here bool) {
 	if !here {
 		s.met.queueTasks.Reset()

@@ -18,13 +18,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// leaveGrace is for a hand-over to end what is under way.
+// leaveGrace bounds how long a hand-over waits for outstanding turns, requests and publishes.
 const leaveGrace = 5 * time.Second
 
-// headBytes is how much of a random text, five bits each, the heads of a tenure begin with. Each record of an instance has one.
+// headBytes is the length of the random prefix, of five bits per character, that all heads of a tenure share. Every record stores a head.
 const headBytes = 12
 
-// shard is one tenure of one partition: the actor, which decides, and around it what carries messages to it and carries out its effects.
+// shard is one tenure of one partition: the owner, which decides, and the parts that deliver its messages and carry out its effects.
 type shard struct {
 	process *Process
 	shell   *shell
@@ -37,7 +37,7 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
 	sh := &shell{
 		process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(s.turners.ticks), ctx: ctx, began: time.Now(),
-		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), asked: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
+		resident: resident{residents: make(map[string]turn.Code), running: make(map[string]*turnRun), guests: make(map[string]guest), remoteTurns: make(map[string]*guestTurn), failed: make(map[string]bool)}, direct: newDirect(s.conn.Reserve),
 	}
 	cfg := core.Config{
 		ReconcileInterval: s.cfg.ReconcileInterval, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
@@ -49,9 +49,9 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	return &shard{process: s, shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{s, sh}, queries: queries{s, sh}}
 }
 
-// run is the tenure. See partition.Config.Run for what it returns.
+// run runs the tenure until it ends. For its results see partition.Config.Run.
 func (s *shard) run() error {
-	life, die := context.WithCancel(context.WithoutCancel(s.shell.ctx))
+	life, endLife := context.WithCancel(context.WithoutCancel(s.shell.ctx))
 	s.shell.life = life
 	s.process.turners.add(s.shell.turns)
 	defer s.process.turners.remove(s.shell.turns)
@@ -62,7 +62,7 @@ func (s *shard) run() error {
 		err = s.takeOver()
 	}
 	if err == nil && s.process.spans != nil && !s.shell.tenure.Clean {
-		s.shell.waits.Go(func() { s.shell.emitAgain(s.shell.life) })
+		s.shell.effects.Go(func() { s.shell.emitAgain(s.shell.life) })
 	}
 	read := make(chan struct{})
 	go func(began bool) {
@@ -85,17 +85,17 @@ func (s *shard) run() error {
 		sub.Stop()
 	}
 	s.process.shards.remove(s)
-	die()
+	endLife()
 	<-read
 	s.shell.box.close()
-	s.shell.waits.Wait()
+	s.shell.effects.Wait()
 	s.step(&core.Message{Kind: core.TenureEnded})
 	s.shell.direct.close()
 	s.shell.turns.close()
 	return asTenureError(err)
 }
 
-// asTenureError converts an error that ends the tenure to that of the keeper.
+// asTenureError converts an error of the store that ends the tenure to the error that the keeper expects.
 func asTenureError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -107,7 +107,7 @@ func asTenureError(err error) error {
 	}
 }
 
-// loop ends with the tenure: nil for a hand-over, an error for anything else.
+// loop handles messages until the tenure ends. It returns nil for a hand-over, and an error for any other end.
 func (s *shard) loop() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (s *shard) loop() error {
 			}
 			return s.actor.Err()
 		case <-s.shell.box.wake:
-			s.shell.box.each(s.open)
+			s.shell.box.each(s.handle)
 		case <-timer.C:
 			s.step(&core.Message{Kind: core.WakeupsDue})
 		}
@@ -130,8 +130,8 @@ func (s *shard) loop() error {
 	}
 }
 
-// open handles what is in the mailbox.
-func (s *shard) open(m *mail) {
+// handle handles one item of the mailbox.
+func (s *shard) handle(m *mail) {
 	if m.awaited != nil {
 		if a, known := s.shell.awaited(m.ID); known {
 			m.awaited <- a
@@ -142,13 +142,13 @@ func (s *shard) open(m *mail) {
 	if m.turned != nil {
 		s.shell.turned(m.turned)
 	}
-	if m.guest != nil && !s.shell.answered(m.guest) {
+	if m.guest != nil && !s.shell.guestDone(m.guest) {
 		return
 	}
 	s.step(&m.Message)
 }
 
-// step handles one message, and carries out the effects behind it.
+// step has the owner handle one message, and carries out its effects.
 func (s *shard) step(m *core.Message) {
 	now := s.shell.now()
 	s.process.trace.message(s.shell.st.Part, now, m, s.actor)
@@ -161,7 +161,7 @@ func (s *shard) step(m *core.Message) {
 		s.shell.lag.known.Store(seq + 1)
 	}
 	if m.Kind == core.CommitAnswered {
-		s.shell.direct.answered(m.ID, m.Err)
+		s.shell.direct.commitAnswered(m.ID, m.Err)
 	}
 	s.process.met.drain(s.actor.Counts())
 	if err := s.actor.Err(); errors.Is(err, core.ErrIllegal) {
@@ -169,13 +169,13 @@ func (s *shard) step(m *core.Message) {
 	}
 }
 
-// takeOver reads what must be reconciled at once: what is stalled, for this process may have what it lacks, and, if the last owner has
-// died, everything that it may have left unsent.
+// takeOver begins the tenure. It reads what must be reconciled at once: stalled instances, because this process may have the code or the key
+// that they lack, and, after an unclean takeover, every instance whose effects the previous owner may not have sent.
 func (s *shard) takeOver() error {
 	ctx, stop := context.WithTimeout(s.shell.ctx, s.process.cfg.ReconcileInterval)
 	defer stop()
 	s.process.declines.forget(time.Now())
-	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.shell.tenure.Clean, Lost: s.process.lost.time(), Watched: s.process.watched.time(), Policies: s.process.policies.latest.Load()}
+	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.shell.tenure.Clean, Lost: s.process.lost.get(), Watched: s.process.watched.get(), Policies: s.process.policies.latest.Load()}
 	ids, err := s.process.store.StalledIDs(ctx, s.shell.st.Part)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
@@ -187,8 +187,8 @@ func (s *shard) takeOver() error {
 		}
 		maps.Copy(found.Stalls, stuck)
 	}
-	// The doorbell of what a worker pushed during the hand-over had no receiver: its wake-up is
-	// at most two seconds ahead, and is brought forward here.
+	// Nobody received the doorbells of completions that workers pushed during the hand-over. The wakeups of
+	// their instances are at most two seconds away, and are brought forward here.
 	span := core.FirstPause
 	if !s.shell.tenure.Clean || s.process.lost.within(s.process.cfg.ReconcileInterval) {
 		span += s.process.cfg.ReconcileInterval
@@ -200,7 +200,7 @@ func (s *shard) takeOver() error {
 	return nil
 }
 
-// leave finishes what is under way and lets the publishes be acknowledged, so that
+// leave waits until outstanding turns and requests have ended and publishes are acknowledged, so that
 // the next owner has nothing to repair.
 func (s *shard) leave() error {
 	s.step(&core.Message{Kind: core.HandoverBegan})
@@ -213,7 +213,7 @@ func (s *shard) leave() error {
 		}
 		select {
 		case <-s.shell.box.wake:
-			s.shell.box.each(s.open)
+			s.shell.box.each(s.handle)
 		case <-timeout.C:
 			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", instances, publishes)
 		case <-s.shell.tenure.Dropped():
@@ -225,7 +225,7 @@ func (s *shard) leave() error {
 	}
 }
 
-// subscribe listens to what hurries the partition and to the requests of clients.
+// subscribe subscribes to the doorbells of the partition, the notices of limits and the requests of clients.
 func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	bells, err := s.process.conn.OnDoorbells(s.shell.st.Part, func(bs []queue.Doorbell) {
 		if bs = s.shell.proven(bs); len(bs) > 0 {
@@ -246,9 +246,9 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	return []*queue.Subscription{bells, asks, notices}, nil
 }
 
-// proven drops the doorbells without proof, before they cost anything: the completion of one would be turned, and free a
-// slot of a limit, before Redis is read. One that was genuine nevertheless costs only time: its instance is due two
-// seconds after the push. It runs on the subscription's goroutine.
+// proven removes doorbells whose proof is invalid. The completion that a doorbell carries takes part in a turn, and frees a slot of a limit,
+// before Redis is read, so a forged one must not reach the owner. Dropping a genuine doorbell costs only time: its instance is
+// due two seconds after the push. proven runs on the goroutine of the subscription.
 func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
 	return slices.DeleteFunc(bells, func(b queue.Doorbell) bool {
 		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {

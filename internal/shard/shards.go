@@ -1,10 +1,8 @@
 package shard
 
-import (
-	"sync"
-)
+import "sync"
 
-// shards are those of this process, by partition. It is safe for concurrent use.
+// shards are the shards of a process, by partition. They are safe for concurrent use.
 type shards struct {
 	mu sync.Mutex
 	of map[int]*shard
@@ -18,7 +16,7 @@ func (s *shards) add(p *shard) {
 	s.of[p.shell.st.Part] = p
 }
 
-// remove forgets the shard, unless the partition has another one already.
+// remove removes p, unless a newer shard of its partition has been added.
 func (s *shards) remove(p *shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +25,7 @@ func (s *shards) remove(p *shard) {
 	}
 }
 
-// at gives the shard of a partition; nil if it is not here.
+// at returns the shard of a partition, or nil if this process does not own it.
 func (s *shards) at(partition int) *shard {
 	s.mu.Lock()
 	defer s.mu.Unlock()

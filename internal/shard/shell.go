@@ -22,20 +22,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-const loadTimeout = 30 * time.Second // of a history near its limit, from a busy Redis
+const loadTimeout = 30 * time.Second // enough for a busy Redis to return a history near its size limit
 
-// shell carries out the effects of one partition, and posts their answers as messages. It decides nothing.
+// shell carries out the effects of one partition, and posts their answers as messages. It makes no decisions.
 type shell struct {
 	process *Process
 	tenure  *partition.Tenure
 	st      store.Tenure
-	seal    string // of the elements that the owner makes
+	seal    string // suffix of the ids of inbox elements that this owner creates
 	log     *slog.Logger
 	box     *mailbox
 	turns   *turner
 	ctx     context.Context //nolint:containedctx // ends with the tenure
-	life    context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
-	waits   sync.WaitGroup  // of what has been sent off
+	life    context.Context //nolint:containedctx // ends with the shard, after ctx: a hand-over still completes outstanding work
+	effects sync.WaitGroup  // goroutines that carry out effects
 	lag     lag
 	began   time.Time
 
@@ -44,19 +44,19 @@ type shell struct {
 	direct *direct
 }
 
-// resident is the code that is in memory, by instance.
+// resident holds the code in memory, and the turns that are running, by instance. Only the goroutine of the partition uses it.
 type resident struct {
-	residents map[string]turn.Code
-	running   map[string]*turnRun // turns that are not over
-	guests    map[string]guest    // of instances whose code other processes have
-	asked     map[string]*guestTurn
-	failed    map[string]bool // the latest turn was decided by another process, with an error
+	residents   map[string]turn.Code
+	running     map[string]*turnRun
+	guests      map[string]guest      // instances whose code other members have
+	remoteTurns map[string]*guestTurn // turns that other members are deciding
+	failed      map[string]bool       // instances whose latest turn ended with an error in another member
 }
 
-// now is the time of a message: by the monotonic clock alone, so that a recording has the same distances.
+// now returns the time of a message. It advances with the monotonic clock alone, so that the intervals in a recording are true.
 func (s *shell) now() time.Time { return s.began.Add(time.Since(s.began)) }
 
-// post hands a message to the owner. It returns false if no goroutine will read it any more.
+// post sends a message to the owner. It returns false if the shard has ended.
 func (s *shell) post(m core.Message) bool { return s.box.post(mail{Message: m}) }
 
 // do carries out one effect.
@@ -89,7 +89,7 @@ func (s *shell) do(e *core.Effect) {
 func (s *shell) postLater(e *core.Effect) {
 	after := e.After
 	m, _ := e.Body.(*core.Message)
-	s.waits.Go(func() {
+	s.effects.Go(func() {
 		outage.Pause(s.life, after)
 		if m == nil {
 			m = &core.Message{Kind: core.ResendDue, Body: s.process.conn.Connected()}
@@ -98,14 +98,14 @@ func (s *shell) postLater(e *core.Effect) {
 	})
 }
 
-// read sends off what waits for Redis on a goroutine of its own.
+// read carries out an effect that waits for a reply of Redis, on a goroutine of its own.
 func (s *shell) read(e *core.Effect) {
 	kind, id, span, execution := e.Kind, e.ID, e.After, e.Number
 	timeout := loadTimeout
 	if kind == core.FindWipe {
 		timeout = wipeTimeout
 	}
-	s.waits.Go(func() {
+	s.effects.Go(func() {
 		ctx, stop := context.WithTimeout(s.life, timeout)
 		defer stop()
 		m := core.Message{ID: id}
@@ -137,7 +137,7 @@ func (s *shell) read(e *core.Effect) {
 	})
 }
 
-// refused marks the error of a request that Redis refuses as a whole, and would refuse again.
+// refused marks an error with record.ErrRefused if Redis rejects the request as such, so that a retry would fail too.
 func refused(err error) error {
 	if redisx.Refused(err) {
 		return fmt.Errorf("%w: %w", record.ErrRefused, err)
@@ -145,13 +145,13 @@ func refused(err error) error {
 	return err
 }
 
-// write carries out an effect that writes to the store, without waiting for it.
+// write carries out an effect that writes to the store, without waiting for the reply.
 func (s *shell) write(e *core.Effect) {
 	id := e.ID
 	switch e.Kind {
 	case core.CommitTurn:
 		begin, t, c := time.Now(), e.Decided, s.direct.claim(e)
-		noteLimits(s, id, t)
+		s.checkLimits(id, t)
 		s.process.store.Commit(s.st, c, func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
 			with := exemplar(t)
@@ -190,12 +190,12 @@ func (s *shell) write(e *core.Effect) {
 		s.process.store.Due(s.st, core.DueBatch, func(d store.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
 	case core.ListRefusals:
 		refused := e.Body.([]store.Refusal)
-		s.waits.Go(func() { s.listRefusals(s.life, refused) })
+		s.effects.Go(func() { s.listRefusals(s.life, refused) })
 	case core.ReportLate:
 		s.report(id, e.Body.(*core.LateReports))
 	case core.ForgetRefusals:
 		reply := e.Body.(string)
-		s.waits.Go(func() { s.forgetRefusals(s.life, id, reply) })
+		s.effects.Go(func() { s.forgetRefusals(s.life, id, reply) })
 	case core.ListUnserved:
 		s.unserved.set(id, e.Body.(core.Stall))
 	case core.UnlistUnserved:
@@ -205,8 +205,8 @@ func (s *shell) write(e *core.Effect) {
 	}
 }
 
-// declineFor declines the partition if the instance lacks what another process may have. Where turns are decided elsewhere another owner is
-// no better.
+// declineFor declines the partition if a stalled instance lacks code or a key that another process may have. If its turns are decided by other
+// members, another owner would not help.
 func (s *shell) declineFor(r *store.Reconciliation) {
 	if r.Stalled == "" || r.Stalled == record.NotStalled {
 		return
@@ -217,18 +217,18 @@ func (s *shell) declineFor(r *store.Reconciliation) {
 	}
 }
 
-// report writes how cancelled activities have ended. What is lost of it is missing, and no more.
+// report writes how cancelled activities ended. It is best effort: a lost report is only missing from the history page.
 func (s *shell) report(id string, r *core.LateReports) {
 	late := r.Reports[:min(len(r.Reports), lease.MaxReports)]
 	ref := lease.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
 	s.process.leases.Report(ref, late, func(err error) {
 		if err != nil {
-			s.log.Debug("how cancelled activities ended could not be noted", "instance", id, "activities", len(late), "error", err)
+			s.log.Debug("reports of cancelled activities not written", "instance", id, "activities", len(late), "error", err)
 		}
 	})
 }
 
-// listRefusals keeps refused inputs. If Redis does not answer, the log line and the count are all there is.
+// listRefusals stores refused inputs for list --stalled. If Redis does not reply, only the log line and the metric remain.
 func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 	if len(refused) == 0 {
 		return
@@ -255,10 +255,10 @@ func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
 	s.answer(reply, ans)
 }
 
-// dropRefused removes the notes of the refused inputs of an id; its instance is not affected.
+// dropRefused removes the refused inputs of an id from the list; its instance is not affected.
 func (s *shell) dropRefused(ctx context.Context, id string) (request.Reply, error) {
-	some, err := s.process.store.ForgetRefusals(ctx, s.st, id)
-	if err == nil && !some {
+	found, err := s.process.store.ForgetRefusals(ctx, s.st, id)
+	if err == nil && !found {
 		err = &request.Problem{Code: request.ProblemNotFound, Message: "no input of " + id + " is listed as refused"}
 	}
 	return new(request.Done), err
@@ -316,8 +316,8 @@ func (s *shell) doGate(e *core.Effect) {
 	}
 }
 
-// passNotices sends what a gate has for the instances of a partition. For those of this shard, too, it is a message of its own: an
-// instance may be in the middle of something.
+// passNotices sends the notices of a limit to the owner of a partition. Notices to this shard are posted as well, instead of being handled
+// at once: their instances may be in any phase.
 func (s *shell) passNotices(p int, ws []core.GateNotice) {
 	if here := s.process.shards.at(p); here != nil {
 		here.shell.post(core.Message{Kind: core.NoticesPassed, Body: ws})
@@ -327,20 +327,20 @@ func (s *shell) passNotices(p int, ws []core.GateNotice) {
 	for i, w := range ws {
 		out[i] = w.Encode()
 	}
-	s.sendWords(p, out)
+	s.sendNotices(p, out)
 }
 
-// wakeGate has the owner of a gate visit it.
+// wakeGate has the owner of a limit sweep it.
 func (s *shell) wakeGate(name string) {
 	p := s.process.conn.PartitionOf(name)
 	if here := s.process.shards.at(p); here != nil {
 		here.shell.post(core.Message{Kind: core.GateDue, ID: name})
 		return
 	}
-	s.sendWords(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
+	s.sendNotices(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
 }
 
-func (s *shell) sendWords(p int, ws []queue.LimitNotice) {
+func (s *shell) sendNotices(p int, ws []queue.LimitNotice) {
 	if err := s.process.conn.SendLimitNotices(p, ws); err != nil {
 		s.log.Debug("limit notices not sent, repeated by sweep", "partition", p, "error", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// doQueue carries out an effect that concerns NATS.
+// doQueue carries out an effect on NATS.
 func (s *shell) doQueue(e *core.Effect) {
 	switch e.Kind {
 	case core.PublishTask:
@@ -31,9 +31,9 @@ func (s *shell) doQueue(e *core.Effect) {
 	case core.AnswerClients:
 		s.answerClients(e.Body.(*core.ClientAnswer))
 	case core.PublishOutcome:
-		_ = s.process.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits requests it
+		_ = s.process.conn.PublishOutcome(e.Body.(queue.Outcome)) // if it is lost, waiting clients request it again
 	case core.PublishChange:
-		_ = s.process.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers receive a notice of the gaps that can be detected
+		_ = s.process.conn.PublishChange(e.Body.(queue.Change)) // if it is lost, watchers are notified of the gap where it can be detected
 	case core.ReadHorizon:
 		s.readHorizon(e.After, e.Body.(history.Position))
 	case core.ReadQueueAge:
@@ -55,7 +55,7 @@ func (s *shell) doQueue(e *core.Effect) {
 	}
 }
 
-// publishTask puts the task of an activity into its queue.
+// publishTask publishes the task of an activity, or runs it on a slot of this process that was reserved at the commit.
 func (s *shell) publishTask(e *core.Effect) {
 	instance, rec, act := e.ID, e.Rec, e.Activity
 	task := queue.Task{
@@ -84,7 +84,7 @@ func (s *shell) answerClients(a *core.ClientAnswer) {
 	}
 }
 
-// answer sends a reply to a client. What is lost the client requests again.
+// answer sends a reply to a client. A client that does not receive it repeats its request.
 func (s *shell) answer(reply string, ans request.Answer) {
 	if reply == "" {
 		return
@@ -94,19 +94,19 @@ func (s *shell) answer(reply string, ans request.Answer) {
 	}
 }
 
-// announce has the clients that wait for something in the partition request it again: they are known to the owner
-// before this one, or to this one from before it was cut off.
+// announce has the clients that wait for something in the partition repeat their requests: they were registered with the previous
+// owner, or with this one before its connection was interrupted.
 func (s *shell) announce() {
 	if err := s.process.conn.AnnounceOwner(s.st.Part); err != nil {
 		s.log.Debug("owner not announced", "error", err)
 	}
 }
 
-const horizonTimeout = 2 * time.Second // of one question to the stream
+const horizonTimeout = 2 * time.Second // of one request to the stream
 
-// readHorizon asks the stream how far it is; all up to known is known.
+// readHorizon reads the end of INPUTS for the partition; inputs up to known have been applied.
 func (s *shell) readHorizon(after time.Duration, known history.Position) {
-	s.waits.Go(func() {
+	s.effects.Go(func() {
 		if after > 0 {
 			outage.Pause(s.life, after)
 		}

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	spanBatches    = 1024             // turns whose spans wait for the tracer
-	flushSpans     = time.Second      // that a hand-over may wait for the exporter
-	lostSpans      = 30 * time.Second // before a takeover: an exporter of the last owner may not have sent the spans since then
-	respanInstance = 2_000            // instances of a partition whose spans are emitted again
+	spanBatches  = 1024             // capacity of the queue of turns whose spans are to be emitted
+	flushTimeout = time.Second      // how long a hand-over waits for the exporter
+	lostSpans    = 30 * time.Second // before an unclean takeover, how much the exporter of the previous owner may not have sent
+	maxRespanned = 2_000            // instances of a partition whose spans are emitted again
 )
 
-// spans emits the spans of committed turns. A nil *spans is no tracer: it emits nothing, and costs nothing. See decision 71.
+// spans emits the spans of committed turns. A nil *spans stands for no tracer: it does nothing, without an allocation. See decision 71.
 type spans struct {
 	tracer  tracing.Tracer
 	batches chan spanBatch
 	dropped prometheus.Counter
 }
 
-// spanBatch has what a turn has committed. All of it is immutable.
+// spanBatch holds what a turn has committed. All of it is immutable.
 type spanBatch struct {
 	in        *tracing.Instance
 	events    []history.Event
 	requested *history.CancelRequested
 	settled   map[uint64]history.Event
-	reached   chan struct{} // closed when those before it have been emitted; nil in a turn
+	reached   chan struct{} // if not nil, the batch is a marker, and the channel is closed once the batches before it are emitted
 }
 
 func newSpans(tracer tracing.Tracer, met *Metrics) *spans {
@@ -46,7 +46,7 @@ func newSpans(tracer tracing.Tracer, met *Metrics) *spans {
 	return &spans{tracer: tracer, batches: make(chan spanBatch, spanBatches), dropped: met.spansDropped}
 }
 
-// run hands spans to the tracer until ctx ends, and then those that are waiting.
+// run passes spans to the tracer until ctx ends, and then those that are queued.
 func (s *spans) run(ctx context.Context) {
 	for {
 		select {
@@ -74,7 +74,7 @@ func (b spanBatch) emit(to tracing.Tracer) {
 	b.in.Events(b.events, b.requested, func(id uint64) history.Event { return b.settled[id] }, to.Emit)
 }
 
-// committed has the spans of a turn emitted that is in the store. It does not block.
+// committed queues the spans of a committed turn. It does not block.
 func (s *spans) committed(id string, t *core.Decided) {
 	if s == nil || t.Fold == nil || len(t.Events) == 0 {
 		return
@@ -90,13 +90,13 @@ func (s *spans) committed(id string, t *core.Decided) {
 	}
 }
 
-// flush exports the spans of a partition that is about to be handed over: its next owner does not emit them again if this process is killed.
-// An exporter that does not answer does not hold the hand-over up for long.
+// flush exports the spans of a partition that is about to be handed over, within flushTimeout: after a clean takeover the next owner does not
+// emit them again.
 func (s *spans) flush(ctx context.Context, log *slog.Logger) {
 	if s == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushSpans)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	reached := make(chan struct{})
 	select {
@@ -112,19 +112,19 @@ func (s *spans) flush(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// received adds to a start what its spans begin with.
+// received adds the trace headers, with which its spans begin, to a start.
 func (s *spans) received(in *queue.Input) {
 	if s != nil && in.Kind == queue.KindStart && in.Problem == nil {
 		in.Headers = in.Headers.Traced(in.Instance, in.Pos, s.tracer.Sample)
 	}
 }
 
-// again emits the spans of what has begun or ended shortly before an unclean takeover again: the last owner may have died with them.
-// It is best effort: an instance that cannot be read is passed.
+// emitAgain repeats the spans that began or ended shortly before an unclean takeover: the previous owner may have died before it exported them.
+// It is best effort: an instance that cannot be read is skipped.
 func (s *shell) emitAgain(ctx context.Context) {
 	since := time.Now().Add(-lostSpans - s.process.cfg.OwnerTTL).UnixMilli()
-	q := store.ListQuery{Statuses: record.Statuses(), Limit: respanInstance / 4, Span: func(record.Status) (from, until int64) { return since, 1 << 53 }}
-	for n := 0; n < respanInstance; {
+	q := store.ListQuery{Statuses: record.Statuses(), Limit: maxRespanned / 4, Span: func(record.Status) (from, until int64) { return since, 1 << 53 }}
+	for n := 0; n < maxRespanned; {
 		page, err := s.process.store.List(ctx, s.st.Part, q)
 		if err != nil {
 			logFailure(s.log, "spans of last owner not emitted", err)
@@ -171,7 +171,7 @@ func (s *shell) emitInstance(ctx context.Context, id string, rec *record.Record,
 	in.Recent(all, since, s.process.spans.tracer.Emit)
 }
 
-// traceLogger adds the trace of an instance to its log lines.
+// traceLogger adds the trace id of an instance to its log lines.
 func traceLogger(log *slog.Logger, g *core.Given) *slog.Logger {
 	var first history.Event
 	if len(g.Events) > 0 {

@@ -16,30 +16,30 @@ import (
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
-// turner runs user code on a goroutine of its own, one job after the other.
+// turner runs orchestration code on a goroutine of its own, one job after the other.
 //
-// The watchdog of the process ticks all turners. A job that has been running for
-// too many ticks is left behind: the goroutine, the job and its instance. Ticks are
-// counted, not time, so that a process that was stopped does not blame its code.
+// The watchdog of the process ticks all turners. A job that runs for too many ticks is
+// abandoned, with its goroutine and its instance. The watchdog counts ticks instead of
+// measuring time, so that code is not blamed for a pause of the whole process.
 type turner struct {
-	wake  chan struct{}
-	watch *timers.Ticker // of the watchdog
-	wg    sync.WaitGroup
+	wake     chan struct{}
+	watchdog *timers.Ticker
+	wg       sync.WaitGroup
 
 	mu         sync.Mutex
 	jobs       []job
 	running    job
-	generation int // of the goroutine: those before have been left behind
+	generation int // of the current goroutine; earlier ones have been abandoned
 	ticks      int
-	transfers  int           // of objects that the job waits for: they are no fault of its code
-	read       int           // bytes of large payloads that the job has read
-	large      chan struct{} // the places, of which the job has one; nil: it has none
+	transfers  int           // objects that the running job waits for; their time does not count
+	read       int           // bytes of large payloads that the running job has read
+	large      chan struct{} // the semaphore in which the running job holds a place, or nil
 	closed     bool
 }
 
-// job is a piece of work that may block. done runs after work, on the same
-// goroutine. If the job was left behind meanwhile, blocked has run, and after work
-// comes late instead of done.
+// job is a piece of work that may block. done runs after work, on the same goroutine.
+// If the job is abandoned, blocked runs on the goroutine of the watchdog, and late
+// instead of done if work returns after all.
 type job interface {
 	work()
 	done()
@@ -47,14 +47,14 @@ type job interface {
 	late()
 }
 
-func newTurner(watch *timers.Ticker) *turner {
-	t := &turner{wake: make(chan struct{}, 1), watch: watch}
+func newTurner(watchdog *timers.Ticker) *turner {
+	t := &turner{wake: make(chan struct{}, 1), watchdog: watchdog}
 	t.wg.Add(1)
 	go t.run(0)
 	return t
 }
 
-// do queues a job. Nothing is queued after close.
+// do queues a job, unless the turner is closed.
 func (t *turner) do(j job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,18 +62,12 @@ func (t *turner) do(j job) {
 		return
 	}
 	t.jobs = append(t.jobs, j)
-	t.watch.Require()
-	t.signal()
+	t.watchdog.Require()
+	signal(t.wake)
 }
 
-func (t *turner) signal() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run has the turner's one place in the group. When it is left behind, its successor has it.
+// run runs jobs until the turner is closed. Only the goroutine of the current generation counts in wg; the successor of an abandoned one takes
+// over its count.
 func (t *turner) run(generation int) {
 	for {
 		j, ended := t.next()
@@ -107,8 +101,8 @@ func (t *turner) next() (j job, ended bool) {
 	return j, false
 }
 
-// finish reports whether the goroutine has been left behind.
-func (t *turner) finish(generation int) (left bool) {
+// finish ends the running job, and reports whether its goroutine was abandoned before.
+func (t *turner) finish(generation int) (abandoned bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.generation != generation {
@@ -119,8 +113,8 @@ func (t *turner) finish(generation int) (left bool) {
 	return false
 }
 
-// tick counts one tick against the running job and leaves it behind at the limit. The jobs after it run when blocked has returned: they
-// must not touch what the goroutine that was left behind still has. It reports whether there is a job, so that further ticks count.
+// tick counts one tick against the running job, and abandons it at the limit. The next jobs run once blocked has returned, so that they do not
+// touch what the abandoned goroutine still uses. It reports whether there are jobs left, so that the watchdog must continue.
 func (t *turner) tick(limit int) (busy bool) {
 	t.mu.Lock()
 	j := t.running
@@ -141,29 +135,29 @@ func (t *turner) tick(limit int) (busy bool) {
 	return true
 }
 
-// close lets the jobs in the queue run and joins; the watchdog abandons those that block.
+// close runs the queued jobs and waits for them; the watchdog abandons those that block.
 func (t *turner) close() {
 	t.mu.Lock()
 	t.closed = true
-	t.signal()
+	signal(t.wake)
 	t.mu.Unlock()
 	t.wg.Wait()
 }
 
 // turnRun is the turn of an instance as a job.
 type turnRun struct {
-	process  *Process
-	end      turnEnd
-	instance string
-	given    *core.Given
-	code     turn.Code // to begin with, and then what the turn leaves
-	decided  *core.Decided
-	left     atomic.Bool // abandoned to the goroutine that blocks in it
-	running  atomic.Pointer[replay.Execution]
+	process   *Process
+	backend   turnBackend
+	instance  string
+	given     *core.Given
+	code      turn.Code // before the turn, and then after it
+	decided   *core.Decided
+	abandoned atomic.Bool // the goroutine that blocks in it still uses code
+	running   atomic.Pointer[replay.Execution]
 }
 
-// turnEnd has the objects of a turn, and receives how it has ended, on the goroutine of the turner, or of the watchdog.
-type turnEnd interface {
+// turnBackend transfers the objects of a turn, and receives its end: turnDone on the goroutine of the turner, turnBlocked on that of the watchdog.
+type turnBackend interface {
 	loadObject(name string, size, opens int) ([]byte, error)
 	storeObjects(instance string, objects []pawlcodec.Object) error
 	turnDone(r *turnRun)
@@ -183,42 +177,42 @@ func (r *turnRun) decide() {
 	begin := time.Now()
 	defer func() { promx.Observe(r.process.met.turnSeconds, time.Since(begin).Seconds(), exemplar(r.decided)) }()
 	if r.code.Exec != nil {
-		r.runs(r.code.Exec)
+		r.setRunning(r.code.Exec)
 	} else if err := r.replay(); err != nil {
 		_, diverged := errors.AsType[*replay.Divergence](err)
 		r.decided = &core.Decided{Err: err, Diverged: diverged}
 		return
 	}
 	r.decided = turn.Decide(r.given, r.code)
-	if err := r.end.storeObjects(r.instance, replay.TakeObjects(r.code.Exec)); err != nil && r.decided.Err == nil {
+	if err := r.backend.storeObjects(r.instance, replay.TakeObjects(r.code.Exec)); err != nil && r.decided.Err == nil {
 		r.decided = &core.Decided{Err: err}
 	}
 }
 
-// replay brings the code into memory.
+// replay replays the history, which makes the code resident.
 func (r *turnRun) replay() (err error) {
 	opts := r.process.replayOptions(r.instance, r.given)
-	opts.Load = r.end.loadObject
+	opts.Load = r.backend.loadObject
 	exec := replay.New(r.given.Identity, r.given.Program, opts)
 	r.code.Exec = exec
-	r.runs(exec)
+	r.setRunning(exec)
 	if r.code, err = turn.Replay(r.given, exec); err == nil {
 		r.process.met.replays.Inc()
 	}
 	return err
 }
 
-// runs notes the code that is about to run, so that it can be given up.
-func (r *turnRun) runs(exec *replay.Execution) {
+// setRunning records the code that is about to run, so that blocked can give it up.
+func (r *turnRun) setRunning(exec *replay.Execution) {
 	r.running.Store(exec)
-	if r.left.Load() {
+	if r.abandoned.Load() {
 		exec.GiveUp()
 	}
 }
 
-func (r *turnRun) done() { r.end.turnDone(r) }
+func (r *turnRun) done() { r.backend.turnDone(r) }
 
-// turnDone hands a decided turn to the owner.
+// turnDone sends a decided turn to the owner.
 func (s *shell) turnDone(r *turnRun) {
 	failpoint.Here("orchestrator.turned")
 	s.box.post(mail{Message: core.Message{Kind: core.TurnDone, ID: r.instance, Decided: r.decided}, turned: r})
@@ -226,38 +220,38 @@ func (s *shell) turnDone(r *turnRun) {
 
 // blocked abandons the turn to the goroutine that blocks in it. Its code unwinds at its next operation.
 func (r *turnRun) blocked() {
-	r.left.Store(true)
+	r.abandoned.Store(true)
 	if exec := r.running.Load(); exec != nil {
 		exec.GiveUp()
 	}
-	r.end.turnBlocked(r)
+	r.backend.turnBlocked(r)
 }
 
-// turnBlocked hands a turn to the owner whose code does not come back.
+// turnBlocked reports to the owner that the code of a turn blocks.
 func (s *shell) turnBlocked(r *turnRun) {
-	leftBehind(s.log, s.process.met, r.instance, "in a turn")
+	reportAbandoned(s.log, s.process.met, r.instance, "in a turn")
 	s.box.post(mail{Message: core.Message{Kind: core.TurnBlocked, ID: r.instance}, turned: r})
 }
 
-// late evicts code that came back after all: nothing waits for it any more.
+// late evicts the code of an abandoned turn that has returned after all.
 func (r *turnRun) late() {
 	if r.code.Exec != nil {
 		_ = r.code.Exec.Evict()
 	}
 }
 
-// eviction ends the coroutines of an instance as a job. The code that a turn leaves in memory is known when that is over.
+// eviction is a job that ends the coroutines of an instance.
 type eviction struct {
 	process  *Process
 	log      *slog.Logger
 	instance string
 	exec     *replay.Execution
-	behind   *turnRun // nil: none
+	after    *turnRun // a turn that runs before the eviction, and determines the code to evict; may be nil
 }
 
 func (e *eviction) work() {
 	exec := e.exec
-	if t := e.behind; t != nil && !t.left.Load() {
+	if t := e.after; t != nil && !t.abandoned.Load() {
 		exec = t.code.Exec
 	}
 	if exec == nil || exec.Ended() {
@@ -272,10 +266,10 @@ func (e *eviction) done() {}
 func (e *eviction) late() {}
 
 func (e *eviction) blocked() {
-	leftBehind(e.log, e.process.met, e.instance, "while it was taken out of memory")
+	reportAbandoned(e.log, e.process.met, e.instance, "while it was taken out of memory")
 }
 
-// runTurn has the turner run a turn, unless an ancestor of the instance was cancelled before it began.
+// runTurn has the turner, or another member, decide a turn. The turn of an instance with a cancelled ancestor is forbidden.
 func (s *shell) runTurn(id string, g *core.Given) {
 	if g.Parent != nil && s.process.descendants.cancelled(g.Parent) {
 		s.post(core.Message{Kind: core.TurnDone, ID: id, Decided: &core.Decided{Forbidden: true}})
@@ -285,7 +279,7 @@ func (s *shell) runTurn(id string, g *core.Given) {
 		s.askMember(id, g)
 		return
 	}
-	r := &turnRun{process: s.process, end: s, instance: id, given: g}
+	r := &turnRun{process: s.process, backend: s, instance: id, given: g}
 	if g.Resident {
 		r.code = s.residents[id]
 		delete(s.residents, id)
@@ -294,25 +288,26 @@ func (s *shell) runTurn(id string, g *core.Given) {
 	s.turns.do(r)
 }
 
-// turned takes the code back from a turn that is over.
+// turned returns the code of a turn that has ended to the residents.
 func (s *shell) turned(r *turnRun) {
 	delete(s.running, r.instance)
-	if !r.left.Load() && r.code.Exec != nil {
+	if !r.abandoned.Load() && r.code.Exec != nil {
 		s.residents[r.instance] = r.code
 	}
 }
 
-// evict takes the code of an instance out of memory.
+// evict removes the code of an instance from memory. Another member that has it drops it by itself.
 func (s *shell) evict(id string) {
-	forgetGuest(s, id)
-	e := &eviction{process: s.process, log: s.log, instance: id, exec: s.residents[id].Exec, behind: s.running[id]}
+	delete(s.guests, id)
+	delete(s.remoteTurns, id)
+	e := &eviction{process: s.process, log: s.log, instance: id, exec: s.residents[id].Exec, after: s.running[id]}
 	delete(s.residents, id)
-	if e.behind != nil || e.exec != nil && !e.exec.Ended() {
+	if e.after != nil || e.exec != nil && !e.exec.Ended() {
 		s.turns.do(e)
 	}
 }
 
-// awaited gives what the code of an instance waits for: nothing in a turn. It returns false if the code is not in memory.
+// awaited returns what the code of an instance waits for: nothing during a turn. It returns false if the code is not in memory.
 func (s *shell) awaited(id string) (a replay.Awaited, known bool) {
 	if code, ok := s.residents[id]; ok {
 		return code.Exec.Awaited(), true
@@ -321,10 +316,10 @@ func (s *shell) awaited(id string) (a replay.Awaited, known bool) {
 		return a, true
 	}
 	g, ok := s.guests[id]
-	return g.awaited, ok || s.asked[id] != nil
+	return g.awaited, ok || s.remoteTurns[id] != nil
 }
 
-func leftBehind(log *slog.Logger, met *Metrics, id, when string) {
-	met.leftBehind.Inc()
+func reportAbandoned(log *slog.Logger, met *Metrics, id, when string) {
+	met.abandoned.Inc()
 	log.Error("orchestration code blocked, goroutine abandoned", "instance", id, "when", when)
 }

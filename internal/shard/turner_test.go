@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// step is a job of functions.
+// step is a job made of functions.
 type step struct{ run, givenUp, ended func() }
 
 func (s step) work()    { s.run() }
@@ -21,8 +21,9 @@ func (s step) done()    { s.ended() }
 func (s step) late()    { s.ended() }
 func (s step) blocked() { s.givenUp() }
 
-// An eviction that was queued behind a turn reads the code that the turn leaves, unless the turn has been given up.
-func TestJobBehindABlockedOneRunsWhenThatIsAbandoned(t *testing.T) {
+// An eviction queued after a turn evicts the code that the turn returns, unless the turn was abandoned. It must therefore not run before
+// the abandonment is complete.
+func TestJobAfterABlockedOneRunsOnceThatIsAbandoned(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	turns := newTurner(timers.NewTicker(watchTick))
 	var ran, early atomic.Bool
@@ -42,14 +43,14 @@ func TestJobBehindABlockedOneRunsWhenThatIsAbandoned(t *testing.T) {
 	turns.tick(1)
 	turns.close()
 	if early.Load() || !ran.Load() {
-		t.Errorf("the job behind ran before the job that blocks was given up: %t; at all: %t", early.Load(), ran.Load())
+		t.Errorf("the next job ran before the blocked one was abandoned: %t; at all: %t", early.Load(), ran.Load())
 	}
 	close(release)
 	<-late
 }
 
-// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther: what a replay has received is in memory until its turn ends. With one place, the
-// second large turn waits until the first has ended, or was left behind; a small one does not wait.
+// TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther bounds memory: what a replay has received stays there until its turn ends. With one place,
+// the second large turn waits until the first one has ended or is abandoned; a small turn does not wait.
 func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 			read := func(turns *turner, n, bytes int, until chan struct{}) {
 				turns.do(step{
 					run: func() {
-						for range 3 { // a turn has one place
+						for range 3 { // a turn takes at most one place
 							if err := turns.enlarge(t.Context(), places, bytes/2); err != nil {
 								t.Error(err)
 							}
@@ -103,7 +104,7 @@ func TestTurnsThatReadManyLargePayloadsRunOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// While no turn runs, nothing wakes the process up for the watchdog, and one that begins later is watched.
+// While no turn runs, the watchdog does not wake the process up; a turn that begins later is watched.
 func TestWatchdogStopsWhileThereIsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newTurners(time.Second)
@@ -130,7 +131,7 @@ func TestWatchdogStopsWhileThereIsNoTurn(t *testing.T) {
 			before := ticks()
 			<-time.After(time.Minute)
 			if n := ticks() - before; n > 1 {
-				t.Errorf("%d ticks behind a turn", n)
+				t.Errorf("%d ticks after a turn", n)
 			}
 		}
 		turns.close()

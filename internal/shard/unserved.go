@@ -11,28 +11,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// An activity that no worker has, or whose queue no worker reads, waits forever. Its instance is listed with the stalled ones, with
-// what is missing. That is found by the reconciliation: an activity that no worker has claimed for a reconcile interval is compared with what the
-// workers report. The list is in memory; a new owner has it after its first reconciliation.
+// An activity that no worker registers, or whose queue no worker reads, would wait forever. Its instance is listed among the stalled ones,
+// with what is missing. Reconciliation detects it: an activity that no worker has claimed for a reconcile interval is compared with what the
+// workers report. The list is kept in memory; a new owner rebuilds it with its first reconciliations.
 
-// workersWait is how long the answers of the workers are collected.
+// workersWait is how long the answers of workers are collected.
 const workersWait = time.Second
 
-// fleet asks the workers what they have, at most once an interval for all partitions of the process.
+// fleet requests from the workers what they serve, at most once per interval for all partitions of the process.
 type fleet struct {
 	conn  *queue.Conn
 	every time.Duration
 	wg    sync.WaitGroup
 
-	mu     sync.Mutex
-	at     time.Time // of latest
-	latest *core.Served
-	asking []func(*core.Served)
+	mu      sync.Mutex
+	at      time.Time // when latest was read
+	latest  *core.Served
+	waiting []func(*core.Served)
 }
 
 func newFleet(conn *queue.Conn, every time.Duration) *fleet { return &fleet{conn: conn, every: every} }
 
-// ask calls then, from any goroutine.
+// ask calls then with what the workers serve, on any goroutine; nil: it could not be read.
 func (f *fleet) ask(ctx context.Context, then func(*core.Served)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,14 +40,14 @@ func (f *fleet) ask(ctx context.Context, then func(*core.Served)) {
 		then(f.latest)
 		return
 	}
-	if f.asking = append(f.asking, then); len(f.asking) > 1 {
+	if f.waiting = append(f.waiting, then); len(f.waiting) > 1 {
 		return
 	}
 	f.wg.Go(func() {
 		s := f.read(ctx)
 		f.mu.Lock()
-		all := f.asking
-		f.asking, f.latest, f.at = nil, s, time.Now()
+		all := f.waiting
+		f.waiting, f.latest, f.at = nil, s, time.Now()
 		f.mu.Unlock()
 		for _, then := range all {
 			then(s)
@@ -58,7 +58,7 @@ func (f *fleet) ask(ctx context.Context, then func(*core.Served)) {
 func (f *fleet) read(ctx context.Context) *core.Served {
 	began := time.Now()
 	all, err := request.Workers(ctx, f.conn, workersWait)
-	// Without any worker the server reports that at once. Silence may be a lack of permission.
+	// Without any worker the server replies at once. Silence may mean that a permission is missing.
 	if err != nil || len(all) == 0 && time.Since(began) >= workersWait {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (f *fleet) read(ctx context.Context) *core.Served {
 	return s
 }
 
-// unserved are the instances whose activities no worker can take. It is safe for concurrent use.
+// unserved are the instances with activities that no worker can take. It is safe for concurrent use.
 type unserved struct {
 	mu  sync.Mutex
 	all map[string]core.Stall

@@ -22,7 +22,7 @@ func (s *shell) answerUpdate(to string, a message.UpdateAnswer) {
 
 // repeatAnswer answers a repeat of an update, if it is answered.
 func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
-	s.waits.Go(func() {
+	s.effects.Go(func() {
 		ctx, stop := context.WithTimeout(s.life, loadTimeout)
 		defer stop()
 		a, err := s.readAnswer(ctx, id, q.Name, q.UpdateID)

@@ -16,13 +16,13 @@ const (
 	watchTick  = 250 * time.Millisecond
 	trimEvery  = time.Minute
 	trimWindow = 10 * time.Minute
-	fillEvery  = 2 * time.Second // how often the size of the inputs stream is read
-	nearlyFull = 0.9             // of its limit, from which it is reported
+	fillEvery  = 2 * time.Second // interval at which the size of INPUTS is read
+	nearlyFull = 0.9             // fraction of the size limit of INPUTS at which a warning is logged
 )
 
-// turners are the turners of a process; one watchdog ticks them all, while one of them has a job.
+// turners are the turners of a process. One watchdog ticks them all while at least one of them has a job.
 type turners struct {
-	limit int // ticks
+	limit int // ticks after which a job is abandoned
 	ticks *timers.Ticker
 
 	mu  sync.Mutex
@@ -45,7 +45,7 @@ func (ts *turners) remove(t *turner) {
 	delete(ts.all, t)
 }
 
-// watch ticks. A process that was stopped for an hour ticks once when it wakes.
+// watch is the watchdog; it ends with ctx. A process that was stopped for an hour ticks once when it resumes.
 func (ts *turners) watch(ctx context.Context) {
 	defer ts.ticks.Stop()
 	for {
@@ -65,8 +65,8 @@ func (ts *turners) watch(ctx context.Context) {
 	}
 }
 
-// trim removes from the inputs stream what every partition has ingested, keeping a window: every minute, and sooner if the
-// stream fills up. The owner of partition 0 does it.
+// trim removes from INPUTS what all partitions have ingested, except for the last trimWindow: every minute, and sooner if the
+// stream fills up. Only the owner of partition 0 trims.
 func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
 	for next := time.Now().Add(trimEvery); outage.Pause(ctx, timers.Until(fillEvery)); {
 		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
@@ -102,7 +102,7 @@ func (s *Process) trimNow(ctx context.Context, fill float64) error {
 	return err
 }
 
-// lowest is the position up to which all partitions have ingested; false while one has not begun.
+// lowest returns the position up to which all partitions have ingested; false if one of them has not ingested anything yet.
 func (s *Process) lowest(ctx context.Context) (history.Position, bool, error) {
 	var low history.Position
 	for p := range s.cfg.Partitions {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// An idle partition moves its position with the stream, so the slowest is one that has unread inputs.
+// An idle partition advances its position with the stream, so the slowest partition is one with unread inputs.
 func TestStreamIsTrimmedUpToTheSlowestPartitionOnceAllHaveBegun(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -20,7 +20,7 @@ func TestStreamIsTrimmedUpToTheSlowestPartitionOnceAllHaveBegun(t *testing.T) {
 	defer run.Close()
 	space := redisx.NewSpace(redistest.Namespace())
 	s := &Process{cfg: Config{Partitions: 3}, backends: backends{store: store.New(run, space)}}
-	// The stream was made anew between the two: its sequences began again, its times did not.
+	// The stream was recreated between the two positions: its sequences restarted, its times did not.
 	for part, at := range map[int]history.Position{0: {Seq: 900, Time: 1_000}, 2: {Seq: 7, Time: 2_000}} {
 		if err := rdb.HSet(ctx, space.Part(part).Owner(), "seq", at.Seq, "time", at.Time).Err(); err != nil {
 			t.Fatal(err)
