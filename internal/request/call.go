@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Call sends a request to the owner of a partition and reads its reply into r. Errors: a *Problem of the owner; those of
-// Conn.Request; queue.ErrMalformed or queue.ErrNewer for a reply that cannot be read.
+// Call sends a request to the owner of a partition and decodes its reply into r. Errors: a *Problem of the owner; the errors of
+// Conn.Request; queue.ErrMalformed or queue.ErrNewer for a reply that cannot be decoded.
 func Call(ctx context.Context, conn *queue.Conn, partition int, q Request, r Reply) error {
 	b, err := conn.Request(ctx, partition, AccessOf(q), encode(q))
 	if err != nil {
@@ -31,12 +31,13 @@ func decode(what string, b []byte, fields func(*wire.Codec)) error {
 	return queue.Decoded(what, wire.Decode(b, fields))
 }
 
-// decodeRequest reads a request that came with a permission.
+// decodeRequest decodes a request that was sent with a permission, and checks that the permission is sufficient.
 func decodeRequest(b []byte, access queue.Access) (q Request, err error) {
 	var op operation
 	err = decode("request", b, func(c *wire.Codec) {
-		if wire.Number(c, &op); op.empty() != nil {
-			q = op.empty()
+		wire.Number(c, &op)
+		if construct := constructors[op]; construct != nil {
+			q = construct()
 			c.Record(q.fields)
 		}
 	})
@@ -73,9 +74,8 @@ func decodeReply(b []byte, r Reply) error {
 }
 
 // Serve answers the requests to a partition until Stop, each on a goroutine of its own, at most 16 at a time; see
-// Conn.ServeRequests. An error of fn that is not a *Problem is replied as ProblemInternal, one after Stop as
-// ProblemNotOwner. A reply subject that no answer may be
-// published to is removed from the request.
+// Conn.ServeRequests. The reply to an error of fn that is not a *Problem is ProblemInternal, and after Stop
+// ProblemNotOwner. Serve clears the reply subject of a request if no answer may be published to it.
 func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (Reply, error)) (*queue.Subscription, error) {
 	return conn.ServeRequests(partition, func(ctx context.Context, access queue.Access, b []byte) ([]byte, error) {
 		q, err := decodeRequest(b, access)
@@ -91,16 +91,16 @@ func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (R
 			q.ReplyTo = allowed(conn, q.ReplyTo)
 		}
 		r, err := fn(ctx, q)
-		if err != nil && ctx.Err() != nil { // Stop has ended it
-			err = &Problem{Code: ProblemNotOwner, Message: fmt.Sprintf("the orchestrator gives partition %d up; request again", partition)}
+		if err != nil && ctx.Err() != nil { // interrupted by Stop
+			err = &Problem{Code: ProblemNotOwner, Message: fmt.Sprintf("the orchestrator is releasing partition %d; request again", partition)}
 		}
 		if err != nil {
 			return encodeReply(nil, problemOf(err)), nil
 		}
-		body, most := encodeReply(r, nil), conn.NATS().MaxPayload()
-		if int64(len(body)) > most {
+		body, limit := encodeReply(r, nil), conn.NATS().MaxPayload()
+		if int64(len(body)) > limit {
 			return encodeReply(nil, &Problem{Code: ProblemInternal,
-				Message: fmt.Sprintf("the reply has %d bytes, the NATS server takes %d: request less at a time", len(body), most)}), nil
+				Message: fmt.Sprintf("the reply has %d bytes, the NATS server accepts %d: request less at a time", len(body), limit)}), nil
 		}
 		return body, nil
 	})
@@ -120,12 +120,12 @@ func problemOf(err error) *Problem {
 	return &Problem{Code: ProblemInternal, Message: err.Error()}
 }
 
-// Publish sends an answer to a reply subject. The error need not be handled: the client repeats its request.
+// Publish sends an answer to a reply subject. Callers may ignore the error, because the client repeats its request.
 func Publish(conn *queue.Conn, to string, a Answer) error {
 	return conn.Answer(to, wire.Encode(a.WireFields))
 }
 
-// OnAnswers opens an inbox and calls fn for every answer in it, in order, with the token of its subject.
+// OnAnswers opens an inbox and calls fn for each answer that arrives there, in order, with the token of its subject.
 func OnAnswers(conn *queue.Conn, fn func(token string, a Answer)) (*queue.Inbox, error) {
 	return conn.OnAnswers(func(token string, b []byte) error {
 		a, err := decodeAnswer(b)

@@ -4,16 +4,16 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 )
 
-// Plain data that the owner of a partition shares: see package message, which documents it (decision 62).
+// These types are shared with the owner of a partition; package message documents them (decision 62).
 //
-//nolint:revive // as above
+//nolint:revive // documented in package message
 type (
 	Problem      = message.Problem
 	Answer       = message.Answer
 	CustomStatus = message.CustomStatus
 )
 
-// The values of these types: see package message.
+// Values of these types; package message documents them.
 const (
 	StatusPending     = message.StatusPending
 	StatusPurged      = message.StatusPurged

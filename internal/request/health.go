@@ -5,7 +5,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Health requests the state of Redis and NATS as an orchestrator sees it. Any owner can answer it. Reply: StoreHealth.
+// Health requests the state of Redis and NATS as an orchestrator observes it. Any owner can answer it. Reply: StoreHealth.
 type Health struct{}
 
 func (*Health) operation() operation { return opHealth }
@@ -14,18 +14,18 @@ func (*Health) fields(*wire.Codec)   {}
 // StoreHealth is the reply to Health. Times are in microseconds.
 type StoreHealth struct {
 	Redis      []RedisNode
-	RedisError string // why there are no nodes
+	RedisError string // why Redis could not be read
 	NATS       NATSHealth
-	NATSError  string // why parts of it are missing
+	NATSError  string // why parts of NATS could not be read
 }
 
-// RedisNode is a Redis node that takes writes.
+// RedisNode describes a Redis node that accepts writes.
 type RedisNode struct {
 	Address, Version, Role, AOF, Error                                         string
 	Uptime, Latency, Memory, MaxMemory, Clients, PerSecond, Replicas, LastSave int64
 }
 
-// NATSHealth is queue.Health.
+// NATSHealth describes the NATS server of the orchestrator and its streams; see queue.Health.
 type NATSHealth struct {
 	Server, Version string
 	Latency         int64

@@ -13,9 +13,9 @@ type Ownership struct {
 	Member string // name of the orchestrator
 	Host   string
 	PID    int
-	Since  int64 // Unix milliseconds: when it became the owner
-	Lag    int64 // milliseconds: age of the oldest input that is read and not ingested
-	Epoch  int64 // number of owners so far
+	Since  int64 // beginning of the tenure, Unix milliseconds
+	Lag    int64 // age of the oldest input that was read and is not ingested, in milliseconds
+	Epoch  int64 // number of tenures of the partition so far
 }
 
 func (r *Ownership) fields(c *wire.Codec) {

@@ -27,7 +27,7 @@ func (r *Answered) fields(c *wire.Codec) {
 	wire.Optional(c, &r.Answer, func(c *wire.Codec, a *Answer) { a.WireFields(c) })
 }
 
-// Summary is what a list contains of an instance. Times are Unix milliseconds, 0 if there is none.
+// Summary is the row of an instance in a list. Times are Unix milliseconds, 0 if there is none.
 type Summary struct {
 	Instance, Orchestration, Version string
 	Parent                           string // instance id; empty: not a child
@@ -35,12 +35,12 @@ type Summary struct {
 	Origin                           history.Position
 	Execution                        uint64
 	Started, Updated, Ended          int64
-	StatusSince                      int64 // the order of a list
+	StatusSince                      int64 // lists are in the order of this time
 	Events                           uint64
-	Stalled                          string // why it cannot take a turn
-	Code                             string // of the failure that ended it; empty also for one without
-	Attributes                       string // the text of history.Attributes
-	Error                            string // the beginning of the text of that failure
+	Stalled                          string // why the instance cannot take a turn
+	Code                             string // code of the failure that ended the instance, if it has one
+	Attributes                       string // encoded, see history.Attributes
+	Error                            string // beginning of the text of the failure
 }
 
 func (s *Summary) fields(c *wire.Codec) {
@@ -66,10 +66,10 @@ func (s *Summary) fields(c *wire.Codec) {
 type Description struct {
 	Summary
 
-	Activities      []Activity // outstanding
-	Children        []Child    // outstanding
+	Activities      []Activity // outstanding ones
+	Children        []Child    // outstanding ones
 	LimitWaits      []LimitWait
-	AwaitedEvents   []string // names; empty also in a turn, and for an instance with a long history that is not in the memory of its owner
+	AwaitedEvents   []string // names; also empty during a turn, and for an instance with a long history that is not resident
 	Timers          uint64   // pending
 	NextTimer       int64
 	UnreadInputs    uint64
@@ -77,15 +77,15 @@ type Description struct {
 	CustomStatus    *CustomStatus
 	Result          history.Payload
 	Failure         *history.Failure
-	OpenUpdates     []OpenUpdate           // not answered; at most 100
-	UnreadEvents    []history.UnreadEvents // at the end: received, and those of its inbox, of which an owner reads 256 at a time
-	Control         uint64                 // sequence in INPUTS of the last request of an operator that has taken effect
-	PausedBy        string                 // of a paused instance: the operator
-	PausedFor       string                 // and the reason
-	StartAt         int64                  // of a delayed start that is not due
+	OpenUpdates     []OpenUpdate           // updates without an answer; at most 100
+	UnreadEvents    []history.UnreadEvents // events unread at the end: recorded ones, and those of the inbox, of which an owner reads 256 at a time
+	Control         uint64                 // sequence in INPUTS of the last operator request that has taken effect
+	PausedBy        string                 // operator who paused the instance; empty: it is not paused
+	PausedFor       string                 // reason of the pause
+	StartAt         int64                  // when a delayed start is due
 	Deadline        int64                  // of the run
-	AwaitedUpdates  []string               // as AwaitedEvents
-	Stopped         bool                   // of a paused instance: the pause has stopped its activities
+	AwaitedUpdates  []string               // names, as in AwaitedEvents
+	Stopped         bool                   // the pause has stopped the activities
 }
 
 func (d *Description) fields(c *wire.Codec) {
@@ -116,8 +116,8 @@ func (d *Description) fields(c *wire.Codec) {
 
 // Activity is an activity that was scheduled and has not ended.
 type Activity struct {
-	Event               uint64 // that scheduled it
-	Name, Queue, Worker string // Worker is empty if it is not claimed
+	Event               uint64 // id of the event that scheduled it
+	Name, Queue, Worker string // Worker is empty without a claim
 	Claims              uint32
 	Scheduled           int64
 }
@@ -131,9 +131,9 @@ func (a *Activity) fields(c *wire.Codec) {
 	c.Int(&a.Scheduled)
 }
 
-// Child is a child whose end its parent waits for.
+// Child is a child that has not ended.
 type Child struct {
-	Event          uint64 // that scheduled it
+	Event          uint64 // id of the event that scheduled it
 	Name, Instance string
 	Scheduled      int64
 }
@@ -147,10 +147,10 @@ func (x *Child) fields(c *wire.Codec) {
 
 // LimitWait is an activity of an instance, or the instance itself, that waits at a limit.
 type LimitWait struct {
-	Event        uint64 // that scheduled the activity; 1: the start of the instance
+	Event        uint64 // id of the event that scheduled the activity; 1: the start of the instance
 	Action, Key  string
 	Position     uint64 // from 1; 0: not a waiter at present
-	Admitted     bool   // admitted, and not yet recorded by the instance
+	Admitted     bool   // the limit has admitted it, but the instance has not recorded that yet
 	QueueLength  uint64
 	Active       uint64
 	Policy       history.Policy
@@ -176,9 +176,9 @@ func (w *LimitWait) fields(c *wire.Codec) {
 // HistoryPage is the reply to History.
 type HistoryPage struct {
 	Execution uint64
-	Events    [][]byte // as stored, in order; fewer than the limit at the end, or when MaxReply is reached
+	Events    [][]byte // encoded as stored, in order; fewer than the limit at the end, or when MaxReply is reached
 	More      bool
-	Reports   []Report // of the activities whose cancellations are among the events
+	Reports   []Report // about activities whose cancellations are among the events
 }
 
 func (r *HistoryPage) fields(c *wire.Codec) {
@@ -190,7 +190,7 @@ func (r *HistoryPage) fields(c *wire.Codec) {
 	})
 }
 
-// Report is how a cancelled activity ended; package lease describes the text.
+// Report describes how a cancelled activity ended; package lease defines the format of the text.
 type Report struct {
 	Activity uint64
 	Text     string
@@ -199,9 +199,9 @@ type Report struct {
 // InstancePage is the reply to List and Stalled.
 type InstancePage struct {
 	Instances []Summary
-	Cursor    string // of the next page; empty: this is the last
-	Left      []int  // of List.Partitions, those that the process does not own
-	Several   bool   // it answers List.Partitions; an owner of an older build answers for the partition of the request only
+	Cursor    string // for the next page; empty: this is the last one
+	Left      []int  // those of List.Partitions that the process does not own
+	Several   bool   // the reply covers List.Partitions; an owner of an older build covers only the partition of the request
 }
 
 func (r *InstancePage) fields(c *wire.Codec) {
@@ -214,10 +214,10 @@ func (r *InstancePage) fields(c *wire.Codec) {
 // Counts is the reply to Count.
 type Counts struct {
 	Groups  []Group
-	Other   uint64 // instances that pass, and are in none of the groups: their values were not read
-	More    bool   // others may pass: not all that the filter leaves were read
-	Stalled uint64 // of all instances; only without a filter
-	Left    []int  // of Count.Partitions, those that the process does not own
+	Other   uint64 // instances that pass but are in no group, because their values were not read
+	More    bool   // more instances may pass: the bound was reached before all candidates were read
+	Stalled uint64 // stalled instances; only without a filter
+	Left    []int  // those of Count.Partitions that the process does not own
 	Several bool   // as in InstancePage
 }
 
@@ -238,17 +238,17 @@ func (r *Counts) fields(c *wire.Codec) {
 
 // Group is the number of instances with a value.
 type Group struct {
-	Value string // empty: without one
+	Value string // empty: instances without a value
 	Count uint64
-	Since []uint64 // of an end: those that have ended since each of the times
+	Since []uint64 // for an ended status, the number of instances that have ended since each time of Count.Since
 }
 
 // QueueDemand is the reply to Demand.
 type QueueDemand struct {
 	Unclaimed uint64 // tasks in the stream
 	Claimed   uint64 // activities that run in the workers that answered
-	Slots     uint64 // of these workers, for the queue
-	Workers   int    // that read the queue
+	Slots     uint64 // slots of these workers for the queue
+	Workers   int    // workers that answered and read the queue
 }
 
 func (r *QueueDemand) fields(c *wire.Codec) {
@@ -285,7 +285,7 @@ func (r *OwnerVersions) fields(c *wire.Codec) {
 	c.Bool(&r.More)
 }
 
-// Code is the versions of an orchestration that an orchestrator has, the newest first; of one without versions one that is empty.
+// Code lists the versions of an orchestration that an orchestrator has, the newest first. An orchestration without versions has the version "".
 type Code struct {
 	Orchestration string
 	Versions      []string
@@ -313,7 +313,7 @@ type LimitStats struct {
 	Action, Key     string
 	Waiting, Active uint64
 	OldestEnqueued  int64
-	Enqueued        uint64 // admitted at once or enqueued, without the rejected ones
+	Enqueued        uint64 // admitted at once, or enqueued; without the rejected ones
 	Completed       uint64
 	Rejected        uint64
 	TimedOut        uint64
@@ -352,8 +352,8 @@ type Waiter struct {
 	Position  uint64 // from 1; 0: a holder
 	Instance  string
 	Execution uint64
-	Event     uint64 // that scheduled the activity; 1: the start of the instance; 0: a call that keeps its slot between attempts
-	Since     int64  // Unix milliseconds; 0 of a holder
+	Event     uint64 // id of the event that scheduled the activity; 1: the start of the instance; 0: a call that retains its slot between attempts
+	Since     int64  // Unix milliseconds; 0 for a holder
 }
 
 func (w *Waiter) fields(c *wire.Codec) {
@@ -373,7 +373,7 @@ func (r *Cleared) fields(c *wire.Codec) { c.Count(&r.Count) }
 type PolicyList struct {
 	Policies       []LevelPolicy // by level
 	Orchestrations []string      // names that the owner registers
-	Example        string        // JSON: the zero value of the input; empty: not asked for, or not known
+	Example        string        // JSON of the zero value of the input; empty: not requested, or unknown
 }
 
 func (r *PolicyList) fields(c *wire.Codec) {

@@ -46,16 +46,8 @@ const (
 	opDropRefused  operation = 43
 )
 
-// empty is a request of the operation; nil if the operation is unknown.
-func (o operation) empty() Request {
-	if made, known := makers[o]; known {
-		return made()
-	}
-	return nil
-}
-
-// makers make an empty request of each operation.
-var makers = map[operation]func() Request{
+// constructors return an empty request of each operation.
+var constructors = map[operation]func() Request{
 	opAwait:        func() Request { return new(Await) },
 	opDescribe:     func() Request { return new(Describe) },
 	opHistory:      func() Request { return new(History) },
@@ -82,7 +74,7 @@ var makers = map[operation]func() Request{
 	opDropRefused:  func() Request { return new(DropRefused) },
 }
 
-// AccessOf is the permission that a request requires.
+// AccessOf returns the permission that a request requires.
 func AccessOf(q Request) queue.Access {
 	switch q.(type) {
 	case *Clear, *SetPolicy, *DeletePolicy, *Requeue, *DropRefused:
@@ -92,7 +84,7 @@ func AccessOf(q Request) queue.Access {
 	}
 }
 
-// InstanceOf is the instance that a request is about; "": it is about none, or about several.
+// InstanceOf returns the instance that a request is about, or "" if it is not about a single instance.
 func InstanceOf(q Request) string {
 	switch q := q.(type) {
 	case *Await:
@@ -118,7 +110,7 @@ func InstanceOf(q Request) string {
 	}
 }
 
-// Await requests the end of an instance. Reply: Answered, without an answer while the instance has not ended; then the answer is
+// Await requests the outcome of an instance. Reply: Answered, without an answer while the instance has not ended; in that case the answer is
 // published to ReplyTo when it ends.
 type Await struct {
 	Instance string
@@ -128,12 +120,12 @@ type Await struct {
 func (*Await) operation() operation   { return opAwait }
 func (q *Await) fields(c *wire.Codec) { c.String(&q.Instance); c.String(&q.ReplyTo) }
 
-// Status requests the custom status of an instance if it is newer than After, or the instance has ended. Reply: Answered, as for
+// Status requests the custom status of an instance once its version is higher than After, or the instance has ended. Reply: Answered, as for
 // Await.
 type Status struct {
 	Instance string
 	ReplyTo  string
-	After    uint64 // the version that the client has; 0: none
+	After    uint64 // version that the client has; 0: none
 }
 
 func (*Status) operation() operation { return opStatus }
@@ -143,8 +135,8 @@ func (q *Status) fields(c *wire.Codec) {
 	c.Uint(&q.After)
 }
 
-// Describe requests the state of an instance. Reply: Description. A partition that has not applied the input Accepted answers with a
-// problem: what it has of the instance does not show yet what that input has led to.
+// Describe requests the state of an instance. Reply: Description. The owner answers with a Problem if the partition has not applied the input
+// Accepted, because the state does not reflect that input yet.
 type Describe struct {
 	Instance string
 	Accepted uint64 // sequence in INPUTS; 0: none
@@ -157,7 +149,7 @@ func (q *Describe) fields(c *wire.Codec) { c.String(&q.Instance); c.Uint(&q.Acce
 type History struct {
 	Instance  string
 	Execution uint64 // 0: the latest
-	After     uint64 // id of an event
+	After     uint64 // id of the last event of the previous page; 0: the first page
 	Limit     int    // 0: chosen by the owner
 }
 
@@ -172,10 +164,10 @@ func (q *History) fields(c *wire.Codec) {
 // List requests a page of the instances of partitions, the latest change of status first. Reply: InstancePage.
 type List struct {
 	Where      string // a filter, see package filter; empty: all
-	Cursor     string // of the page before; empty: the first page
+	Cursor     string // from the previous page; empty: the first page
 	Limit      int    // 0: chosen by the owner
-	Partitions []int  // one page of all of these that the process owns; empty: of the partition of the request
-	Oldest     bool   // the oldest change first
+	Partitions []int  // the page covers those of them that the process owns; empty: only the partition of the request
+	Oldest     bool   // reverses the order: the oldest change first
 }
 
 func (*List) operation() operation { return opList }
@@ -196,28 +188,28 @@ type Stalled struct {
 func (*Stalled) operation() operation   { return opStalled }
 func (q *Stalled) fields(c *wire.Codec) { c.String(&q.Cursor); c.Count(&q.Limit) }
 
-// Requeue has a stalled instance tried again now. Reply: Done.
+// Requeue retries a stalled instance at once. Reply: Done.
 type Requeue struct{ Instance string }
 
 func (*Requeue) operation() operation   { return opRequeue }
 func (q *Requeue) fields(c *wire.Codec) { c.String(&q.Instance) }
 
-// DropRefused removes the notes of the refused inputs of an id. Reply: Done.
+// DropRefused removes the refused inputs of an id from the list of stalled instances. Reply: Done.
 type DropRefused struct{ Instance string }
 
 func (*DropRefused) operation() operation   { return opDropRefused }
 func (q *DropRefused) fields(c *wire.Codec) { c.String(&q.Instance) }
 
-// MaxSince bounds the times of a Count.
+// MaxSince bounds the length of Count.Since.
 const MaxSince = 4
 
-// Count requests the number of instances of partitions that pass a filter, by a field. Reply: Counts.
+// Count requests the number of instances of partitions that pass a filter, grouped by a field. Reply: Counts.
 type Count struct {
 	Where      string  // a filter, see package filter; empty: all
-	By         string  // a field or an attribute; empty: none, all are in Other
-	Since      []int64 // Unix milliseconds: how many have ended since each of these times; at most 4, and only by status without Where
-	Within     uint64  // milliseconds after which nothing more is read; 0: as much as a request may read
-	Partitions []int   // the sum over all of these that the process owns; empty: the partition of the request
+	By         string  // a field or an attribute; empty: no groups, all instances are in Other
+	Since      []int64 // Unix milliseconds; for each, the instances that have ended since then are counted: at most MaxSince, and only by status without Where
+	Within     uint64  // milliseconds after which no more records are read; 0: the limit of a request applies
+	Partitions []int   // the counts cover those of them that the process owns; empty: only the partition of the request
 }
 
 func (*Count) operation() operation { return opCount }
@@ -229,13 +221,13 @@ func (q *Count) fields(c *wire.Codec) {
 	wire.List(c, &q.Partitions, (*wire.Codec).Count)
 }
 
-// Demand requests the work of a task queue. Any owner can answer it. Reply: QueueDemand.
+// Demand requests how much work a task queue has. Any owner can answer it. Reply: QueueDemand.
 type Demand struct{ Queue string }
 
 func (*Demand) operation() operation   { return opDemand }
 func (q *Demand) fields(c *wire.Codec) { c.String(&q.Queue) }
 
-// Versions requests the code of the owner of the partition, and the versions of the instances of the partition that have not ended.
+// Versions requests the code that the owner of the partition has, and the versions of the instances of the partition that have not ended.
 // Reply: OwnerVersions.
 type Versions struct{}
 
@@ -259,7 +251,7 @@ func (q *Limits) fields(c *wire.Codec) {
 // Limit requests the state of one limit. Any owner can answer this request and the ones below. Reply: LimitPage, with one limit.
 type Limit struct {
 	Action string
-	Key    string // value of the action's key, as it is or as LimitStats has it
+	Key    string // value of the action's key, verbatim or as in LimitStats
 }
 
 func (*Limit) operation() operation   { return opLimit }
@@ -325,7 +317,7 @@ func (q *SetPolicy) fields(c *wire.Codec) {
 // DeletePolicy deletes the policy of a level. Reply: Done.
 type DeletePolicy struct {
 	Level    string
-	By, Text string // as of SetPolicy
+	By, Text string // requester and reason
 }
 
 func (*DeletePolicy) operation() operation { return opDeletePolicy }
@@ -335,12 +327,12 @@ func (q *DeletePolicy) fields(c *wire.Codec) {
 	c.String(&q.Text)
 }
 
-// ListCursor is the place of an instance in the lists of all partitions.
+// ListCursor encodes the position of an instance in the lists of all partitions.
 func ListCursor(updated int64, instance string) string {
 	return strconv.FormatInt(updated, 10) + "." + instance
 }
 
-// ParseListCursor reads a ListCursor. The empty cursor is the beginning.
+// ParseListCursor decodes a ListCursor. The empty cursor stands for the beginning.
 func ParseListCursor(cursor string) (updated int64, instance string, _ error) {
 	if cursor == "" {
 		return 0, "", nil
@@ -348,7 +340,7 @@ func ParseListCursor(cursor string) (updated int64, instance string, _ error) {
 	at, instance, _ := strings.Cut(cursor, ".")
 	updated, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || queue.CheckInstance(instance) != nil {
-		return 0, "", fmt.Errorf("cursor %.40q is not one that a listing gave", cursor)
+		return 0, "", fmt.Errorf("cursor %.40q was not returned by a list", cursor)
 	}
 	return updated, instance, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +40,7 @@ func open(t *testing.T) *queue.Conn {
 	return c
 }
 
-// fill sets every field of a value to something of its own, so that a field that is not encoded is noticed.
+// fill sets each field of a value to a different value, so that the test detects a field that is not encoded.
 func fill(t testing.TB, v reflect.Value, n *int) {
 	t.Helper()
 	*n++
@@ -69,8 +71,8 @@ func fill(t testing.TB, v reflect.Value, n *int) {
 }
 
 func requests() (all []Request) {
-	for op := operation(1); op.empty() != nil; op++ {
-		all = append(all, op.empty())
+	for _, op := range slices.Sorted(maps.Keys(constructors)) {
+		all = append(all, constructors[op]())
 	}
 	return all
 }
@@ -78,6 +80,7 @@ func requests() (all []Request) {
 func replies() []Reply {
 	return []Reply{
 		&Answered{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &QueueDemand{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
+		&QueryAnswer{}, &StartState{}, &OwnerVersions{}, &Ownership{}, &StoreHealth{},
 	}
 }
 
@@ -155,7 +158,7 @@ func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
 	}
 }
 
-func TestRequestThatAStopEndsIsForTheNextOwner(t *testing.T) {
+func TestRequestInterruptedByAStopIsForTheNextOwner(t *testing.T) {
 	conn := open(t)
 	begun := make(chan struct{})
 	s, err := Serve(conn, 1, func(ctx context.Context, _ Request) (Reply, error) {
@@ -174,7 +177,7 @@ func TestRequestThatAStopEndsIsForTheNextOwner(t *testing.T) {
 	}
 }
 
-// Trap: a subject shared by roles. The permission that the subject requires must be that of the operation.
+// Trap: roles share a subject. A request must be sent on the subject whose permission the operation requires.
 func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 	admin := 0
 	for _, q := range requests() {
@@ -185,7 +188,7 @@ func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
 			admin++
 		}
 	}
-	if admin != 3 { // Clear, SetPolicy, DeletePolicy
+	if admin != 5 { // Clear, SetPolicy, DeletePolicy, Requeue, DropRefused
 		t.Errorf("%d operations require the permission of an administrator", admin)
 	}
 }
@@ -203,8 +206,8 @@ func TestWorkersDescribeThemselves(t *testing.T) {
 	}
 }
 
-// FuzzRequests decodes bytes as a request and as every reply. An error is typed; what is accepted is the same when it is written
-// and read again.
+// FuzzRequests decodes bytes as a request and as each reply. Errors are typed; a value that is decoded stays the same when it is encoded and
+// decoded again.
 func FuzzRequests(f *testing.F) {
 	n := 0
 	for _, q := range requests() {

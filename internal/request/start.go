@@ -2,13 +2,13 @@ package request
 
 import "github.com/pawlrun/pawl/internal/wire"
 
-// Start asks what has become of a start. Reply: StartState.
+// Start requests what became of a start. Reply: StartState.
 type Start struct {
 	Instance string
-	Seq      uint64 // its place in INPUTS; 0: whether there is an instance, whichever start it is of
-	ID       string // of its message: an earlier copy counts, too
-	Accepted uint64 // the answer is for a store that has all inputs up to this place; 0: as it is
-	Restart  bool   // it takes the id of an instance that has not ended
+	Seq      uint64 // sequence of the start in INPUTS; 0: any start of the instance
+	ID       string // message id of the start; an earlier copy of the message counts as the same start
+	Accepted uint64 // the owner answers only after applying all inputs up to this sequence; 0: it answers at once
+	Restart  bool   // the start replaces an instance that has not ended
 }
 
 func (*Start) operation() operation { return opStart }
@@ -25,13 +25,13 @@ type StartState struct{ State StartStatus }
 
 func (r *StartState) fields(c *wire.Codec) { wire.Number(c, &r.State) }
 
-// StartStatus is what has become of a start.
+// StartStatus is the state of a start.
 type StartStatus uint8
 
-// The states.
+// The states of a start.
 const (
-	StartUnread StartStatus = 0 // it is in the stream or in the inbox
-	StartBegun  StartStatus = 1 // the instance is there
-	StartTaken  StartStatus = 2 // the instance is that of another start
-	StartGone   StartStatus = 3 // there is no instance, and the start is not unread
+	StartUnread StartStatus = 0 // the start is in the stream or in the inbox
+	StartBegun  StartStatus = 1 // the start has begun the instance
+	StartTaken  StartStatus = 2 // another start has begun the instance
+	StartGone   StartStatus = 3 // there is no instance, and the start is neither in the stream nor in the inbox
 )

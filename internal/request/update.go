@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Update requests the answer to an update. Reply: Answered, without an answer while the update is open or not known; then the answer is
-// published to ReplyTo when there is one.
+// Update requests the answer to an update. Reply: Answered, without an answer while the update is open or unknown; in that case the answer is
+// published to ReplyTo as soon as there is one.
 type Update struct {
 	Instance string
 	ReplyTo  string // empty: no answer is published
@@ -43,9 +43,9 @@ func (q *Query) fields(c *wire.Codec) {
 // QueryAnswer is the reply to Query.
 type QueryAnswer struct {
 	Result    history.Payload
-	Failure   *history.Failure // that the handler returned; nil: none
+	Failure   *history.Failure // returned by the handler, or nil
 	Execution uint64
-	Events    uint64 // that the answer is based on
+	Events    uint64 // length of the history on which the answer is based
 }
 
 func (r *QueryAnswer) fields(c *wire.Codec) {
@@ -55,12 +55,12 @@ func (r *QueryAnswer) fields(c *wire.Codec) {
 	c.Uint(&r.Events)
 }
 
-// AnswerOf is the answer to an update in the form of the other answers.
+// AnswerOf converts the answer to an update to an Answer.
 func AnswerOf(a message.UpdateAnswer) Answer {
 	return Answer{Instance: a.Instance, Status: a.Status(), Result: a.Result, Failure: a.Failure}
 }
 
-// PublishUpdate sends the answer to an update to a reply subject, in JSON. The error need not be handled: the client repeats its request.
+// PublishUpdate sends the answer to an update to a reply subject, in JSON. Callers may ignore the error, because the client repeats its request.
 func PublishUpdate(conn *queue.Conn, to string, a message.UpdateAnswer) error {
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -69,7 +69,7 @@ func PublishUpdate(conn *queue.Conn, to string, a message.UpdateAnswer) error {
 	return conn.Answer(to, b)
 }
 
-// decodeAnswer reads an answer; that to an update is JSON.
+// decodeAnswer decodes an answer. Answers to updates are JSON, all others have the wire format.
 func decodeAnswer(b []byte) (a Answer, err error) {
 	if len(b) > 0 && b[0] == '{' {
 		var u message.UpdateAnswer

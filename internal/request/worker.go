@@ -9,49 +9,45 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Worker describes a worker. Times are Unix milliseconds by its clock.
+// Worker describes a worker. Times are Unix milliseconds by the clock of the worker.
 type Worker struct {
-	Name        string // in leases and histories
+	Name        string // as in leases and histories
 	Host        string
 	PID         int
-	Since       int64 // its start
+	Since       int64 // start of the process
 	Activities  []string
 	Queues      []string
-	Concurrency int // of each queue
-	Running     int // without the abandoned ones
+	Concurrency int // slots of each queue
+	Running     int // running activities, without the abandoned ones
 	Used        []Used
-	Oldest      []Task // activities that run, the longest first
+	Oldest      []Task // the activities that have been running for the longest time, oldest first
 	Abandoned   []Task
-	LastError   string // the latest since its start; it may be over
+	LastError   string // the latest error since the start of the process; its cause may be repaired
 	LastErrorAt int64
-	NotReady    string // why it takes no work at present; empty: it does
+	NotReady    string // why the worker takes no work at present; empty: it does
 }
 
 // Used is the number of slots in use for a queue.
 type Used struct {
 	Queue string
 	Slots int // in use
-	Of    int // all
+	Of    int // in total
 }
 
-// Task is an activity that runs; in Worker.Abandoned its grace period is over.
+// Task is a running activity. In Worker.Abandoned its grace period is over.
 type Task struct {
-	Activity string // its name
+	Activity string // name of the activity
 	Instance string
 	Since    int64
-	Stack    string // of an abandoned activity
+	Stack    string // goroutine stack of an abandoned activity
 }
 
-// maxOldest is the maximum of running activities in a reply.
-const maxOldest = 50
-
-// maxAbandoned is the maximum of abandoned activities in a reply, so that it fits into a message.
-const maxAbandoned = 1000
-
-// Of so many abandoned activities the stacks are in a reply, cut to a length.
+// Bounds of a reply, so that it fits into one message.
 const (
-	maxStacks = 20
-	maxStack  = 4 << 10
+	maxOldest    = 50 // running activities
+	maxAbandoned = 1000
+	maxStacks    = 20      // abandoned activities with a stack
+	maxStack     = 4 << 10 // bytes of a stack
 )
 
 func (w *Worker) fields(c *wire.Codec) {
@@ -86,8 +82,8 @@ func task(c *wire.Codec, t *Task) {
 	})
 }
 
-// ServeWorker answers requests for the workers of the namespace until Stop. fn must not block. Of more than 1,000 abandoned
-// activities the first are reported.
+// ServeWorker answers requests for the workers of the namespace until Stop. fn must not block. At most the first 1,000 abandoned
+// activities are reported.
 func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error) {
 	return conn.ServeWorkers(func() []byte {
 		w := fn()
@@ -103,7 +99,7 @@ func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error
 }
 
 // Workers requests a description from every worker of the namespace and returns those that arrive within wait, in the order of
-// their arrival. Errors: queue.ErrDisconnected, queue.ErrPermission, and that of ctx with the replies so far.
+// their arrival. Errors: queue.ErrDisconnected, queue.ErrPermission, and the error of ctx, together with the replies so far.
 func Workers(ctx context.Context, conn *queue.Conn, wait time.Duration) ([]Worker, error) {
 	var all []Worker
 	err := conn.RequestWorkers(ctx, wait, func(b []byte) error {
