@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-func TestHealthOfTheStoresIsReadForAllRequestsAlthoughTheFirstIsCancelled(t *testing.T) {
+func TestHealthIsReadForAllRequestsAlthoughTheFirstIsCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	ask := func(ctx context.Context) *request.StoreHealth {
@@ -22,7 +22,7 @@ func TestHealthOfTheStoresIsReadForAllRequestsAlthoughTheFirstIsCancelled(t *tes
 	}
 }
 
-func TestStartBehindADelayedInstanceIsTakenHoweverLongTheInboxIs(t *testing.T) {
+func TestStartAfterADelayedInstanceIsTakenHoweverLongTheInboxIs(t *testing.T) {
 	for _, c := range []struct {
 		at                 int
 		delayed, truncated bool
@@ -34,7 +34,7 @@ func TestStartBehindADelayedInstanceIsTakenHoweverLongTheInboxIs(t *testing.T) {
 		{at: 0, want: true},
 		{at: -1},
 	} {
-		if got := waits(c.at, c.delayed, c.truncated); got != c.want {
+		if got := mayBeUnread(c.at, c.delayed, c.truncated); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -17,10 +17,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// maxWithin bounds Count.Within, in milliseconds. What is read is bounded by number as well.
-const maxWithin = 60_000
+const maxWithin = 60_000 // of Count.Within, in milliseconds; the number of records read is bounded as well
 
-// count answers how many instances of partitions pass a filter, by the values of a field.
+// count counts the instances of partitions that pass a filter, grouped by the values of a field.
 func (qs *queries) count(ctx context.Context, q *request.Count) (request.Reply, error) {
 	where, err := filter.Parse(q.Where, time.Now())
 	by, bad := filter.Grouping(q.By)
@@ -82,7 +81,7 @@ func summed(all []request.Counts, left []int) *request.Counts {
 	return sum
 }
 
-// countSome counts the instances of the partition that pass a filter.
+// countSome counts the instances of the partition that pass a filter, until the given time.
 func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.Field, until time.Time) (r request.Counts, _ error) {
 	tally := store.TallyQuery{ListQuery: listQuery(where), Until: until}
 	switch by {
@@ -104,7 +103,7 @@ func (qs *queries) countSome(ctx context.Context, where filter.Where, by filter.
 	return r, nil
 }
 
-// likely are values of a field that instances are likely to have.
+// likely returns values of a field that instances are likely to have.
 func likely(programs *author.Registry, by filter.Field) (values []string) {
 	names := programs.Orchestrations()
 	switch {
@@ -120,8 +119,8 @@ func likely(programs *author.Registry, by filter.Field) (values []string) {
 	return values
 }
 
-// countAll counts the instances of each status in the partition, those of them that have ended since some times, and those that are
-// stalled, without reading them.
+// countAll counts, without reading records, the instances of the partition by status, those that ended since each of the given times,
+// and those that are stalled.
 func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Counts, _ error) {
 	n, err := qs.process.store.Sizes(ctx, qs.shell.st.Part, since)
 	if err != nil {
@@ -132,6 +131,6 @@ func (qs *queries) countAll(ctx context.Context, since []int64) (r request.Count
 	}
 	lacking := slices.Collect(maps.Keys(qs.shell.unserved.list()))
 	both, err := qs.process.store.StalledReasons(ctx, qs.shell.st.Part, lacking)
-	r.Stalled = n.Stalled + uint64(len(lacking)-len(both)) //nolint:gosec // those of lacking that the store lists, too
+	r.Stalled = n.Stalled + uint64(len(lacking)-len(both)) //nolint:gosec // both is a subset of lacking
 	return r, err
 }

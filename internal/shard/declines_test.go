@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestInstanceWithoutCodeAnywhereIsNoReasonToDeclineAgain(t *testing.T) {
+func TestInstanceWithoutCodeAnywhereDoesNotDeclineAgain(t *testing.T) {
 	var d declines
 	now := time.Now()
 	unregistered := reason{"order-1", "unregistered"}
@@ -40,6 +40,6 @@ func TestInstanceWithoutCodeAnywhereIsNoReasonToDeclineAgain(t *testing.T) {
 	now = now.Add(3 * maxDeclinePause)
 	d.allow(reason{"order-3", "sealed"}, "t9", now)
 	if d.forget(now); len(d.all) != 1 {
-		t.Errorf("%d reasons are kept", len(d.all))
+		t.Errorf("%d reasons remain", len(d.all))
 	}
 }

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	gatePage    = 100 // gates, or waiters, of one reply, if the client does not say
-	gateReaders = 16  // gates that are read at a time for one request
+	gatePage    = 100 // default number of limits or waiters in a reply
+	gateReaders = 16  // limits that one request reads concurrently
 )
 
-// limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last one of the page before.
+// limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last name of the previous page.
 func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
 	names, err := qs.process.gates.Scheduled(ctx, qs.shell.st.Part)
 	if err != nil {
@@ -35,14 +35,14 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Action != "" && limit.Action(name) != q.Action })
 	slices.Sort(names)
 	r := new(request.LimitPage)
-	if most := pageOf(q.Limit); len(names) > most {
-		names = names[:most]
-		r.Cursor = names[most-1]
+	if n := pageSize(q.Limit); len(names) > n {
+		names = names[:n]
+		r.Cursor = names[n-1]
 	}
 	all := make([]*request.LimitStats, len(names))
-	err = atOnce(len(names), func(i int) error {
+	err = concurrently(len(names), func(i int) error {
 		s, ok, err := qs.statsInForce(ctx, names[i])
-		if err == nil && ok { // otherwise it is listed, and its first caller has not entered yet
+		if err == nil && ok { // otherwise the first caller of the limit has not entered yet
 			stats := asStats(s)
 			all[i] = &stats
 		}
@@ -56,22 +56,23 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 	return r, err
 }
 
-// statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
+// statsInForce reads the state of a limit under the policy in force, even if the limit has not applied that policy yet.
 func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
 	return qs.process.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
 		return qs.process.policies.now().Newer(name, has.Version, has.Declared)
 	})
 }
 
-func pageOf(most int) int {
-	if most <= 0 {
+// pageSize returns the number of rows for a limit that a client requests; 0 or less means the default.
+func pageSize(requested int) int {
+	if requested <= 0 {
 		return gatePage
 	}
-	return min(most, request.MaxLimitRows)
+	return min(requested, request.MaxLimitRows)
 }
 
-// atOnce does n things, several at a time, and gives the first error.
-func atOnce(n int, do func(i int) error) error {
+// concurrently calls do for 0 to n-1, gateReaders at a time, and returns the first error.
+func concurrently(n int, do func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(gateReaders)
 	for i := range n {
@@ -89,14 +90,14 @@ func asStats(s limiter.Stats) request.LimitStats {
 
 func length(n int) uint64 { return uint64(max(n, 0)) }
 
-// isHashed reports whether a key is one as a gate's name has it when it could not stand there as it is.
+// isHashed reports whether a key has the form in which the name of a limit contains a key that it cannot contain verbatim.
 func isHashed(key string) bool {
 	head, sum, ok := strings.Cut(key, "~")
 	return ok && len(sum) == 22 && limit.Name("", head+sum) == "/"+head+sum
 }
 
-// findLimit returns the name and the state of the limit that a request names. A key may be given as it is or, if the name of its limit
-// has a hash of it only, as lists show it.
+// findLimit returns the name and the state of the limit that a request names. A key may be given verbatim, or in the hashed form in which
+// lists show a key that the name of its limit cannot contain.
 func (qs *queries) findLimit(ctx context.Context, action, key string) (name string, s limiter.Stats, _ error) {
 	if err := queue.CheckName(action); err != nil {
 		return "", s, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
@@ -110,11 +111,11 @@ func (qs *queries) findLimit(ctx context.Context, action, key string) (name stri
 			return name, s, err
 		}
 	}
-	why := action + " has no limit in use: no call has come while it was limited"
+	msg := action + " has no limit in use: no call has arrived while it was limited"
 	if key != "" {
-		why = fmt.Sprintf("%s has no limit in use for key %q: no call with that key has come in the last hour, while it was limited", action, key)
+		msg = fmt.Sprintf("%s has no limit in use for key %q: no call with that key has arrived in the last hour, while it was limited", action, key)
 	}
-	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: why}
+	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: msg}
 }
 
 func (qs *queries) limitStats(ctx context.Context, q *request.Limit) (request.Reply, error) {
@@ -153,7 +154,7 @@ func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (reques
 			return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("cursor %q is not a position in a queue", q.Cursor)}
 		}
 	}
-	n := pageOf(q.Limit)
+	n := pageSize(q.Limit)
 	all, err := qs.process.gates.Waiters(ctx, name, from, n)
 	r := new(request.WaiterPage)
 	for _, w := range all {
@@ -167,18 +168,18 @@ func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (reques
 	return r, err
 }
 
-// asWaiter is a member, and the part of its instance that it is, as far as its place has it.
+// asWaiter describes a member of a limit: the start of an instance, or an activity.
 func asWaiter(m limiter.Member) request.Waiter {
 	w := request.Waiter{Instance: m.Instance}
 	if _, start := m.Origin(); start {
 		w.Execution, w.Event = 1, 1
 	} else {
-		w.Execution, w.Event, _ = m.Activity() // of a kept slot, or a newer build's: not known
+		w.Execution, w.Event, _ = m.Activity() // zero for a retained slot, and for a member of a kind that a newer build added
 	}
 	return w
 }
 
-// clearLimit rejects the waiters, and has the owner of the limit notify them now.
+// clearLimit rejects the waiters, and has the owner of the limit notify them at once.
 func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Reply, error) {
 	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
 	if err != nil {
@@ -186,16 +187,15 @@ func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Re
 	}
 	n, err := qs.process.gates.Clear(ctx, name)
 	if n > 0 {
-		qs.shell.log.Info("a queue was cleared", "gate", name, "waiters", n)
+		qs.shell.log.Info("waiters of limit rejected by operator", "gate", name, "waiters", n)
 		qs.shell.wakeGate(name)
 	}
 	return &request.Cleared{Count: n}, err
 }
 
-// maxExample bounds the example of an input.
-const maxExample = 8 << 10
+const maxExample = 8 << 10 // bytes of the example of an input
 
-// policiesSet reads the policies: those of the cache may be a second old.
+// policiesSet reads the policies from Redis: those of the cache may be a second old.
 func (qs *queries) policiesSet(ctx context.Context, q *request.Policies) (request.Reply, error) {
 	o, err := qs.process.gates.Overrides(ctx)
 	if err != nil {
@@ -238,11 +238,11 @@ func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (r
 	}
 	existed, version, err := qs.process.gates.DeletePolicy(ctx, q.Level)
 	if err == nil && !existed {
-		why := "no policy was set for " + q.Level
-		if action, is := strings.CutPrefix(q.Level, limit.PauseLevel); is {
-			why = action + " is not paused"
+		msg := "no policy was set for " + q.Level
+		if action, ok := strings.CutPrefix(q.Level, limit.PauseLevel); ok {
+			msg = action + " is not paused"
 		}
-		err = &request.Problem{Code: request.ProblemNotFound, Message: why}
+		err = &request.Problem{Code: request.ProblemNotFound, Message: msg}
 	}
 	if err != nil {
 		return nil, err
@@ -252,15 +252,15 @@ func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (r
 	return new(request.Done), nil
 }
 
-// policyChanged brings a change into force. It is stored: what fails here is made good within a second.
+// policyChanged puts a stored change into force. If it fails, the periodic read does so within a second.
 func (qs *queries) policyChanged(ctx context.Context) {
 	if err := qs.process.policies.changed(ctx); err != nil {
 		logFailure(qs.shell.log, "changed policy not read, retrying", err)
 	}
 }
 
-// limitWaits describes what of an instance waits at limits, by event, at most maxOutstanding. A limit that cannot be read is listed
-// without a position.
+// limitWaits describes what an instance waits for at limits, in the order of its events, at most maxOutstanding rows. A limit that cannot be read
+// is listed without a position.
 func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) []request.LimitWait {
 	if s.WaitingLen() == 0 {
 		return nil
@@ -268,7 +268,7 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waiting })
 	tickets = tickets[:min(len(tickets), maxOutstanding)]
 	out := make([]request.LimitWait, len(tickets))
-	err := atOnce(len(tickets), func(i int) error {
+	err := concurrently(len(tickets), func(i int) error {
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
 		*w = request.LimitWait{Event: k.Event, Action: limit.Action(name), Key: limit.Key(name)}

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
-	stallCheck  = 3 * time.Second  // likewise at first, and after a reader lacked an input: it may not receive it any more
-	firstRetry  = 50 * time.Millisecond
-	lastRetry   = 2 * time.Second
-	lastAttach  = 250 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
-	ingestBytes = 4 << 20                // payload of one script
+	idleAdvance    = 30 * time.Second // interval at which an idle partition advances its position to the end of the stream
+	stallCheck     = 3 * time.Second  // the same, at first and while the reader misses an input, which it may never receive
+	firstRetry     = 50 * time.Millisecond
+	maxRetry       = 2 * time.Second
+	maxAttachRetry = 250 * time.Millisecond // between attempts to read inputs; by then NATS has elected a new leader
+	ingestBytes    = 4 << 20                // payload of one script
 )
 
-// inputReader puts the inputs of a partition into the inboxes of their instances, from where the store left them, for as long as the
-// tenure lasts. It runs on a goroutine of its own: a batch is read when the one before it is in the store.
+// inputReader moves the inputs of a partition from the stream to the inboxes of their instances, starting at the stored position, for as long as
+// the tenure lasts. It runs on a goroutine of its own, and reads a batch after the previous one is stored.
 type inputReader struct {
 	process *Process
 	shell   *shell
@@ -35,14 +35,14 @@ type inputReader struct {
 // run reads until ctx ends.
 func (ir *inputReader) run(ctx context.Context) {
 	at := ir.shell.tenure.Applied
-	pause, cutOff := firstRetry, false
+	pause, reattached := firstRetry, false
 	for ctx.Err() == nil {
 		r, err := ir.process.conn.Attach(ctx, ir.shell.st.Part, at)
 		if err != nil {
 			if ctx.Err() == nil {
 				logFailure(ir.shell.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
 			}
-			pause = min(wait(ctx, pause), lastAttach)
+			pause = min(wait(ctx, pause), maxAttachRetry)
 			continue
 		}
 		if gap := r.Gap(); gap != nil {
@@ -50,12 +50,12 @@ func (ir *inputReader) run(ctx context.Context) {
 			ir.shell.log.Error("inputs removed from stream before being read", "error", gap)
 		}
 		pause = firstRetry
-		if cutOff {
-			ir.shell.announce() // what was pushed meanwhile is lost
+		if reattached {
+			ir.shell.announce() // answers sent in between were lost
 		}
 		at = ir.drain(ctx, r, at)
 		r.Stop()
-		cutOff = true
+		reattached = true
 		if err := r.Err(); err != nil && ctx.Err() == nil {
 			ir.shell.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
 			pause = wait(ctx, pause)
@@ -63,13 +63,13 @@ func (ir *inputReader) run(ctx context.Context) {
 	}
 }
 
-// wait pauses and gives the next pause.
+// wait pauses for d, and returns the next pause.
 func wait(ctx context.Context, d time.Duration) time.Duration {
 	outage.Pause(ctx, d)
-	return min(2*d, lastRetry)
+	return min(2*d, maxRetry)
 }
 
-// drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
+// drain ingests the batches of a reader until the reader or the tenure ends, and returns the new position.
 func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
 	idle := time.NewTimer(stallCheck)
 	defer idle.Stop()
@@ -92,7 +92,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 			if r.Behind() {
 				idle.Reset(stallCheck)
 			}
-			// A stream that was restored without its tail ends before `at`, until something new comes.
+			// A stream that was restored without its most recent messages ends before `at`, until new ones are published.
 			if err != nil || !ok || tail.Time <= at.Time {
 				continue
 			}
@@ -114,8 +114,8 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 	}
 }
 
-// chunk is how many messages go into one script: it must not keep Redis, or a slow connection to
-// it, busy for so long that it is given up, and then tried again forever.
+// chunk returns how many messages of a batch go into one script. A larger script could keep Redis, or a slow connection to it,
+// busy until the request times out, and would be retried forever.
 func chunk(batch []queue.Input) int {
 	n, size := 0, 0
 	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
@@ -125,7 +125,7 @@ func chunk(batch []queue.Input) int {
 	return n
 }
 
-// ingest puts a batch into the inboxes. It reports false when the tenure is over.
+// ingest pushes a batch to the inboxes. It returns false if the tenure has ended.
 func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
 	arrivals := ir.arrivals(ctx, batch)
 	msgs := make([]store.Message, len(arrivals))
@@ -140,12 +140,12 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 	answers := make(chan answer, 1)
 	for pause := firstRetry; ; pause = wait(ctx, pause) {
 		ir.process.store.Ingest(ir.shell.st, prev, next, msgs, func(now int64, results []store.Ingested, err error) {
-			answers <- answer{now, results, err} // has room: one call at a time
+			answers <- answer{now, results, err} // never blocks: one call at a time
 		})
 		var got answer
 		select {
 		case got = <-answers:
-		case <-ctx.Done(): // whatever becomes of it: the fence and the position keep it from being taken twice
+		case <-ctx.Done(): // the script may still run; the fence and the position prevent that the batch is ingested twice
 			return false
 		}
 		switch {
@@ -172,9 +172,9 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 	}
 }
 
-// ingestApart finds the one message that Redis refuses (a key of its instance is none of Pawl's), so that it
-// does not hold up the others, and puts it aside.
-func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, why error) bool {
+// ingestApart bisects a batch to find the one message that Redis refuses, because a key of its instance has a foreign type, and skips it so that
+// it does not block the others.
+func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, cause error) bool {
 	if half := len(batch) / 2; half > 0 {
 		middle := batch[half-1].Pos
 		return ir.ingest(ctx, batch[:half], prev, middle) && ir.ingest(ctx, batch[half:], middle, next)
@@ -184,13 +184,17 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 		return ir.ingest(ctx, batch, prev, next)
 	}
 	ir.process.met.refused.Inc()
-	ir.shell.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
-	ir.shell.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
+	ir.shell.log.Error("input refused by redis, skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", cause)
+	ir.shell.listRefusals(ctx, []store.Refusal{refusal(in, cause)})
 	return ir.ingest(ctx, nil, prev, next)
 }
 
-// arrivals turns messages into elements. What cannot be used is passed: counted, logged, and
-// remembered where list --stalled shows it, for its sender is gone.
+func refusal(in queue.Input, cause error) store.Refusal {
+	return store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: cause.Error()}
+}
+
+// arrivals converts messages to inbox elements. It skips invalid messages: they are counted, logged, and stored for list --stalled, because
+// their senders may be gone.
 func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core.Arrival {
 	out := make([]core.Arrival, 0, len(batch))
 	var refused []store.Refusal
@@ -201,26 +205,26 @@ func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core
 		if out, err = core.Arrivals(out, in, ir.shell.seal); err != nil {
 			ir.process.met.refused.Inc()
 			ir.shell.log.Warn("invalid input skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
-			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
+			refused = append(refused, refusal(in, err))
 			ir.shell.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
 		}
 	}
 	return out
 }
 
-// unblock lets a forced purge into an inbox that Redis refuses to push to. It reports whether anything was in its way.
+// unblock removes keys of a foreign type that keep a forced purge out of its inbox. It reports whether there were any.
 func (ir *inputReader) unblock(ctx context.Context, in queue.Input) bool {
 	if in.Kind != queue.KindPurge || !in.Force || in.Problem != nil {
 		return false
 	}
-	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	ctx, stop := context.WithTimeout(ctx, maxRetry)
 	defer stop()
-	was, err := ir.process.store.Unblock(ctx, ir.shell.st, in.Instance)
+	removed, err := ir.process.store.Unblock(ctx, ir.shell.st, in.Instance)
 	switch {
 	case err != nil:
 		logFailure(ir.shell.log, "keys of another type not removed", err, "instance", in.Instance)
-	case was:
+	case removed:
 		ir.shell.log.Warn("keys of another type removed by forced purge", "instance", in.Instance)
 	}
-	return was
+	return removed
 }

@@ -36,7 +36,7 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	if err != nil {
 		return nil, err
 	}
-	r := &request.InstancePage{Cursor: cursorBehind(page), Left: left, Several: true}
+	r := &request.InstancePage{Cursor: nextCursor(page), Left: left, Several: true}
 	for _, row := range page.Rows {
 		sum := summary(row.Instance, row.Record, row.Stalled)
 		sum.Stalled = text.Shorten(sum.Stalled, maxError)
@@ -49,8 +49,8 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	return r, nil
 }
 
-// among returns those of the partitions that this process owns, and the others; without any, that of the request.
-// A list of all partitions is one request for each process: of each partition a request costs more than what it reads.
+// among returns the partitions of a request that this process owns, and those that it does not own. A request without partitions is about
+// the one that receives it. A list over all partitions is one request per process, because a request costs more than reading a partition.
 func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) {
 	if len(partitions) == 0 {
 		return []*queries{qs}, nil, nil
@@ -71,15 +71,14 @@ func among(qs *queries, partitions []int) (own []*queries, left []int, _ error) 
 	return own, left, nil
 }
 
-func cursorBehind(page store.Page) string {
+func nextCursor(page store.Page) string {
 	if !page.More {
 		return ""
 	}
 	return request.ListCursor(page.Updated, page.Instance)
 }
 
-// List reads instances of a partition, also of one that another process owns: see builtin.Instances. It takes at most half of the time
-// that a turn may take.
+// List reads instances of any partition, owned by this process or not: see builtin.Instances. It takes at most half of the turn limit.
 func (s *Process) List(partition int, where filter.Where, cursor string, limit int) (rows []builtin.Listed, next string, err error) {
 	query := listQuery(where)
 	query.Limit = limit
@@ -95,10 +94,10 @@ func (s *Process) List(partition int, where filter.Where, cursor string, limit i
 	for _, row := range page.Rows {
 		rows = append(rows, builtin.Listed{Instance: row.Instance, Since: row.Updated, Problem: row.Record == nil})
 	}
-	return rows, cursorBehind(page), nil
+	return rows, nextCursor(page), nil
 }
 
-// listQuery is how the store finds the instances that pass a filter. What its sets do not decide exactly is compared in the records.
+// listQuery converts a filter to a query of the store. Terms that the sets of the store cannot decide exactly are compared with the records.
 func listQuery(where filter.Where) store.ListQuery {
 	q := store.ListQuery{Span: func(s store.Status) (from, until int64) {
 		span := where.StatusSince(s.Ended())
@@ -132,7 +131,8 @@ func listQuery(where filter.Where) store.ListQuery {
 	return q
 }
 
-// ranged adds a comparison of an attribute to the query. With an end that sets do not have exactly the records are compared, too.
+// ranged adds a comparison of an attribute to the query, and reports whether t is one. If the bound is too large for the scores of a sorted set
+// to be exact, the records are compared as well.
 func ranged(t *filter.Term, q *store.ListQuery, compared *bool) bool {
 	from, until, ok := t.Range()
 	if ok {
@@ -144,7 +144,7 @@ func ranged(t *filter.Term, q *store.ListQuery, compared *bool) bool {
 
 func exact(n int64) bool { return -store.MaxExact < n && n < store.MaxExact }
 
-// ofFailures reports whether only failed instances can pass: no other has a code.
+// ofFailures reports whether only failed instances can pass: other instances have no failure code.
 func ofFailures(where filter.Where) bool {
 	return slices.ContainsFunc(where, func(t filter.Term) bool {
 		return t.Field == filter.Code && (t.Op == filter.Equal || t.Op == filter.In) && !slices.Contains(t.Texts, "")
@@ -166,7 +166,7 @@ func hasSets(t *filter.Term) bool {
 	})
 }
 
-// valuesOf are the values of a term with sets. What is written like a number or a time is, of an attribute, also that.
+// valuesOf returns the values of a term with sets. A value of an attribute that has the form of a number or a time also stands for that number.
 func valuesOf(t *filter.Term) store.Values {
 	v := store.Values{Field: string(t.Field), Of: slices.Compact(slices.Sorted(slices.Values(t.Texts)))}
 	if t.Field.Attribute() {

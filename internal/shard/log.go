@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// logFailure logs an operation that failed and is repeated or repaired. One that an outage explains is logged at debug
-// level: the outage has lines of its own, however many operations it meets.
+// logFailure logs the failure of an operation that is retried or repaired. A failure that an outage explains is logged at debug
+// level, because the outage itself is logged once for all operations.
 func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
 	if queue.Unavailable(err) {
 		log.Debug(msg, append(attrs, "error", err)...)
@@ -19,7 +19,7 @@ func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
 	redisx.LogFailure(log, msg, err, attrs...)
 }
 
-// instanceHandler adds the id of an instance to records as they are written: most instances write none.
+// instanceHandler adds the id of an instance to a log record when it is written, not in advance: most instances log nothing.
 type instanceHandler struct {
 	slog.Handler
 	instance string
@@ -37,7 +37,7 @@ func (h instanceHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.na
 
 func (h instanceHandler) WithGroup(name string) slog.Handler { return h.named().WithGroup(name) }
 
-// writeLog writes a line of the owner.
+// writeLog writes a log line of the owner.
 func (s *shell) writeLog(l *core.LogLine) {
 	switch {
 	case l.Failure != nil && s.ctx.Err() != nil: // the tenure is over

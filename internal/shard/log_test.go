@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A line of an orchestration has the id of its instance, whatever its logger was made of, and outside of its groups.
+// A log line of an orchestration contains the id of its instance, outside of groups, whatever logger is derived.
 func TestLogLinesOfAnInstanceHaveItsID(t *testing.T) {
 	var out bytes.Buffer
 	base := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

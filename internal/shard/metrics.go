@@ -20,7 +20,7 @@ import (
 
 // Metrics are the metrics of an orchestrator. docs/metrics.md lists them.
 type Metrics struct {
-	owners [core.Counters]interface{ Add(n float64) } // what owners count
+	owners [core.Counters]interface{ Add(n float64) } // counted by owners, see ownerCounters
 	ownCounters
 	limitMetrics
 	scheduleMetrics
@@ -29,19 +29,19 @@ type Metrics struct {
 
 	partitions                      prometheus.Gauge
 	turnSize                        prometheus.Histogram
-	byOrchestration                 map[string]*orchestrationMetrics // and promx.Other
+	byOrchestration                 map[string]*orchestrationMetrics // of registered orchestrations, and promx.Other
 	instances, queueTasks, queueAge *prometheus.GaugeVec
 	redis, nats                     *promx.RoundTrips
 	lags                            *lags
 }
 
-// ownCounters are of what the shell counts itself.
+// ownCounters are counted outside of the owners.
 type ownCounters struct {
 	ingested, refused, gaps, replays, abandoned, payloadsChanged, objectsRemoved, objectsMissing, tenuresLost, forgedBells, spansDropped prometheus.Counter
 }
 
 type limitMetrics struct {
-	waited, refusedAt, deadlocks *prometheus.CounterVec // by action; why
+	waited, refusedAt, deadlocks *prometheus.CounterVec // by action; refusedAt also by reason
 	gateWaiting, gateHolding     *prometheus.GaugeVec   // by action
 	actions                      *promx.Names
 	limitWait                    prometheus.Histogram
@@ -56,7 +56,7 @@ type scheduleMetrics struct {
 
 type durations struct{ turnSeconds, commitSeconds, ingestSeconds, timerLateness prometheus.Histogram }
 
-// ownerCounters are the names of what owners count, and the help.
+// ownerCounters are the names and help texts of what owners count.
 var ownerCounters = [core.Counters][2]string{ //nolint:gochecknoglobals // read only
 	core.CountDropped:       {"inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."},
 	core.CountOverBound:     {"inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."},
@@ -95,11 +95,10 @@ type orchestrationMetrics struct {
 	ended   map[store.Status]prometheus.Counter
 }
 
-// maxActions bounds the values of the label action: the names of activities are those of the authors' code, and no orchestrator has a
-// list of them.
+// maxActions bounds the values of the label action: orchestration code chooses the names of activities, and no orchestrator has a list of them.
 const maxActions = 100
 
-// registration creates and registers metrics.
+// registration creates and registers metrics, and joins the errors.
 type registration struct {
 	reg prometheus.Registerer
 	err error
@@ -137,7 +136,8 @@ func (r *registration) histogram(subsystem, name, help string, buckets []float64
 	return h
 }
 
-// NewMetrics registers the metrics of a namespace; reg may be nil. Two orchestrators of one namespace need a registerer each, or one with labels of its own.
+// NewMetrics registers the metrics of a namespace; reg may be nil. Two orchestrators of one namespace need registerers that differ, or that add
+// different labels.
 func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orchestrations []string) (*Metrics, error) {
 	r := &registration{reg: promx.Namespace(reg, namespace)}
 	counter, gauge := r.counter, r.gauge
@@ -188,7 +188,7 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 	return m, nil
 }
 
-// measure adds the durations and what has labels.
+// measure adds the histograms and the metrics with labels.
 func (m *Metrics) measure(r *registration, orchestrations []string) {
 	m.turnSeconds = r.histogram("orchestrator", "turn_seconds", "Duration of turns: replay and the author's code.", promx.Buckets())
 	m.commitSeconds = r.histogram("orchestrator", "commit_seconds", "Duration of commits, from the request to the reply of Redis.", promx.Buckets())
@@ -201,8 +201,8 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 	m.queueAge = r.gauges("queue", "oldest_task_seconds", "Age of the oldest task in the stream; set by the owner of partition 0.", "queue")
 	m.scheduleLag = r.histogram("schedule", "lag_seconds", "Time from a time of a schedule, with its jitter, to the commit that does its action.", promx.Buckets())
 	missed := r.counters("schedule", "missed_total", "Times of schedules without an action, by reason: overlap (an instance runs), catch_up_window (too old), catch_up_max (too many to catch up), done (the instance exists).", "reason")
-	for why, name := range [replay.MissCauses]string{replay.MissedByOverlap: "overlap", replay.MissedByAge: "catch_up_window", replay.MissedByNumber: "catch_up_max", replay.MissedAsDone: "done"} {
-		m.scheduleMissed[why] = missed.WithLabelValues(name)
+	for cause, name := range [replay.MissCauses]string{replay.MissedByOverlap: "overlap", replay.MissedByAge: "catch_up_window", replay.MissedByNumber: "catch_up_max", replay.MissedAsDone: "done"} {
+		m.scheduleMissed[cause] = missed.WithLabelValues(name)
 	}
 	m.redis, m.nats = promx.NewRoundTrips("redis", "Redis", "orchestrator"), promx.NewRoundTrips("nats", "NATS", "orchestrator")
 	r.add(m.redis)
@@ -225,10 +225,10 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 	}
 }
 
-// ObserveRedis measures a round trip to Redis.
+// ObserveRedis records the duration of a round trip to Redis.
 func (m *Metrics) ObserveRedis(took time.Duration, failed bool) { m.redis.Observe(took, failed) }
 
-// orchestration returns the metrics of an orchestration.
+// orchestration returns the metrics of an orchestration; those of promx.Other if it is not registered.
 func (m *Metrics) orchestration(name string) *orchestrationMetrics {
 	if o := m.byOrchestration[name]; o != nil {
 		return o
@@ -236,7 +236,7 @@ func (m *Metrics) orchestration(name string) *orchestrationMetrics {
 	return m.byOrchestration[promx.Other]
 }
 
-// exemplar returns the trace of the instance of a turn; nil: none.
+// exemplar returns the trace of the instance of a turn as an exemplar, or nil.
 func exemplar(t *core.Decided) prometheus.Labels {
 	if t == nil || t.Fold == nil || t.Fold.Started == nil {
 		return nil
@@ -244,7 +244,7 @@ func exemplar(t *core.Decided) prometheus.Labels {
 	return promx.Exemplar(t.Fold.Started.Headers)
 }
 
-// committed measures a turn that is in the store since now, Unix ms. with is its exemplar.
+// committed measures a turn that was committed at now, in Unix ms. with is its exemplar.
 func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64, with prometheus.Labels) {
 	if c.NewHead == "" {
 		return
@@ -271,7 +271,7 @@ func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64, with pr
 	}
 }
 
-// fired measures what a turn of a schedule has done with its times.
+// fired measures the times of a schedule that a turn has handled.
 func (m *Metrics) fired(f *replay.Firings, now int64, with prometheus.Labels) {
 	if f == nil {
 		return
@@ -279,28 +279,28 @@ func (m *Metrics) fired(f *replay.Firings, now int64, with prometheus.Labels) {
 	for _, due := range f.Due {
 		promx.Observe(m.scheduleLag, seconds(due, now), with)
 	}
-	for why, n := range f.Missed {
-		m.scheduleMissed[why].Add(float64(n))
+	for cause, n := range f.Missed {
+		m.scheduleMissed[cause].Add(float64(n))
 	}
 }
 
-// seconds is the time between two times in Unix ms; the clocks of servers differ, so it is at least zero.
+// seconds returns the time between two times in Unix ms. Clocks of servers differ, so the result is clamped to zero.
 func seconds(from, to int64) float64 { return max(0, float64(to-from)/1000) }
 
-// lag is how far a partition is behind its inputs.
+// lag records how far a partition is behind its inputs.
 type lag struct {
-	oldest atomic.Int64  // of those that are read and not ingested, Unix ns, of the stream; 0: none
-	known  atomic.Uint64 // one more than the sequence up to which they are applied; 0: not yet all of those from before the tenure
+	oldest atomic.Int64  // time in the stream, Unix ns, of the oldest input that was read and is not ingested; 0: none
+	known  atomic.Uint64 // sequence up to which inputs are applied, plus one; 0: inputs from before the tenure are not all applied yet
 }
 
-// begin notes the oldest input of a batch.
+// begin records the oldest input of a batch.
 func (l *lag) begin(batch []queue.Input) {
 	if len(batch) > 0 {
 		l.oldest.Store(batch[0].Pos.Time)
 	}
 }
 
-// end measures the age of the oldest input at the time at which its batch was ingested, Unix ms.
+// end measures the age of the oldest input of a batch that was ingested at now, in Unix ms.
 func (l *lag) end(m *Metrics, now int64) {
 	if at := l.oldest.Swap(0); at != 0 {
 		m.ingestSeconds.Observe(seconds(at/int64(time.Millisecond), now))
@@ -332,7 +332,7 @@ func (l *lags) Collect(ch chan<- prometheus.Metric) {
 	})
 }
 
-// drain adds what an owner has counted.
+// drain adds the counts of an owner, and resets them.
 func (m *Metrics) drain(c *core.Counts) {
 	for i, n := range c {
 		if n != 0 {
@@ -342,7 +342,7 @@ func (m *Metrics) drain(c *core.Counts) {
 	clear(c[:])
 }
 
-// countLimit counts for the action of a limit.
+// countLimit adds a count for the action of a limit.
 func (m *Metrics) countLimit(action string, c core.LimitCount) {
 	action = m.actions.Of(action)
 	switch c.What {

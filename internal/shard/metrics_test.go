@@ -71,7 +71,7 @@ func TestFiringsOfACommittedTurnAreMeasured(t *testing.T) {
 	}
 }
 
-// Trap: a label whose values outsiders choose.
+// Trap: callers choose the values of a label.
 func TestUnregisteredNamesAreOneLabelValue(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := NewMetrics(reg, "shop", 64, []string{"fulfil"})

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// objectWorld is an object store with a collector, and no owners.
+// objectWorld is an object store with a collector, and without owners of partitions.
 type objectWorld struct {
 	t     *testing.T
 	conn  *queue.Conn
@@ -78,7 +78,7 @@ func (w *objectWorld) listed() (all []queue.StoredObject) {
 	return all
 }
 
-// round collects, and compares what is stored then; a mark is an exclamation mark.
+// round collects once and compares what is stored: "a" is an object, "a!" a marked object, and "-a!" a mark without an object.
 func (w *objectWorld) round(want string) {
 	w.t.Helper()
 	w.ok(w.collect(w.t.Context()))
@@ -102,9 +102,9 @@ func (w *objectWorld) round(want string) {
 	}
 }
 
-// TestObjectIsRemovedWhenNoOwnerMentionsIt: an object that a crash left without a reference, and one whose instances were removed, go with
-// the second round that finds them so; one that an instance mentions stays. A partition that does not apply its inputs keeps its objects,
-// and stops no others; one that is always behind, but applies them, keeps nothing.
+// TestObjectIsRemovedWhenNoOwnerMentionsIt: an object that a crash left without a reference, and one whose instances were removed, are removed by
+// the second round that finds no reference; one that an instance mentions stays. A partition that does not apply its inputs retains its objects,
+// and delays no others; one that is always behind, but applies its inputs, retains none.
 func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -113,7 +113,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 		here += "e"
 	}
 	for of, all := range map[string][]string{"a": {here}, "b": {"gone"}, "c": {"gone", here}, "d": {here}, "e": {here}} {
-		for range 2 { // a turn that is decided again writes the same
+		for range 2 { // a turn that is decided again writes the same objects
 			w.ok(w.put(of, all...))
 		}
 	}
@@ -130,7 +130,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 	w.round("[-e! a b! c d]")
 	w.ok(w.rdb.LRem(t.Context(), inbox, 1, objectName("d")).Err())
 	w.round("[a b! c d!]")
-	w.ok(w.rdb.RPush(t.Context(), inbox, objectName("d")).Err()) // a Redis that was rolled back
+	w.ok(w.rdb.RPush(t.Context(), inbox, objectName("d")).Err()) // as after a rollback of Redis
 	publish("m3")
 	w.ok(w.rdb.HSet(t.Context(), w.space.Part(w.conn.PartitionOf("gone")).Owner(), "seq", 2, "time", time.Now().UnixNano()).Err())
 	w.round("[-b! a c d]")
@@ -141,7 +141,7 @@ func TestObjectIsRemovedWhenNoOwnerMentionsIt(t *testing.T) {
 	w.round("[]")
 }
 
-// TestObjectThatIsWrittenAgainIsNotRemoved: a turn that is decided again, long after it was decided first, has objects that are about to be removed.
+// TestObjectThatIsWrittenAgainIsNotRemoved: a turn that is decided again, long after the first time, writes objects that are about to be removed.
 func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -153,16 +153,16 @@ func TestObjectThatIsWrittenAgainIsNotRemoved(t *testing.T) {
 	before := w.listed()
 	w.round("[-a!]")
 	w.ok(w.put("a", "i"))
-	for _, o := range before { // by an owner of partition 0 that was paused
+	for _, o := range before { // as an owner of partition 0 that was paused would do
 		w.ok(w.conn.RemoveObject(t.Context(), o))
 	}
 	_, err := w.conn.GetObject(t.Context(), objectName("a"), 600<<10, queue.FollowerLag, 0)
 	w.ok(err)
-	w.round("[a]") // its mark was that of the one before
+	w.round("[a]") // the mark belonged to the previous object
 	w.ok(w.put("a", "i"))
 }
 
-// TestObjectInSmallPartsIsRefused: a foreign writer would have a partition read 64 million parts.
+// TestObjectInSmallPartsIsRefused: otherwise a foreign writer could make a partition read 64 million parts.
 func TestObjectInSmallPartsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -175,7 +175,7 @@ func TestObjectInSmallPartsIsRefused(t *testing.T) {
 	}
 }
 
-// TestObjectOfManyOwnersIsRefused: a round reads each of them.
+// TestObjectOfManyOwnersIsRefused: a round reads each owner.
 func TestObjectOfManyOwnersIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -184,7 +184,7 @@ func TestObjectOfManyOwnersIsRefused(t *testing.T) {
 	}
 }
 
-// TestMissingObjectsDoNotDelayAPartition: its turner waits for a server that lags once, and not for each of a hundred objects, which would be 50 s.
+// TestMissingObjectsDoNotDelayAPartition: its turner waits once for a lagging server, not for each of a hundred objects, which would take 50 s.
 func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -200,8 +200,8 @@ func TestMissingObjectsDoNotDelayAPartition(t *testing.T) {
 	w.ok(err)
 }
 
-// TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce: behind a transfer that timed out, the next ones fail at once. A transfer that ended
-// with the shard is no sign of a failing store.
+// TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce: after a transfer that timed out, the next ones fail at once. A transfer that was cancelled
+// with the shard does not count as a timeout.
 func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -222,10 +222,10 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 		t.Errorf("a read without time: %v", err)
 	}
 	if err := read(); !errors.Is(err, errUnanswered) {
-		t.Errorf("a read just behind a timeout: %v", err)
+		t.Errorf("a read soon after a timeout: %v", err)
 	}
 	if err := write(); !errors.Is(err, errUnanswered) || !errors.Is(err, replay.ErrObject) {
-		t.Errorf("a write just behind a timeout: %v", err)
+		t.Errorf("a write soon after a timeout: %v", err)
 	}
 	w.unanswered.set(time.Now().Add(-unansweredFor))
 	w.ok(read())
@@ -239,7 +239,7 @@ func TestStoreThatDoesNotAnswerIsNotCalledAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for as long behind it.
+// TestMarksOutliveARollback: young objects are skipped, an object is removed when its mark is old, and the mark stays for the same time after that.
 func TestMarksOutliveARollback(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)
@@ -257,7 +257,7 @@ func TestMarksOutliveARollback(t *testing.T) {
 	w.round("[]")
 }
 
-// TestSizeOfTheObjectStoreIsMeasured: by the owner of partition 0, and no longer when that is another process.
+// TestSizeOfTheObjectStoreIsMeasured: only while the process owns partition 0.
 func TestSizeOfTheObjectStoreIsMeasured(t *testing.T) {
 	t.Parallel()
 	w := newObjectWorld(t)

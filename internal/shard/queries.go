@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// queries answers the requests of clients for a partition. All but the changes of policies and the clearing of a gate only read.
-// They read the store and the gates, not the memory of the actor, and run on goroutines of the subscription.
+// queries answers the requests of clients for a partition. They read the store and the limits, not the memory of the owner, and run on
+// goroutines of the subscription. A few also write: they change policies, reject the waiters of a limit, or drop refused inputs.
 type queries struct {
 	process *Process
 	shell   *shell
@@ -111,11 +111,11 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 	return is
 }
 
-// notFound is the answer about an instance of which nothing was found. While inputs that were accepted before are not applied, behind a
-// takeover or because Redis has lost writes, its start may be one of them, and the client asks again. So it does if the start has been
-// decided between two reads: what is applied is in the inbox, which is read first, or has led to a record.
+// notFound returns the error for an instance of which nothing was found. After a takeover, or after Redis has lost writes, inputs that were
+// accepted earlier may not be applied yet. One of them may be the start of the instance, so the client has to retry. It also has to retry
+// if the start was handled between two reads: an applied input is in the inbox, which is read first, or has led to a record.
 func notFound(ctx context.Context, s *shell, id string) error {
-	known := s.lag.known.Load() // before Redis is read, which has more if it has lost nothing
+	known := s.lag.known.Load() // read before Redis, whose position is at least as high unless it has lost writes
 	at, err := s.process.store.Applied(ctx, s.st.Part)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func notFound(ctx context.Context, s *shell, id string) error {
 	}
 }
 
-// register registers a reply subject, and then reads the record, so that no change in between is missed. It returns nil for an
+// register registers a reply subject and then reads the record, so that no change is missed in between. It returns a nil record for an
 // instance that has not begun.
 func (qs *queries) register(ctx context.Context, id, replyTo string, as core.MessageKind) (*store.Record, error) {
 	if replyTo != "" {
@@ -150,7 +150,7 @@ func (qs *queries) register(ctx context.Context, id, replyTo string, as core.Mes
 	return rec, err
 }
 
-// await answers with the end of the instance, or registers the reply subject for it.
+// await answers with the outcome of the instance, or registers the reply subject for it.
 func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, error) {
 	rec, err := qs.register(ctx, q.Instance, q.ReplyTo, core.EndAwaited)
 	if err != nil || rec == nil || !rec.Status.Ended() {
@@ -160,8 +160,8 @@ func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, 
 	return &request.Answered{Answer: &ans}, nil
 }
 
-// describe reads the position before the inbox, and that before the record, so that an accepted input that is not in the inbox any more
-// has led to what the record has.
+// describe reads the position, the inbox and the record in this order, so that the record reflects each accepted input that is no longer in the
+// inbox.
 func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.Reply, error) {
 	id := q.Instance
 	if q.Accepted > 0 {
@@ -224,12 +224,12 @@ func (qs *queries) describe(ctx context.Context, q *request.Describe) (request.R
 	return d, nil
 }
 
-// awaited returns what an instance waits for: from its code, if that is in memory and between two turns, otherwise from a replica.
+// awaited returns what an instance waits for: from its code if that is resident, otherwise from a replica.
 func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a replay.Awaited) {
-	of := make(chan replay.Awaited, 1)
-	qs.shell.box.post(mail{Message: core.Message{ID: id}, awaited: of})
+	reply := make(chan replay.Awaited, 1)
+	qs.shell.box.post(mail{Message: core.Message{ID: id}, awaited: reply})
 	select {
-	case a, known := <-of:
+	case a, known := <-reply:
 		if !known {
 			a = qs.process.awaitedByReplica(id, l.Record.Execution, l.Events)
 		}
@@ -240,8 +240,7 @@ func (qs *queries) awaited(ctx context.Context, id string, l store.Loaded) (a re
 	return a
 }
 
-// maxOutstanding bounds how many outstanding activities a description lists.
-const maxOutstanding = 100
+const maxOutstanding = 100 // outstanding activities, and rows of other kinds, in a description
 
 func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
@@ -260,7 +259,7 @@ func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record
 
 const maxError = 200 // bytes of the text of a failure, and of the reason of a stall, in a list
 
-// summary is what a list contains of an instance.
+// summary returns the row of an instance in a list. rec may be nil, and stalled empty.
 func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum := request.Summary{Instance: id}
 	if stalled != "" {
@@ -287,7 +286,7 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	return sum
 }
 
-// described is what the record reports of an instance.
+// described returns the part of a description that comes from the record, which may be nil.
 func described(id string, rec *store.Record, stalled string) *request.Description {
 	d := &request.Description{Summary: summary(id, rec, stalled)}
 	if rec == nil {
@@ -299,7 +298,7 @@ func described(id string, rec *store.Record, stalled string) *request.Descriptio
 		d.Result, d.Failure, d.UnreadEvents = ans.Result, ans.Failure, rec.Unread
 	}
 	if d.CustomStatus != nil && len(d.CustomStatus.Payload.Data)+len(d.Result.Data) > request.MaxReply {
-		d.CustomStatus.Payload = history.Payload{} // both do not fit into one message; the status can be requested by itself
+		d.CustomStatus.Payload = history.Payload{} // both may exceed one message; clients can request the status separately
 	}
 	return d
 }
@@ -323,7 +322,7 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 		limit = 1000
 	}
 	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
-		execution-- // the latest has not had its first turn
+		execution-- // the latest one has no history before its first turn
 	}
 	raw, err := qs.process.store.RawHistory(ctx, qs.shell.st.Part, q.Instance, execution, q.After, limit+1)
 	if err != nil {
@@ -342,24 +341,23 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 	return r, err
 }
 
-// requeue has a stalled instance tried again without the rest of its pause.
+// requeue retries a stalled instance at once, without waiting for its backoff.
 func (qs *queries) requeue(ctx context.Context, id string) (request.Reply, error) {
-	why, err := qs.process.store.StalledReason(ctx, qs.shell.st.Part, id)
+	reason, err := qs.process.store.StalledReason(ctx, qs.shell.st.Part, id)
 	if err != nil {
 		return nil, err
 	}
-	if why == "" {
+	if reason == "" {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "instance " + id + " is not stalled"}
 	}
 	qs.shell.post(core.Message{Kind: core.RetryRequested, ID: id})
 	return new(request.Done), nil
 }
 
-// maxStalled bounds a page of stalled instances.
-const maxStalled = 500
+const maxStalled = 500 // rows in a page of stalled instances
 
-// stalled lists the stalled instances, by id; the cursor is the last one of the page before. Of a list that a flood of early inputs
-// has made long only the ids are read for each page.
+// stalled lists the stalled instances by id, and the refused inputs after them; the cursor is the last id of the previous page. Each page reads
+// all ids, but details only of its own rows: a flood of inputs before their starts can make the list long.
 func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Reply, error) {
 	ids, err := qs.process.store.StalledIDs(ctx, qs.shell.st.Part)
 	if err != nil {
@@ -378,22 +376,22 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 		limit = maxStalled
 	}
 	page := ids[from:min(len(ids), from+limit)]
-	whys, err := qs.process.store.StalledReasons(ctx, qs.shell.st.Part, page)
+	reasons, err := qs.process.store.StalledReasons(ctx, qs.shell.st.Part, page)
 	if err != nil {
 		return nil, err
 	}
 	r := new(request.InstancePage)
 	room := request.MaxReply
 	for _, id := range page {
-		why := whys[id]
+		reason := reasons[id]
 		s, lacks := lacking[id]
-		if lacks = lacks && why == ""; lacks {
-			why = s.Encode()
+		if lacks = lacks && reason == ""; lacks {
+			reason = s.Encode()
 		}
-		if why == "" { // since
+		if reason == "" { // no longer stalled
 			continue
 		}
-		if room -= len(why) + 1024; room < 0 && len(r.Instances) > 0 {
+		if room -= len(reason) + 1024; room < 0 && len(r.Instances) > 0 {
 			r.Cursor = r.Instances[len(r.Instances)-1].Instance
 			return r, nil
 		}
@@ -401,11 +399,11 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
-		if lacks && (rec == nil || rec.Status.Ended()) { // since
+		if lacks && (rec == nil || rec.Status.Ended()) { // it has ended since
 			qs.shell.unserved.drop(id)
 			continue
 		}
-		r.Instances = append(r.Instances, summary(id, rec, why))
+		r.Instances = append(r.Instances, summary(id, rec, reason))
 	}
 	if from+limit < len(ids) {
 		r.Cursor = page[len(page)-1]
@@ -414,7 +412,7 @@ func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Rep
 	return qs.refusals(ctx, r)
 }
 
-// refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
+// refusals adds the refused inputs, of which the store keeps at most a hundred, to the last page.
 func (qs *queries) refusals(ctx context.Context, r *request.InstancePage) (request.Reply, error) {
 	refused, err := qs.process.store.Refusals(ctx, qs.shell.st.Part)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// The counts of 64 partitions are 192 reads; one after the other, each would wake an idle process up.
+// The counts of 64 partitions take 192 reads; if they were sent one after the other, each would wake an idle process up.
 func TestInstancesOfAllPartitionsAreCountedTogether(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	space := redisx.NewSpace(redistest.Namespace())
@@ -41,7 +41,7 @@ func TestInstancesOfAllPartitionsAreCountedTogether(t *testing.T) {
 		defer close(done)
 		s.sampleInstances(t.Context(), owned)
 	}()
-	if first := <-held.Began(); len(first) == 1 && slices.Equal(first, <-held.Began()) { // it is overdue, and repeated
+	if first := <-held.Began(); len(first) == 1 && slices.Equal(first, <-held.Began()) { // an overdue read is repeated
 		t.Error("a read waits for another one")
 	}
 	held.Release()

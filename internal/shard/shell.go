@@ -233,7 +233,7 @@ func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	ctx, stop := context.WithTimeout(ctx, maxRetry)
 	defer stop()
 	if err := s.process.store.Refuse(ctx, s.st, refused); err != nil && ctx.Err() == nil {
 		logFailure(s.log, "refused inputs not listed", err, "inputs", len(refused))
@@ -242,7 +242,7 @@ func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 
 // forgetRefusals completes the purge of an id that has no instance: it removes the refused inputs of the id.
 func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
-	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	ctx, stop := context.WithTimeout(ctx, maxRetry)
 	defer stop()
 	found, err := s.process.store.ForgetRefusals(ctx, s.st, id)
 	if err != nil && ctx.Err() == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// startState answers what has become of a start. The order of the readings matters: an input moves from the stream into the inbox, and
-// with a commit from there into record and history, so what is in none of them, read in this order, has been dropped. Of a long inbox the
-// head is read: the start may be behind that.
+// startState reports what became of a start. The order of its reads matters: an input moves from the stream to the inbox, and with a commit
+// from there to the record and the history, so a start that is in none of them, read in this order, was dropped. Only the head of a long inbox
+// is read; the start may be in the rest.
 func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Reply, error) {
 	r := new(request.StartState)
 	begun := func() (*store.Record, error) {
@@ -23,7 +23,7 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 		}
 		return rec, err
 	}
-	if _, err := begun(); err != nil || r.State == request.StartBegun { // as most have
+	if _, err := begun(); err != nil || r.State == request.StartBegun { // the common case
 		return r, err
 	}
 	applied, err := qs.process.store.Applied(ctx, qs.shell.st.Part)
@@ -40,17 +40,17 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 	}
 	at := startUnread(inbox, q)
 	delayed := rec != nil && rec.Status == store.Pending && rec.Events == 0 && !q.Restart
-	if waits(at, delayed, record.Truncated(inbox)) {
+	if mayBeUnread(at, delayed, record.Truncated(inbox)) {
 		return r, nil
 	}
 	switch {
-	case at == 0: // it is the delayed one
+	case at == 0: // the start of the delayed instance itself
 		r.State = request.StartBegun
-	case at > 0: // behind that, which has the id
+	case at > 0: // another start, after that of the delayed instance
 		r.State = request.StartTaken
 	case rec == nil:
 		r.State = request.StartGone
-	case q.Restart && rec.Origin.Seq > q.Seq: // it has begun, as such a start always does, and its instance was replaced since
+	case q.Restart && rec.Origin.Seq > q.Seq: // a restart always begins; a later one has replaced its instance
 		r.State = request.StartBegun
 	default:
 		r.State, err = qs.startOf(ctx, q, rec)
@@ -58,11 +58,11 @@ func (qs *queries) startState(ctx context.Context, q *request.Start) (request.Re
 	return r, err
 }
 
-// waits reports a start that is unread: at its place in the inbox, or maybe behind the part that was read. The start at the head of the
-// inbox of a delayed instance has the id, so any other is taken.
-func waits(at int, delayed, truncated bool) bool { return !delayed && (at >= 0 || truncated) }
+// mayBeUnread reports whether a start is in the inbox, or may be in the part that was not read. For a delayed instance this does not matter:
+// its own start is at the head, and any other start finds the id taken.
+func mayBeUnread(at int, delayed, truncated bool) bool { return !delayed && (at >= 0 || truncated) }
 
-// startOf reports whether an instance is that of an earlier copy of the start.
+// startOf reports whether an instance was begun by an earlier copy of the start.
 func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *store.Record) (request.StartStatus, error) {
 	first, err := qs.process.store.RawHistory(ctx, qs.shell.st.Part, q.Instance, rec.Execution, 0, 1)
 	if err != nil || len(first) == 0 || q.ID == "" {
@@ -76,8 +76,8 @@ func (qs *queries) startOf(ctx context.Context, q *request.Start, rec *store.Rec
 	return request.StartTaken, nil
 }
 
-// startUnread returns the place in an inbox of the start, or if none is asked for of any: of the message itself, or an earlier copy.
-// -1: it is not there.
+// startUnread returns the index in an inbox of the requested start, or of an earlier copy of it; of the first start if the request names none;
+// and -1 if there is no such start.
 func startUnread(inbox [][]byte, q *request.Start) int {
 	for i, b := range inbox {
 		el, err := history.ParseElement(b)
@@ -96,7 +96,7 @@ func startUnread(inbox [][]byte, q *request.Start) int {
 	return -1
 }
 
-// startOptions are the options of the start that a description shows: those of the history, or of the start that is not due yet.
+// startOptions sets the options of the start in a description, from the history, or from a start that is not due yet.
 func startOptions(d *request.Description, l store.Loaded, state *history.State) {
 	d.Deadline = state.Deadline()
 	if s := nextStart(l); s != nil && state.Len == 0 {
@@ -104,7 +104,7 @@ func startOptions(d *request.Description, l store.Loaded, state *history.State) 
 	}
 }
 
-// nextStart returns the start that is the first unread input; nil: it is another one.
+// nextStart returns the first unread input if it is a start, otherwise nil.
 func nextStart(l store.Loaded) *history.Started {
 	if len(l.Unread) == 0 {
 		return nil

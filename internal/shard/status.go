@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/request"
 )
 
-// customStatus answers with a custom status that the client does not have, or registers the reply subject for the next one.
+// customStatus answers with the custom status if the client does not have that version, or registers the reply subject for the next one.
 func (qs *queries) customStatus(ctx context.Context, q *request.Status) (request.Reply, error) {
 	rec, err := qs.register(ctx, q.Instance, q.ReplyTo, core.StatusAwaited)
 	if err != nil || rec == nil || rec.CustomVersion <= q.After && !rec.Status.Ended() {

@@ -10,9 +10,9 @@ import (
 	"github.com/pawlrun/pawl/internal/recording"
 )
 
-// trace writes the messages of all shards and their effects, one line each: the partition, and a message or, indented, an effect of
-// the message above it that has the same partition. The lines are those of testdata/interactions. It is safe for concurrent use; nil
-// writes nothing.
+// trace writes the messages of all shards and their effects, one line each. A line consists of the partition and a message, or an indented
+// effect of the latest message above with the same partition. The format is that of testdata/interactions. A trace is safe for concurrent
+// use; a nil *trace writes nothing.
 type trace struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -25,14 +25,14 @@ func newTrace(w io.Writer) *trace {
 	return &trace{w: w}
 }
 
-// begin writes the beginning of a tenure.
+// begin records the beginning of a tenure.
 func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *core.Beginning) {
 	if t != nil {
 		t.write(recording.Recorder{Partition: partition}.Begin(now, cfg, begin))
 	}
 }
 
-// message writes a message that the owner is about to handle: a line to read, and one from which it can be played again.
+// message writes a message that the owner is about to handle: one line to read, and one from which the message can be replayed.
 func (t *trace) message(partition int, now time.Time, m *core.Message, owner *core.Owner) {
 	if t == nil {
 		return

@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// answerUpdate sends the answer to an update. What is lost the client requests again.
+// answerUpdate sends the answer to an update. A client that does not receive it repeats its request.
 func (s *shell) answerUpdate(to string, a message.UpdateAnswer) {
 	if err := request.PublishUpdate(s.process.conn, to, a); err != nil {
 		s.log.Debug("answer not sent", "instance", a.Instance, "update", a.Update, "error", err)
 	}
 }
 
-// repeatAnswer answers a repeat of an update, if it is answered.
+// repeatAnswer answers a repeated update, if the update has an answer.
 func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
 	s.effects.Go(func() {
 		ctx, stop := context.WithTimeout(s.life, loadTimeout)
@@ -35,7 +35,7 @@ func (s *shell) repeatAnswer(id string, q core.UpdateQuestion) {
 	})
 }
 
-// readAnswer reads the answer to an update: from the ledger, or from the end of the instance. It returns nil if there is none yet.
+// readAnswer reads the answer to an update from the ledger, or derives it from the end of the instance. It returns nil if there is none yet.
 func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*message.UpdateAnswer, error) {
 	answer, open, err := s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID))
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 		if err != nil || !ended {
 			return nil, err
 		}
-		// The end may have come between the two reads, with the answer.
+		// The instance may have ended between the two reads, and answered the update.
 		if answer, _, err = s.process.store.UpdateAnswer(ctx, s.st.Part, id, history.UpdateKey(name, updateID)); err != nil {
 			return nil, err
 		}
@@ -62,8 +62,8 @@ func (s *shell) readAnswer(ctx context.Context, id, name, updateID string) (*mes
 	return &a, nil
 }
 
-// leftByFormer reports whether an update that is open in the ledger was left by the instance that had the id before. If INPUTS was created again in
-// between, sequences and times may contradict each other: then it is one that this instance does not have.
+// leftByFormer reports whether an update that is open in the ledger belongs to a previous instance with the same id. If INPUTS was recreated in
+// between, sequences and times may contradict each other; the update then belongs to a previous instance if this one does not have it.
 func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.Position, rec *store.Record) (bool, error) {
 	if before := open.Before(rec.Origin); !rec.Replaced || open.Seq == 0 || before || rec.Origin.Before(open) {
 		return rec.Replaced && before, nil
@@ -76,7 +76,7 @@ func (s *shell) leftByFormer(ctx context.Context, id, key string, open history.P
 	if err != nil || slices.ContainsFunc(allOpen(l, state), func(u *history.UpdateReceived) bool { return u.Key() == key }) {
 		return false, err
 	}
-	again, err := s.process.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved it
+	again, err := s.process.store.Record(ctx, s.st.Part, id) // a commit between the reads may have moved the update
 	return again != nil && again.Head == rec.Head && l.Record.Head == rec.Head, err
 }
 
@@ -102,7 +102,7 @@ func (qs *queries) updateAnswer(ctx context.Context, q *request.Update) (request
 
 const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a description
 
-// allOpen returns the updates of a history, and then those at the head of the inbox.
+// allOpen returns the open updates of a history, and then the updates at the head of the inbox.
 func allOpen(l store.Loaded, state *history.State) []*history.UpdateReceived {
 	all := state.OpenUpdates()
 	for _, b := range l.Unread {

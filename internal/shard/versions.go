@@ -8,10 +8,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// maxCounted bounds the records that one request reads.
-const maxCounted = 20_000
+const maxCounted = 20_000 // records that one request reads
 
-// versions answers with the code of this process, and the versions of what runs in the partition.
+// versions reports the code of this process, and the versions of the instances that have not ended in the partition.
 func (qs *queries) versions(ctx context.Context) (request.Reply, error) {
 	out := &request.OwnerVersions{Member: qs.process.cfg.Member, Build: build.Read().Version}
 	for _, name := range qs.process.cfg.Programs.Orchestrations() {

@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// wipeTimeout bounds the search for the keys of an instance, which reads the names of all keys of a node.
+// wipeTimeout bounds the search for the keys of an instance, which scans all keys of a node.
 const wipeTimeout = 5 * time.Minute
 
-// findWipe searches the raw inbox for a forced purge, and finds what belongs to the instance; nil if there is none.
+// findWipe searches the raw inbox for a forced purge, and then for all keys of the instance. It returns nil if there is no forced purge.
 func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
 	raw, err := s.process.store.Inbox(ctx, s.st.Part, id)
 	if store.Unreadable(err) {
-		return nil, nil //nolint:nilnil // of another type: a purge makes room for itself, see unblock
+		return nil, nil //nolint:nilnil // the inbox has a foreign type; ingest removes it for a forced purge, see unblock
 	}
 	if err != nil {
 		return nil, err
