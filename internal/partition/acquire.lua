@@ -1,16 +1,16 @@
--- acquire takes a partition that has no owner, or whose owner has expired or is known to be dead.
+-- acquire takes a partition that has no owner, or whose owner has expired or is dead.
 --
 --! keys  partition
 --! args  token member_name span# new_secret partitions dead silent#
 --! reply RESIZED partitions | HELD member remaining | OK sequence time clean epoch commits secret
 --
--- token: random for this acquisition; span: ms; new_secret: for a partition that has none. remaining: ms until the ownership expires.
--- clean: '1' if the last owner handed over; '0' if it died, or there was none. partitions: of the namespace, as the caller has them;
--- RESIZED: it has another number, or 0, while it is being changed (seize.lua). dead: the member whose ownership is taken if it was not
+-- token: random, new for this acquisition; span: ms; new_secret: for a partition without a secret. remaining: ms until the ownership expires.
+-- clean: '1' if the last owner handed over; '0' if it died, or there was none. partitions: the caller's number of partitions; RESIZED: the
+-- namespace has another number, or 0 while it is being changed (seize.lua). dead: a member whose ownership may be taken if it was not
 -- renewed for `silent` ms; '': none.
 --
--- The first owner makes the secret, and it stays. It is lost only together with everything that depends on it, which is
--- in the same slot and was written later.
+-- The secret of the first owner stays. It can be lost only together with everything that depends on it, which is in the same slot and was
+-- written later.
 if ms(2 ^ 52) ~= '4503599627370496' then return redis.error_reply('ERR Pawl requires a 64-bit build of Redis') end
 local t = now()
 local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'seq', 'time', 'clean', 'commits', 'secret', 'of')

@@ -4,8 +4,8 @@
 --! args  token verb state
 --! reply NONE | LOST | OK partitions state
 --
--- verb: take fences earlier runs; save writes the state; commit writes the number of partitions, which is `state` then, and ends the change.
--- NONE: there is no namespace. LOST: a later run has taken the change.
+-- verb: take fences earlier runs; save writes the state; commit writes the new number of partitions, passed as `state`, and ends the change.
+-- NONE: there is no namespace. LOST: a later run has taken over the change.
 local number = redis.call('HGET', meta, 'partitions')
 if not number then return {'NONE'} end
 if verb == 'take' then

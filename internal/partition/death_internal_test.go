@@ -22,7 +22,7 @@ func TestOwnershipOfDeadMemberEndsIfItWasNotRenewed(t *testing.T) {
 	for _, a := range []acquisition{
 		{member: "b"},
 		{member: "b", dead: "c"},
-		{member: "b", dead: "a", silent: time.Minute}, // it was renewed since
+		{member: "b", dead: "a", silent: time.Minute}, // it was renewed within the last minute
 		{member: "a", silent: time.Minute},
 	} {
 		a.of, a.token, a.ttl = 1, "second", ttl
@@ -37,11 +37,11 @@ func TestOwnershipOfDeadMemberEndsIfItWasNotRenewed(t *testing.T) {
 	renewed := make(chan error, 1)
 	s.renewTenure(of, ttl, func(err error) { renewed <- err })
 	if err := <-renewed; !errors.Is(err, ErrLost) {
-		t.Errorf("the dead renews: %v", err)
+		t.Errorf("the dead member renewed: %v", err)
 	}
 }
 
-// While the number of partitions is changed, a partition has an owner that is no member.
+// While the number of partitions is changed, the owner of a partition is not a member.
 func TestOwnershipOfNoMemberIsNotTaken(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	run := redisx.NewRunner(rdb)

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// forever is longer than any test: what is acquired within it is not acquired because an ownership has expired.
+// forever is a TTL longer than any test: a partition that changes its owner within the test does so for another reason than expiry.
 const forever = 10 * time.Minute
 
-// broken is a way to Redis that can be broken.
+// broken is a connection to Redis that can be interrupted.
 type broken struct{ down atomic.Bool }
 
 var errBroken = errors.New("broken")
@@ -41,7 +41,7 @@ func (b *broken) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// dying starts a member that is silent, and renews nothing, from when its way is broken.
+// dying starts a member that sends no heartbeats and renewals once its connection is interrupted.
 func (f *fleet) dying(name string, s *redistest.Server) *broken {
 	f.t.Helper()
 	way := &broken{}
@@ -52,7 +52,7 @@ func (f *fleet) dying(name string, s *redistest.Server) *broken {
 	return way
 }
 
-// recorded counts the partitions that a member owns by Redis.
+// recorded counts the partitions that a member owns according to Redis.
 func (f *fleet) recorded(member string) (n int) {
 	f.t.Helper()
 	for p := range parts {
@@ -73,11 +73,11 @@ func TestDeadMemberIsReplacedBeforeItsOwnershipExpires(t *testing.T) {
 	f.until("both share", f.asRendezvousSays("a", "b"))
 	way.down.Store(true)
 	f.until("b owns all", func() bool { return f.recorded("b") == parts })
-	way.down.Store(false) // it lives after all: it is fenced, and gets its share again
+	way.down.Store(false) // it is live after all: it is fenced, and is assigned its share again
 	f.until("both share again", func() bool { return f.asRendezvousSays("a", "b")() && f.recorded("a") == len(f.shareOf("a", "a", "b")) })
 	for _, p := range f.shareOf("a", "a", "b") {
 		if !f.tenure(p).Clean {
-			t.Errorf("partition %d was not handed back in good order", p)
+			t.Errorf("partition %d was not handed back cleanly", p)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (f *fleet) shareOf(member string, members ...string) (all []int) {
 	return all
 }
 
-// A member that is paused, or cut off from Redis, is silent; one that connects to NATS again is missing for a moment.
+// A member that is paused, or cut off from Redis, is silent; a member that reconnects to NATS has no listener for a moment.
 func TestSilentMemberThatListensKeepsItsPartitions(t *testing.T) {
 	for name, answer := range map[string]func(n int32) bool{
 		"it listens":               func(int32) bool { return false },
@@ -117,7 +117,7 @@ func TestSilentMemberThatListensKeepsItsPartitions(t *testing.T) {
 	}
 }
 
-// A member that the server of NATS has lost, and that sends heartbeats, is not even looked for.
+// A member that NATS has lost is not even probed while it sends heartbeats.
 func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	var asked atomic.Int32
@@ -128,10 +128,10 @@ func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
 	before := f.tenures()
 	for range 5 {
 		b.Nudge()
-		wait(t, 50*time.Millisecond) // rounds follow one another after 10 ms
+		wait(t, 50*time.Millisecond) // rounds are at least 10 ms apart
 	}
 	if n := asked.Load(); n > 0 {
-		t.Errorf("%d questions", n)
+		t.Errorf("%d probes", n)
 	}
 	for p, was := range before {
 		if f.tenure(p) != was.tenure {
@@ -140,7 +140,7 @@ func TestMemberThatSendsHeartbeatsIsNotDead(t *testing.T) {
 	}
 }
 
-// A program that is started again under its name need not wait for itself.
+// A process that restarts under the same name does not wait for its own ownership to expire.
 func TestMemberOfTheSameNameTakesWhatItHad(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,19 +31,19 @@ type Config struct {
 	Logger     *slog.Logger
 	Outage     *outage.Reporter // may be nil
 
-	// Inputs returns for how long nothing was received from the inputs stream, and for how long it had been received without a
-	// gap of CutOff/2 before that. It must not block. nil: this member is never cut off.
+	// Inputs returns for how long nothing was received from INPUTS, and for how long inputs had been received before that without a
+	// gap of CutOff/2. It must not block. nil: this member is never cut off.
 	Inputs func() (silent, steady time.Duration)
-	CutOff time.Duration // a member that has received nothing for so long is cut off; default 5 s
-	// Gone reports whether NATS states that nothing listens for a member. Anything else is false: an answer, none before ctx ends, an error.
-	// nil: a member is dead when its TTL is over.
+	CutOff time.Duration // time without inputs after which a member is cut off; default 5 s
+	// Gone reports whether NATS confirms that no process listens for a member. It returns false in all other cases: an answer, a timeout of
+	// ctx, an error. nil: only the TTL decides whether a member is dead.
 	Gone func(ctx context.Context, member string) bool
 
-	// Run is the partition's actor. It runs on a goroutine of its own, once for each tenure, until ctx ends: with the cause
-	// ErrHandover after finishing outstanding work (nil error: everything it decided has been published), with any other cause at
-	// once. An error of its own ends the tenure; the next one begins anew.
+	// Run is the partition's actor. It runs on a goroutine of its own, once per tenure, until ctx ends: with the cause
+	// ErrHandover it returns after finishing outstanding work (nil error: everything it decided has been published), with any other cause at
+	// once. If it returns an error on its own, the tenure ends and a new one begins.
 	Run func(ctx context.Context, t *Tenure) error
-	// Released notifies the other members that a partition is free, or (-1) that a member joined or left.
+	// Released notifies the other members that a partition is free, or, with -1, that a member has joined.
 	Released func(part int)
 }
 
@@ -50,28 +51,28 @@ type Config struct {
 type Keeper struct {
 	cfg     Config
 	scripts scripts
-	run     *redisx.Runner // of its own: renewals do not queue behind turns
+	run     *redisx.Runner // separate, so that renewals do not queue up behind turns
 	began   time.Time
-	nudge   chan struct{}
+	wake    chan struct{} // starts a round
 	stop    context.CancelFunc
 	done    chan struct{}
 	actors  sync.WaitGroup
 
-	renewed time.Time // of the loop: when the last renewals were sent
-	cutOff  bool      // of the loop: this member is cut off, and others are reading
+	renewed time.Time // when the last renewals were sent; used by loop only
+	cutOff  bool      // this member is cut off while others are reading; used by loop only
 
-	nudges atomic.Uint64 // from outside
+	nudges atomic.Uint64 // number of calls of Nudge
 
 	mu       sync.Mutex
 	tenures  map[int]*Tenure
-	busy     map[int]bool      // handing over, or being acquired
-	members  []Member          // that partitions are assigned to
-	deaths   map[string]bool   // members that are suspected; true: they are dead
-	declined map[int]time.Time // by this member, until then
-	resized  error             // the namespace has another number of partitions; nil: it has not
+	busy     map[int]bool      // partitions that are being handed over or acquired
+	members  []Member          // eligible members, to which partitions are assigned
+	deaths   map[string]bool   // suspected members; true: dead
+	declined map[int]time.Time // until when this member declines partitions
+	resized  error             // *ResizedError if the namespace has another number of partitions
 }
 
-// NewKeeper makes a keeper; it does nothing before Start.
+// NewKeeper returns a keeper; it does nothing before Start.
 func NewKeeper(cfg Config) *Keeper {
 	if cfg.TTL == 0 {
 		cfg.TTL = DefaultTTL
@@ -85,12 +86,12 @@ func NewKeeper(cfg Config) *Keeper {
 	run := redisx.NewRunner(cfg.Redis).ReportTo(cfg.Outage)
 	return &Keeper{
 		cfg: cfg, run: run, scripts: newScripts(run, cfg.Space), began: time.Now(),
-		nudge: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		tenures: make(map[int]*Tenure), busy: make(map[int]bool), deaths: make(map[string]bool),
 	}
 }
 
-// Start joins the members and begins to acquire. It waits, until ctx ends, while Redis is unavailable.
+// Start joins the members and begins to acquire partitions. While Redis is unavailable, it waits until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.cfg.Outage.Await(ctx, outage.Redis, "join members", redisx.Unavailable, func(ctx context.Context) error {
 		_, err := k.scripts.heartbeat(ctx, Member{Name: k.cfg.Member, Reach: Unproven}, false, k.cfg.TTL)
@@ -108,53 +109,47 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Nudge starts a round now, because another member may have released a partition. It never blocks.
+// Nudge starts a round at once, because another member may have released a partition. It never blocks.
 func (k *Keeper) Nudge() {
 	k.nudges.Add(1)
-	k.hurry()
+	k.startRound()
 }
 
-// hurry starts a round now.
-func (k *Keeper) hurry() {
+func (k *Keeper) startRound() {
 	select {
-	case k.nudge <- struct{}{}:
+	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Owned lists the partitions that this process owns, ascending.
+// Owned returns the partitions that this process owns, in ascending order.
 func (k *Keeper) Owned() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := make([]int, 0, len(k.tenures))
-	for p := range k.tenures {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(k.tenures))
 }
 
-// Resized is not nil if this member takes no partitions any more, because the namespace has another number of them.
+// Resized returns an error once this member has stopped acquiring partitions because the namespace has another number of them.
 func (k *Keeper) Resized() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.resized
 }
 
-// leave has this member take no partitions any more.
-func (k *Keeper) leave(why *ResizedError) {
+// leave hands over all partitions, and keeps this member from acquiring any.
+func (k *Keeper) leave(cause *ResizedError) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.resized == nil {
-		k.cfg.Logger.Error("partitions resized, restart this process", "partitions", k.cfg.Partitions, "error", why)
+		k.cfg.Logger.Error("partitions resized, restart this process", "partitions", k.cfg.Partitions, "error", cause)
 	}
-	k.resized = why
+	k.resized = cause
 	for _, t := range k.tenures {
 		t.end(ErrHandover)
 	}
 }
 
-// Assigned reports whether this process should own a partition, by the members as last read.
+// Assigned reports whether this process should own any partition, according to the members that were read last.
 func (k *Keeper) Assigned() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -166,8 +161,8 @@ func (k *Keeper) Assigned() bool {
 	return false
 }
 
-// Stop leaves the members, hands every partition over, and joins. If ctx ends first, the remaining partitions are dropped: others
-// acquire them when the TTL is over.
+// Stop removes this member, hands over its partitions, and waits for its goroutines. If ctx ends first, the remaining partitions are dropped:
+// others acquire them when the TTL expires.
 func (k *Keeper) Stop(ctx context.Context) error {
 	if k.stop == nil {
 		return nil
@@ -199,37 +194,37 @@ func (k *Keeper) Stop(ctx context.Context) error {
 
 func (k *Keeper) loop(ctx context.Context) {
 	defer close(k.done)
-	for ctx.Err() == nil { // a nudge may be received before the end
+	for ctx.Err() == nil { // select may prefer wake although ctx has ended
 		began := time.Now()
 		k.round(ctx)
 		select {
 		case <-ctx.Done():
-		case <-k.nudge:
-			outage.Pause(ctx, nudgeGap-time.Since(began))
+		case <-k.wake:
+			outage.Pause(ctx, minRoundInterval-time.Since(began))
 		case <-time.After(timers.Until(k.cfg.Renew)):
 		}
 	}
 }
 
-// nudgeGap is the shortest time between two rounds: notices may be forged, and each round costs Redis a script per partition.
-const nudgeGap = 10 * time.Millisecond
+// minRoundInterval limits the rate of rounds: notices may be forged, and each round runs a script per partition in Redis.
+const minRoundInterval = 10 * time.Millisecond
 
-// nudgeIn starts a round when a heartbeat, or an ownership, expires before the next round: the partitions of a dead owner are
-// free then, and nothing else reports it.
-func (k *Keeper) nudgeIn(d time.Duration) {
+// startRoundIn starts a round after d, when a heartbeat or an ownership expires, if that is before the next regular round: the partitions of a
+// dead owner are free then, and no notice reports it.
+func (k *Keeper) startRoundIn(d time.Duration) {
 	if d < k.cfg.Renew {
-		time.AfterFunc(d+time.Millisecond, k.hurry)
+		time.AfterFunc(d+time.Millisecond, k.startRound)
 	}
 }
 
-// round renews the owned partitions, and acquires or hands over partitions as the members require. Each step is bounded by the
-// renewal interval, so that a Redis that hangs does not keep trust from expiring.
+// round renews the owned partitions, and acquires or hands over partitions according to the members. Each step is bounded by the
+// renewal interval, so that trust expires in time even if Redis hangs.
 func (k *Keeper) round(ctx context.Context) {
-	if time.Since(k.renewed) > k.cfg.Renew/2 { // otherwise this round is an early one
+	if time.Since(k.renewed) > k.cfg.Renew/2 { // otherwise the round was started early
 		k.renewed = time.Now()
 		k.renewAll()
 	}
-	// Not cancelled by Stop: a heartbeat that overtakes the leave keeps the member's partitions from the others for the TTL.
+	// Stop does not cancel the heartbeat: if it took effect after the member has left, the member would be assigned partitions for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew*9/10) // so that the next round is in time
 	own := Member{Name: k.cfg.Member, Reach: k.Reach()}
 	k.mu.Lock()
@@ -242,14 +237,14 @@ func (k *Keeper) round(ctx context.Context) {
 	if resized {
 		return
 	}
-	// If they were not read, partitions of this member stay, and are acquired again if they were lost: their master may be another than that
-	// of the members.
-	members := k.members // which only this goroutine writes
+	// If the members cannot be read, the assignment stays, and this member still acquires its partitions if it has lost them: they may be on
+	// another master than the members.
+	members := k.members // written by this goroutine only
 	switch {
 	case err == nil:
-		living = k.bury(ctx, living)
+		living = k.withoutDead(ctx, living)
 		members = Eligible(living)
-		k.nudgeIn(k.nextDeath(living))
+		k.startRoundIn(k.nextDeath(living))
 		k.watchReach(living)
 	case ctx.Err() == nil:
 		redisx.LogFailure(k.cfg.Logger, "members not read, keeping partitions", err)
@@ -282,7 +277,7 @@ func (k *Keeper) round(ctx context.Context) {
 	}
 }
 
-// renewAll sends all renewals at once; they travel as one pipeline, and their replies are processed as they arrive.
+// renewAll sends all renewals as one pipeline, and handles their replies as they arrive.
 func (k *Keeper) renewAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -301,7 +296,7 @@ func (k *Keeper) renewAll() {
 	}
 }
 
-// trustWindow returns how long a renewal is trusted: a tenth of the TTL less than in Redis.
+// trustWindow returns how long a renewal is trusted: nine tenths of the TTL.
 func (k *Keeper) trustWindow() time.Duration { return k.cfg.TTL - k.cfg.TTL/10 }
 
 // expire ends the tenures that were not renewed in time.
@@ -316,15 +311,15 @@ func (k *Keeper) expire() {
 		}
 	}()
 	for _, t := range k.tenures {
-		if t.trust.Load() < now && !t.over {
-			t.over = true
+		if t.trust.Load() < now && !t.expired {
+			t.expired = true
 			lost++
 			t.end(fmt.Errorf("partition %d: not renewed for %v: %w", t.Part, k.trustWindow(), ErrLost))
 		}
 	}
 }
 
-// runTenure tries to acquire the partition and, if it does, runs the actor for the tenure.
+// runTenure tries to acquire a partition and, if it succeeds, runs the actor for the tenure.
 func (k *Keeper) runTenure(loop context.Context, p int) {
 	defer k.actors.Done()
 	forget := func() {
@@ -335,31 +330,31 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	}
 	start, nudges := time.Since(k.began), k.nudges.Load()
 	token := nuid.Next()
-	// Not cancelled by Stop: an acquisition that takes effect without a reply costs the others the TTL.
-	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
-	defer stopAsk()
-	a := acquisition{part: p, of: k.cfg.Partitions, token: token, member: k.cfg.Member, ttl: k.cfg.TTL, silent: k.suspicious()}
-	t, of, err := k.scripts.tryAcquire(ask, a)
-	if t == nil && err == nil && k.dead(of.member) {
-		a.dead = of.member
-		t, of, err = k.scripts.tryAcquire(ask, a)
+	// Stop does not cancel the acquisition: if it took effect without a reply, the others would have to wait for the TTL.
+	acquiring, stopAcquiring := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
+	defer stopAcquiring()
+	a := acquisition{part: p, of: k.cfg.Partitions, token: token, member: k.cfg.Member, ttl: k.cfg.TTL, silent: k.suspectAfter()}
+	t, owner, err := k.scripts.tryAcquire(acquiring, a)
+	if t == nil && err == nil && k.dead(owner.member) {
+		a.dead = owner.member
+		t, owner, err = k.scripts.tryAcquire(acquiring, a)
 	}
-	if why, ok := errors.AsType[*ResizedError](err); ok {
-		k.leave(why)
+	if resized, ok := errors.AsType[*ResizedError](err); ok {
+		k.leave(resized)
 		forget()
 		return
 	}
 	if err != nil {
 		redisx.LogFailure(k.cfg.Logger, "partition not acquired, retrying", err, "partition", p)
-		_ = k.scripts.releaseToken(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired nevertheless
+		_ = k.scripts.releaseToken(acquiring, &Tenure{Part: p, Token: token}, false) // the script may have taken effect
 	}
 	if t == nil || err != nil {
 		forget()
 		if err == nil {
-			k.nudgeIn(of.remaining)
+			k.startRoundIn(owner.remaining)
 		}
-		if k.nudges.Load() != nudges { // the partition may have been released meanwhile, and the round of the notice has left it out
-			k.hurry()
+		if k.nudges.Load() != nudges { // the partition may have been released since; the round that the notice started has skipped it as busy
+			k.startRound()
 		}
 		return
 	}
@@ -368,7 +363,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	t.end, t.decline = end, func() { k.decline(p) }
 	t.trust.Store(int64(start + k.trustWindow()))
 	k.mu.Lock()
-	if loop.Err() != nil { // Stop has begun, and does not have this tenure
+	if loop.Err() != nil { // Stop has begun, and may not have ended this tenure
 		end(ErrHandover)
 	}
 	k.tenures[p] = t
@@ -378,25 +373,25 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 
 	err = k.cfg.Run(ctx, t)
 	k.endTenure(ctx, t, err)
-	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // the cause is probably still there
+	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // the cause probably persists
 		outage.Pause(loop, k.cfg.Renew)
 	}
 	forget()
-	k.hurry()
+	k.startRound()
 }
 
-// endTenure ends a tenure. A partition whose actor finished is released as clean.
+// endTenure releases the partition after its actor has returned: as clean if the actor finished a hand-over.
 func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	cause := context.Cause(ctx)
 	k.mu.Lock()
 	k.busy[t.Part] = true
 	delete(k.tenures, t.Part)
-	expired := t.over
+	expired := t.expired
 	k.mu.Unlock()
 	clean := err == nil && errors.Is(cause, ErrHandover)
 	switch {
 	case clean:
-	case expired, errors.Is(cause, ErrCutOff): // one line for all partitions was logged
+	case expired, errors.Is(cause, ErrCutOff): // already logged, once for all partitions
 	case errors.Is(cause, ErrHandover): // the next owner repairs what could not be finished
 		k.cfg.Logger.Info("partition handed over unfinished", "partition", t.Part, "cause", err)
 	default:
@@ -407,7 +402,7 @@ func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	}
 }
 
-// releaseToken releases the token, and reports whether that succeeded.
+// releaseToken releases the ownership of a tenure, and reports whether that succeeded.
 func (k *Keeper) releaseToken(t *Tenure, clean bool) bool {
 	ctx, stop := context.WithTimeout(context.Background(), k.cfg.TTL)
 	defer stop()

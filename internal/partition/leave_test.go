@@ -12,15 +12,15 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// slow is a way to Redis on which, once it is armed, the next heartbeat is overtaken by whatever may overtake it.
+// slow is a connection to Redis that, once it is armed, delays the next heartbeat so that other calls can overtake it.
 type slow struct {
 	armed atomic.Bool
-	held  chan struct{} // closed when a heartbeat is under way
+	held  chan struct{} // closed when a heartbeat is delayed
 	left  chan struct{} // closed when a member has left
-	beats atomic.Int32  // since it was armed
+	beats atomic.Int32  // heartbeats since slow was armed
 }
 
-// overtaking is how long a heartbeat is under way if no member leaves meanwhile.
+// overtaking is how long a heartbeat is delayed if no member leaves in that time.
 const overtaking = 200 * time.Millisecond
 
 func (s *slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -47,7 +47,7 @@ func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// arm has the next heartbeat wait, and returns when it does.
+// arm delays the next heartbeat, and returns when it is delayed.
 func (s *slow) arm(k *partition.Keeper) {
 	s.beats.Store(0)
 	s.armed.Store(true)
@@ -55,7 +55,7 @@ func (s *slow) arm(k *partition.Keeper) {
 	<-s.held
 }
 
-// beating is a fleet of one, which owns all, and whose heartbeat is under way.
+// beating returns a fleet of one member, which owns all partitions, and whose heartbeat is delayed.
 func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keeper) {
 	t.Helper()
 	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
@@ -68,7 +68,7 @@ func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keepe
 	return way, f, k
 }
 
-// about reports whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
+// about reports whether a heartbeat is among the calls, and whether a member leaves with one of them: its span is 0.
 func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 	for _, cmd := range cmds {
 		if a := cmd.Args(); len(a) == 8 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others, its reach
@@ -79,8 +79,8 @@ func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 	return beats, leaves
 }
 
-// A heartbeat of the last moment that arrives after the farewell would keep a member for a whole TTL that is gone, and its
-// partitions without an owner.
+// A heartbeat that takes effect after its member has left would keep the member for a whole TTL, and its partitions without an
+// owner.
 func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 	s := redistest.Start(t)
 	_, f, k := beating(t, s)
@@ -88,26 +88,26 @@ func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := s.Client(t).HKeys(f.ctx(), f.ns.Members()).Result(); err != nil || len(all) > 0 {
-		t.Errorf("every member has left, and the members are %q (%v)", all, err)
+		t.Errorf("all members have left, but the members are %q (%v)", all, err)
 	}
 }
 
-// Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, for any context.
+// If Redis does not answer, a heartbeat takes up to a renewal interval, and Stop waits for it whatever its context is.
 func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
-	for range 8 { // which of a nudge and a stop is taken first is chance
+	for range 8 { // select chooses between a nudge and a stop at random
 		way, f, k := beating(t, s)
 		k.Nudge()
 		if err := k.Stop(f.ctx()); err != nil {
 			t.Fatal(err)
 		}
 		if n := way.beats.Load(); n != 1 {
-			t.Fatalf("%d heartbeats, want the one that was under way", n)
+			t.Fatalf("%d heartbeats, want only the delayed one", n)
 		}
 	}
 }
 
-// late is a way to Redis on which the replies to the first acquisitions are late.
+// late is a connection to Redis on which the replies to the first acquisitions are delayed.
 type late struct {
 	release chan struct{}
 	held    atomic.Bool
@@ -126,7 +126,7 @@ func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			case len(a) == 0 || a[0] != "EVALSHA":
 			case len(a) == 8 && a[4] == "b": // script, number of keys, key; member, its span, that of others, its reach
 				l.beats.Add(1)
-			case len(a) == 11 && a[5] == "b": // likewise; token, member, span, secret, partitions, dead, silent
+			case len(a) == 11 && a[5] == "b": // script, number of keys, key; token, member, span, secret, partitions, dead, silent
 				acquires = true
 			}
 		}
@@ -137,8 +137,8 @@ func (l *late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// A member requests a partition, which has an owner; the notice of its release comes before the answer. The round of the notice leaves
-// the partition out, and the next round of its own is an hour away.
+// A member tries to acquire a partition that has an owner, and the notice of its release arrives before the reply. The round that the notice
+// starts skips the partition as busy, and the next regular round is an hour away.
 func TestPartitionReleasedDuringAnAcquisitionIsAcquired(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))

@@ -15,7 +15,7 @@ func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	f.until("a owns all", f.asRendezvousSays("a"))
 	before := f.tenures()
 	s.OutOfMemory(t)
-	twice := time.NewTimer(2 * time.Second) // the span of a tenure, twice
+	twice := time.NewTimer(2 * time.Second) // twice the TTL of a tenure
 	<-twice.C
 	for p, now := range f.tenures() {
 		if now != before[p] {

@@ -1,4 +1,4 @@
-// Package partition assigns partitions to processes, and has the fence.
+// Package partition assigns partitions to processes, and fences former owners.
 //
 // # One partition
 //
@@ -8,34 +8,34 @@
 //	 │  ttl passed            │ FENCED, ROLLEDBACK,               ▼
 //	 └──────── lost ◀─────────┘ trust expired                  release (clean)
 //
-// A tenure begins with acquire, which writes a token that is random for this acquisition, and ends when the token is replaced,
-// released or expired. Every write of an owner carries the token and is rejected (FENCED) once it is no longer the partition's:
+// A tenure begins with acquire, which writes a new random token, and ends when the token is replaced,
+// released or expired. Every write of an owner carries the token, and is rejected (FENCED) unless the token is current:
 // two owners can run at once, but only one can write.
 //
-// Trust is how long the owner relies on a renewal: from the start of the last renewal that succeeded until a margin before the
-// token expires in Redis, so that a paused process stops by itself.
+// Trust is the time during which the owner relies on a renewal: from the start of the last successful renewal until a margin before the
+// token expires in Redis. A paused process therefore stops by itself.
 //
-// A renewal names the highest applied position, and the highest number of commits, that Redis has acknowledged to this owner. A
-// Redis behind either (ROLLEDBACK) has lost writes: the tenure ends and the next one begins from what Redis has; nothing from the
-// earlier one is kept.
+// A renewal carries the highest applied position, and the highest number of commits, that Redis has acknowledged to this owner. A
+// Redis that is behind either of them (ROLLEDBACK) has lost writes. The tenure then ends, and the next one begins from the state in Redis;
+// nothing of the earlier tenure is kept.
 //
 // # Assignment
 //
-// Members send heartbeats to one hash. Rendezvous hashing over the live ones assigns the partitions, so that a member that joins
-// or leaves moves only its own share. A member that owns too much hands over: its actor finishes its turns, the token is
-// released, and the others are notified, so that the move takes milliseconds. While the members cannot be read, every process
-// keeps its partitions.
+// Members write heartbeats to one hash. Rendezvous hashing assigns the partitions to the live members, so that a member that joins
+// or leaves moves only its own share. An owner hands over a partition that is assigned to another member: its actor finishes its turns, the
+// token is released, and the other members are notified, so that the move takes milliseconds. While the members cannot be read, every
+// process keeps its partitions.
 //
 // # Members that lack code
 //
-// During a rollout members of different builds share a namespace. A member whose partition has an instance that is stalled for code or
-// for a key (core.Stall.Lacks) declines the partition: its heartbeats name it for ten minutes, and another member that does not decline
-// it is assigned. If all decline it, none does: the partition stays where rendezvous hashing has it. So an instance of code that no
-// member has costs each member one hand-over in ten minutes.
+// During a rollout members of different builds share a namespace. A member whose partition has an instance that is stalled because it lacks code
+// or a key (core.Stall.Lacks) declines the partition: its heartbeats list the partition for ten minutes, and it is assigned to another member that
+// does not decline it. If all members decline it, the declines have no effect, and rendezvous hashing decides. An instance whose code no
+// member has therefore costs each member one hand-over in ten minutes.
 //
 // # Members that are cut off
 //
-// A member may be live for Redis and receive none of its inputs. Each heartbeat carries the member's reach:
+// A member may reach Redis but receive none of its inputs. Each heartbeat carries the member's reach:
 //
 //	           received for CutOff without a gap
 //	unproven ──────────────────────────────────▶ reading
@@ -46,38 +46,37 @@
 //	cut off ◀────────────────────────────── unproven
 //
 // A member that is cut off is assigned nothing while another one is reading. It ends its tenures and releases their tokens at
-// once, without waiting for its actors: they wait for acknowledgements that cannot come. While no member is reading, all keep
-// their partitions, so an outage of NATS moves nothing. After it, the first member that receives inputs is unproven, so the
-// others have CutOff to receive theirs before they would have to hand over. A member that recovers is assigned its share like one
-// that joins, by clean hand-overs.
+// once, without waiting for its actors, because they wait for acknowledgements that cannot arrive. While no member is reading, all keep
+// their partitions, so an outage of NATS moves nothing. After the outage the first member that receives inputs is unproven for CutOff, which
+// gives the other members time to receive theirs. A member that recovers is assigned its share like one that joins, by clean hand-overs.
 //
 // # Members that have died
 //
-// The kernel of a process that ends, however it ends, closes its connection to NATS, and the server forgets what it listened to. So a member
-// that has been silent in Redis for two renewal intervals is looked for in NATS:
+// When a process ends, in whatever way, the kernel closes its connection to NATS, and the server removes its subscriptions. Therefore a member
+// that has sent no heartbeat for two renewal intervals is probed in NATS:
 //
 //	       silent                no listener, twice            no heartbeat within the TTL
 //	live ─────────▶ suspected ─────────────────────▶ dead ──────────────────────────────────▶ forgotten
 //	 ▲                  │                              │
 //	 └──────────────────┴──────── a heartbeat ─────────┘
 //
-// A dead member is assigned nothing, and acquire takes its partitions if they were not renewed for as long. Each sign alone is weak: a member
-// that is paused or cut off from Redis is silent, and one that is cut off from NATS has no listener; neither is taken for dead. A member that
-// is and lives, because it has lost both at the same time, is fenced like one whose ownership has expired. Where NATS does not answer, the TTL
-// decides, as it does for a machine that was lost: the server keeps the connection of that.
+// A dead member is assigned nothing, and acquire takes its partitions if they were not renewed for two renewal intervals either. Each sign alone
+// is weak: a member that is paused or cut off from Redis is silent, and one that is cut off from NATS has no listener; neither is considered dead.
+// A live member that has lost both at the same time is considered dead, and is fenced like one whose ownership has expired. If NATS does not
+// answer, the TTL decides. The TTL also decides after the loss of a machine, because the NATS server keeps its connection.
 //
 // # Members with another number of partitions
 //
-// While the number of partitions is changed, package resize owns all of them (Change). A member that was paused meanwhile, or started before,
-// is refused by acquire: it leaves the members, hands over what it has, and takes nothing until its process is started again with the
-// new number.
+// While the number of partitions is changed, package resize owns all of them (Change). Afterwards acquire rejects a member with the old number,
+// which was paused during the change, or started before it. That member leaves, hands over its partitions, and acquires none until its process
+// is restarted with the new number.
 //
-// Order: the token is released after the tenure has ended and before its actor has returned. Writes of that actor are fenced from
+// Order: the token of a member that is cut off is released before its actor has returned. Writes of that actor are fenced from
 // then on; its messages and tasks that arrive late are recognized by their effect ids.
 //
-// Crash points: the death of a process costs three renewal intervals (3 s), that of a machine the TTL (5 s) and no more: the others start a
-// round when it is over. Between release
-// and the notice: the others start a round every second. Between acquire and the first renewal: the token expires.
+// Crash points: the death of a process delays its partitions by three renewal intervals (3 s), the loss of a machine by the TTL (5 s) and
+// no longer, because the others start a round when the TTL expires. A crash between release and its notice: the others start a round
+// every second. A crash between acquire and the first renewal: the token expires.
 //
 // The API of this package may change.
 package partition
@@ -111,17 +110,18 @@ var renewLua string
 //go:embed release.lua
 var releaseLua string
 
-// The causes of the end of a tenure.
+// Causes for which a tenure ends.
 var (
-	// ErrHandover is the cause if another member should own the partition, or this one stops. Finish outstanding work.
+	// ErrHandover is the cause if another member should own the partition, or this one stops. The owner finishes outstanding work.
 	ErrHandover = errors.New("partition is handed over")
-	// ErrCutOff is the cause if this member cannot read its inputs, and another one can. Stop at once; the partition is released
-	// already.
+	// ErrCutOff is the cause if this member cannot read its inputs and another one can. The partition is already released; the owner
+	// stops at once.
 	ErrCutOff = errors.New("partition is released, inputs cannot be read")
-	// ErrLost is the cause if another process owns the partition, or the token expired. Stop at once; nothing can be written any
-	// more.
+	// ErrLost is the cause if another process owns the partition, or the token has expired. No write can succeed; the owner
+	// stops at once.
 	ErrLost = errors.New("partition is lost")
-	// ErrRolledBack is the cause if Redis has lost acknowledged writes. Stop at once; the next tenure begins from what it has.
+	// ErrRolledBack is the cause if Redis has lost acknowledged writes. The owner stops at once; the next tenure begins from the
+	// state in Redis.
 	ErrRolledBack = errors.New("redis has forgotten acknowledged writes")
 )
 
@@ -135,43 +135,44 @@ const (
 type Tenure struct {
 	Part    int
 	Token   string
-	Applied history.Position // applied position of the inputs stream
-	Clean   bool             // the last owner handed over: everything it decided has been published
-	Epoch   int64            // number of acquisitions of the partition
-	Secret  string           // of the partition, made by its first owner: only orchestrators can read it
+	Applied history.Position // position in INPUTS up to which inputs are applied
+	Clean   bool             // the previous owner handed over: everything it decided has been published
+	Epoch   int64            // number of acquisitions of the partition so far
+	Secret  string           // of the partition, generated by its first owner; only orchestrators can read it
 
-	decline func() // nil: of a test
+	decline func() // nil in tests
 	drop    chan struct{}
-	over    bool // ended by the keeper; under its mutex
+	expired bool // trust has expired; guarded by the keeper's mutex
 	acked   atomic.Pointer[history.Position]
 	commits atomic.Int64 // highest number that Redis has acknowledged
 	end     context.CancelCauseFunc
 	trust   atomic.Int64 // end of the trust, monotonic ns since the keeper's start
 }
 
-// Decline has another member own the partition, if one does not decline it: this one lacks what an instance of it needs.
+// Decline has the partition assigned to another member that does not decline it, because this process lacks what one of its instances needs.
 func (t *Tenure) Decline() {
 	if t.decline != nil {
 		t.decline()
 	}
 }
 
-// Acked records an applied position that Redis has acknowledged. Renewals compare it.
+// Acked records an applied position that Redis has acknowledged. Renewals check it.
 func (t *Tenure) Acked(p history.Position) { t.acked.Store(&p) }
 
-// Committed records the number of a commit that Redis has acknowledged. Renewals compare the highest.
+// Committed records the number of a commit that Redis has acknowledged. Renewals check the highest one.
 func (t *Tenure) Committed(n int64) {
 	for old := t.commits.Load(); n > old && !t.commits.CompareAndSwap(old, n); old = t.commits.Load() {
 	}
 }
 
-// Commits returns the highest number that was recorded.
+// Commits returns the highest number of an acknowledged commit.
 func (t *Tenure) Commits() int64 { return t.commits.Load() }
 
-// Dropped is closed when the time of a hand-over is over: unfinished work is left to the next owner.
+// Dropped returns a channel that is closed when the time for a hand-over is over. The next owner then repairs unfinished work.
 func (t *Tenure) Dropped() <-chan struct{} { return t.drop }
 
-// Rendezvous returns the member that should own partition p: the one with the highest hash of both. "" without members.
+// Rendezvous returns the member that should own partition p: the one for which the hash of member and partition is the highest. It returns ""
+// without members.
 func Rendezvous(members []string, p int) string {
 	var best string
 	var high uint64
@@ -209,7 +210,7 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 	}
 }
 
-// heartbeat records that this member is live (or leaves) and returns the live ones.
+// heartbeat records that this member is live, or removes it, and returns the live members.
 func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, error) {
 	lives := span.Milliseconds()
 	if leave {
@@ -234,20 +235,20 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 // holder is a member that owns a partition.
 type holder struct {
 	member    string
-	remaining time.Duration // until its ownership expires, unless it renews it
+	remaining time.Duration // until its ownership expires, unless it is renewed
 }
 
-// acquisition is what a member acquires a partition with.
+// acquisition holds the arguments of acquire.
 type acquisition struct {
-	part, of      int // partition, and how many there are
+	part, of      int // partition, and number of partitions
 	token, member string
 	ttl           time.Duration
-	dead          string        // a member whose ownership ends if it was not renewed for silent; "": none
-	silent        time.Duration // of the dead
+	dead          string        // a member whose ownership may be taken if it was not renewed for silent; "": none
+	silent        time.Duration // applies to dead
 }
 
-// tryAcquire acquires a partition. Without a tenure and without an error another member holds it. The error is a *ResizedError if the
-// namespace has another number of partitions.
+// tryAcquire acquires a partition. If another member holds it, tryAcquire returns that holder, without a tenure and without an error. The error
+// is a *ResizedError if the namespace has another number of partitions.
 func (s scripts) tryAcquire(ctx context.Context, a acquisition) (*Tenure, holder, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
 		Script: s.acquire, Keys: []string{s.space.Part(a.part).Owner()},
@@ -277,13 +278,13 @@ func (s scripts) tryAcquire(ctx context.Context, a acquisition) (*Tenure, holder
 	return t, holder{}, r.Err()
 }
 
-// renewTenure renews; ErrLost and ErrRolledBack end the tenure, any other error is transient.
+// renewTenure renews the ownership. ErrLost and ErrRolledBack end the tenure; any other error is transient.
 func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 	acked, commits := t.acked.Load(), t.commits.Load()
 	s.run.Go(redisx.Call{
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
 		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10), commits},
-		Within: ttl / 5, // the next one is sent by then
+		Within: ttl / 5, // then the next renewal is sent
 		Join:   true,
 	}, func(v any, err error) {
 		if err != nil {
@@ -305,7 +306,7 @@ func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 	})
 }
 
-// releaseToken releases; it is harmless when the tenure is over.
+// releaseToken releases the ownership. It has no effect if the token is no longer current.
 func (s scripts) releaseToken(ctx context.Context, t *Tenure, clean bool) error {
 	c := "0"
 	if clean {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 const parts = 6
 
-// fleet records which member runs which partition, and that no partition runs twice.
+// fleet records which member runs which partition, and checks that no partition runs twice.
 type fleet struct {
 	t   *testing.T
 	rdb redis.UniversalClient
@@ -32,7 +32,7 @@ type fleet struct {
 	mu      sync.Mutex
 	runs    map[int]map[string]*partition.Tenure
 	ended   map[int]error            // cause of the last tenure
-	blocked map[string]chan struct{} // members whose actors do not end before it is closed
+	blocked map[string]chan struct{} // by member: its actors do not end before the channel is closed
 	all     []*partition.Keeper
 }
 
@@ -59,7 +59,7 @@ func (f *fleet) memberOf(name string, rdb redis.UniversalClient, ttl, renew time
 	return f.start(partition.Config{Redis: rdb, Member: name, TTL: ttl, Renew: renew})
 }
 
-// start completes a member's settings, and starts it.
+// start completes the configuration of a member, and starts it.
 func (f *fleet) start(cfg partition.Config) *partition.Keeper {
 	f.t.Helper()
 	cfg.Space, cfg.Partitions, cfg.Logger = f.ns, parts, slog.New(slog.DiscardHandler)
@@ -127,7 +127,7 @@ func (f *fleet) tenure(p int) *partition.Tenure {
 	return nil
 }
 
-// held is a tenure, and by whom.
+// held is a tenure with its member.
 type held struct {
 	by     string
 	tenure *partition.Tenure
@@ -145,7 +145,7 @@ func (f *fleet) tenures() map[int]held {
 	return out
 }
 
-// block keeps the actors of a member from ending.
+// block prevents the actors of a member from ending.
 func (f *fleet) block(name string) (unblock func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +208,7 @@ func TestRendezvousMovesOnlyOneMembersShare(t *testing.T) {
 	for p := range 1000 {
 		with, without := partition.Rendezvous(three, p), partition.Rendezvous(three[:2], p)
 		if with != "c" && with != without {
-			t.Fatalf("partition %d moves from %s to %s although neither came or went", p, without, with)
+			t.Fatalf("partition %d moves from %s to %s although neither joined or left", p, without, with)
 		}
 	}
 	if partition.Rendezvous(nil, 1) != "" {
@@ -222,7 +222,7 @@ func TestRollbackEndsTenure(t *testing.T) {
 	f.until("a owns all", f.asRendezvousSays("a"))
 	first := f.tenure(3)
 	key := f.ns.Part(3).Owner()
-	// The owner has an acknowledgement: applied is at 7. Redis loses it.
+	// Redis has acknowledged position 7 to the owner, and then loses it.
 	first.Acked(history.Position{Seq: 7, Time: 1_790_000_000_000_000_007})
 	if err := f.rdb.HSet(f.ctx(), key, "seq", 5, "time", "1790000000000000005").Err(); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestReplacedTokenEndsTenure(t *testing.T) {
 	f.member("a", time.Second)
 	f.until("a owns all", f.asRendezvousSays("a"))
 	first := f.tenure(0)
-	// Another member holds it for an hour, as after a pause of this process.
+	// Another member holds the partition for an hour, as after a pause of this process.
 	now := time.Now().UnixMilli()
 	if err := f.rdb.HSet(f.ctx(), f.ns.Part(0).Owner(), "owner", "other", "member", "other", "until", now+3_600_000, "span", 3_600_000).Err(); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestReplacedTokenEndsTenure(t *testing.T) {
 
 func TestOwnershipFromBeforeClockStepBackHasExpired(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
-	// Held until tomorrow, for a span of five seconds: that was written by another clock.
+	// Held until tomorrow, for a span of five seconds: another clock wrote that.
 	until := time.Now().Add(24 * time.Hour).UnixMilli()
 	for p := range parts {
 		if err := f.rdb.HSet(f.ctx(), f.ns.Part(p).Owner(), "owner", "old", "until", until, "span", 5000).Err(); err != nil {
@@ -299,7 +299,7 @@ func TestStartStopLeavesNothing(t *testing.T) {
 func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
-	const ttl, renew = 8 * time.Second, 7500 * time.Millisecond // a round that comes in its turn comes at fifteen seconds
+	const ttl, renew = 8 * time.Second, 7500 * time.Millisecond // the regular round after the expiry would be at fifteen seconds
 	f.memberOf("living", f.rdb, ttl, renew)
 	p, cut := s.Proxy(t)
 	f.memberOf("dead", cut, ttl, renew)
@@ -336,11 +336,11 @@ func TestDeclinedPartitionMovesToAMemberThatDoesNotDeclineIt(t *testing.T) {
 	f.until("b has all that a declines", f.asRendezvousSays("b"))
 	f.decline("b")
 	f.until("a has all, of which it declines a part that b declines, too", f.asRendezvousSays("a"))
-	f.decline("a") // all of them: what all decline is assigned as if none did
+	f.decline("a") // now all members decline it, and the declines have no effect
 	f.until("both have their shares again", f.asRendezvousSays("a", "b"))
 }
 
-// decline has a member decline all partitions that it owns.
+// decline makes a member decline all partitions that it owns.
 func (f *fleet) decline(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

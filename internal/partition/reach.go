@@ -11,17 +11,17 @@ import (
 // DefaultCutOff is the default of Config.CutOff.
 const DefaultCutOff = 5 * time.Second
 
-// Reach is how a member receives its inputs. Its heartbeats carry it.
+// Reach describes whether a member receives its inputs. Heartbeats carry it.
 type Reach string
 
-// The states of a member's reach. See the package's doc.
+// The states of a member's reach. See the package documentation.
 const (
-	Reading  Reach = "reading"  // received for Config.CutOff without a gap of half of it
-	Unproven Reach = "unproven" // neither of the others: it has just started, recovered, or met a gap
-	CutOff   Reach = "cutoff"   // nothing received for Config.CutOff
+	Reading  Reach = "reading"  // has received inputs for Config.CutOff, without a gap of half that time
+	Unproven Reach = "unproven" // has just started or recovered, or had a gap
+	CutOff   Reach = "cutoff"   // has received nothing for Config.CutOff
 )
 
-// Member is a living orchestrator, as its last heartbeat reports it.
+// Member is a live orchestrator, as described by its last heartbeat.
 type Member struct {
 	Name     string
 	Reach    Reach
@@ -29,7 +29,7 @@ type Member struct {
 	Silent   time.Duration // since its last heartbeat
 }
 
-// state encodes the reach and the declined partitions: reading:3,17.
+// state encodes the reach and the declined partitions, for example "reading:3,17".
 func (m Member) state() string {
 	b := append([]byte(m.Reach), ':')
 	for i, p := range m.Declined {
@@ -41,7 +41,7 @@ func (m Member) state() string {
 	return string(b)
 }
 
-// parseMember reads what state returned, and for how long the member has been silent. What is not a partition is ignored.
+// parseMember decodes a state, and the time since the last heartbeat in ms. It ignores declined partitions that are not numbers.
 func parseMember(name, state, silent string) Member {
 	reach, declined, _ := strings.Cut(state, ":")
 	m := Member{Name: name, Reach: Reach(reach)}
@@ -56,7 +56,7 @@ func parseMember(name, state, silent string) Member {
 	return m
 }
 
-// reach classifies a member: nothing was received for silent, and before that it was for steady without a gap.
+// reach classifies a member that has received nothing for silent, after it had received inputs for steady without a gap.
 func reach(silent, steady, limit time.Duration) Reach {
 	switch {
 	case silent >= limit:
@@ -68,14 +68,15 @@ func reach(silent, steady, limit time.Duration) Reach {
 	}
 }
 
-// Eligible returns the names of the members that partitions are assigned to, ascending: all but those that are cut off while
-// another one is reading. If none is reading, the fault may be that of the server, and all keep their partitions.
+// Eligible returns the members to which partitions are assigned: all except those that are cut off while another one is reading. If
+// none is reading, the NATS server itself may have failed, and all members keep their partitions.
 func Eligible(members []Member) []Member {
 	reads := slices.ContainsFunc(members, func(m Member) bool { return m.Reach == Reading })
 	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return reads && m.Reach == CutOff })
 }
 
-// Owner returns the member that should own partition p: by rendezvous, of those that have not declined it; of all, if all have.
+// Owner returns the member that should own partition p, by rendezvous hashing over the members that do not decline it, or over all
+// members if all of them decline it.
 func Owner(members []Member, p int) string {
 	var all, willing []string
 	for _, m := range members {
@@ -90,7 +91,7 @@ func Owner(members []Member, p int) string {
 	return Rendezvous(willing, p)
 }
 
-// declineFor is for how long a member declines a partition. Then it is assigned the partition again, and may decline it again.
+// declineFor is how long a member declines a partition. After that it may be assigned the partition, and decline it, again.
 const declineFor = 10 * time.Minute
 
 func (k *Keeper) decline(p int) {
@@ -101,11 +102,11 @@ func (k *Keeper) decline(p int) {
 	}
 	known := k.declined[p].After(time.Now())
 	if k.declined[p] = time.Now().Add(declineFor); !known {
-		k.hurry()
+		k.startRound()
 	}
 }
 
-// declining returns the partitions that this member declines now. The mutex is held.
+// declining returns the partitions that this member currently declines. The caller holds the mutex.
 func (k *Keeper) declining() []int {
 	maps.DeleteFunc(k.declined, func(_ int, until time.Time) bool { return !until.After(time.Now()) })
 	return slices.Sorted(maps.Keys(k.declined))
@@ -120,13 +121,13 @@ func (k *Keeper) Reach() Reach {
 	return reach(silent, steady, k.cfg.CutOff)
 }
 
-// watchReach starts a round soon while some members are reading and others are not: a member that is cut off from NATS cannot
+// watchReach schedules an early round while some members are reading and others are not, because a member that is cut off from NATS cannot
 // notify the others of its releases.
 func (k *Keeper) watchReach(members []Member) {
 	reads := func(m Member) bool { return m.Reach == Reading }
-	not := func(m Member) bool { return m.Reach != Reading }
-	if slices.ContainsFunc(members, reads) && slices.ContainsFunc(members, not) {
-		k.nudgeIn(k.cfg.Renew / 4)
+	lacks := func(m Member) bool { return m.Reach != Reading }
+	if slices.ContainsFunc(members, reads) && slices.ContainsFunc(members, lacks) {
+		k.startRoundIn(k.cfg.Renew / 4)
 	}
 }
 
@@ -142,9 +143,9 @@ func (k *Keeper) logReach(cutOff bool, partitions int) {
 	k.cutOff = cutOff
 }
 
-// handOverNow ends a tenure whose owner is cut off and releases its token without waiting for its actor, which may wait for
-// acknowledgements that cannot come. Further writes of the actor are fenced; the next owner repairs what it could not publish, as
-// after a crash. The mutex is held.
+// handOverNow ends a tenure because this member is cut off, and releases its token without waiting for the actor, which may wait for
+// acknowledgements that cannot arrive. Further writes of the actor are fenced; the next owner publishes what this one could not, as
+// after a crash. The caller holds the mutex.
 func (k *Keeper) handOverNow(t *Tenure) {
 	k.busy[t.Part] = true
 	delete(k.tenures, t.Part)

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// A server that is away for all is found again by one member after the other. None of them is cut off while another is
-// reading, unless it finds the server later than the first one by more than what makes a member cut off.
+// After an outage of the server the members reconnect one after the other. None of them is cut off while another one is
+// reading, unless it reconnects later than the first one by more than CutOff.
 func TestServerOutageMovesNoPartition(t *testing.T) {
 	const limit, probe, beat = 5000, 1000, 1000 // ms
 	for length := 500; length <= 20_000; length += 500 {
-		for late := 0; late <= limit-probe-beat; late += 500 { // by which b finds it later
-			for phase := 0; phase < beat; phase += 250 { // of the heartbeats of b
+		for late := 0; late <= limit-probe-beat; late += 500 { // delay with which b reconnects after a
+			for phase := 0; phase < beat; phase += 250 { // offset of the heartbeats of b
 				a := world{down: 20_000, up: 20_000 + length}
 				b := world{down: 20_000, up: 20_000 + length + late, phase: phase}
 				for at := 10_000; at < 60_000; at += 250 {
 					members := []Member{{Name: "a", Reach: a.beat(at, beat, probe, limit)}, {Name: "b", Reach: b.beat(at, beat, probe, limit)}}
 					if got := Eligible(members); len(got) != 2 {
-						t.Fatalf("away for %d ms, found again %d ms later: at %d only %v of %v", length, late, at-20_000, got, members)
+						t.Fatalf("outage of %d ms, b reconnects %d ms later: at %d only %v of %v", length, late, at-20_000, got, members)
 					}
 				}
 			}
@@ -25,10 +25,10 @@ func TestServerOutageMovesNoPartition(t *testing.T) {
 	}
 }
 
-// world is a member without which the inputs are away from down until up.
+// world is a member that receives no inputs from down until up.
 type world struct{ down, up, phase int }
 
-// beat is the reach in the member's last heartbeat.
+// beat returns the reach in the member's last heartbeat.
 func (w world) beat(at, every, probe, limit int) Reach {
 	at -= (at + w.phase) % every
 	last := at - (at+w.phase)%probe

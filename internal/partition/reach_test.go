@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// inputs is what a member receives of its inputs: all, until it is cut off; nothing, until it is healed.
+// inputs simulates the inputs of a member: it receives all until it is cut off, and then nothing until it is healed.
 type inputs struct {
 	began  time.Time
-	last   atomic.Int64 // since began, of what was received last while it is cut off; 0: it is not
-	healed atomic.Int64 // since began
+	last   atomic.Int64 // time since began of the last input before it was cut off; 0: it is not cut off
+	healed atomic.Int64 // time since began
 }
 
 func newInputs() *inputs { return &inputs{began: time.Now().Add(-time.Hour)} }
@@ -38,7 +38,7 @@ const (
 	readerTTL = 30 * time.Second
 )
 
-// reader is a member whose inputs can be cut off.
+// reader starts a member whose inputs can be cut off.
 func (f *fleet) reader(name string, after time.Duration) (*partition.Keeper, *inputs) {
 	f.t.Helper()
 	in := newInputs()
@@ -65,25 +65,25 @@ func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 		f.until("a has nothing left", func() bool { return len(a.Owned()) == 0 })
 		for p, was := range before {
 			if now := f.tenure(p); was.by == "a" && now.Clean {
-				t.Errorf("partition %d is recorded as clean, and its owner could not publish", p)
+				t.Errorf("partition %d is recorded as clean, but its owner could not publish", p)
 			} else if was.by != "a" && now != was.tenure {
-				t.Errorf("partition %d has moved, and its owner %s is not cut off", p, was.by)
+				t.Errorf("partition %d has moved, but its owner %s is not cut off", p, was.by)
 			}
 		}
 		ofA.heal()
 		f.until("three share again", f.asRendezvousSays("a", "b", "c"))
 		for p, was := range before {
 			if now := f.tenure(p); was.by == "a" && !now.Clean {
-				t.Errorf("partition %d was not handed back in good order", p)
+				t.Errorf("partition %d was not handed back cleanly", p)
 			}
 		}
 	})
 }
 
-// The fault is the server's: to move partitions would not help, and to move them as members lose and find the
-// server one after the other would move them without need.
+// The server has failed, so moving partitions would not help. The members lose the server, and reconnect, one after the other,
+// which must not move partitions either.
 func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
-	const after = 3 * time.Second // half of it is much longer than a heartbeat is under way, also on a busy machine
+	const after = 3 * time.Second // half of it is much longer than a heartbeat takes, even on a busy machine
 	f := newFleet(t, redistest.Start(t).Client(t))
 	var all []*inputs
 	for _, name := range []string{"a", "b", "c"} {
@@ -109,12 +109,12 @@ func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 	}
 }
 
-// An actor that waits for NATS with a lock of the connection held cannot be waited for.
+// The release cannot wait for an actor that waits for NATS while it holds a lock of the connection.
 func TestCutOffMemberReleasesWithoutItsActors(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	_, ofA := f.reader("a", cutOff)
 	f.until("a owns all", f.asRendezvousSays("a"))
-	wait(t, 2*cutOff) // it is proven
+	wait(t, 2*cutOff) // until its reach is reading
 	unblock := f.block("a")
 	t.Cleanup(unblock)
 	f.reader("b", cutOff)

@@ -4,7 +4,7 @@
 --! args  token clean
 --! reply FENCED | OK now
 --
--- clean: '1' if everything decided has been published; '0' if the next owner has to reconcile at once.
+-- clean: '1' if everything that the owner decided has been published; '0' if the next owner must reconcile at once.
 local t = now()
 if redis.call('HGET', partition, 'owner') ~= token then return {'FENCED'} end
 allowOOM(partition)

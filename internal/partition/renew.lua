@@ -1,11 +1,11 @@
--- renew extends the ownership of a partition, if Redis still has what it has acknowledged.
+-- renew extends the ownership of a partition, unless Redis has lost acknowledged writes.
 --
 --! keys  partition
 --! args  token span# acked_seq acked_time acked_commits#
 --! reply FENCED | ROLLEDBACK sequence time commits | OK
 --
--- span: ms; acked_seq, acked_time: the highest applied position that was acknowledged to this owner; acked_commits: the highest number
--- of commits.
+-- span: ms; acked_seq, acked_time, acked_commits: the highest applied position, and the highest number of a commit, that were acknowledged to
+-- this owner.
 local t = now()
 local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'seq', 'time', 'commits')
 if o[1] ~= token or expired(o[2], o[3], t) then return {'FENCED'} end

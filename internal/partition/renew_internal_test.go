@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// The renewals of all partitions of a process cost Redis few commands.
+// The renewals of all partitions of a process are sent to Redis in few commands.
 func TestRenewalsTravelAsArrays(t *testing.T) {
 	const partitions = 16
 	rdb := redistest.Start(t).Client(t)
@@ -26,7 +26,7 @@ func TestRenewalsTravelAsArrays(t *testing.T) {
 	answers := make(chan error, 2+partitions)
 	renew := func(of *Tenure) { s.renewTenure(of, time.Minute, func(err error) { answers <- err }) }
 	held := redistest.Hold(rdb)
-	for range 2 { // as many as are outstanding at a time
+	for range 2 { // the number of commands that are outstanding at a time
 		renew(tenures[0])
 		<-held.Began()
 	}
@@ -39,7 +39,7 @@ func TestRenewalsTravelAsArrays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := held.Commands(); n >= partitions { // some of them load scripts, and repeat what has lacked one
+	if n := held.Commands(); n >= partitions { // some of them load scripts, and repeat calls whose script was missing
 		t.Errorf("%d commands for %d calls", n, partitions)
 	}
 }

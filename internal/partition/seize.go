@@ -22,18 +22,18 @@ var settleLua string
 //go:embed change.lua
 var changeLua string
 
-// seizedFor is longer than any change of the number of partitions takes, with the pauses between its runs.
+// seizedFor is longer than any change of the number of partitions takes, including the pauses between its runs.
 const seizedFor = 365 * 24 * time.Hour
 
 // Errors of a change of the number of partitions.
 var (
-	// ErrNoNamespace is returned if Redis does not have the namespace.
+	// ErrNoNamespace is returned if the namespace does not exist in Redis.
 	ErrNoNamespace = errors.New("redis does not have the namespace")
-	// ErrChangeLost is returned if a later run has taken the change over.
+	// ErrChangeLost is returned if a later run has taken over the change.
 	ErrChangeLost = errors.New("another run has taken the change over")
 )
 
-// HeldError is a partition that has an owner.
+// HeldError is returned for a partition that has an owner.
 type HeldError struct {
 	Partition int
 	Member    string
@@ -43,9 +43,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("partition %d is owned by %s", e.Partition, e.Member)
 }
 
-// ResizedError is a number of partitions that the namespace does not have, or no longer.
+// ResizedError is returned if the caller's number of partitions differs from that of the namespace.
 type ResizedError struct {
-	Have int // 0: it is being changed
+	Have int // number of partitions of the namespace; 0: it is being changed
 }
 
 func (e *ResizedError) Error() string {
@@ -55,21 +55,21 @@ func (e *ResizedError) Error() string {
 	return "the namespace has " + strconv.Itoa(e.Have) + " partitions now"
 }
 
-// Change is one run of a change of the number of partitions, which owns all of them meanwhile.
+// Change is one run of a change of the number of partitions. During the change it owns all partitions.
 //
-//	free ──Seize──▶ seized ──Begin──▶ seized, from the beginning ──Release──▶ free, for members that have the new number
+//	free ──Seize──▶ seized ──Begin──▶ seized, position reset ──Release──▶ free, for members with the new number
 //
-// Each step may be repeated. Only Seize may find a partition that has an owner; it changes nothing then. Another run takes the change over
-// with another token: it takes the state first, and then all partitions, so that nothing of the earlier run is written any more.
+// Each step may be repeated. Only Seize can find a partition that has an owner, and then changes nothing. A later run takes over the change
+// with another token: it takes the state first, and then all partitions, which fences all writes of the earlier run.
 type Change struct {
-	Token string // random, of this run
+	Token string // random, identifies this run
 
 	run                  *redisx.Runner
 	space                redisx.Space
 	seize, settle, state *redisx.Script
 }
 
-// NewChange makes one.
+// NewChange returns a run of a change. It writes nothing before Take.
 func NewChange(run *redisx.Runner, space redisx.Space) *Change {
 	return &Change{
 		Token: rand.Text(), run: run, space: space,
@@ -85,13 +85,13 @@ func NewChange(run *redisx.Runner, space redisx.Space) *Change {
 	}
 }
 
-// Take fences earlier runs, and returns the number of partitions and the state of the change; "": there is none. The error is
+// Take fences earlier runs, and returns the number of partitions and the saved state of the change; "": there is no change yet. The error is
 // ErrNoNamespace without a namespace.
 func (c *Change) Take(ctx context.Context) (partitions int, state string, err error) {
 	return c.meta(ctx, "take", "")
 }
 
-// Save writes the state.
+// Save writes the state of the change.
 func (c *Change) Save(ctx context.Context, state string) error {
 	_, _, err := c.meta(ctx, "save", state)
 	return err
@@ -119,8 +119,8 @@ func (c *Change) meta(ctx context.Context, verb, state string) (int, string, err
 	}
 }
 
-// Seize takes a partition for the change with that id: only this run writes it from then on. It returns the position up to which its inputs
-// were ingested, and its secret. The error is a *HeldError if it has an owner.
+// Seize takes a partition for the change with that id, so that only this run can write it. It returns the position up to which its inputs
+// are ingested, and its secret. The error is a *HeldError if the partition has an owner.
 func (c *Change) Seize(ctx context.Context, id string, part int) (applied history.Position, secret string, err error) {
 	v, err := c.run.Do(ctx, redisx.Call{
 		Script: c.seize, Keys: []string{c.space.Part(part).Owner()}, Args: []any{c.Token, id, rand.Text(), seizedFor.Milliseconds()},
@@ -135,12 +135,12 @@ func (c *Change) Seize(ctx context.Context, id string, part int) (applied histor
 	return history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, r.Str(3), r.Err() //nolint:gosec // a stream's sequence is below 2^63
 }
 
-// Begin has the position of a seized partition begin anew, once in the change.
+// Begin resets the position of a seized partition, once per change.
 func (c *Change) Begin(ctx context.Context, id string, part int) error {
 	return c.settled(ctx, id, part, "")
 }
 
-// Release frees a seized partition for members that have the new number.
+// Release releases a seized partition to members with the new number of partitions.
 func (c *Change) Release(ctx context.Context, id string, part, partitions int) error {
 	return c.settled(ctx, id, part, strconv.Itoa(partitions))
 }

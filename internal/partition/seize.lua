@@ -1,11 +1,11 @@
--- seize takes a partition from the fleet while the number of partitions is changed: no member acquires it before settle.
+-- seize takes a partition for a change of the number of partitions: no member can acquire it before settle releases it.
 --
 --! keys  partition
 --! args  token change new_secret span#
 --! reply HELD member | OK sequence time secret
 --
--- token: of this run of the change, so that an earlier run which was paused is fenced; change: its id, the same for all runs; span: ms,
--- longer than any change.
+-- token: of this run of the change; an earlier run is fenced. change: id of the change, the same for all runs; span: ms, longer than any
+-- change.
 local t = now()
 local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'seq', 'time', 'secret', 'change')
 local owner = o[1] or ''

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// change makes a run on a namespace that has a number of partitions.
+// change returns a run on a namespace with a number of partitions.
 func change(t *testing.T, f *fleet, rdb redis.UniversalClient) *partition.Change {
 	t.Helper()
 	run := redisx.NewRunner(rdb)
@@ -118,7 +118,7 @@ func TestPositionOfASeizedPartitionIsResetOnce(t *testing.T) {
 		must(t, rdb.HSet(f.ctx(), key, "seq", "3", "time", "30").Err()) // ingested
 		must(t, c.Begin(f.ctx(), "change", 0))
 		if seq := rdb.HGet(f.ctx(), key, "seq").Val(); seq != "3" {
-			t.Errorf("the position is %s behind a crash", seq)
+			t.Errorf("the position is %s after a crash", seq)
 		}
 	})
 }

@@ -1,10 +1,10 @@
--- settle begins the position of a seized partition anew, once for each change, or gives the partition to the fleet.
+-- settle resets the position of a seized partition, once per change, or releases the partition.
 --
 --! keys  partition
 --! args  token change partitions
 --! reply FENCED | OK
 --
--- change: its id. partitions: '' begins the position anew; otherwise the new number, and the partition is free for members that have it.
+-- change: id of the change. partitions: '' resets the position; otherwise the new number, and the partition is released to members with it.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 if partitions == '' then

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// An actor that cannot even begin (one of its keys is of a foreign type, for example) must not make the
-// keeper acquire, release and announce as fast as Redis answers.
+// An actor that fails at once (for example because one of its keys has a foreign type) must not make the
+// keeper acquire, release and announce the partition as fast as Redis answers.
 func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	var runs, told atomic.Int64
@@ -47,7 +47,7 @@ func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	t.Logf("%d tenures, %d notices", runs.Load(), told.Load())
 }
 
-// One of three masters is down, and it is the one that has the members: the partitions on the other two do not wait for it.
+// One of three masters is down, the one with the members. Partitions on the other two masters are still acquired.
 func TestLostPartitionIsRetakenWithoutMembers(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	f := newFleet(t, rdb)
