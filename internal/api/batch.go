@@ -9,24 +9,24 @@ import (
 // Batch is a batch with its progress.
 type Batch struct {
 	ID         string `json:"id"`
-	Status     string `json:"status"` // of its instance
+	Status     string `json:"status"` // of the batch as an instance
 	Verb       string `json:"verb"`
-	Where      string `json:"where"`           // empty: all instances
-	Event      string `json:"event,omitempty"` // of event: its name
-	To         uint64 `json:"to,omitempty"`    // of rewind
+	Where      string `json:"where"`           // filter; empty: all instances
+	Event      string `json:"event,omitempty"` // name of the event; verb event only
+	To         uint64 `json:"to,omitempty"`    // event to which instances are rewound; verb rewind only
 	Stop       bool   `json:"stop,omitempty"`
 	FromStart  bool   `json:"from_start,omitempty"`
 	Force      bool   `json:"force,omitempty"`
 	Reason     string `json:"reason,omitempty"`
-	Rate       int    `json:"rate,omitempty"`     // maximum requests a second
+	Rate       int    `json:"rate,omitempty"`     // maximum number of requests per second
 	Total      uint64 `json:"total"`              // instances that passed the filter before the start
-	AtLeast    bool   `json:"at_least,omitempty"` // there may be more
-	Sent       uint64 `json:"sent"`               // requests
-	Skipped    uint64 `json:"skipped"`            // instances that passed the filter and got none
-	Partition  int    `json:"partition"`          // that is read; all before it are done
-	Partitions int    `json:"partitions"`         // 0: it has not begun
+	AtLeast    bool   `json:"at_least,omitempty"` // total may be higher
+	Sent       uint64 `json:"sent"`               // requests sent
+	Skipped    uint64 `json:"skipped"`            // instances that passed the filter and received no request
+	Partition  int    `json:"partition"`          // being read; all lower ones are done
+	Partitions int    `json:"partitions"`         // 0: the batch has not begun
 	Began      string `json:"began,omitempty"`
-	Problem    string `json:"problem,omitempty"` // why the instances cannot be read; it is repeated
+	Problem    string `json:"problem,omitempty"` // why instances cannot be read; the batch retries
 }
 
 // BatchOf describes a batch.
@@ -39,7 +39,7 @@ func BatchOf(id string, status client.Status, st *client.BatchState) Batch {
 	}
 }
 
-// Request is the request of the batch with what distinguishes it, for a person.
+// Request describes the request of the batch with its options, for display.
 func (b Batch) Request() string {
 	switch {
 	case b.Event != "":
@@ -57,14 +57,14 @@ func (b Batch) Request() string {
 	}
 }
 
-// BatchCount is the number of instances that a batch would concern.
+// BatchCount is the number of instances to which a batch would apply.
 type BatchCount struct {
 	Count   uint64 `json:"count"`
-	AtLeast bool   `json:"at_least,omitempty"` // there may be more
+	AtLeast bool   `json:"at_least,omitempty"` // count may be higher
 }
 
 // Batches is a list of batches.
 type Batches struct {
 	Batches []Batch `json:"batches"`
-	More    bool    `json:"more,omitempty"` // there are more than limit
+	More    bool    `json:"more,omitempty"` // there are more than the limit of the request
 }

@@ -4,22 +4,22 @@ import "github.com/pawlrun/pawl/pkg/client"
 
 // Counts are numbers of instances.
 type Counts struct {
-	Count      uint64  `json:"count"`                // that pass the filter
-	AtLeast    bool    `json:"at_least,omitempty"`   // there may be more: not all that the filter leaves were read
-	By         string  `json:"by,omitempty"`         // the field of the groups; absent: only count
-	Groups     []Group `json:"groups,omitzero"`      // the largest first; values that no instance has are left out
-	Other      uint64  `json:"other,omitempty"`      // of count, those in no group: their values were not read
-	Stalled    *uint64 `json:"stalled,omitempty"`    // of all instances; only by status without a filter
+	Count      uint64  `json:"count"`                // instances that pass the filter
+	AtLeast    bool    `json:"at_least,omitempty"`   // count may be higher: not all candidates were read
+	By         string  `json:"by,omitempty"`         // field of the groups; left out: no groups
+	Groups     []Group `json:"groups,omitzero"`      // the largest first, without empty ones
+	Other      uint64  `json:"other,omitempty"`      // instances of count in no group, because their values were not read
+	Stalled    *uint64 `json:"stalled,omitempty"`    // stalled instances; only by status without a filter
 	Incomplete string  `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
 }
 
 // Group is the number of instances with a value.
 type Group struct {
-	Value string `json:"value"` // "": without one
+	Value string `json:"value"` // "": instances without a value
 	Count uint64 `json:"count"`
 }
 
-// CountsOf gives the counts that were asked for.
+// CountsOf converts the counts of a request with these options.
 func CountsOf(c client.Counts, o client.CountOptions) Counts {
 	out := Counts{Count: c.Count, AtLeast: c.AtLeast, By: o.By, Other: c.Other}
 	if o.By != "" {

@@ -1,14 +1,14 @@
-// Package api has the JSON forms of what Pawl answers: the command line writes them with --json, and the gateway serves
-// them over HTTP. Field names are snake_case. Times are RFC 3339 in UTC with milliseconds, durations are milliseconds in
-// fields that end in _ms. Payloads are JSON values; bytes of another content type are a base64 string. A field that has
-// nothing to report is left out, unless its comment states otherwise.
+// Package api defines the JSON of Pawl's answers: the command line writes it with --json, and the gateway serves it over
+// HTTP. Field names are snake_case. Times are RFC 3339 in UTC with milliseconds; durations are milliseconds, in
+// fields whose names end in _ms. Payloads are JSON values; bytes of another content type are base64 strings. Fields without a
+// value are left out, unless their comments state otherwise.
 package api
 
 import "time"
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Timestamp formats a time; the zero time is the empty string.
+// Timestamp formats a time; it returns "" for the zero time.
 func Timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -16,7 +16,7 @@ func Timestamp(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// orNull is Timestamp for a field that is null when there is no time.
+// orNull formats a time for a field that is null without a time.
 func orNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Export is an instance with the histories of all of its executions that are kept. Version is show.ExportVersion.
+// Export is an instance with the histories of all executions that still exist. Version is show.ExportVersion.
 type Export struct {
 	Version    int         `json:"pawl_export"`
 	Exported   string      `json:"exported"`
 	Instance   Instance    `json:"instance"`
-	Executions []Execution `json:"executions"` // in order, at most two
+	Executions []Execution `json:"executions"` // in ascending order, at most two
 }
 
 // Execution is the history of an execution.
@@ -24,10 +24,10 @@ type Execution struct {
 	Events    []HistoryEvent `json:"events"`
 }
 
-// ExportInstance reads an instance whole. A running one may go on meanwhile: the histories are then longer than in its description, and
-// each is complete up to its last event. If both executions are removed before they are read, it begins again once.
+// ExportInstance reads an instance with its histories. A running instance may continue in the meantime: its histories are then longer than the
+// description reports, and each is complete up to its last event. If both executions are removed before they are read, it retries once.
 func ExportInstance(ctx context.Context, cl *client.Client, id string) (*Export, error) {
-	for again := false; ; again = true {
+	for retried := false; ; retried = true {
 		d, err := cl.Describe(ctx, id)
 		if err != nil {
 			return nil, err
@@ -36,9 +36,9 @@ func ExportInstance(ctx context.Context, cl *client.Client, id string) (*Export,
 		switch {
 		case err != nil:
 			return nil, err
-		case len(out.Executions) > 0, again && d.Events == 0: // or it has not begun
+		case len(out.Executions) > 0, retried && d.Events == 0: // without events, it has not begun
 			return out, nil
-		case again:
+		case retried:
 			return nil, fmt.Errorf("instance %s: execution %d and the one before were removed while they were read", id, d.Execution)
 		}
 	}
@@ -56,7 +56,7 @@ func exportOf(ctx context.Context, cl *client.Client, id string, d client.Descri
 					return nil, err
 				}
 				x.Events = append(x.Events, line)
-			case len(x.Events) == 0 && errors.Is(err, client.ErrNotFound): // it has not begun, or is kept no more
+			case len(x.Events) == 0 && errors.Is(err, client.ErrNotFound): // it has not begun, or was removed
 			default:
 				return nil, err
 			}

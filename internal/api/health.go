@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Health is the state of the stores, as an orchestrator sees it.
+// Health is the state of Redis and NATS, as an orchestrator observes it.
 type Health struct {
 	Redis RedisHealth `json:"redis"`
 	NATS  NATSHealth  `json:"nats"`
@@ -14,32 +14,32 @@ type Health struct {
 
 // RedisHealth is the state of Redis.
 type RedisHealth struct {
-	Nodes []RedisNode `json:"nodes"`           // those that take writes
-	Error string      `json:"error,omitempty"` // why there are none
+	Nodes []RedisNode `json:"nodes"`           // nodes that accept writes
+	Error string      `json:"error,omitempty"` // why Redis could not be read
 }
 
 // RedisNode is the state of a Redis node.
 type RedisNode struct {
-	Address       string  `json:"address,omitempty"` // of a cluster
+	Address       string  `json:"address,omitempty"` // only in a cluster
 	Version       string  `json:"version,omitempty"`
-	Role          string  `json:"role,omitempty"` // master
+	Role          string  `json:"role,omitempty"` // normally master
 	UptimeSeconds int64   `json:"uptime_seconds"`
-	LatencyMS     float64 `json:"latency_ms"` // of a PING
+	LatencyMS     float64 `json:"latency_ms"` // round trip of a PING
 	MemoryBytes   int64   `json:"memory_bytes"`
 	MaxBytes      int64   `json:"max_memory_bytes"` // 0: unlimited
 	Clients       int64   `json:"clients"`
 	PerSecond     int64   `json:"commands_per_second"`
-	Replicas      int64   `json:"replicas"` // connected
+	Replicas      int64   `json:"replicas"` // connected replicas
 	AOF           string  `json:"aof,omitempty"`
 	SaveAge       int64   `json:"last_save_age_seconds"`
-	Error         string  `json:"error,omitempty"` // why the rest is missing
+	Error         string  `json:"error,omitempty"` // why the other fields are missing
 }
 
 // NATSHealth is the state of NATS.
 type NATSHealth struct {
 	Server    string            `json:"server,omitempty"`
 	Version   string            `json:"version,omitempty"`
-	LatencyMS float64           `json:"latency_ms"` // of a PING
+	LatencyMS float64           `json:"latency_ms"` // round trip of a PING
 	Streams   []Stream          `json:"streams"`
 	Backlog   map[string]uint64 `json:"backlog"`         // tasks that no worker has claimed, by task queue
 	Error     string            `json:"error,omitempty"` // why parts are missing
@@ -51,13 +51,13 @@ type Stream struct {
 	Messages  uint64 `json:"messages"`
 	Bytes     uint64 `json:"bytes"`
 	Consumers int    `json:"consumers"`
-	Leader    string `json:"leader,omitempty"` // of a cluster
+	Leader    string `json:"leader,omitempty"` // only in a cluster
 	Replicas  int    `json:"replicas"`
 	Behind    int    `json:"behind"` // replicas that are offline or not current
 	Error     string `json:"error,omitempty"`
 }
 
-// HealthOf describes the state of the stores.
+// HealthOf converts the state of Redis and NATS.
 func HealthOf(h client.Health) Health {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	out := Health{

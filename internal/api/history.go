@@ -5,22 +5,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// HistoryEvent is an event of a history, and what is known beside the history of how a cancelled activity ended.
+// HistoryEvent is an event of a history, together with a report of how a cancelled activity ended, which is stored separately.
 type HistoryEvent struct {
 	show.Line
 
 	Report *CancelReport `json:"report,omitempty"`
 }
 
-// CancelReport is how a cancelled activity ended.
+// CancelReport describes how a cancelled activity ended.
 type CancelReport struct {
 	How     client.How `json:"how"`
-	AfterMS int64      `json:"after_ms"` // from the moment when its context was done
+	AfterMS int64      `json:"after_ms"` // time since its context was cancelled
 	Worker  string     `json:"worker,omitempty"`
 	At      string     `json:"at,omitempty"`
 }
 
-// HistoryEventOf is an entry of an instance's history.
+// HistoryEventOf converts an entry of the history of an instance.
 func HistoryEventOf(instance string, e client.Entry) (HistoryEvent, error) {
 	l, err := show.JSON(instance, e.Event)
 	if err != nil || e.Report == nil {

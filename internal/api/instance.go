@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Instance describes an instance. In a list it has no outstanding work, inbox, custom status, result and failure.
+// Instance describes an instance. In a list, outstanding work, inbox, custom status, result and failure are left out.
 type Instance struct {
 	Instance      string `json:"instance"`
 	Orchestration string `json:"orchestration,omitempty"`
@@ -17,64 +17,64 @@ type Instance struct {
 	Status        string `json:"status"`           // pending, running, completed, failed or cancelled
 	Execution     uint64 `json:"execution,omitempty"`
 	Started       string `json:"started,omitempty"`
-	StatusSince   string `json:"status_since,omitempty"` // latest change of status; in a list only, which it orders
+	StatusSince   string `json:"status_since,omitempty"` // latest change of status, by which lists are ordered; only in a list
 	Updated       string `json:"updated,omitempty"`      // latest commit
 	Ended         string `json:"ended,omitempty"`
-	Code          string `json:"code,omitempty"`   // of the failure that ended it
-	Error         string `json:"error,omitempty"`  // the beginning of its text
-	Events        uint64 `json:"events,omitempty"` // of the latest execution's history
+	Code          string `json:"code,omitempty"`   // code of the failure that ended the instance
+	Error         string `json:"error,omitempty"`  // beginning of the text of the failure
+	Events        uint64 `json:"events,omitempty"` // length of the history of the latest execution
 	Stalled       string `json:"stalled,omitempty"`
 
 	Attributes json.RawMessage `json:"attributes,omitempty"` // as in a start
 
 	UnreadInputs    uint64                  `json:"unread_inputs,omitempty"`
-	PendingMessages uint64                  `json:"pending_messages,omitempty"` // in the outbox
+	PendingMessages uint64                  `json:"pending_messages,omitempty"` // messages in the outbox
 	Timers          uint64                  `json:"timers,omitempty"`
 	NextTimer       string                  `json:"next_timer,omitempty"`
-	Activities      []Activity              `json:"activities,omitempty"`      // outstanding; at most 100
-	Children        []Child                 `json:"children,omitempty"`        // outstanding; at most 100
-	AwaitedEvents   []string                `json:"awaited_events,omitempty"`  // names; unknown in a turn, and for an instance with more than 1,000 events that is not in its owner's memory
-	AwaitedUpdates  []string                `json:"awaited_updates,omitempty"` // likewise
-	OpenUpdates     []OpenUpdate            `json:"open_updates,omitempty"`    // not answered; at most 100
+	Activities      []Activity              `json:"activities,omitempty"`      // outstanding ones; at most 100
+	Children        []Child                 `json:"children,omitempty"`        // outstanding ones; at most 100
+	AwaitedEvents   []string                `json:"awaited_events,omitempty"`  // names; left out during a turn, and for an instance with more than 1,000 events that is not resident
+	AwaitedUpdates  []string                `json:"awaited_updates,omitempty"` // names, under the same conditions
+	OpenUpdates     []OpenUpdate            `json:"open_updates,omitempty"`    // updates without an answer; at most 100
 	LimitWaits      []LimitWait             `json:"limit_waits,omitempty"`
 	CustomStatus    *CustomStatus           `json:"custom_status,omitempty"`
 	NamedStatuses   map[string]CustomStatus `json:"named_statuses,omitempty"`
 	Result          json.RawMessage         `json:"result,omitempty"`
-	Failure         any                     `json:"failure,omitempty"`       // a Failure
-	UnreadEvents    []history.UnreadEvents  `json:"unread_events,omitempty"` // at the end
-	StartAt         string                  `json:"start_at,omitempty"`      // of a delayed start that is not due
+	Failure         any                     `json:"failure,omitempty"`       // see show.Failure
+	UnreadEvents    []history.UnreadEvents  `json:"unread_events,omitempty"` // events unread at the end
+	StartAt         string                  `json:"start_at,omitempty"`      // when a delayed start is due
 	Deadline        string                  `json:"deadline,omitempty"`      // of the run
 	PausedBy        string                  `json:"paused_by,omitempty"`
-	PausedFor       string                  `json:"paused_for,omitempty"` // the reason
-	Stopped         bool                    `json:"stopped,omitempty"`    // the pause has stopped its activities
+	PausedFor       string                  `json:"paused_for,omitempty"` // reason of the pause
+	Stopped         bool                    `json:"stopped,omitempty"`    // the pause has stopped the activities
 }
 
 // Activity is an activity that has been scheduled and has not ended.
 type Activity struct {
-	Event     uint64 `json:"event"` // of its schedule
+	Event     uint64 `json:"event"` // id of the event that scheduled it
 	Name      string `json:"name"`
 	Queue     string `json:"queue"`
-	Worker    string `json:"worker,omitempty"` // empty: not claimed
+	Worker    string `json:"worker,omitempty"` // left out: not claimed
 	Claims    uint32 `json:"claims"`
 	Scheduled string `json:"scheduled,omitempty"`
 }
 
-// Child is a child whose end its parent waits for.
+// Child is a child that has not ended.
 type Child struct {
-	Event     uint64 `json:"event"` // of its schedule
+	Event     uint64 `json:"event"` // id of the event that scheduled it
 	Name      string `json:"name"`
 	Instance  string `json:"instance"`
 	Scheduled string `json:"scheduled,omitempty"`
-	Status    string `json:"status,omitempty"` // empty: not looked up, or the start has not arrived yet
+	Status    string `json:"status,omitempty"` // left out: not looked up, or the start has not arrived yet
 	Stalled   string `json:"stalled,omitempty"`
 }
 
 // LimitWait is a wait for admission at a limit.
 type LimitWait struct {
-	Event        uint64 `json:"event"` // of the activity's schedule; 1: the start of the instance
+	Event        uint64 `json:"event"` // id of the event that scheduled the activity; 1: the start of the instance
 	Action       string `json:"action"`
 	Key          string `json:"key,omitempty"`
-	Position     uint64 `json:"position,omitempty"` // from 1; left out: being admitted, or not known to the limit
+	Position     uint64 `json:"position,omitempty"` // from 1; left out: being admitted, or not a waiter at present
 	QueueLength  uint64 `json:"queue_length"`
 	ActiveCount  uint64 `json:"active_count"`
 	Policy       Policy `json:"policy"`
@@ -83,14 +83,14 @@ type LimitWait struct {
 	Deadlocked   bool   `json:"deadlocked,omitempty"`
 }
 
-// CustomStatus is the status that an instance has set for itself.
+// CustomStatus is a custom status of an instance.
 type CustomStatus struct {
 	Version uint64          `json:"version"` // from 1, ascending
 	Value   json.RawMessage `json:"value,omitempty"`
 	Cleared bool            `json:"cleared,omitempty"`
 }
 
-// InstanceOf describes an instance. lookup returns what is known of a child; nil: nothing.
+// InstanceOf converts a description. lookup returns the summary of a child; it may be nil.
 func InstanceOf(d client.Description, lookup func(instance string) client.Summary) Instance {
 	i := SummaryOf(d.Summary)
 	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
@@ -130,7 +130,7 @@ func InstanceOf(d client.Description, lookup func(instance string) client.Summar
 	return i
 }
 
-// SummaryOf describes an instance of a list.
+// SummaryOf converts a row of a list.
 func SummaryOf(s client.Summary) Instance {
 	return Instance{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: string(s.Status), Execution: s.Execution,
@@ -146,7 +146,7 @@ func limitWaitOf(w client.LimitWait) LimitWait {
 	}
 }
 
-// CustomStatusOf is nil for an instance that has not set a status.
+// CustomStatusOf converts a custom status; nil stays nil.
 func CustomStatusOf(c *client.StatusAt[history.Payload]) *CustomStatus {
 	if c == nil {
 		return nil

@@ -12,17 +12,17 @@ type Operated struct {
 	Execution uint64 `json:"execution"`
 }
 
-// OperatedOf converts it.
+// OperatedOf converts the outcome of an operator's request.
 func OperatedOf(o client.Operated) Operated {
 	return Operated{Instance: o.Instance, Status: string(o.Status), Execution: o.Execution}
 }
 
 // RewindPlan is what a rewind, or a retry, would do.
 type RewindPlan struct {
-	Keep    uint64       `json:"keep"`     // last event that is kept; 0: the instance starts again
+	Keep    uint64       `json:"keep"`     // last event that is kept; 0: the instance restarts from the beginning
 	Reruns  []RewindItem `json:"reruns"`   // activities that run again
 	Awaited []RewindItem `json:"awaited"`  // children that are awaited again
-	Undone  []RewindItem `json:"undone"`   // children whose starts are not kept
+	Undone  []RewindItem `json:"undone"`   // children whose starts are discarded
 	PutBack int          `json:"put_back"` // inputs that are received again
 }
 
@@ -30,7 +30,7 @@ type RewindPlan struct {
 type RewindItem struct {
 	Event    uint64 `json:"event"`
 	Name     string `json:"name"`
-	Instance string `json:"instance,omitempty"` // of a child
+	Instance string `json:"instance,omitempty"` // instance id of a child
 }
 
 // RewindPlanOf converts a plan.

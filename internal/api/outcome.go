@@ -11,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Outcome is how an instance ended.
+// Outcome describes how an instance ended.
 type Outcome struct {
 	Instance string          `json:"instance"`
 	Status   client.Status   `json:"status"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Error    string          `json:"error,omitempty"`
-	Code     string          `json:"code,omitempty"` // of the failure
+	Code     string          `json:"code,omitempty"` // code of the failure
 }
 
-// OutcomeOf returns the outcome in the result of a client.RawInstance. The error is err if it is not an end of the
+// OutcomeOf converts the result of a client.RawInstance. It returns err if err does not describe the end of the
 // instance.
 func OutcomeOf(instance string, result history.Payload, err error) (Outcome, error) {
 	if err == nil {
@@ -37,11 +37,11 @@ func OutcomeOf(instance string, result history.Payload, err error) (Outcome, err
 	return o, nil
 }
 
-// Accepted is the answer to a message that the stream has stored. It takes effect, also if every process dies.
+// Accepted is the answer to a message that the stream has stored. The message will take effect even if all processes die.
 type Accepted struct {
 	Instance string `json:"instance"`
-	Accepted bool   `json:"accepted"`          // true
-	Started  bool   `json:"started,omitempty"` // it was waited for, and the start has taken effect
+	Accepted bool   `json:"accepted"`          // always true
+	Started  bool   `json:"started,omitempty"` // the start has taken effect; only if the request waits for that
 
-	Update *UpdateAnswer `json:"update,omitempty"` // that was sent with a start
+	Update *UpdateAnswer `json:"update,omitempty"` // answer to the update that was sent with a start
 }

@@ -2,7 +2,7 @@ package api
 
 import "github.com/pawlrun/pawl/pkg/client"
 
-// Refused is the note of an input that could not be used.
+// Refused describes an input that could not be used.
 type Refused struct {
 	Instance string `json:"instance"`
 	At       string `json:"at"`
@@ -14,7 +14,7 @@ type RefusedList struct {
 	Refused []Refused `json:"refused"`
 }
 
-// RefusedOf describes a refused input.
+// RefusedOf converts a refused input.
 func RefusedOf(r client.Refused) Refused {
 	return Refused{Instance: r.Instance, At: Timestamp(r.At), Reason: r.Reason}
 }

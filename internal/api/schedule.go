@@ -15,7 +15,7 @@ type Schedule struct {
 // Schedules is a list of schedules that have not ended.
 type Schedules struct {
 	Schedules []Schedule `json:"schedules"`
-	More      bool       `json:"more,omitempty"` // there are more than limit
+	More      bool       `json:"more,omitempty"` // there are more than the limit of the request
 }
 
 // Times are the next times of a schedule, without jitter.
@@ -23,13 +23,13 @@ type Times struct {
 	Times []string `json:"times"` // RFC 3339, UTC
 }
 
-// Registered are the names that the fleet has code for.
+// Registered are the names of the orchestrations and activities that the fleet has registered.
 type Registered struct {
-	Orchestrations []string `json:"orchestrations"` // of the orchestrator that answered
-	Activities     []string `json:"activities"`     // of the workers that answered within half a second
+	Orchestrations []string `json:"orchestrations"` // in the orchestrator that answered
+	Activities     []string `json:"activities"`     // in the workers that answered within half a second
 }
 
-// RegisteredOf lists the names.
+// RegisteredOf collects the names.
 func RegisteredOf(orchestrations []string, workers []client.WorkerInfo) Registered {
 	r := Registered{Orchestrations: orchestrations, Activities: []string{}}
 	for _, w := range workers {

@@ -18,10 +18,10 @@ type UpdateAnswer struct {
 	Status   string          `json:"status"` // answered, rejected, expired, ended; open: not answered yet
 	Result   json.RawMessage `json:"result,omitempty"`
 	Error    string          `json:"error,omitempty"`
-	Code     string          `json:"code,omitempty"` // of the rejection
+	Code     string          `json:"code,omitempty"` // code of the rejection
 }
 
-// UpdateAnswerOf returns the answer in the result of a client.RawUpdate. The error is err if it is not an answer.
+// UpdateAnswerOf converts the result of a client.RawUpdate. It returns err if err does not describe an answer.
 func UpdateAnswerOf(instance, update, id string, result history.Payload, err error) (UpdateAnswer, error) {
 	a := UpdateAnswer{Instance: instance, Update: update, ID: id, Status: "answered", Result: show.Payload(result)}
 	if err == nil {
@@ -49,15 +49,15 @@ type QueryAnswer struct {
 	Query     string          `json:"query"`
 	Value     json.RawMessage `json:"value,omitempty"`
 	Execution uint64          `json:"execution"`
-	Events    uint64          `json:"events"` // of the history that the answer is based on
+	Events    uint64          `json:"events"` // length of the history on which the answer is based
 }
 
-// QueryAnswerOf is an answer of the client.
+// QueryAnswerOf converts the answer to a query.
 func QueryAnswerOf(instance, query string, a client.QueryAnswer[history.Payload]) QueryAnswer {
 	return QueryAnswer{Instance: instance, Query: query, Value: show.Payload(a.Value), Execution: a.Execution, Events: a.Events}
 }
 
-// OpenUpdate is an update that an instance has not answered.
+// OpenUpdate is an update without an answer.
 type OpenUpdate struct {
 	Name     string          `json:"name"`
 	ID       string          `json:"id"`

@@ -1,25 +1,23 @@
 package api
 
-import (
-	"github.com/pawlrun/pawl/pkg/client"
-)
+import "github.com/pawlrun/pawl/pkg/client"
 
 // Versions are the versions of a namespace.
 type Versions struct {
 	Versions      []Version `json:"versions"`
-	Orchestrators []string  `json:"orchestrators"` // that own partitions
-	Partial       bool      `json:"partial"`       // a partition has more instances than are counted
+	Orchestrators []string  `json:"orchestrators"` // orchestrators that own partitions
+	Partial       bool      `json:"partial"`       // a partition has more instances than were counted
 }
 
 // Version is a version of an orchestration.
 type Version struct {
 	Orchestration string   `json:"orchestration"`
-	Version       string   `json:"version"`       // empty: without versions
-	Instances     uint64   `json:"instances"`     // that have not ended
-	Orchestrators []string `json:"orchestrators"` // that have its code
+	Version       string   `json:"version"`       // empty: the orchestration has no versions
+	Instances     uint64   `json:"instances"`     // instances that have not ended
+	Orchestrators []string `json:"orchestrators"` // orchestrators that have the code
 }
 
-// VersionsOf describes the versions.
+// VersionsOf converts the versions of a namespace.
 func VersionsOf(v client.Versions) Versions {
 	out := Versions{Versions: []Version{}, Orchestrators: append([]string{}, v.Orchestrators...), Partial: v.Partial}
 	for _, x := range v.Versions {

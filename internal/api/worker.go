@@ -10,24 +10,24 @@ type Worker struct {
 	Since       string            `json:"since"`
 	Activities  []string          `json:"activities"`
 	Queues      []string          `json:"queues"`
-	Concurrency int               `json:"concurrency"` // of each queue
-	Running     int               `json:"running"`     // without the abandoned ones
-	Oldest      []RunningActivity `json:"oldest"`      // activities that run: up to 50, the longest first
+	Concurrency int               `json:"concurrency"` // slots of each queue
+	Running     int               `json:"running"`     // running activities, without the abandoned ones
+	Oldest      []RunningActivity `json:"oldest"`      // up to 50 running activities, the oldest first
 	Abandoned   []RunningActivity `json:"abandoned"`
 	NotReady    string            `json:"not_ready,omitempty"`
 	LastError   string            `json:"last_error,omitempty"`
 	LastErrorAt string            `json:"last_error_at,omitempty"`
 }
 
-// RunningActivity is an activity that runs; among Abandoned its grace period after a cancellation is over.
+// RunningActivity is a running activity. In Abandoned, its grace period after a cancellation is over.
 type RunningActivity struct {
 	Activity string `json:"activity"`
 	Instance string `json:"instance"`
 	Since    string `json:"since"`
-	Stack    string `json:"stack,omitempty"` // among Abandoned, of the first 20
+	Stack    string `json:"stack,omitempty"` // goroutine stack; only of the first 20 in Abandoned
 }
 
-// WorkerOf describes a worker.
+// WorkerOf converts the description of a worker.
 func WorkerOf(w client.WorkerInfo) Worker {
 	return Worker{
 		Name: w.Name, Host: w.Host, PID: w.PID, Since: Timestamp(w.Since), Activities: w.Activities, Queues: w.Queues, Concurrency: w.Concurrency,

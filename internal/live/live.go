@@ -1,14 +1,15 @@
 // Package live distributes the changes of a namespace to streams of server-sent events.
 //
-// All streams of a process share one subscription, which exists while there are streams and a little longer. Streams of
-// the same filter are a topic. A change is encoded once, and compared with the filters of those topics only that have its
-// instance, its orchestration or the beginning of its id, and of those that have none of these.
+// All streams of a process share one subscription, which exists while there are streams, and 30 s longer. The streams with
+// the same filter form a topic. A change is encoded once. It is compared only with the filters that select its instance, its
+// orchestration or a prefix of its id, and with those that select by none of these.
 //
 //	subscription ──▶ ring of the latest changes ──▶ topic: pending changes ──batch──▶ stream: 16 batches ──▶ writer
 //
-// An event has the id EPOCH-NUMBER. The epoch changes when changes may have been missed. A stream that begins with an id
-// receives what the ring has behind it; if that is not complete, if the stream was too slow for its 16 batches, or if a
-// topic had more than 200 instances in a batch, it receives a resync: read again what is shown.
+// An event has the id EPOCH-NUMBER. The epoch changes when changes may have been missed. A stream that resumes at an id
+// receives the changes after it from the ring. If the ring does not contain all of them, if the stream falls more than 16
+// batches behind, or if a batch of the topic has more than 200 instances, the stream receives a resync event, upon which the
+// reader must reload what it displays.
 package live
 
 import (
@@ -28,25 +29,25 @@ import (
 
 const (
 	ringSize   = 4096 // changes
-	roomBatch  = 16   // batches that a stream may be behind
+	maxBehind  = 16   // batches that a stream may be behind
 	maxBatch   = 200  // instances of a batch
 	linger     = 30 * time.Second
-	pace       = 50 * time.Millisecond // between two batches of a topic
-	perStream  = time.Millisecond      // is added for each stream, so that all of them are written 1,000 times a second
+	pace       = 50 * time.Millisecond // minimum time between two batches of a topic
+	perStream  = time.Millisecond      // minimum per stream, so that all streams together are written at most 1,000 times a second
 	maxStreams = 1500
 )
 
-// ErrFull reports that a process has as many streams as it serves.
+// ErrFull is returned if a process already serves the maximum number of streams.
 var ErrFull = errors.New("live: too many streams")
 
-// Filter selects changes: those of an instance, or those that pass the terms of Where which a change can decide.
+// Filter selects the changes of one instance, or those that pass the decidable terms of Where.
 type Filter struct {
 	Instance string
 	Where    filter.Where
 }
 
-// decidable are the terms that a change can decide: the others may have become true, or false, which a reader sees when it reads again.
-// They are those of times, and of what instances pass that have no value: whether it had one before is not known.
+// decidable returns the terms that can be decided from a change alone. The others are terms on times, and terms that an instance without a value
+// passes: a change does not contain the previous value. Readers apply these terms when they reload.
 func decidable(w filter.Where) (on filter.Where) {
 	for _, t := range w {
 		switch t.Field {
@@ -61,27 +62,27 @@ func decidable(w filter.Where) (on filter.Where) {
 	return on
 }
 
-// bucket is what a change must have for a topic: the id of its instance, its orchestration, or the beginning of its id.
+// bucket is an index key of topics: a change can match a topic only if it has the value of one of the topic's buckets.
 type bucket struct {
-	by    filter.Op // of the id: Equal or Starts; In: of orchestrations; empty: nothing
+	by    filter.Op // Equal: instance id; Starts: prefix of the instance id; In: orchestration; empty: any change
 	value string
 }
 
-// topic are the streams of a filter.
+// topic is the set of streams with the same filter.
 type topic struct {
 	key     string
 	where   filter.Where
-	buckets []bucket // a change is in one of them at most
+	buckets []bucket // a change is in at most one of them
 	streams map[*Stream]struct{}
-	pending map[string]*change // by instance
-	lost    bool               // there were too many
+	pending map[string]*change // changes of the next batch, by instance
+	lost    bool               // the next batch must be a resync
 	timer   *time.Timer
 	sent    time.Time
 }
 
 func newTopic(key string, f Filter) *topic {
 	t := &topic{key: key, where: f.Where, streams: make(map[*Stream]struct{}), pending: make(map[string]*change), buckets: []bucket{{}}}
-	in := func(by filter.Op, values []string) {
+	index := func(by filter.Op, values []string) {
 		t.buckets = nil
 		for _, v := range values {
 			if b := (bucket{by, v}); !slices.Contains(t.buckets, b) {
@@ -91,18 +92,18 @@ func newTopic(key string, f Filter) *topic {
 	}
 	starts := slices.IndexFunc(f.Where, func(t filter.Term) bool { return t.Field == filter.ID && t.Op == filter.Starts })
 	if ids, ok := f.Where.Exactly(filter.ID); f.Instance != "" {
-		in(filter.Equal, []string{f.Instance})
+		index(filter.Equal, []string{f.Instance})
 	} else if ok {
-		in(filter.Equal, ids)
+		index(filter.Equal, ids)
 	} else if names, ok := f.Where.Exactly(filter.Orchestration); ok {
-		in(filter.In, names)
+		index(filter.In, names)
 	} else if starts >= 0 {
-		in(filter.Starts, f.Where[starts].Texts)
+		index(filter.Starts, f.Where[starts].Texts)
 	}
 	return t
 }
 
-// matches reports that the instance passes the filter now, or may have before the change.
+// matches reports whether the instance passes the filter now, or may have passed it before the change.
 func (t *topic) matches(c *change) bool {
 	where := t.where
 	for _, f := range c.Replaced {
@@ -116,12 +117,12 @@ func (t *topic) matches(c *change) bool {
 	return c.Was != "" && where.Match(&r)
 }
 
-// change is a change, what filters compare of it, and its encoding.
+// change is a change with the row that filters compare, and its encoding.
 type change struct {
 	client.Change
 
 	row  *filter.Row
-	json []byte // nil: not yet
+	json []byte // nil: not encoded yet
 }
 
 func newChange(c client.Change) *change {
@@ -141,7 +142,7 @@ func (c *change) encoded() []byte {
 	return c.json
 }
 
-// Source watches a namespace: see the method Watch of client.Client.
+// Source watches a namespace; see client.Client.Watch.
 type Source func(client.Watcher) (stop func(), err error)
 
 // Hub distributes changes. It is safe for concurrent use.
@@ -150,8 +151,8 @@ type Hub struct {
 
 	mu      sync.Mutex
 	closed  bool
-	stop    func() // ends the watching; nil: there is none
-	tenure  int    // counts the watchings
+	stop    func() // ends the subscription; nil: there is none
+	tenure  int    // number of subscriptions so far; callbacks of earlier ones are ignored
 	idle    *time.Timer
 	epoch   string
 	seq     uint64 // of the latest change
@@ -159,15 +160,15 @@ type Hub struct {
 	streams int
 	topics  map[string]*topic // by key
 	buckets map[bucket][]*topic
-	lengths map[int]int // of the beginnings of ids that topics have: how many topics
+	lengths map[int]int // number of Starts buckets by the length of their prefix
 }
 
-// New makes a hub. Nothing is watched before the first stream.
+// New returns a hub. It subscribes when the first stream opens.
 func New(source Source) *Hub {
 	return &Hub{source: source, epoch: nuid.Next(), topics: make(map[string]*topic), buckets: make(map[bucket][]*topic), lengths: make(map[int]int)}
 }
 
-// Close ends the streams and the watching.
+// Close ends the streams and the subscription.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -178,7 +179,8 @@ func (h *Hub) Close() {
 	}
 }
 
-// detach forgets the watching, and returns what ends it. The streams end.
+// detach ends all streams and drops the subscription. It returns the function that ends the subscription, which must be called without the
+// mutex; nil: there was none.
 func (h *Hub) detach() (stop func()) {
 	stop, h.stop = h.stop, nil
 	h.tenure++
@@ -202,20 +204,21 @@ func (h *Hub) detach() (stop func()) {
 	return stop
 }
 
-// Position is an id to begin a stream with: the stream receives what changes from now on. Watching begins.
+// Position returns an id at which a stream can resume to receive all changes from now on. It subscribes if necessary, and returns "" if that
+// fails.
 func (h *Hub) Position() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watch() != nil {
 		return ""
 	}
-	h.rest()
+	h.endWhenIdle()
 	return h.id()
 }
 
 func (h *Hub) id() string { return h.epoch + "-" + strconv.FormatUint(h.seq, 10) }
 
-// watch begins to watch, unless it does.
+// watch subscribes, if there is no subscription.
 func (h *Hub) watch() error {
 	switch {
 	case h.closed:
@@ -239,8 +242,8 @@ func (h *Hub) watch() error {
 	return nil
 }
 
-// rest ends the watching later, if there are no streams then.
-func (h *Hub) rest() {
+// endWhenIdle ends the subscription after linger, if there are no streams until then.
+func (h *Hub) endWhenIdle() {
 	if h.streams > 0 {
 		return
 	}
@@ -261,7 +264,7 @@ func (h *Hub) rest() {
 	})
 }
 
-// ended is called when the client was closed, or after stop.
+// ended handles the end of a subscription: the client was closed, or stop was called.
 func (h *Hub) ended(tenure int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,7 +273,7 @@ func (h *Hub) ended(tenure int) {
 	}
 }
 
-// missed has every stream read again what it shows.
+// missed handles changes that may have been missed: all streams receive a resync.
 func (h *Hub) missed(tenure int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -324,7 +327,7 @@ func (h *Hub) add(t *topic, c *change) {
 	h.flushSoon(t)
 }
 
-// flushSoon sends at once what is the first after a while, and otherwise when it is time.
+// flushSoon sends the pending batch of a topic at once if the last one was long enough ago, and otherwise as soon as it is.
 func (h *Hub) flushSoon(t *topic) {
 	if t.timer != nil {
 		return
@@ -361,7 +364,7 @@ func (h *Hub) flush(t *topic) {
 	}
 }
 
-// changes makes a batch.
+// changes returns the event for a batch.
 func (h *Hub) changes(by map[string]*change) []byte {
 	data := []byte(`{"changes":[`)
 	for _, c := range by {
@@ -372,7 +375,7 @@ func (h *Hub) changes(by map[string]*change) []byte {
 
 func (h *Hub) resync() []byte { return h.frame("resync", []byte("{}")) }
 
-// frame is an event of a stream.
+// frame encodes an event.
 func (h *Hub) frame(name string, data []byte) []byte {
 	return []byte("id: " + h.id() + "\nevent: " + name + "\ndata: " + string(data) + "\n\n")
 }

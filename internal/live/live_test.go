@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// fake is a namespace that is watched.
+// fake is a source of changes.
 type fake struct {
 	client.Watcher
 
@@ -27,7 +27,7 @@ func (f *fake) watch(w client.Watcher) (func(), error) {
 	return func() { f.stopped++ }, nil
 }
 
-// event is a frame, decoded.
+// event is a decoded frame.
 type event struct {
 	id, name  string
 	instances []string
@@ -74,8 +74,8 @@ func open(t *testing.T, h *Hub, f Filter, last string) (*Stream, event) {
 	return s, parse(t, first)
 }
 
-// A stream receives what its filter selects: the first change at once, more in batches, behind an id what it has missed,
-// and a resync where that is not known.
+// A stream receives the changes that its filter selects: the first one at once, further ones in batches, after it resumes those it has missed,
+// and a resync if they are not known.
 func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fake{}
@@ -87,7 +87,7 @@ func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 		}
 		next := func(s *Stream) event { t.Helper(); return parse(t, <-s.Frames()) }
 		if ready.name != "ready" || src.watched != 1 {
-			t.Fatalf("%+v, %d watchings", ready, src.watched)
+			t.Fatalf("%+v, %d subscriptions", ready, src.watched)
 		}
 		begin := time.Now()
 		change("a", "running", "")
@@ -129,7 +129,7 @@ func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 	})
 }
 
-// A change reaches the streams whose filter it passes, whichever of its terms they are found by, and is encoded once.
+// A change reaches all streams whose filter it passes, whatever term indexes them, and is encoded once.
 func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fake{}
@@ -144,7 +144,7 @@ func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 			streams[text], _ = open(t, h, where(t, text), "")
 		}
 		same, _ := open(t, h, where(t, " id = order-1 and updated > -3h"), "")
-		if len(h.topics) != len(streams)-2 { // what a change cannot decide is left out: "", started and tenant != are one
+		if len(h.topics) != len(streams)-2 { // without undecidable terms, the filters "", started and tenant != are the same
 			t.Errorf("%d topics", len(h.topics))
 		}
 		received := func(s *Stream) string {
@@ -193,14 +193,14 @@ func TestChangesReachTheFiltersTheyPass(t *testing.T) {
 	})
 }
 
-// A stream that does not read costs a bounded number of batches, and receives the order to read everything again; so does one with
-// too many instances in a batch. Without streams the watching ends.
+// A stream that is not read holds a bounded number of batches, and then receives a resync; so does a stream with too many instances in a
+// batch. Without streams the subscription ends.
 func TestSlowStreamsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fake{}
 		h := New(src.watch)
 		s, _ := open(t, h, Filter{}, "")
-		for i := range roomBatch + 10 {
+		for i := range maxBehind + 10 {
 			src.Changed(client.Change{Instance: fmt.Sprint(i), Status: "running"})
 			<-time.After(time.Second)
 		}
@@ -228,7 +228,7 @@ func TestSlowStreamsAreBounded(t *testing.T) {
 			s.Close()
 		}
 		<-time.After(linger + time.Second)
-		synctest.Wait() // for the end of the watching
+		synctest.Wait() // for the end of the subscription
 		if src.stopped != 1 || h.streams != 0 || len(h.topics) != 0 {
 			t.Errorf("%d stopped, %d streams, %d topics", src.stopped, h.streams, len(h.topics))
 		}

@@ -15,12 +15,12 @@ type Stream struct {
 	topic  *topic
 	frames chan []byte
 	ended  chan struct{}
-	lost   chan struct{} // closed when it was too slow
+	lost   chan struct{} // closed when the stream has fallen too far behind
 	slow   sync.Once
 }
 
-// Open begins a stream behind an id; empty: with what changes from now on. first is what is to be written first. Close
-// ends it. The error is ErrFull, or that there is nothing to watch.
+// Open opens a stream that resumes after the event id last, or, if last is empty, receives all changes from now on. first is the event to write
+// first. The stream must be closed. Errors: ErrFull, and those of the subscription.
 func (h *Hub) Open(f Filter, last string) (s *Stream, first []byte, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -31,7 +31,7 @@ func (h *Hub) Open(f Filter, last string) (s *Stream, first []byte, err error) {
 		return nil, nil, err
 	}
 	t := h.topic(f)
-	s = &Stream{hub: h, topic: t, frames: make(chan []byte, roomBatch), ended: make(chan struct{}), lost: make(chan struct{})}
+	s = &Stream{hub: h, topic: t, frames: make(chan []byte, maxBehind), ended: make(chan struct{}), lost: make(chan struct{})}
 	t.streams[s] = struct{}{}
 	h.streams++
 	if h.idle != nil {
@@ -41,10 +41,10 @@ func (h *Hub) Open(f Filter, last string) (s *Stream, first []byte, err error) {
 	return s, h.since(t, f, last), nil
 }
 
-// topic finds or makes the topic of a filter.
+// topic returns the topic of a filter, and creates it if necessary.
 func (h *Hub) topic(f Filter) *topic {
 	f.Where = decidable(f.Where)
-	key := f.Instance + "\n" + f.Where.String() // an id has no line end
+	key := f.Instance + "\n" + f.Where.String() // an id contains no line break
 	t := h.topics[key]
 	if t != nil {
 		return t
@@ -79,7 +79,7 @@ func (h *Hub) drop(t *topic) {
 	}
 }
 
-// since is the first event of a stream: what has changed behind an id, or that this is not known.
+// since returns the first event of a stream: the changes after an event id, or a resync if they are not known.
 func (h *Hub) since(t *topic, f Filter, last string) []byte {
 	if last == "" {
 		return h.frame("ready", []byte("{}"))
@@ -105,16 +105,16 @@ func (h *Hub) since(t *topic, f Filter, last string) []byte {
 	return h.changes(missed)
 }
 
-// Frames are the events, encoded.
+// Frames returns the channel of encoded events.
 func (s *Stream) Frames() <-chan []byte { return s.frames }
 
-// Lost is closed when the stream was too slow: Recover it.
+// Lost returns a channel that is closed when the stream has fallen too far behind. Call Recover then.
 func (s *Stream) Lost() <-chan struct{} { return s.lost }
 
-// Ended is closed when nothing will come any more.
+// Ended returns a channel that is closed when no more events follow.
 func (s *Stream) Ended() <-chan struct{} { return s.ended }
 
-// Recover drops what the stream has not read and gives the event that makes up for it.
+// Recover drops the events that the stream has not read, and returns a resync event to write instead.
 func (s *Stream) Recover() []byte {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Stream) Close() {
 	}
 	delete(s.topic.streams, s)
 	select {
-	case <-s.ended: // the hub has forgotten it
+	case <-s.ended: // the hub has already dropped the stream
 		return
 	default:
 	}
@@ -143,5 +143,5 @@ func (s *Stream) Close() {
 	if len(s.topic.streams) == 0 {
 		h.drop(s.topic)
 	}
-	h.rest()
+	h.endWhenIdle()
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Errors of a question.
+// Errors of a request to a member.
 var (
 	ErrNobody     = errors.New("no member listens")
 	ErrUnanswered = errors.New("no answer in time")
 )
 
-// FindTime is how long an owner waits for a member that has code.
+// FindTime is how long an owner waits for an answer when it searches for code.
 const FindTime = 2 * time.Second
 
-// Caller asks the members of a namespace for one process. It is safe for concurrent use.
+// Caller sends requests to the members of a namespace. It is safe for concurrent use.
 type Caller struct {
 	conn   *queue.Conn
 	inbox  *queue.Inbox
 	secret string
 
-	parts assembly // of the goroutine of the inbox
+	parts assembly // used by the goroutine of the inbox only
 
 	mu     sync.Mutex
 	number uint64
-	open   map[string]*question // by token
+	open   map[string]*call // by token
 }
 
-// question is one that has no answer yet.
-type question struct {
+// call is a request without an answer so far.
+type call struct {
 	within time.Duration
 	timer  *time.Timer
 	done   func([]byte, error)
@@ -43,13 +43,13 @@ type question struct {
 
 // NewCaller opens the inbox for the answers.
 func NewCaller(conn *queue.Conn) (*Caller, error) {
-	c := &Caller{conn: conn, secret: rand.Text(), open: make(map[string]*question)}
+	c := &Caller{conn: conn, secret: rand.Text(), open: make(map[string]*call)}
 	var err error
 	c.inbox, err = conn.OnAnswers(c.answered)
 	return c, err
 }
 
-// Close forgets all questions: none of them is answered.
+// Close drops all open requests: done is not called for any of them.
 func (c *Caller) Close() {
 	c.inbox.Stop()
 	c.mu.Lock()
@@ -60,7 +60,7 @@ func (c *Caller) Close() {
 	}
 }
 
-// ID returns a random id of a turn.
+// ID returns a new id, which others cannot guess.
 func (c *Caller) ID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *Caller) ID() string {
 	return c.secret + strconv.FormatUint(c.number, 36)
 }
 
-// Find looks for a member that has an orchestration: a version of it, or, with newest, any. done is called once, from any goroutine; an error
-// is ErrNobody, ErrUnanswered, or that of the connection.
+// Find searches for a member that has a version of an orchestration or, with newest, any version. done is called once, on any goroutine, unless
+// the caller is closed. Errors: ErrNobody, ErrUnanswered, those of the connection.
 func (c *Caller) Find(name, version string, newest bool, within time.Duration, done func(Found, error)) {
 	send := func(reply string) error { return c.conn.FindCode(name, version, newest, reply) }
 	c.ask(within, send, func(b []byte, err error) {
@@ -81,8 +81,8 @@ func (c *Caller) Find(name, version string, newest bool, within time.Duration, d
 	})
 }
 
-// Send sends a request to a member. done is called as that of Find, with the answer. The member has the time again with each Progress; an
-// error that is ErrTooLarge is that of the request.
+// Send sends a request to a member, and calls done with the answer, under the rules of Find. Each Progress of the member restarts the timeout.
+// The error is ErrTooLarge if the request is too large.
 func (c *Caller) Send(at string, request []byte, within time.Duration, done func(answer []byte, err error)) {
 	all, err := split(request)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Caller) After(pause time.Duration, fn func()) {
 
 func (c *Caller) ask(within time.Duration, send func(reply string) error, done func([]byte, error)) {
 	token := c.ID()
-	q := &question{within: within, done: done}
+	q := &call{within: within, done: done}
 	c.mu.Lock()
 	c.open[token] = q
 	q.timer = time.AfterFunc(within, func() { c.end(token, nil, ErrUnanswered) })
@@ -116,7 +116,7 @@ func (c *Caller) ask(within time.Duration, send func(reply string) error, done f
 	}
 }
 
-// end answers a question, if it is open.
+// end completes a request, if it is open.
 func (c *Caller) end(token string, answer []byte, err error) {
 	c.mu.Lock()
 	q := c.open[token]
@@ -128,7 +128,7 @@ func (c *Caller) end(token string, answer []byte, err error) {
 	}
 }
 
-// answered takes a part of an answer.
+// answered handles a part of an answer.
 func (c *Caller) answered(token string, b []byte) error {
 	c.mu.Lock()
 	q, open := c.open[token]
@@ -139,7 +139,7 @@ func (c *Caller) answered(token string, b []byte) error {
 	}
 	c.mu.Unlock()
 	switch {
-	case !open: // it is late, or a repeat, or forged
+	case !open: // late, repeated or forged
 		c.parts.drop(token)
 		return nil
 	case len(b) == 0:

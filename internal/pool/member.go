@@ -10,23 +10,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Member receives the requests of the owners that lack code of this process.
+// Member receives the requests of owners that lack code which this process has.
 type Member struct {
 	conn *queue.Conn
 	at   string
-	subs []*queue.Subscription // in the order in which they began
+	subs []*queue.Subscription // in the order of their creation
 }
 
-// own begins the names of the orchestrations that every process has.
-const own = "pawl."
+// builtinPrefix begins the names of the orchestrations that all processes have.
+const builtinPrefix = "pawl."
 
-// NewMember returns a member with a name that no other one has; it does not listen yet. It can answer.
+// NewMember returns a member with a unique name. It can send answers, but receives no requests before Join.
 func NewMember(conn *queue.Conn, name string) *Member {
 	return &Member{conn: conn, at: queue.AddressOf(name)}
 }
 
-// Join listens for what other members ask of this one; fn is called as soon as one asks, and must not block. An error of it is why the
-// request is counted as malformed.
+// Join subscribes to the requests of other members. fn is called for each request, and must not block. If it returns an error, the request
+// is counted as malformed.
 func (m *Member) Join(programs *author.Registry, fn func(reply string, r Request) error) error {
 	var parts assembly
 	sub, err := m.conn.ServeTurns(m.at, func(reply string, b []byte) error {
@@ -42,7 +42,7 @@ func (m *Member) Join(programs *author.Registry, fn func(reply string, r Request
 	})
 	m.add(sub)
 	for _, name := range programs.Orchestrations() {
-		if strings.HasPrefix(name, own) {
+		if strings.HasPrefix(name, builtinPrefix) {
 			continue
 		}
 		versions := programs.Versions(name)
@@ -75,10 +75,10 @@ func (m *Member) serve(programs *author.Registry, name, version string, newest b
 	return err
 }
 
-// Progress has the one that asks wait on.
+// Progress restarts the timeout of a caller.
 func (m *Member) Progress(to string) error { return m.conn.AnswerMember(to, progress) }
 
-// Answer answers a request. What is lost is asked again.
+// Answer answers a request. If the answer is lost, the caller repeats its request.
 func (m *Member) Answer(to string, a *Answer) error {
 	b, err := split(a.Encode())
 	if err != nil {
@@ -92,7 +92,7 @@ func (m *Member) Answer(to string, a *Answer) error {
 	return err
 }
 
-// Leave stops listening: for those that look for code first, then for requests, behind those that have arrived.
+// Leave unsubscribes: first from searches for code, then from requests. Requests that have arrived are still handled.
 func (m *Member) Leave() {
 	for _, sub := range slices.Backward(m.subs) {
 		sub.Stop()

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// MaxMessage bounds a message: what one commit takes, and room for its envelope.
+	// MaxMessage bounds a message: the size of one commit, and room for its envelope.
 	MaxMessage = 32 << 20
 
 	partBytes   = 256 << 10
 	maxParts    = MaxMessage / partBytes
-	maxPartial  = 2 * MaxMessage // bytes of all messages of which parts are missing
-	maxPartials = 1024           // such messages
+	maxPartial  = 2 * MaxMessage // bytes of all incomplete messages together
+	maxPartials = 1024           // incomplete messages
 	partialTime = 30 * time.Second
 )
 
 var (
-	// ErrTooLarge is the error of a message that is not sent.
+	// ErrTooLarge is returned for a message of more than MaxMessage bytes; it is not sent.
 	ErrTooLarge = fmt.Errorf("a message of more than %d bytes", MaxMessage)
 
-	errOrder = errors.New("a part that does not follow the one before")
-	errFull  = fmt.Errorf("messages of %d bytes have not arrived whole", maxPartial)
+	errOrder = errors.New("a part of a message is out of order")
+	errFull  = fmt.Errorf("incomplete messages exceed %d bytes", maxPartial)
 )
 
-// part is a piece of a message. Parts of one message arrive in order, or not at all.
+// part is a part of a message. The parts of a message arrive in order, but some may be lost.
 type part struct {
-	at, of int // from 0
+	at, of int // index from 0, and number of parts
 	data   []byte
 }
 
@@ -39,7 +39,7 @@ func (p *part) fields(c *wire.Codec) {
 	c.Bytes(&p.data)
 }
 
-// progress is a part of no message: the member is still busy with the request.
+// progress is a part that belongs to no message. It reports that the member is still handling the request.
 var progress = wire.Encode((&part{}).fields)
 
 // split cuts a message into parts.
@@ -57,7 +57,7 @@ func split(b []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// assembly puts messages together, by the subject that their parts have in common. It is used by one goroutine.
+// assembly joins the parts of messages, by the subject that the parts of a message share. Only one goroutine uses it.
 type assembly struct {
 	all   map[string]*partial
 	bytes int
@@ -69,7 +69,7 @@ type partial struct {
 	began    time.Time
 }
 
-// add takes a part, and returns the message if that was the last one.
+// add adds a part, and returns the message if this was its last one.
 func (a *assembly) add(of string, b []byte, now time.Time) ([]byte, error) {
 	var p part
 	if err := wire.Decode(b, p.fields); err != nil {
@@ -99,7 +99,7 @@ func (a *assembly) add(of string, b []byte, now time.Time) ([]byte, error) {
 		a.drop(of)
 		return nil, errOrder
 	}
-	if a.bytes+len(p.data) > maxPartial { // the latest makes room: what is nearly whole does not
+	if a.bytes+len(p.data) > maxPartial { // drop this message, not those that may be nearly complete
 		a.drop(of)
 		return nil, errFull
 	}
@@ -119,7 +119,7 @@ func (a *assembly) drop(of string) {
 	}
 }
 
-// forget drops what has been incomplete for long.
+// forget drops messages that are incomplete for longer than partialTime.
 func (a *assembly) forget(now time.Time) {
 	for of, m := range a.all {
 		if now.Sub(m.began) > partialTime {

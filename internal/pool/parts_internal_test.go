@@ -11,29 +11,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// TestProgressKeepsARequestOpen holds that a member that is busy is waited for, and one that falls silent is not.
+// TestProgressKeepsARequestOpen holds that a request stays open while the member reports progress, and times out when the reports end.
 func TestProgressKeepsARequestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*question)}
+		c := &Caller{inbox: &queue.Inbox{}, open: make(map[string]*call)}
 		token, ended := "", make(chan error, 2)
 		c.ask(time.Second, func(reply string) error { token = reply; return nil }, func(_ []byte, err error) { ended <- err })
 		begun := time.Now()
 		for range 5 {
 			<-time.After(900 * time.Millisecond)
 			if err := c.answered(token, progress); err != nil || len(ended) > 0 {
-				t.Fatalf("the question is not open after %v: %v", time.Since(begun), err)
+				t.Fatalf("the call is not open after %v: %v", time.Since(begun), err)
 			}
 		}
 		if err := <-ended; !errors.Is(err, ErrUnanswered) || time.Since(begun) != 5500*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 		if err := c.answered(token, progress); err != nil || len(ended) > 0 {
-			t.Errorf("progress behind the end: %v", err)
+			t.Errorf("progress after the end: %v", err)
 		}
 	})
 }
 
-// TestPartsAreWholeOrNothing has parts lost, repeated and mixed, and floods of beginnings.
+// TestPartsAreWholeOrNothing loses, repeats and reorders parts, and sends many incomplete messages.
 func TestPartsAreWholeOrNothing(t *testing.T) {
 	var a assembly
 	now := time.UnixMilli(1)
@@ -66,7 +66,7 @@ func TestPartsAreWholeOrNothing(t *testing.T) {
 		add(string(rune(i)), begin)
 	}
 	if len(a.all) != maxPartials {
-		t.Errorf("%d messages are begun", len(a.all))
+		t.Errorf("%d incomplete messages", len(a.all))
 	}
 	most := 0
 	for i := range 2 * maxPartial / partBytes {

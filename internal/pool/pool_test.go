@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patient = time.Minute
 
-// namespace is one in which members ask each other.
+// namespace is a namespace in which members send each other requests.
 type namespace struct {
 	t      *testing.T
 	conn   *queue.Conn
@@ -94,7 +94,7 @@ func orchestration(t *testing.T, name string, versions ...string) *author.Regist
 	return r
 }
 
-// TestMemberIsFoundByOrchestrationAndVersion holds that the server answers at once for what no member has.
+// TestMemberIsFoundByOrchestrationAndVersion holds that the server replies at once if no member has the code.
 func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 	n := newNamespace(t)
 	m := n.join(orchestration(t, "bills.v", "1.1", "2"), nil)
@@ -121,12 +121,12 @@ func TestMemberIsFoundByOrchestrationAndVersion(t *testing.T) {
 		t.Errorf("a member that has left is found: %v", err)
 	}
 	if _, err := n.send(at.At, pool.Request{Query: &pool.Query{}}, patient); !errors.Is(err, pool.ErrNobody) {
-		t.Errorf("a member that has left gets a request: %v", err)
+		t.Errorf("a member that has left received a request: %v", err)
 	}
 }
 
-// TestReplyIsAppliedOnceAndWhileItsRequestIsOpen has a member answer twice, late, in nonsense, and not at all; messages both ways take
-// many parts.
+// TestReplyIsAppliedOnceAndWhileItsRequestIsOpen has a member answer twice, late, with garbage, and not at all; messages in both directions
+// take many parts.
 func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 	n := newNamespace(t)
 	large := bytes.Repeat([]byte("x"), 1<<20)
@@ -156,7 +156,7 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice := pool.Request{Query: &pool.Query{Query: "twice", Payload: history.Payload{Type: "t", Data: large}}}
-	for range 2 { // the second shows that nothing of the first is in the way
+	for range 2 { // the second one shows that nothing of the first one remains
 		b, err := n.send(f.At, twice, patient)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 	}
 	(<-late)()
 	if _, err := n.send(f.At, twice, patient); err != nil {
-		t.Errorf("behind a late answer: %v", err)
+		t.Errorf("after a late answer: %v", err)
 	}
 	b, err := n.send(f.At, pool.Request{Query: &pool.Query{Query: "large"}}, patient)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 	}
 }
 
-// TestTurnThatIsTooLargeHasItsSizeInTheAnswer holds that the owner fails the instance as if it had decided the turn.
+// TestTurnThatIsTooLargeHasItsSizeInTheAnswer holds that the owner fails the instance as if it had decided the turn itself.
 func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 	large := &core.Decided{Made: core.Made{Size: record.CommitBytes + 1, Encoded: [][]byte{make([]byte, pool.MaxMessage)}}, Front: make([][]byte, 3)}
 	a, err := pool.DecodeAnswer(pool.AnswerOf(new(core.Given), large, replay.Awaited{}).Encode())
@@ -198,7 +198,7 @@ func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
 	}
 }
 
-// TestInvalidDecisionOfAMemberIsAnError holds that an owner takes nothing of an answer that does not fit what it has given.
+// TestInvalidDecisionOfAMemberIsAnError holds that an owner rejects an answer that does not match its request.
 func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 	given := &core.Given{Inputs: []core.Unread{{ID: "1.1.seal", Ev: &history.Started{Name: "o"}}}}
 	second, err := history.Encode(&history.TimerFired{Timer: 9})
@@ -215,7 +215,7 @@ func TestInvalidDecisionOfAMemberIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzMembers decodes what may come on the subjects of members.
+// FuzzMembers decodes arbitrary messages on the subjects of members.
 func FuzzMembers(f *testing.F) {
 	started := &history.Started{Name: "o", Payload: history.Payload{Type: "t", Data: []byte("1")}, Execution: 1}
 	given := core.Given{Source: core.Source{Name: "o"}, Inputs: []core.Unread{{ID: "1.1", Ev: started}, {ID: "2.2"}}, Local: []history.Event{&history.Granted{Scheduled: 1}}, Now: 5}

@@ -15,8 +15,8 @@ import (
 
 // Found is the answer of a member that has an orchestration.
 type Found struct {
-	At       string // the member's own subject
-	Version  string // that was looked for, or its newest
+	At       string // address of the member
+	Version  string // the requested version, or the newest that the member has
 	Declared history.Declared
 }
 
@@ -31,44 +31,44 @@ func (f *Found) fields(c *wire.Codec) {
 	}
 }
 
-// Encode writes the answer.
+// Encode encodes the answer.
 func (f Found) Encode() []byte { return wire.Encode(f.fields) }
 
 // Request is a turn to decide, or a query to answer.
 type Request struct {
 	Turn  *Turn
 	Query *Query
-	Size  int // of a request that was read, in bytes
+	Size  int // in bytes; set by DecodeRequest
 }
 
 // Turn is a turn to decide.
 type Turn struct {
 	Partition int
-	ID        string     // of the turn, at random
-	After     string     // the turn behind which the code may be in memory; empty: none
-	Given     core.Given // without a program, a parent, a history and a seal
+	ID        string     // random
+	After     string     // id of the turn after which the member may have the code in memory; empty: none
+	Given     core.Given // without program, parent, history and seal
 }
 
-// Query is a query to answer from a replica. The history is that of an execution, as long as it is.
+// Query is a query to answer from a replica of an execution, with its current history.
 type Query struct {
 	Partition int
 	Identity  history.Identity
-	Name      string // of the orchestration
+	Name      string // name of the orchestration
 	Version   string
 	Query     string
 	Payload   history.Payload
 }
 
-// Encode writes the request; seal is what the ids of elements end with here.
+// Encode encodes the request, without the seal with which the ids of elements end.
 func (r Request) Encode(seal string) []byte {
 	return wire.Encode(func(c *wire.Codec) { r.fields(c, seal) })
 }
 
-// DecodeRequest reads a request.
+// DecodeRequest decodes a request.
 func DecodeRequest(b []byte) (r Request, err error) {
 	err = wire.Decode(b, func(c *wire.Codec) { r.fields(c, "") })
 	if err == nil && (r.Turn == nil) == (r.Query == nil) {
-		err = errors.New("a request for one thing is needed")
+		err = errors.New("a request must be either a turn or a query")
 	}
 	r.Size = len(b)
 	return r, err
@@ -100,7 +100,9 @@ func (t *Turn) fields(c *wire.Codec, seal string) {
 		c.Record(func(c *wire.Codec) {
 			id := strings.TrimSuffix(u.ID, seal)
 			c.String(&id)
-			u.ID = unless(c, u.ID, id)
+			if c.Reading() {
+				u.ID = id
+			}
 			event(c, &u.Ev)
 		})
 	})
@@ -113,21 +115,13 @@ func (t *Turn) fields(c *wire.Codec, seal string) {
 	c.Bool(&g.Behind)
 }
 
-// unless returns what was read, or, if nothing is read, what there was.
-func unless(c *wire.Codec, was, read string) string {
-	if c.Reading() {
-		return read
-	}
-	return was
-}
-
 func identity(c *wire.Codec, id *history.Identity) {
 	c.String(&id.Instance)
 	id.Origin.WireFields(c)
 	c.Uint(&id.Execution)
 }
 
-// event is a field with an event in its encoding; nil is nil.
+// event is a field that contains an encoded event, or nil.
 func event(c *wire.Codec, ev *history.Event) {
 	var b []byte
 	var err error
@@ -151,20 +145,20 @@ func events(c *wire.Codec, all *[]history.Event) {
 
 // Answer is the answer to a turn or a query.
 type Answer struct {
-	Missing string // why the member cannot decide or answer; nothing else is set but Busy
-	Blocked bool   // the code has not come back; nothing else is set
+	Missing string // why the member cannot decide or answer; of the other fields only Busy may be set
+	Blocked bool   // the code blocks; no other field is set
 
 	Events   [][]byte // encoded
-	Popped   int      // inputs that the turn has taken
+	Popped   int      // number of inputs that the turn has taken
 	Dropped  int
 	Overdue  []history.Event
 	Due      int64
 	Late     []message.Reported
-	Replies  []history.Parent // of starts that found the instance there
+	Replies  []history.Parent // parents whose starts found that the instance exists
 	Front    [][]byte         // elements, without the seal
 	Status   *core.StatusChange
 	Unread   []string
-	Answers  []rejected // of updates that are not recorded
+	Answers  []rejected // to updates that are not recorded in the history
 	Attrs    string
 	Heavy    bool
 	Early    bool
@@ -176,15 +170,15 @@ type Answer struct {
 
 	Query *QueryAnswer
 
-	TooLarge int // bytes that the turn would commit, if those are too many; nothing else is set but Fronts
-	Fronts   int // what would be in Front
+	TooLarge int // size in bytes of a turn that exceeds a commit; of the other fields only Fronts is set
+	Fronts   int // the length that Front would have
 
-	Busy bool // with Missing: the member has too many requests, or leaves
+	Busy bool // with Missing: the member has too many requests, or is stopping
 }
 
-const maxFronts = 1 << 17 // more than an inbox has
+const maxFronts = 1 << 17 // more than the elements of any inbox
 
-// rejected is the answer to an update that the turn takes and does not record, by its place in the inputs.
+// rejected is the rejection of an update that the turn takes without recording it. Input is the index of the update in the inputs.
 type rejected struct {
 	Input   int
 	At      int64
@@ -256,10 +250,10 @@ func late(c *wire.Codec, l *message.Reported) {
 	})
 }
 
-// Encode writes the answer.
+// Encode encodes the answer.
 func (a *Answer) Encode() []byte { return wire.Encode(a.fields) }
 
-// DecodeAnswer reads an answer.
+// DecodeAnswer decodes an answer.
 func DecodeAnswer(b []byte) (*Answer, error) {
 	a := new(Answer)
 	if err := wire.Decode(b, a.fields); err != nil {
@@ -268,7 +262,8 @@ func DecodeAnswer(b []byte) (*Answer, error) {
 	return a, nil
 }
 
-// AnswerOf is what a member answers of a turn that it has decided. Firings are not in it: every process has the code of schedules.
+// AnswerOf returns the answer for a turn that a member has decided. It contains no Firings, because all processes have the code of schedules and
+// decide those turns themselves.
 func AnswerOf(g *core.Given, d *core.Decided, awaited replay.Awaited) *Answer {
 	if d.Err == nil && d.Size > record.CommitBytes {
 		return &Answer{TooLarge: d.Size, Fronts: len(d.Front)}
@@ -282,7 +277,7 @@ func AnswerOf(g *core.Given, d *core.Decided, awaited replay.Awaited) *Answer {
 	}
 	for i, u := range g.Inputs[:len(d.Pop)] {
 		for _, up := range d.Answers {
-			if history.Event(up.Update) == u.Ev && up.Update.ID == 0 && up.Answer.Failure != nil { // else an event has it
+			if history.Event(up.Update) == u.Ev && up.Update.ID == 0 && up.Answer.Failure != nil { // otherwise an event records the answer
 				a.Answers = append(a.Answers, rejected{Input: i, At: up.Answer.At, Failure: *up.Answer.Failure})
 			}
 		}
@@ -293,7 +288,7 @@ func AnswerOf(g *core.Given, d *core.Decided, awaited replay.Awaited) *Answer {
 	return a
 }
 
-// Decided is the turn that was answered. The state becomes the one behind it.
+// Decided converts an answer to the decided turn. state is the state before the turn, and is advanced to the one after it.
 func (a *Answer) Decided(g *core.Given, state *history.State) *core.Decided {
 	d := &core.Decided{Missing: a.Missing}
 	d.Fold = state

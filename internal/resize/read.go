@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	ingestBytes = 4 << 20                // of the inputs of one script
-	tailEvery   = 250 * time.Millisecond // while nothing arrives
-	attachTries = 5
+	ingestBytes = 4 << 20                // payload of one script
+	tailEvery   = 250 * time.Millisecond // interval at which the end of the stream is read while no inputs arrive
+	maxAttaches = 5
 )
 
 // reader ingests the inputs that the former partitions had not ingested.
 type reader struct {
 	*change
-	unread []uint64           // by former partition: the first sequence
+	unread []uint64           // by former partition: the first sequence that it had not ingested
 	behind []uint64           // by partition: the first sequence that no earlier run has ingested
 	at     []history.Position // by partition
-	target uint64             // no input behind it is filed by the former number
+	target uint64             // all inputs after this sequence were published by the new number
 }
 
-// read reads until nothing is filed by the former number, and moves the positions of all partitions there.
+// read ingests all inputs up to the target, and moves the positions of all partitions there.
 func (c *change) read(ctx context.Context, conn *queue.Conn) error {
 	r := &reader{change: c, unread: make([]uint64, c.From), behind: make([]uint64, c.To), at: make([]history.Position, c.To)}
 	begin := func(ctx context.Context, part int) (err error) {
@@ -73,7 +73,7 @@ func (c *change) read(ctx context.Context, conn *queue.Conn) error {
 		}
 		err = r.drain(ctx, in)
 		in.Stop()
-		if err == nil || !errors.Is(err, queue.ErrDetached) || try == attachTries {
+		if err == nil || !errors.Is(err, queue.ErrDetached) || try == maxAttaches {
 			return err
 		}
 	}
@@ -90,13 +90,13 @@ func (r *reader) drain(ctx context.Context, in *queue.Reader) error {
 		case <-in.Done():
 			return in.Err()
 		case batch := <-in.Batches():
-			if err := r.take(ctx, batch); err != nil {
+			if err := r.ingestUnread(ctx, batch); err != nil {
 				return err
 			}
 			if last := batch[len(batch)-1].Pos; last.Seq >= r.target {
 				return r.settle(ctx, last)
 			}
-		case <-tick.C: // the last ones may have been removed
+		case <-tick.C: // the last inputs may have been removed from the stream
 			tail, ok, err := in.Tail(ctx)
 			if err != nil {
 				return err
@@ -108,8 +108,8 @@ func (r *reader) drain(ctx context.Context, in *queue.Reader) error {
 	}
 }
 
-// take ingests what is unread of a batch.
-func (r *reader) take(ctx context.Context, batch []queue.Input) error {
+// ingestUnread ingests the unread inputs of a batch.
+func (r *reader) ingestUnread(ctx context.Context, batch []queue.Input) error {
 	unread := make(map[int][]queue.Input)
 	for _, x := range batch {
 		p := r.home(x.Instance)
@@ -139,7 +139,7 @@ func (r *reader) take(ctx context.Context, batch []queue.Input) error {
 	return g.Wait()
 }
 
-// settle moves the positions of all partitions to the end of what was read.
+// settle moves the positions of all partitions to the end of the inputs that were read.
 func (r *reader) settle(ctx context.Context, end history.Position) error {
 	return all(ctx, r.To, func(ctx context.Context, part int) error {
 		if r.at[part] == end {
@@ -149,14 +149,14 @@ func (r *reader) settle(ctx context.Context, end history.Position) error {
 	})
 }
 
-// ingest puts inputs into the inboxes of a partition, as its owner does, and moves its position. What cannot be used, or is over a bound, is
-// listed with the refused inputs.
+// ingest pushes inputs to the inboxes of a partition, as its owner does, and moves its position. Inputs that are invalid, or over a bound, are
+// added to the refused inputs.
 func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next history.Position) error {
 	var arrivals []core.Arrival
 	var refused []store.Refusal
-	refuse := func(instance string, pos history.Position, why string) {
-		r.Logger.Warn("invalid input skipped", "instance", instance, "seq", pos.Seq, "error", why)
-		refused = append(refused, store.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: why})
+	refuse := func(instance string, pos history.Position, reason string) {
+		r.Logger.Warn("invalid input skipped", "instance", instance, "seq", pos.Seq, "error", reason)
+		refused = append(refused, store.Refusal{Instance: instance, Seq: pos.Seq, At: pos.Time / int64(time.Millisecond), Reason: reason})
 	}
 	for _, x := range batch {
 		var err error
@@ -177,7 +177,7 @@ func (r *reader) ingest(ctx context.Context, part int, batch []queue.Input, next
 	got := <-answers
 	switch {
 	case got.err == nil:
-	case redisx.Refused(got.err) && len(batch) > 1: // a key of an instance is none of Pawl's
+	case redisx.Refused(got.err) && len(batch) > 1: // a key of an instance has a foreign type
 		half := len(batch) / 2
 		if err := r.ingest(ctx, part, batch[:half], batch[half-1].Pos); err != nil {
 			return err

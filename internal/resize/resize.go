@@ -2,39 +2,39 @@
 //
 // # Phases
 //
-// The state is one field of the namespace's settings in Redis, written at each change of the phase:
+// The state is one field of the namespace's settings in Redis. It is written at each change of phase:
 //
 //	(none) ──▶ seizing ──▶ copying ──▶ removing ──▶ reading ──▶ (none), with the new number
 //	                │          │          ▲
 //	                └── undone ┴──────────┘
 //
-//	seizing   every partition, of both numbers, is owned by the change: no member acquires it, and a paused one writes nothing. The positions
-//	          up to which inputs were ingested are noted in the state.
-//	copying   INPUTS files by the new number from here on. Keys of instances and members of sets that belong to another partition are copied
-//	          there (store.Placement).
-//	removing  what does not belong where it is is removed.
-//	reading   inputs that were accepted before are read from the whole stream, in its order, and ingested by the partition of their instances,
-//	          up to a position behind every one that was filed by the former number. That is the position of all partitions then.
+//	seizing   The change becomes the owner of all partitions of both numbers: no member can acquire them, and a paused member is fenced. The
+//	          positions up to which inputs are ingested are recorded in the state.
+//	copying   From here on INPUTS assigns messages to subjects by the new number. Keys of instances, and members of sets, that belong to another
+//	          partition are copied there (store.Placement).
+//	removing  Keys and members that no longer belong to their partition are removed.
+//	reading   Inputs that were accepted before are read from the whole stream, in its order, and ingested into the partitions of their instances,
+//	          up to a position after the last one that was published by the former number. This becomes the position of all partitions.
 //
-// Behind it all partitions are free for members with the new number, and the settings have it.
+// Finally the partitions are released to members with the new number, and the new number is written to the settings.
 //
 // # Orders
 //
-//   - Where several masters have the partitions, the state of a phase is on disks and replicas before the phase begins, and what a phase has
-//     written before the next one is saved. So no failover makes a phase begin again whose successor has begun: copies are complete when the first original is removed,
-//     and nothing that was removed is back when the fleet starts.
-//   - A run ends when a Redis is restarted or another server takes over (redisx.Bound), which may lack copies that the run remembers. The
-//     next one continues from what Redis has.
-//   - An input is unread if the partition of its instance by the former number had not ingested it. How the stream has filed it does not
-//     matter, so the change of the stream need not be atomic with anything.
-//   - A run takes the state with a token of its own and seizes all partitions with it before it continues: an earlier run that was paused
-//     writes nothing any more.
+//   - If several masters hold the partitions, the state of a phase is on disks and replicas before the phase begins, and the writes of a phase
+//     are there before the next phase is saved. Therefore no failover repeats a phase whose successor has begun: copies are complete when the first
+//     original is removed, and nothing that was removed reappears when the fleet starts.
+//   - A run fails if a Redis restarts or a failover happens (redisx.Bound), because the new master may lack copies that the run has made. The
+//     next run continues from what is in Redis.
+//   - An input is unread if the partition to which its instance belonged by the former number had not ingested it. Its subject in the stream does
+//     not matter, so the change of the stream need not be atomic with any other step.
+//   - A run takes the state with its own token, and seizes all partitions with it, before it continues. An earlier run that was paused is
+//     fenced.
 //
 // # Crash points
 //
-// Each phase may be repeated from its beginning. Behind a crash the fleet does not start ("partitions are being resized") until a run with
-// the same number has ended or, before anything was removed, one with the former number, which undoes the change: its home for each key is
-// the place of the original, so the copies are what is removed.
+// Each phase may be repeated from its beginning. After a crash the fleet does not start ("partitions are being resized") until a run with
+// the same number has completed. Before anything was removed, a run with the former number undoes the change instead: to it the original of each
+// key is in the right place, so it removes the copies.
 package resize
 
 import (
@@ -72,32 +72,32 @@ type Config struct {
 	Namespace  string
 	Partitions int // 1 to queue.MaxPartitions
 	Logger     *slog.Logger
-	// Progress is called with what was done of a step, and of how much; 0: it is not known. It may be called concurrently.
+	// Progress receives how much of a step is done, and of how much; of is 0 if that is unknown. It may be called concurrently.
 	Progress func(step string, done, of int64)
 }
 
-// Result is what was, or would be, done.
+// Result describes a change that was made, or that Plan computes.
 type Result struct {
 	From      int    `json:"from"`
 	To        int    `json:"to"`
-	Instances int64  `json:"instances"`        // that move
-	Keys      int64  `json:"keys"`             // of instances
-	Inputs    int64  `json:"inputs"`           // that were accepted before and ingested by this run
-	Phase     string `json:"phase,omitempty"`  // of a change that is under way
-	Undone    bool   `json:"undone,omitempty"` // a change that was begun is undone
+	Instances int64  `json:"instances"`        // instances that move
+	Keys      int64  `json:"keys"`             // keys of instances that move
+	Inputs    int64  `json:"inputs"`           // inputs that were accepted before the change and that this run has ingested
+	Phase     string `json:"phase,omitempty"`  // phase of a change that is in progress
+	Undone    bool   `json:"undone,omitempty"` // the run undoes a change
 }
 
-// BusyError names the members of a fleet that is not stopped.
+// BusyError lists the live members of a fleet that is not stopped.
 type BusyError struct{ Members []string }
 
 func (e *BusyError) Error() string {
 	return "the fleet is not stopped: " + text.Shorten(strings.Join(e.Members, ", "), 1<<10)
 }
 
-// UnderWayError is another change that must be ended first.
+// UnderWayError reports another change that must be completed or undone first.
 type UnderWayError struct {
 	From, To int
-	Undoable bool // by a run with From
+	Undoable bool // a run with From undoes the change
 }
 
 func (e *UnderWayError) Error() string {
@@ -116,20 +116,20 @@ const (
 	reading  = "reading"
 )
 
-// state is what a crash leaves.
+// state is the state of a change in Redis.
 type state struct {
 	ID      string             `json:"id"`
 	From    int                `json:"from"`
 	To      int                `json:"to"`
-	All     int                `json:"all"` // partitions that may have something: the greater number, also of a change that is undone
+	All     int                `json:"all"` // partitions that may contain data: the greater number, even if the change is undone
 	Phase   string             `json:"phase"`
 	Applied []history.Position `json:"applied,omitempty"` // by former partition
 }
 
-// undoable reports whether every original is still where it was.
+// undoable reports whether all originals still exist.
 func (s *state) undoable() bool { return s.Phase == seizing || s.Phase == copying }
 
-// change is one run.
+// change is one run of a change.
 type change struct {
 	Config
 	*partition.Change
@@ -143,10 +143,10 @@ type change struct {
 }
 
 const (
-	silentFor  = 10 * time.Second // after it a member is not live: twice the time that a silent orchestrator keeps its partitions
-	workerWait = time.Second      // for the answers of workers
-	heldWait   = 15 * time.Second // for the ownership of an orchestrator that has died
-	parallel   = 32               // partitions at a time
+	silentFor  = 10 * time.Second // without a heartbeat, a member is not live: twice the TTL of ownerships
+	workerWait = time.Second      // how long answers of workers are collected
+	heldWait   = 15 * time.Second // how long the ownership of a dead orchestrator may take to expire
+	parallel   = 32               // partitions that are handled concurrently
 )
 
 func open(cfg Config) *change {
@@ -157,7 +157,7 @@ func open(cfg Config) *change {
 	return &change{Config: cfg, Change: partition.NewChange(run, space), run: run, space: space, store: store.New(run, space)}
 }
 
-// Plan returns what Run would do. It writes nothing, and may run beside the fleet.
+// Plan returns what Run would do. It writes nothing, and may run while the fleet is running.
 func Plan(ctx context.Context, cfg Config) (Result, error) {
 	c := open(cfg)
 	defer c.run.Close()
@@ -178,8 +178,8 @@ func Plan(ctx context.Context, cfg Config) (Result, error) {
 	return c.result, c.survey(ctx)
 }
 
-// Run changes the number, or continues a change that was begun. Errors: partition.ErrNoNamespace, a *BusyError, an *UnderWayError,
-// partition.ErrChangeLost if a later run has taken over, redisx.ErrRestarted; after any of them, and any other, it may be called again.
+// Run changes the number of partitions, or continues a change. Errors: partition.ErrNoNamespace, a *BusyError, an *UnderWayError,
+// partition.ErrChangeLost if a later run has taken over, redisx.ErrRestarted. After any error it may be called again.
 func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	if cfg.Redis, err = redisx.Bound(ctx, cfg.Redis); err != nil {
 		return Result{}, err
@@ -220,7 +220,7 @@ func Run(ctx context.Context, cfg Config) (_ Result, err error) {
 	return c.result, c.end(ctx)
 }
 
-// begin makes the state of a change, or takes that of the one that was saved.
+// begin sets the state: that of a new change, or the saved one.
 func (c *change) begin(have int, saved string) error {
 	c.state = state{ID: rand.Text(), From: have, To: c.Partitions, All: max(have, c.Partitions), Phase: seizing}
 	if saved != "" {
@@ -250,7 +250,7 @@ func (c *change) save(ctx context.Context) error {
 	return c.Save(ctx, string(b))
 }
 
-// enter begins a phase, when all that was written before is durable.
+// enter begins a phase, after all earlier writes are durable.
 func (c *change) enter(ctx context.Context, phase string) error {
 	if err := c.ordered(ctx); err != nil {
 		return err
@@ -262,8 +262,8 @@ func (c *change) enter(ctx context.Context, phase string) error {
 	return c.ordered(ctx)
 }
 
-// ordered waits until nothing that was written before can be lost while something that follows is kept. One master has its writes in one
-// order on its disk and its replicas; several do not.
+// ordered waits until no earlier write can be lost while a later one survives. One master guarantees that by itself, because its disk and its
+// replicas receive its writes in order; for several masters the earlier writes must be durable first.
 func (c *change) ordered(ctx context.Context) error {
 	if _, several := c.Redis.(*redis.ClusterClient); !several {
 		return nil
@@ -272,7 +272,7 @@ func (c *change) ordered(ctx context.Context) error {
 	return redisx.Durable(ctx, c.Redis)
 }
 
-// stopped returns the number of partitions by which INPUTS files, or a *BusyError if a member of the fleet is live.
+// stopped returns the number of partitions by which INPUTS assigns subjects, or a *BusyError if a member of the fleet is live.
 func (c *change) stopped(ctx context.Context) (filed int, err error) {
 	now, err := c.Redis.Time(ctx).Result()
 	if err != nil {
@@ -285,7 +285,7 @@ func (c *change) stopped(ctx context.Context) (filed int, err error) {
 	var busy []string
 	for name, beat := range members {
 		at, _, _ := strings.Cut(beat, " ")
-		if ms, err := strconv.ParseInt(at, 10, 64); err == nil && now.Sub(time.UnixMilli(ms)).Abs() < silentFor { // in the future: Redis's clock stepped back
+		if ms, err := strconv.ParseInt(at, 10, 64); err == nil && now.Sub(time.UnixMilli(ms)).Abs() < silentFor { // it may be in the future if the clock of Redis was set back
 			busy = append(busy, "orchestrator "+name)
 		}
 	}
@@ -307,7 +307,7 @@ func (c *change) stopped(ctx context.Context) (filed int, err error) {
 	return conn.Partitions(), nil
 }
 
-// all calls a function for partitions 0 to n-1, several at a time.
+// all calls do for partitions 0 to n-1, several at a time, and returns the first error.
 func all(ctx context.Context, n int, do func(ctx context.Context, part int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
@@ -317,7 +317,7 @@ func all(ctx context.Context, n int, do func(ctx context.Context, part int) erro
 	return g.Wait()
 }
 
-// seizeAll seizes the partitions of both numbers. Behind the first time their positions are in the state.
+// seizeAll seizes the partitions of both numbers. The first run of a change also records their positions in the state.
 func (c *change) seizeAll(ctx context.Context) error {
 	applied := make([]history.Position, c.All)
 	c.tenures = make([]store.Tenure, c.All)
@@ -353,7 +353,7 @@ func (c *change) seizeAll(ctx context.Context) error {
 
 func (c *change) home(name string) int { return queue.PartitionOf(name, c.To) }
 
-// survey counts what is to be moved.
+// survey counts the instances and keys that must move.
 func (c *change) survey(ctx context.Context) error {
 	c.Progress("count", 0, 0)
 	found, err := c.store.NewPlacement(c.home, nil, nil).Misplaced(ctx)
@@ -361,7 +361,7 @@ func (c *change) survey(ctx context.Context) error {
 	return err
 }
 
-// move copies and removes.
+// move runs the phases copying and removing, if they are not complete.
 func (c *change) move(ctx context.Context) error {
 	for _, p := range []struct {
 		phase, next, step string
@@ -389,7 +389,7 @@ func (c *change) move(ctx context.Context) error {
 	return nil
 }
 
-// end frees the partitions, and writes the new number.
+// end releases the partitions, and writes the new number.
 func (c *change) end(ctx context.Context) error {
 	if err := all(ctx, c.All, func(ctx context.Context, part int) error { return c.Release(ctx, c.ID, part, c.To) }); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// namespace is one without a fleet.
+// namespace is a namespace without a fleet.
 type namespace struct {
 	*testing.T
 	cfg   resize.Config
@@ -64,7 +64,7 @@ func (n *namespace) fill(instances, partitions int) {
 	n.must(err)
 }
 
-// misplaced counts the instances that are not, or not only, where they belong.
+// misplaced returns the instances with data outside of the partition to which they belong.
 func (n *namespace) misplaced(instances, partitions int) (all []string) {
 	n.Helper()
 	for i := range instances {
@@ -80,7 +80,7 @@ func (n *namespace) misplaced(instances, partitions int) (all []string) {
 	return all
 }
 
-// Trap: Redis loses its last writes while the command runs, and the copies made before are removed nevertheless.
+// Trap: Redis loses its last writes while the command runs, among them copies, and the originals are removed nevertheless.
 func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 	const instances = 3_000
 	s := redistest.Start(t)
@@ -97,7 +97,7 @@ func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 				}
 			})
 		case step == "remove" && done > 0:
-			removing.Do(func() { s.Restart(n.T) }) // with what was saved
+			removing.Do(func() { s.Restart(n.T) }) // with its last save
 		}
 	}
 	if _, err := resize.Run(t.Context(), n.cfg); err == nil {
@@ -111,8 +111,8 @@ func TestRunEndsWhenRedisHasLostCopies(t *testing.T) {
 	}
 }
 
-// Trap: TASKS is in memory, so while the fleet is stopped a restart of NATS removes it until an orchestrator starts, and the command, which
-// no orchestrator may start before, must not wait for it.
+// Trap: TASKS is in memory. If NATS restarts while the fleet is stopped, TASKS is missing until an orchestrator starts, and no orchestrator may
+// start before the command has ended. So the command must not wait for TASKS.
 func TestTasksStreamIsNotRequired(t *testing.T) {
 	n := newNamespace(t, redistest.Start(t).Client(t), 1)
 	n.fill(10, 1)
@@ -127,7 +127,7 @@ func TestTasksStreamIsNotRequired(t *testing.T) {
 	}
 }
 
-// A heartbeat from before the clock of Redis stepped back is of a member that has died.
+// A heartbeat in the future was written before the clock of Redis was set back, by a member that has died.
 func TestHeartbeatInTheFutureIsNotOfALiveMember(t *testing.T) {
 	n := newNamespace(t, redistest.Start(t).Client(t), 1)
 	n.cfg.Partitions = 2
@@ -137,7 +137,7 @@ func TestHeartbeatInTheFutureIsNotOfALiveMember(t *testing.T) {
 		n.must(err)
 		n.must(n.rdb.HSet(t.Context(), n.space.Members(), "o-1", fmt.Sprint(now.Add(after).UnixMilli(), " r")).Err())
 	}
-	beat(5 * time.Second) // is not over before it is read
+	beat(5 * time.Second) // still live when it is read
 	busy := new(resize.BusyError)
 	if _, err := resize.Run(t.Context(), n.cfg); !errors.As(err, &busy) {
 		t.Errorf("a member is live: %v", err)
