@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	slowStart    = 2 * time.Second // after which an activity without a worker is reported
-	maxDescribed = 8               // descendants that are described to find an obstacle
+	slowStart    = 2 * time.Second // time after which an activity without a worker is reported
+	maxDescribed = 8               // descendants that are read to find an obstacle
 )
 
-// Obstacle describes what prevents an instance, or one of its descendants, from proceeding; empty: nothing is known.
+// Obstacle describes what prevents an instance, or one of its descendants, from proceeding. It returns "" if no obstacle is found.
 func Obstacle(ctx context.Context, cl *client.Client, d client.Description) string {
 	if h := OwnObstacle(d); h != "" {
 		return h
@@ -35,7 +35,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, left *i
 		}
 		child, err := cl.Describe(ctx, c.Instance)
 		if err != nil {
-			continue // the request for the result reports it
+			continue // the request for the result reports the error
 		}
 		h := OwnObstacle(child)
 		if h == "" {
@@ -48,7 +48,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, left *i
 	return ""
 }
 
-// OwnObstacle is Obstacle without the descendants.
+// OwnObstacle describes what prevents an instance itself from proceeding, without regard to its descendants.
 func OwnObstacle(d client.Description) string {
 	switch {
 	case d.Stalled != "":
@@ -81,7 +81,7 @@ func OwnObstacle(d client.Description) string {
 
 func delayed(since time.Time) bool { return time.Since(since) > slowStart }
 
-// WaitsFor describes what a running instance waits for; empty if it does not run, is stalled, or has inputs to apply.
+// WaitsFor describes what a running instance waits for. It returns "" if the instance is not running, is stalled, or has inputs to apply.
 func WaitsFor(d client.Description) string {
 	if d.Status != client.Running || d.Stalled != "" || d.UnreadInputs > 0 {
 		return ""
@@ -131,7 +131,7 @@ func WaitsFor(d client.Description) string {
 	}
 }
 
-// outstanding is a number of activities or children: a description lists at most 100.
+// outstanding formats a number of activities or children, of which a description lists at most 100.
 func outstanding(n int) string {
 	if n < 100 {
 		return strconv.Itoa(n)
@@ -139,7 +139,7 @@ func outstanding(n int) string {
 	return strconv.Itoa(n) + " or more"
 }
 
-// heldBy describes where an activity is.
+// heldBy describes where an activity runs or waits.
 func heldBy(o client.Activity, waits []client.LimitWait) string {
 	if _, atLimit := WaitOf(waits, o.Event); atLimit {
 		return "(waits at its limit)"

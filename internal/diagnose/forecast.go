@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// maxForecast is the longest forecast that is named: a longer one is not worth a number.
+// maxForecast is the longest forecast that is given as a number.
 const maxForecast = 365 * 24 * time.Hour
 
-// Forecast estimates when the last waiter of a limit is admitted, by its rate and quota and by the number of calls that have ended per
-// second lately; zero: that is not known. It is empty if there is nothing to estimate.
+// Forecast estimates when the last waiter of a limit is admitted, from its rate and quota and from the measured number of calls that end per
+// second; 0: not measured. It returns "" if there is nothing to estimate.
 func Forecast(q client.QueueInfo, perSecond float64) string {
 	if q.Waiting == 0 {
 		return ""
@@ -29,20 +29,20 @@ func Forecast(q client.QueueInfo, perSecond float64) string {
 	if perSecond > 0 && q.Policy.Concurrency > 0 {
 		measured = seconds(float64(q.Waiting) / perSecond)
 	}
-	took := max(atLeast, measured)
+	took, last := max(atLeast, measured), "The last of "+Counted(count(q.Waiting), "waiter")
 	switch timeout := queueTimeout(q.Policy); {
 	case took == 0:
 		return ""
 	case timeout > 0 && took > timeout:
-		return fmt.Sprintf("The last of %s would be admitted in about %s, but a wait ends after %s: some will time out.", Counted(count(q.Waiting), "waiter"), about(took), Span(timeout))
+		return fmt.Sprintf("%s would be admitted in about %s, but a wait ends after %s: some will time out.", last, about(took), Span(timeout))
 	case measured == 0 && q.Policy.Concurrency > 0:
-		return fmt.Sprintf("The last of %s is admitted in %s at the earliest.", Counted(count(q.Waiting), "waiter"), about(took))
+		return fmt.Sprintf("%s is admitted in %s at the earliest.", last, about(took))
 	default:
-		return fmt.Sprintf("The last of %s is admitted in about %s.", Counted(count(q.Waiting), "waiter"), about(took))
+		return fmt.Sprintf("%s is admitted in about %s.", last, about(took))
 	}
 }
 
-// Preview describes, a line each, what a policy would change for the callers of a limit.
+// Preview describes, one per line, what a policy would change for the callers of a limit.
 func Preview(q client.QueueInfo, next client.Policy) []string {
 	waiting, active := count(q.Waiting), count(q.Active)
 	var out []string
@@ -51,7 +51,7 @@ func Preview(q client.QueueInfo, next client.Policy) []string {
 		add("Nothing is limited: %s admitted at once.", areWaiters(waiting))
 		return out
 	}
-	if limit := int(next.Concurrency); limit > 0 { // of each key
+	if limit := int(next.Concurrency); limit > 0 { // for each key
 		switch free := limit - active; {
 		case active > limit && q.Keys == 0:
 			add("%s now: none is stopped, and none is admitted until fewer than %d are left.", Counted(active, "holder"), limit)
@@ -76,7 +76,7 @@ func Preview(q client.QueueInfo, next client.Policy) []string {
 	return append(out, queueing(waiting, q.Policy, next)...)
 }
 
-// queueing describes what changes for those that cannot be admitted at once.
+// queueing describes what changes for callers that cannot be admitted at once.
 func queueing(waiting int, now, next client.Policy) (out []string) {
 	if next.Reject {
 		if !now.Reject {
@@ -93,7 +93,7 @@ func queueing(waiting int, now, next client.Policy) (out []string) {
 	return out
 }
 
-// admission is how long a rate and a quota take to admit a number of callers, at least.
+// admission returns the minimum time in which a rate and a quota admit a number of callers.
 func admission(waiting uint64, p client.Policy) time.Duration {
 	over := func(limit uint64, window time.Duration) time.Duration {
 		if limit == 0 || waiting == 0 {
@@ -111,7 +111,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// queueTimeout is the longest wait; zero: there is none.
+// queueTimeout returns the maximum wait; zero: unlimited.
 func queueTimeout(p client.Policy) time.Duration {
 	switch {
 	case p.QueueTimeout < 0:

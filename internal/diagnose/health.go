@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// fullMemory is the part of Redis' memory above which it needs attention.
+// fullMemory is the fraction of Redis' memory limit above which a node needs attention.
 const fullMemory = 0.8
 
 // Redis describes a Redis node on one line.
@@ -27,7 +27,7 @@ func Redis(n client.RedisHealth) string {
 	return strings.Join(append(all, "up "+Duration(n.Uptime)), ", ")
 }
 
-// RedisProblem names what needs attention at a Redis node; empty: nothing.
+// RedisProblem describes what needs attention at a Redis node. It returns "" if there is nothing.
 func RedisProblem(n client.RedisHealth) string {
 	switch {
 	case n.Error != "":

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// maxWaits bounds the waits of an instance that are described one by one.
+// maxWaits is the maximum number of waits of an instance that are described individually.
 const maxWaits = 5
 
 // LimitWaits describes the first waits of an instance at limits, one per line.
@@ -32,20 +32,20 @@ func LimitWait(g client.LimitWait, now time.Time) string {
 	if g.Position == 0 {
 		return ActionAndKey(g.Action, g.Key) + ": not known to its limit at present; the request is repeated"
 	}
-	var why string
+	var reason string
 	switch {
 	case g.Deadlocked:
-		why = "DEADLOCK: every holder waits for a waiter of this limit"
+		reason = "DEADLOCK: every holder waits for a waiter of this limit"
 	case g.Policy.Paused:
-		why = "the action is " + Pause(g.Policy)
+		reason = "the action is " + Pause(g.Policy)
 	case g.LimitedUntil.After(now):
-		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil, now)
+		reason = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil, now)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
-		why = fmt.Sprintf("%d of %d slots are in use", g.Active, g.Policy.Concurrency)
+		reason = fmt.Sprintf("%d of %d slots are in use", g.Active, g.Policy.Concurrency)
 	default:
-		why = "next to be admitted"
+		reason = "next to be admitted"
 	}
-	text := fmt.Sprintf("%s: position %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.QueueLength, why)
+	text := fmt.Sprintf("%s: position %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.QueueLength, reason)
 	if !g.Since.IsZero() {
 		text += ", since " + Duration(now.Sub(g.Since))
 	}
@@ -64,7 +64,7 @@ func limitText(p client.Policy) string {
 	return strings.Join(all, " and ")
 }
 
-// WaitOf returns the wait of an event, if it waits at a limit.
+// WaitOf returns the wait of the activity or start with an event id, if it waits at a limit.
 func WaitOf(waits []client.LimitWait, event uint64) (client.LimitWait, bool) {
 	i := slices.IndexFunc(waits, func(g client.LimitWait) bool { return g.Event == event })
 	if i < 0 {
@@ -73,7 +73,7 @@ func WaitOf(waits []client.LimitWait, event uint64) (client.LimitWait, bool) {
 	return waits[i], true
 }
 
-// atLimits names the limits at which an instance waits, without positions, which change; empty: it waits at none.
+// atLimits lists the limits at which an instance waits, without positions, because they change. It returns "" if there are none.
 func atLimits(d client.Description) string {
 	var names []string
 	dead := ""

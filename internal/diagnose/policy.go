@@ -36,7 +36,7 @@ func Policy(p client.Policy) string {
 	return strings.Join(append(all, WhenLimited(p)), ", ")
 }
 
-// Pause describes the pause of an action: who has paused it, since when, and why.
+// Pause describes the pause of an action: by whom, since when, and why.
 func Pause(p client.Policy) string {
 	text := "paused"
 	if p.PausedBy != "" {
@@ -70,14 +70,10 @@ func WhenLimited(p client.Policy) string {
 	if limit == 0 {
 		limit = history.DefaultQueueLimit
 	}
-	switch {
-	case p.QueueTimeout < 0:
-		return fmt.Sprintf("up to %d wait forever", limit)
-	case p.QueueTimeout == 0:
-		return fmt.Sprintf("up to %d wait up to %s", limit, Span(history.DefaultQueueTimeout))
-	default:
-		return fmt.Sprintf("up to %d wait up to %s", limit, Span(p.QueueTimeout))
+	if timeout := queueTimeout(p); timeout > 0 {
+		return fmt.Sprintf("up to %d wait up to %s", limit, Span(timeout))
 	}
+	return fmt.Sprintf("up to %d wait forever", limit)
 }
 
 // Span formats a duration without zero parts: 24h, not 24h0m0s.

@@ -6,26 +6,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
 // MaxText is the maximum number of bytes of a long text.
 const MaxText = 2_000
 
-// Short cuts a text to at most limit bytes.
+// Short cuts a text to at most limit bytes, and appends an ellipsis if it was longer.
 func Short(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
+	return text.Cut(s, limit) + "…"
 }
 
-// OneLine joins the lines of a text.
+// OneLine joins the lines of a text with semicolons, and cuts it to MaxText bytes.
 func OneLine(s string) string {
 	return Short(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "), MaxText)
 }
 
-// ByWhom is who has requested something, and why; empty if neither is known.
+// ByWhom formats the requester and the reason of a request; both may be empty.
 func ByWhom(who, why string) (s string) {
 	if who != "" {
 		s = "by " + who
@@ -61,7 +62,7 @@ func Clock(t, now time.Time) string {
 	return t.Format("15:04:05") + " UTC"
 }
 
-// Counted formats a number of things whose plural has an s.
+// Counted formats a number with its noun, whose plural must end in s.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -78,7 +79,7 @@ func Number[N int | int64 | uint64](n N) string {
 	return s
 }
 
-// ActionAndKey names a limit.
+// ActionAndKey formats the name of a limit.
 func ActionAndKey(action, key string) string {
 	if key == "" {
 		return action
@@ -106,7 +107,7 @@ func CancelOutcome(r client.Report) string {
 		return "never started"
 	case client.HowAbandoned:
 		return "abandoned after " + Duration(r.After) + on
-	default: // of a newer worker
+	default: // reported by a newer worker
 		return string(r.How) + on
 	}
 }

@@ -25,38 +25,40 @@ import (
 
 // Activity configures one activity. Exec or HTTP is required, and not both.
 type Activity struct {
-	Exec Command `json:"exec,omitempty"` // program with its arguments; a text is split at spaces, quotation marks group
+	Exec Command `json:"exec,omitempty"` // program with its arguments; a string is split at spaces, and quotation marks group
 	HTTP string  `json:"http,omitempty"` // URL
 
 	Queue       string        `json:"queue,omitempty"`       // task queue; default: the name of the activity
-	Concurrency int           `json:"concurrency,omitempty"` // maximum at a time on this worker, of all activities of the queue; default: that of the worker
-	Grace       text.Duration `json:"grace,omitempty"`       // time to end after a cancellation; default: that of the worker
+	Concurrency int           `json:"concurrency,omitempty"` // slots of the queue on this worker, for all of its activities; default: that of the worker
+	Grace       text.Duration `json:"grace,omitempty"`       // grace period after a cancellation; default: that of the worker
 	Timeout     text.Duration `json:"timeout,omitempty"`     // of one attempt on the worker; default: none
-	Retry       *Retry        `json:"retry,omitempty"`       // in place, on the worker; default: see the package comment
+	Retry       *Retry        `json:"retry,omitempty"`       // retries in place, on the worker; default: see the package comment
 
-	Limit *history.Policy `json:"limit,omitempty"` // of the fleet: "pawl policy apply" sets it, and a worker does not
+	Limit *history.Policy `json:"limit,omitempty"` // limit across the fleet; set by "pawl policy apply", ignored by workers
 
-	Dir       string            `json:"dir,omitempty"`       // of a program: working directory; default: the worker's
-	Env       map[string]string `json:"env,omitempty"`       // of a program: added variables; $NAME is a variable of the worker
-	Permanent []int             `json:"permanent,omitempty"` // of a program: exit codes that are final; default: 65
+	// Programs only.
+	Dir       string            `json:"dir,omitempty"`       // working directory; default: the worker's
+	Env       map[string]string `json:"env,omitempty"`       // additional variables; $NAME is a variable of the worker
+	Permanent []int             `json:"permanent,omitempty"` // exit codes that are final; default: 65
 
-	Headers      map[string]string `json:"headers,omitempty"`       // of an endpoint: added to the request; $NAME is a variable of the worker
-	AllowPrivate bool              `json:"allow_private,omitempty"` // of an endpoint: also loopback, private and link-local addresses
+	// Endpoints only.
+	Headers      map[string]string `json:"headers,omitempty"`       // additional headers; $NAME is a variable of the worker
+	AllowPrivate bool              `json:"allow_private,omitempty"` // allow loopback, private and link-local addresses
 }
 
 // Retry repeats failed attempts on the worker.
 type Retry struct {
-	Attempts int           `json:"attempts,omitempty"` // maximum number, the first included; default 5
+	Attempts int           `json:"attempts,omitempty"` // maximum number, including the first; default 5
 	Initial  text.Duration `json:"initial,omitempty"`  // backoff after the first failure, doubled after each further one; default 1 s
 	Max      text.Duration `json:"max,omitempty"`      // maximum backoff, and maximum Retry-After; default 1 minute
 
-	onRequest bool // only after a Retry-After
+	onRequest bool // retry only after a response with Retry-After
 }
 
-// Command is a program with its arguments: in JSON a list, or a text that is split.
+// Command is a program with its arguments. Its JSON is a list, or a string that is split.
 type Command []string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON decodes either form.
 func (c *Command) UnmarshalJSON(b []byte) error {
 	var line string
 	if json.Unmarshal(b, &line) == nil {
@@ -72,7 +74,7 @@ type Config struct {
 	Activities map[string]Activity `json:"activities"`
 }
 
-// Read reads a file in YAML, of which JSON is a part:
+// Read reads a YAML or JSON file:
 //
 //	activities:
 //	  resize-image: {exec: [python3, resize.py], queue: images, concurrency: 2}
@@ -85,7 +87,7 @@ func Read(file string) (Config, error) {
 	return c, err
 }
 
-// ReadYAML reads a file in YAML into v as if it were JSON. Unknown members are an error.
+// ReadYAML decodes a YAML file into v by the rules of JSON. Unknown members are an error.
 func ReadYAML(file string, v any) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -139,23 +141,23 @@ func (c *Config) add(name string, a Activity) error {
 	return nil
 }
 
-// Bindings returns the activities, in the order of their names, for a worker that logs their output to log. It starts nothing. The error
-// names every activity that is wrong.
+// Bindings returns the activities, in the order of their names, for a worker. Programs log their output to log. It starts nothing. The error
+// lists all invalid activities.
 func (c Config) Bindings(log *slog.Logger) ([]pawl.ActivityBinding, error) {
 	var bindings []pawl.ActivityBinding
-	var wrong []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Activities)) {
 		b, err := c.Activities[name].bind(name, log)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("activity %q: %w", name, err))
+			errs = append(errs, fmt.Errorf("activity %q: %w", name, err))
 			continue
 		}
 		bindings = append(bindings, b)
 	}
-	return bindings, errors.Join(wrong...)
+	return bindings, errors.Join(errs...)
 }
 
-// Concurrency returns the maximum of each task queue for which one is configured: the smallest, if several activities have one.
+// Concurrency returns the configured concurrency by task queue: the lowest, if activities of a queue differ.
 func (c Config) Concurrency() map[string]int {
 	queues := make(map[string]int)
 	for name, a := range c.Activities {
@@ -166,7 +168,7 @@ func (c Config) Concurrency() map[string]int {
 	return queues
 }
 
-// run is the function of an activity. An error is a *failure, or the cause of a context that is done.
+// run is the function of an activity. Its error is a *failure, or the cause of the context's end.
 type run func(ctx context.Context, in json.RawMessage) (json.RawMessage, error)
 
 func (a Activity) bind(name string, log *slog.Logger) (pawl.ActivityBinding, error) {
@@ -194,7 +196,7 @@ func (a Activity) check(name string) error {
 			return err
 		}
 		if !l.Limits() {
-			return errors.New("limit needs concurrency, rate or quota")
+			return errors.New("limit requires concurrency, rate or quota")
 		}
 	}
 	switch {
@@ -230,8 +232,8 @@ func (a Activity) retry() Retry {
 	return r
 }
 
-// split splits a command line at spaces. Single and double quotation marks group, and a backslash takes the next character as it is,
-// also within double ones. There is no shell: nothing else has a meaning.
+// split splits a command line at spaces. Single and double quotation marks group, and a backslash escapes the next character, except
+// within single ones. No shell is involved: other characters are not special.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

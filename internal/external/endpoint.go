@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -27,7 +28,7 @@ import (
 const (
 	dialTimeout    = 10 * time.Second
 	maxHeaderBytes = 64 << 10
-	idleConns      = 64 // to one host, kept for later requests
+	idleConns      = 64 // idle connections to one host that are kept for later requests
 )
 
 // endpoint returns the function that calls the endpoint of the activity.
@@ -92,10 +93,10 @@ func (a Activity) request(ctx context.Context, in json.RawMessage) (*http.Reques
 	return req, nil
 }
 
-// headersOf returns the headers of the start, with the span of the worker, if it traces, as the parent.
+// headersOf returns the headers of the start. If the worker traces, the span of the worker becomes the parent.
 func headersOf(ctx context.Context) (out history.Headers) {
 	for name, v := range pawl.Info(ctx).Headers.All() {
-		out = out.With(name, v) // which drops Pawl's own
+		out = out.With(name, v) // drops Pawl's own headers
 	}
 	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
 		out = out.With(history.HeaderTraceparent, history.TraceContext{Trace: c.TraceID(), Span: c.SpanID(), Flags: byte(c.TraceFlags())}.String())
@@ -103,18 +104,18 @@ func headersOf(ctx context.Context) (out history.Headers) {
 	return out
 }
 
-// unreachable returns the failure of a request without a response. The refusal of an address is final.
+// unreachable returns the failure of a request without a response. A refused address is a final failure.
 func (a Activity) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // it quotes the URL
+		err = e.Err // url.Error quotes the URL, which may contain secrets
 	}
 	return &failure{error: fmt.Errorf("%s: %w", a.place(), err), final: isRefused(err)}
 }
 
-// place is the URL for messages, without its user and its query, which may be secret.
+// place returns the URL for messages, without its user and query, which may contain secrets.
 func (a Activity) place() string {
 	u, err := url.Parse(a.HTTP)
 	if err != nil {
@@ -133,7 +134,7 @@ func repeatable(status int) bool {
 	}
 }
 
-// retryAfter reads a Retry-After: seconds, or a date. Zero is none.
+// retryAfter parses a Retry-After header, in seconds or as a date. It returns zero if there is none.
 func retryAfter(v string, now time.Time) time.Duration {
 	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
 		return max(0, time.Duration(s)*time.Second)
@@ -144,14 +145,14 @@ func retryAfter(v string, now time.Time) time.Duration {
 	return 0
 }
 
-// addressError is the refusal of an address that is not public.
+// addressError is returned for an address that is not public.
 type addressError struct{ address string }
 
 func (e *addressError) Error() string {
 	return fmt.Sprintf("address %s is not public, and allow_private is not set", e.address)
 }
 
-// public is the Control of a dialer: it runs for the address that is being dialed, after every lookup.
+// public is the Control function of a dialer. It checks the address that is about to be dialed, after each lookup.
 func public(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !isPublic(to.Addr()) {
@@ -160,8 +161,8 @@ func public(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// reserved are the ranges besides those of netip that are not of the public internet: of RFC 6890, and those that embed
-// addresses of IPv4, which a gateway may translate to private ones.
+// reserved returns the ranges that are not part of the public internet and that netip does not cover: those of RFC 6890, and those that embed
+// IPv4 addresses, which a gateway may translate to private ones.
 func reserved() []netip.Prefix {
 	var all []netip.Prefix
 	for _, p := range []string{
@@ -175,18 +176,11 @@ func reserved() []netip.Prefix {
 
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
-	if !a.IsGlobalUnicast() || a.IsPrivate() { // neither loopback, link-local, multicast, unspecified
-		return false
-	}
-	for _, p := range reserved() {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+	// IsGlobalUnicast excludes loopback, link-local, multicast and unspecified addresses.
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(reserved(), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func isRefused(err error) bool {
-	_, is := errors.AsType[*addressError](err)
-	return is
+	_, refused := errors.AsType[*addressError](err)
+	return refused
 }

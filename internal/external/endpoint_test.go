@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// served is an activity of an endpoint on this machine.
+// served returns an activity of an endpoint on this machine.
 func served(t *testing.T, h http.HandlerFunc) Activity {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -26,7 +26,7 @@ func served(t *testing.T, h http.HandlerFunc) Activity {
 	return Activity{HTTP: s.URL + "/charge?token=secret", AllowPrivate: true}
 }
 
-func TestEndpointGetsTheInputAndTheKeyAndItsBodyIsTheResult(t *testing.T) {
+func TestEndpointReceivesTheInputAndTheKeyAndItsBodyIsTheResult(t *testing.T) {
 	t.Setenv("TOKEN", "t-1")
 	a := served(t, func(w http.ResponseWriter, r *http.Request) {
 		in, _ := io.ReadAll(r.Body)
@@ -99,7 +99,7 @@ func TestRetryAfterIsObeyedInPlaceWithinItsMaximum(t *testing.T) {
 func TestCancellationClosesTheConnection(t *testing.T) {
 	arrived, closed := make(chan struct{}), make(chan struct{})
 	a := served(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server watches the connection
+		_, _ = io.Copy(io.Discard, r.Body) // the server watches the connection only after that
 		close(arrived)
 		<-r.Context().Done()
 		close(closed)
@@ -120,7 +120,7 @@ func TestCancellationClosesTheConnection(t *testing.T) {
 	}
 }
 
-// A name that passes any check of the name resolves to another address when it is dialed: only the dialed address counts.
+// A name that passes a check may resolve to another address when it is dialed, so the dialed address is checked.
 func TestPrivateAddressesAreRefusedWhenTheyAreDialed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a private address was called") }))
 	t.Cleanup(s.Close)

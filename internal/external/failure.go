@@ -13,18 +13,17 @@ import (
 	"github.com/pawlrun/pawl/internal/text"
 )
 
-// maxBytes is the maximum of a result, which is that of a payload.
-const maxBytes = 512 << 10
-
-// maxQuote is the number of bytes that an error quotes of what a program or an endpoint has sent.
-const maxQuote = 1 << 10
+const (
+	maxBytes = 512 << 10 // of a result; the limit of payloads
+	maxQuote = 1 << 10   // bytes of an answer that an error quotes
+)
 
 // failure is a failed attempt.
 type failure struct {
 	error
 
 	final bool
-	after time.Duration // requested by the endpoint; 0: none
+	after time.Duration // Retry-After of the endpoint; 0: none
 }
 
 // Unwrap returns the error, marked as permanent if the failure is final.
@@ -43,7 +42,7 @@ type described struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// describe replaces the text of a failure by that of an error object, if the body is one, and adds its code and its data.
+// describe applies the error object in body, if there is one: its message, code, retryability and data.
 func (f *failure) describe(body []byte) *failure {
 	var o struct {
 		Error *described `json:"error"`
@@ -55,8 +54,8 @@ func (f *failure) describe(body []byte) *failure {
 	if e.Retryable != nil {
 		f.final = !*e.Retryable
 	}
-	err := worded{text.Shorten(cmp.Or(e.Message, f.Error()), maxQuote), f.error, nil}
-	if pawl.ValidateName(e.Code) == nil && !strings.HasPrefix(e.Code, "pawl.") { // those are reserved
+	err := coded{text.Shorten(cmp.Or(e.Message, f.Error()), maxQuote), f.error, nil}
+	if pawl.ValidateName(e.Code) == nil && !strings.HasPrefix(e.Code, "pawl.") { // the prefix is reserved
 		err.code = pawl.NewError(e.Code)
 	}
 	f.error = err
@@ -66,23 +65,23 @@ func (f *failure) describe(body []byte) *failure {
 	return f
 }
 
-// worded is an error with another text, and with a sentinel.
-type worded struct {
+// coded is an error with the text and the code of an error object.
+type coded struct {
 	text  string
 	cause error
 	code  *pawl.Error // nil: none
 }
 
-func (w worded) Error() string { return w.text }
+func (e coded) Error() string { return e.text }
 
-func (w worded) Unwrap() []error {
-	if w.code == nil {
-		return []error{w.cause}
+func (e coded) Unwrap() []error {
+	if e.code == nil {
+		return []error{e.cause}
 	}
-	return []error{w.code, w.cause}
+	return []error{e.code, e.cause}
 }
 
-// result checks a result. One that is no JSON or is too large does not become better by a retry.
+// result validates a result. If it is too large or not JSON, the failure is final: a retry would not help.
 func result(b []byte, omitted bool, from string) (json.RawMessage, error) {
 	b = []byte(strings.TrimSpace(string(b)))
 	switch {
@@ -96,7 +95,7 @@ func result(b []byte, omitted bool, from string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// bounded bounds an attempt by the timeout.
+// bounded applies the timeout to an attempt.
 func (a Activity) bounded(attempt run) run {
 	if a.Timeout == 0 {
 		return attempt
@@ -113,7 +112,7 @@ func (a Activity) bounded(attempt run) run {
 	}
 }
 
-// repeat repeats failed attempts in place.
+// repeat retries failed attempts in place.
 func (r Retry) repeat(attempt run) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 		backoff := r.Initial.Std()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// called is the end of a call, as its caller gets it.
+// called is the outcome of a call, as its caller receives it.
 type called struct {
 	result  string
 	failure *pawl.Failure
@@ -49,7 +49,7 @@ func call(ctx context.Context, t *testing.T, a Activity, in string) called {
 	return c
 }
 
-// cancellable is the context of an activity, and its cancellation.
+// cancellable returns the context of an activity, and the function that cancels it.
 func cancellable(t *testing.T) (context.Context, func()) {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
@@ -58,7 +58,7 @@ func cancellable(t *testing.T) (context.Context, func()) {
 
 var errDeclined = pawl.NewError("card-declined")
 
-// wantDescribed holds that a failure is what the error object describes.
+// wantDescribed checks that a failure matches the error object of declined.
 func wantDescribed(t *testing.T, f *pawl.Failure, permanent bool) {
 	t.Helper()
 	var data struct{ Limit int }

@@ -21,8 +21,10 @@ const (
 	maxLine   = 4 << 10 // bytes of a log line; the rest of a longer one is dropped
 )
 
-// kept are the variables of the worker that a program gets. All others may hold secrets of the worker.
-func kept() []string { return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SystemRoot"} }
+// inherited returns the variables that a program inherits from the worker. All others may contain secrets of the worker.
+func inherited() []string {
+	return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SystemRoot"}
+}
 
 // program returns the function that runs the program of the activity.
 func (a Activity) program(log *slog.Logger) run {
@@ -48,14 +50,14 @@ func (a Activity) program(log *slog.Logger) run {
 			f.final = slices.Contains(final, e.ExitCode)
 			return nil, f.describe([]byte(out.Stdout))
 		}
-		return nil, f // it could not be started
+		return nil, f // the program could not be started
 	}
 }
 
 func (a Activity) environment(ctx context.Context) []string {
 	info := pawl.Info(ctx)
 	var env []string
-	for _, name := range kept() {
+	for _, name := range inherited() {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -72,7 +74,7 @@ func (a Activity) environment(ctx context.Context) []string {
 		"PAWL_ATTEMPT="+strconv.FormatUint(uint64(info.Attempt), 10))
 }
 
-// lines logs what is written to it, line by line. It never fails.
+// lines is a writer that logs each line. Writes never fail.
 type lines struct {
 	log  *slog.Logger
 	line []byte
@@ -95,7 +97,7 @@ func (l *lines) Write(b []byte) (int, error) {
 
 func (l *lines) keep(b []byte) { l.line = append(l.line, b[:min(len(b), maxLine-len(l.line))]...) }
 
-// flush logs the line that has been written so far.
+// flush logs the incomplete line.
 func (l *lines) flush() {
 	if line := bytes.TrimSpace(l.line); len(line) > 0 {
 		l.log.Info("program output", "line", text.Cut(string(line), maxLine))

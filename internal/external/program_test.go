@@ -24,7 +24,7 @@ import (
 
 func shell(script string) Activity { return Activity{Exec: Command{"sh", "-c", script}} }
 
-func TestProgramGetsItsInputAndACleanEnvironmentAndItsOutputIsTheResult(t *testing.T) {
+func TestProgramReceivesItsInputAndACleanEnvironmentAndItsOutputIsTheResult(t *testing.T) {
 	t.Setenv("PAWL_REDIS", "redis://secret")
 	t.Setenv("TOKEN", "t-1")
 	a := shell(`read -r in; echo "working on $in" >&2; printf '{"in":%s,"env":"%s %s %s %s"}\n' "$in" "$PAWL_KEY" "$PAWL_ATTEMPT" "$ADDED" "$PAWL_REDIS"`)
@@ -111,7 +111,7 @@ func TestFailedProgramIsRepeatedInPlaceAndItsTimeoutIsAFailure(t *testing.T) {
 	}
 }
 
-// The promise is 50 ms for a program that obeys SIGTERM. The best of several counts: others have the cores, too.
+// The promise is 50 ms for a program that obeys SIGTERM. The best of several attempts counts, because other tests use the cores as well.
 func TestProcessGroupOfACancelledProgramIsGoneAtOnceIfItObeysAndAfterTheGracePeriodIfNot(t *testing.T) {
 	const promise, grace = 50 * time.Millisecond, time.Second
 	best := time.Hour
@@ -127,7 +127,7 @@ func TestProcessGroupOfACancelledProgramIsGoneAtOnceIfItObeysAndAfterTheGracePer
 	}
 }
 
-// timeToEnd cancels a program that has written its process id to $READY, and returns the time until its group is gone.
+// timeToEnd cancels a program after it has written its process id to $READY, and returns the time until its process group is gone.
 func timeToEnd(t *testing.T, script string, grace time.Duration) time.Duration {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
@@ -153,7 +153,7 @@ func timeToEnd(t *testing.T, script string, grace time.Duration) time.Duration {
 	return took
 }
 
-// members returns the processes of a group that are no zombies: the init process of a container may not reap orphans.
+// members returns the processes of a group without zombies: the init process of a container may not reap orphans.
 func members(group int) (left []string) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range stats {

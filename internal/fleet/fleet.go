@@ -1,10 +1,10 @@
-// Package fleet is the two fleet programs, as the fleet binaries run them and as the
-// command line runs them in child processes. Its code is what a user's own fleet is
-// made of, with another registry.
+// Package fleet implements the orchestrator and the worker program. The fleet binaries run them, and the command line
+// runs them in child processes. A user's own fleet consists of the same code, with other registrations.
 package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Orchestrator is the settings of the orchestrator program.
+// Orchestrator holds the settings of the orchestrator program.
 type Orchestrator struct {
 	settings.Fleet
 	settings.Orchestrator
@@ -35,13 +35,19 @@ type Orchestrator struct {
 	UI bool `name:"ui" env:"PAWL_UI" help:"Serve the console; at 127.0.0.1:7295 unless --http has another address."`
 }
 
-// DefaultUI is where a console is served unless an address is given.
+// DefaultUI is the address of the console unless --http sets another one.
 const DefaultUI = "127.0.0.1:7295"
 
-// HTTPFlag is the setting of the address, in errors.
+// HTTPFlag names the setting of the HTTP address in errors.
 const HTTPFlag = "--http (PAWL_HTTP)"
 
-// Run runs the program until a signal, and gives its exit code. opts are added to it.
+// usage reports an error of the settings, and returns the exit code for it.
+func usage(errw io.Writer, err error) int {
+	_, _ = fmt.Fprintln(errw, err)
+	return settings.ExitUsage
+}
+
+// Run runs the program, with additional options, until a signal, and returns its exit code.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	settings.RelaxGC()
 	if o.Examples {
@@ -57,8 +63,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if o.TraceCore != "" {
 		f, err := os.Create(o.TraceCore)
 		if err != nil {
-			_, _ = fmt.Fprintln(errw, err)
-			return settings.ExitUsage
+			return usage(errw, err)
 		}
 		defer func() { _ = f.Close() }()
 		cfg.Trace = f
@@ -66,16 +71,14 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	log := o.Log.Open(errw)
 	codec, err := o.Codec(log)
 	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
+		return usage(errw, err)
 	}
 	traces, err := telemetry.Open(context.Background(), "pawl-orchestrator", log)
 	if err == nil {
 		cfg.Tracer, err = pawlotel.NewTracer(traces)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
+		return usage(errw, err)
 	}
 	defer traces.Close()
 	return pawlfx.Run(log,
@@ -92,13 +95,12 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 func (o Orchestrator) replay(errw io.Writer, opts []fx.Option) int {
 	codec, err := o.Codec(o.Log.Open(errw))
 	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
+		return usage(errw, err)
 	}
 	return pawlfx.Replay(errw, o.Replay, append(opts, pawlfx.Payloads(codec))...)
 }
 
-// Config is what the settings say, without connections.
+// Config returns the configuration of an orchestrator, without connections.
 func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
 		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), ObjectsMaxBytes: int64(o.ObjectsMax), ReconcileInterval: o.Reconcile,
@@ -107,7 +109,7 @@ func (o Orchestrator) Config() orchestrator.Config {
 	}
 }
 
-// External has the activities of a worker that are programs and HTTP endpoints.
+// External holds the settings of activities that are programs or HTTP endpoints.
 type External struct {
 	Exec       []string `name:"exec" sep:"none" placeholder:"NAME=COMMAND" help:"Activity that runs a program: the input is its standard input, the result its standard output, in JSON. Repeatable."`
 	Post       []string `name:"post" sep:"none" placeholder:"NAME=URL" help:"Activity that POSTs the input, in JSON, and whose result is the response. Repeatable."`
@@ -115,7 +117,7 @@ type External struct {
 	Activities string   `name:"activities" env:"PAWL_ACTIVITIES" type:"existingfile" placeholder:"FILE" help:"YAML file of such activities with their queues, concurrency, timeouts and retries."`
 }
 
-// Read returns the activities of the flags and of the file.
+// Read returns the activities from the flags and the file.
 func (e External) Read() (c external.Config, err error) {
 	if e.Activities != "" {
 		if c, err = external.Read(e.Activities); err != nil {
@@ -135,7 +137,7 @@ func (e External) Read() (c external.Config, err error) {
 	return c, nil
 }
 
-// AfterApply rejects activities that are wrong.
+// AfterApply rejects invalid activities.
 func (e External) AfterApply() error {
 	c, err := e.Read()
 	if err == nil {
@@ -144,7 +146,7 @@ func (e External) AfterApply() error {
 	return err
 }
 
-// Worker is the settings of the worker program.
+// Worker holds the settings of the worker program.
 type Worker struct {
 	settings.Fleet
 	settings.Worker
@@ -153,18 +155,16 @@ type Worker struct {
 	Name string `name:"name" env:"PAWL_NAME" placeholder:"NAME" help:"Name of the worker, unique in the namespace. Made up if not given."`
 }
 
-// Run runs the program until a signal, and gives its exit code. opts are added to it.
+// Run runs the program, with additional options, until a signal, and returns its exit code.
 func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 	settings.RelaxGC()
 	c, err := w.External.Read()
-	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
-	}
-	if !w.Examples && len(c.Activities) == 0 {
-		_, _ = fmt.Fprintln(errw, "no activities are registered in this binary: give it some with --exec, --post or --activities, start it with --examples, "+
+	if err == nil && !w.Examples && len(c.Activities) == 0 {
+		err = errors.New("no activities are registered in this binary: give it some with --exec, --post or --activities, start it with --examples, " +
 			"or build your own, which is a few lines: worker.New(cfg, Charge.Do(svc.charge)) (see the README)")
-		return settings.ExitUsage
+	}
+	if err != nil {
+		return usage(errw, err)
 	}
 	log := w.Log.Open(errw)
 	if w.Examples {
@@ -174,13 +174,11 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 	cfg.QueueConcurrency = c.Concurrency()
 	codec, err := w.Codec(log)
 	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
+		return usage(errw, err)
 	}
 	traces, err := telemetry.Open(context.Background(), "pawl-worker", log)
 	if err != nil {
-		_, _ = fmt.Fprintln(errw, err)
-		return settings.ExitUsage
+		return usage(errw, err)
 	}
 	defer traces.Close()
 	if traces.Enabled() {
@@ -198,7 +196,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 	)
 }
 
-// Config is what the settings say, without connections.
+// Config returns the configuration of a worker, without connections.
 func (w Worker) Config() worker.Config {
 	return worker.Config{
 		Namespace: w.Namespace.Namespace, Name: w.Name, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain,
@@ -206,7 +204,7 @@ func (w Worker) Config() worker.Config {
 	}
 }
 
-// HTTP serves at an address as the settings say; an empty one is nowhere.
+// HTTP serves HTTP at an address, with these access settings. With an empty address it serves nothing.
 func HTTP(addr string, a settings.HTTPAccess) fx.Option {
 	return pawlfx.HTTP(addr, pawlfx.HTTPSetting(HTTPFlag), pawlfx.HTTPTokens(a.Tokens), pawlfx.HTTPOIDC(a.OIDCIssuer, a.OIDCAudience, a.OIDCRoles),
 		pawlfx.HTTPSignIn(a.OIDCClient, a.OIDCSecret),

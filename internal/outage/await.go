@@ -13,11 +13,11 @@ const (
 	attemptLimit = 5 * time.Second
 )
 
-// Await repeats an attempt to use the dependency until it succeeds, until it fails with an error that passing refuses, or
-// until ctx ends, with pauses of 50 ms to 1 s. Each attempt has 5 s. A nil Reporter waits and reports nothing.
+// Await repeats an attempt to use the dependency until it succeeds, until it fails with an error that is not transient, or
+// until ctx ends, with backoff from 50 ms to 1 s. The timeout of each attempt is 5 s. A nil Reporter waits, but reports nothing.
 //
-// The error is the attempt's own, or ctx's joined with the latest that would have passed.
-func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, passing func(error) bool, attempt func(context.Context) error) error {
+// Errors: that of the attempt, or the cause of ctx joined with the latest transient error.
+func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, transient func(error) bool, attempt func(context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := within(ctx, attempt)
 		switch {
@@ -26,7 +26,7 @@ func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, pa
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: %s: %w (last: %w)", d, operation, context.Cause(ctx), err)
-		case !passing(err):
+		case !transient(err):
 			return err
 		}
 		r.Failed(d, operation, err)
@@ -36,7 +36,7 @@ func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, pa
 	}
 }
 
-// Pause waits. It reports false if ctx ended first.
+// Pause waits for d. It returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,5 +1,5 @@
-// Package outage keeps the log of a process short while something that it depends on is away, however many partitions,
-// readers and workers meet the same fault.
+// Package outage keeps the log of a process short while a dependency is unavailable, however many partitions,
+// readers and workers are affected by the same fault.
 //
 // # Dependencies
 //
@@ -12,17 +12,17 @@
 //	                                                                                     ▼ │
 //	                                                                                Unavailable
 //
-// A change of state is one line, and a state that lasts is one line a minute, with the number of failures by operation.
-// An outage is over when something has succeeded and nothing has failed for three seconds, so a dependency of which a part
-// is away (one master of a cluster) is unavailable until that part is back. One that fails again within a minute needs twice
-// as long a calm each time, up to a minute.
+// A change of state is logged once, and a lasting outage once a minute, with the number of failures by operation.
+// An outage is over when an operation has succeeded and none has failed for three seconds. A dependency of which a part
+// is unavailable (one master of a cluster) is therefore unavailable until that part is back. If the dependency fails again within
+// a minute, the required time without failures doubles, up to a minute.
 //
 // # Lines
 //
-// Logger limits everything else: of warnings and errors, and of information about a partition, an instance or a gate, with
-// the same message one is written a minute, or ten if each names another instance or gate. The others are counted, and the
-// minute ends with the latest of them and how often it was repeated. Other lines pass. In all of them a text or an error of more than
-// 1 KiB is cut.
+// Logger limits all other warnings and errors, and info lines about a partition, an instance or a limit. Of the lines with
+// the same message one is written per minute, or ten if each names another instance or limit. The others are counted, and at the
+// end of the minute the latest of them is written with the number of repetitions. All other lines pass. In all lines, strings and errors
+// of more than 1 KiB are cut.
 //
-// The owner of a Reporter runs Run, which writes what is due each second; without it no outage ends.
+// The owner of a Reporter must run Run, which writes due lines every second; without it no outage ends.
 package outage

@@ -10,44 +10,44 @@ import (
 	"github.com/pawlrun/pawl/internal/text"
 )
 
-// instances is how many lines with the same message pass in a minute if each names another instance, or another gate.
-const instances = 10
+// maxInstances is the number of lines with the same message that pass in a minute if each names another instance or limit.
+const maxInstances = 10
 
-// lines counts what was repeated, by message.
+// lines counts repeated lines by message.
 type lines struct {
 	mu  sync.Mutex
 	all map[string]*line
 }
 
-// line is a message in the minute that began with its first line.
+// line describes the lines with one message within a minute.
 type line struct {
 	began    time.Time
-	written  []string // instances and gates; "" of a line that names none
+	written  []string // instances and limits that were written; "" for a line without one
 	repeated int
 	last     slog.Record
-	to       slog.Handler // of the last
+	to       slog.Handler // handler of last
 }
 
 func newLines() *lines { return &lines{all: make(map[string]*line)} }
 
-// Logger is the Reporter's logger with repeated lines limited. See the package's doc.
+// Logger returns the Reporter's logger with a limit on repeated lines. See the package documentation.
 func (r *Reporter) Logger() *slog.Logger {
 	return slog.New(&limiter{Handler: r.log.Handler(), lines: r.lines})
 }
 
-// limiter is a slog.Handler.
+// limiter is a slog.Handler that limits repeated lines.
 type limiter struct {
 	slog.Handler
 
 	lines   *lines
-	about   about // of the attributes that the logger has
-	grouped bool  // attributes to come are in a group, and so not among them
+	about   about // from the attributes of the logger
+	grouped bool  // further attributes are in a group, and do not count for about
 }
 
-// about is what a line is about. Lines of one message repeat each other unless they name different instances or gates.
+// about is the subject of a line. Lines with the same message repeat each other unless they name different instances or limits.
 type about struct {
-	named    bool   // a partition, an instance or a gate
-	instance string // or gate
+	named    bool   // the line names a partition, an instance or a limit
+	instance string // instance or limit
 }
 
 func (a *about) see(attr slog.Attr) {
@@ -68,10 +68,10 @@ func (h *limiter) Handle(ctx context.Context, rec slog.Record) error {
 	return h.Handler.Handle(ctx, rec)
 }
 
-// maxValue is how many bytes the text or the error of an attribute has at the most: it may quote anything.
+// maxValue bounds the bytes of a string or an error in an attribute, because it may quote data of any size.
 const maxValue = 1 << 10
 
-// shortened cuts the long attributes of a record.
+// shortened cuts long attributes of a record.
 func shortened(rec slog.Record) slog.Record {
 	long := false
 	rec.Attrs(func(a slog.Attr) bool {
@@ -107,7 +107,7 @@ func short(a slog.Attr) (_ slog.Attr, cut bool) {
 	return slog.String(a.Key, text.Shorten(value, maxValue)), true
 }
 
-// WithAttrs is part of slog.Handler.
+// WithAttrs implements slog.Handler.
 func (h *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	n := *h
 	n.Handler = h.Handler.WithAttrs(attrs)
@@ -119,7 +119,7 @@ func (h *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &n
 }
 
-// WithGroup is part of slog.Handler.
+// WithGroup implements slog.Handler.
 func (h *limiter) WithGroup(name string) slog.Handler {
 	n := *h
 	n.Handler, n.grouped = h.Handler.WithGroup(name), h.grouped || name != ""
@@ -137,12 +137,12 @@ func (h *limiter) aboutOf(rec slog.Record) about {
 	return out
 }
 
-// limited reports whether a line is one of those of which a fault, or the end of one, may bring thousands.
+// limited reports whether a line is of a kind that a fault, or the end of one, may cause thousands of times.
 func limited(level slog.Level, a about) bool {
 	return level >= slog.LevelWarn || level >= slog.LevelInfo && a.named
 }
 
-// pass reports whether a line is written; else it is counted.
+// pass reports whether a line is written; otherwise it counts the line.
 func (l *lines) pass(to slog.Handler, rec slog.Record, instance string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *lines) pass(to slog.Handler, rec slog.Record, instance string) bool {
 		l.all[rec.Message] = &line{began: time.Now(), written: []string{instance}}
 		return true
 	}
-	if len(now.written) < instances && !slices.Contains(now.written, instance) {
+	if len(now.written) < maxInstances && !slices.Contains(now.written, instance) {
 		now.written = append(now.written, instance)
 		return true
 	}
@@ -160,7 +160,7 @@ func (l *lines) pass(to slog.Handler, rec slog.Record, instance string) bool {
 	return false
 }
 
-// flush writes what was repeated in the minutes that are over at a time; the zero time: in all.
+// flush writes the summaries of the minutes that have ended by at; the zero time stands for all minutes.
 func (l *lines) flush(at time.Time) {
 	var due []*line
 	l.mu.Lock()
@@ -173,7 +173,7 @@ func (l *lines) flush(at time.Time) {
 			continue
 		}
 		due = append(due, now)
-		if !at.IsZero() { // the summary is the next minute's line
+		if !at.IsZero() { // the summary is the first line of the next minute
 			l.all[msg] = &line{began: at, written: now.written}
 		}
 	}
@@ -181,6 +181,6 @@ func (l *lines) flush(at time.Time) {
 	for _, now := range due {
 		rec := now.last.Clone()
 		rec.AddAttrs(slog.Int("repeated", now.repeated))
-		_ = now.to.Handle(context.Background(), rec) // nowhere to report it
+		_ = now.to.Handle(context.Background(), rec) // an error cannot be reported anywhere
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// Dependency is a server that a process depends on, by the name that its lines have.
+// Dependency is a server on which a process depends, by its name in log lines.
 type Dependency string
 
 // The dependencies.
@@ -25,14 +25,14 @@ const (
 )
 
 const (
-	tick       = time.Second
-	summary    = time.Minute     // between two lines of a state that lasts, or of a repeated line
-	calm       = 3 * time.Second // without a failure, before an outage is over
-	maxCalm    = time.Minute
-	operations = 5 // named in a line; the others are one number
+	tick          = time.Second
+	summary       = time.Minute     // interval of the lines about a lasting outage, and of the summaries of repeated lines
+	calm          = 3 * time.Second // time without a failure after which an outage is over
+	maxCalm       = time.Minute
+	maxOperations = 5 // operations listed in a line; the others are added up
 )
 
-// phase is the state of a dependency. See the package's doc.
+// phase is the state of a dependency. See the package documentation.
 type phase int32
 
 const (
@@ -44,13 +44,13 @@ const (
 
 // Reporter logs the states of the dependencies of a process. It is safe for concurrent use. A nil Reporter reports nothing.
 type Reporter struct {
-	log   *slog.Logger // as it was given
+	log   *slog.Logger // without a limit on repeated lines
 	lines *lines
 	nats  dependency
 	redis dependency
 }
 
-// dependency is the state of one. The phase is changed under the mutex, and read without it by Succeeded.
+// dependency holds the state of a dependency. phase is written under the mutex; Succeeded reads it without the mutex.
 type dependency struct {
 	name  Dependency
 	phase atomic.Int32
@@ -58,16 +58,16 @@ type dependency struct {
 	mu       sync.Mutex
 	since    time.Time // first failure of this outage
 	failed   time.Time // latest failure
-	back     time.Time // first success behind it; zero: none
-	ended    time.Time // of the outage before
+	back     time.Time // first success after the latest failure; zero: none
+	ended    time.Time // end of the previous outage
 	reported time.Time // latest line
 	calm     time.Duration
 	count    map[string]int // failures of this outage, by operation
 	fresh    bool           // there were failures since the latest line
-	err      error          // the latest
+	err      error          // of the latest failure
 }
 
-// New makes a Reporter that logs to log, which may be nil.
+// New returns a Reporter that logs to log, which may be nil.
 func New(log *slog.Logger) *Reporter {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -84,7 +84,7 @@ func (r *Reporter) of(d Dependency) *dependency {
 	return &r.redis
 }
 
-// Succeeded reports that the dependency has answered. It costs one atomic read while the dependency is available.
+// Succeeded records that the dependency has answered. It costs one atomic read while the dependency is available.
 func (r *Reporter) Succeeded(d Dependency) {
 	if r == nil {
 		return
@@ -95,30 +95,30 @@ func (r *Reporter) Succeeded(d Dependency) {
 	}
 }
 
-// Failed reports that an operation was not answered, or with an error that will pass.
+// Failed records that an operation was not answered, or was answered with a transient error.
 func (r *Reporter) Failed(d Dependency, operation string, err error) {
 	if r != nil {
 		r.of(d).fail(r.log, time.Now(), operation, err)
 	}
 }
 
-// Waiting is nil unless a dependency has never been reached; then it names the dependency and the latest failure.
+// Waiting returns an error with the latest failure if a dependency has never been reached, otherwise nil.
 func (r *Reporter) Waiting() error {
 	if r == nil {
 		return nil
 	}
 	for _, dep := range []*dependency{&r.redis, &r.nats} {
 		dep.mu.Lock()
-		away, err := phase(dep.phase.Load()) == waiting, dep.err
+		waits, err := phase(dep.phase.Load()) == waiting, dep.err
 		dep.mu.Unlock()
-		if away {
+		if waits {
 			return fmt.Errorf("waiting for %s: %w", dep.name, err)
 		}
 	}
 	return nil
 }
 
-// Run logs what is due, each second, until ctx ends; then it logs what was counted and not yet logged.
+// Run writes due lines every second until ctx ends; then it writes the remaining summaries of repeated lines.
 func (r *Reporter) Run(ctx context.Context) {
 	for {
 		select {
@@ -149,7 +149,7 @@ func (d *dependency) fail(log *slog.Logger, now time.Time, operation string, err
 	d.count[operation]++
 }
 
-// begin begins an outage. One that follows the one before too closely must be calm for longer to be over.
+// begin begins an outage. If it follows the previous outage within summary, a longer time without failures is required to end it.
 func (d *dependency) begin(now time.Time, p phase) {
 	if !d.ended.IsZero() && now.Sub(d.ended) < summary {
 		d.calm = min(2*d.calm, maxCalm)
@@ -177,7 +177,7 @@ func (d *dependency) succeeded(log *slog.Logger, now time.Time) {
 	}
 }
 
-// report ends an outage that is over, and sums up one that lasts.
+// report ends an outage that is over, and summarizes one that lasts.
 func (d *dependency) report(log *slog.Logger, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,7 +206,7 @@ func (d *dependency) failures() int {
 	return n
 }
 
-// operations names those that have failed most often.
+// operations lists the operations that have failed most often.
 func (d *dependency) operations() string {
 	names := slices.SortedFunc(maps.Keys(d.count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.count[b], d.count[a]), cmp.Compare(a, b))
@@ -215,7 +215,7 @@ func (d *dependency) operations() string {
 	others := 0
 	for i, name := range names {
 		switch {
-		case i >= operations:
+		case i >= maxOperations:
 			others += d.count[name]
 		case i > 0:
 			b.WriteString(", ")

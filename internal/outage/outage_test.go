@@ -33,7 +33,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.b.Write(b)
 }
 
-// take gives what was written since the last time.
+// take returns what was written since the last call.
 func (o *output) take() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,7 +41,7 @@ func (o *output) take() string {
 	return o.b.String()
 }
 
-// running gives a Reporter that runs until the end of the test, and what it has logged.
+// running returns a Reporter that runs until the end of the test, and a function that returns its lines.
 func running(t *testing.T) (*outage.Reporter, func() []string) {
 	t.Helper()
 	var b output
@@ -86,7 +86,7 @@ func TestOutageOfManyPartitionsIsOneLineAStateChangeAndOneAMinute(t *testing.T) 
 		r.Succeeded(outage.Redis)
 		r.Succeeded(outage.Redis)
 		wantLines(t, log())
-		time.Sleep(900 * time.Millisecond) // not together with the reporter's own second
+		time.Sleep(900 * time.Millisecond) // not at the same time as the reporter's own tick
 		for second := range 90 {
 			for part := range 64 {
 				r.Failed(outage.Redis, []string{"commit", "renew"}[part%2], fmt.Errorf("second %d: %w", second, errAway))
@@ -117,7 +117,7 @@ func TestOutageIsNotOverWhileAPartStillFails(t *testing.T) {
 	})
 }
 
-func TestDependencyThatComesAndGoesMustBeCalmForLonger(t *testing.T) {
+func TestOutageOfAFlappingDependencyEndsAfterALongerCalm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
 		r.Succeeded(outage.NATS)
@@ -229,7 +229,7 @@ func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
 	})
 }
 
-// After an outage thousands of activities may be dispatched again, or be found to be without a lease.
+// After an outage thousands of activities may be dispatched again, or found to have lost their leases.
 func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
@@ -248,7 +248,7 @@ func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.
 	})
 }
 
-// A deadlock is an error of its limit: that of another limit must not be counted as its repetition.
+// The deadlock of a limit must not be counted as a repetition of the deadlock of another limit.
 func TestLinesOfDifferentLimitsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// RefusedTLS reports whether an error means that two parties cannot agree on TLS: a certificate that is not trusted, or not
-// shown, or a server without TLS. Waiting does not help.
+// RefusedTLS reports whether an error means that two parties cannot agree on TLS: a certificate that is not trusted, or is
+// missing, or a server without TLS. A retry does not help.
 func RefusedTLS(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError

@@ -1,5 +1,5 @@
-// Package poll waits, in tests, for conditions that can only be observed from outside. Where there is a signal, a test waits for
-// that.
+// Package poll lets tests wait for conditions that can only be observed from outside. If there is a signal, a test waits for
+// the signal instead.
 package poll
 
 import (
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// The time between two checks grows with the wait, because a check may cost a request to a fleet, and many tests wait at a time.
+// The interval between two checks grows with the wait, because a check may cost a request to a fleet, and many tests wait at the same time.
 const (
 	minInterval = 5 * time.Millisecond
 	maxInterval = 40 * time.Millisecond
 )
 
-// Until checks a condition until it holds, and fails the test unless that is within the limit. what names the condition.
+// Until checks a condition until it holds, and fails the test if it does not hold within the limit. what names the condition.
 func Until(tb testing.TB, limit time.Duration, what string, holds func() bool) {
 	tb.Helper()
 	begun := time.Now()

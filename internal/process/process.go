@@ -1,4 +1,4 @@
-// Package process runs this program as child processes with other arguments, as the demo and the benchmarks do.
+// Package process runs this program in child processes with other arguments, for the demo and the benchmarks.
 package process
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const stopTimeout = 15 * time.Second // between the request to stop and the kill
 
-// Process is this program as a child.
-// The child stops when its standard input is closed: on request, and also when the parent is killed.
+// Process is a child process that runs this program.
+// The child stops when its standard input is closed, by Stop or by the death of the parent.
 type Process struct {
 	Name   string
 	cmd    *exec.Cmd
@@ -25,8 +25,8 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start starts a child whose output goes to log.
-// It is configured by args alone: it does not inherit PAWL_* variables.
+// Start starts a child that writes its output to log.
+// The child is configured by args alone: it does not inherit PAWL_* variables.
 func Start(name string, log io.Writer, args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,13 +50,13 @@ func Start(name string, log io.Writer, args ...string) (*Process, error) {
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // State has the result
+		_ = p.cmd.Wait() // State returns the result
 	}()
 	return p, nil
 }
 
-// CPUShare returns the GOMAXPROCS of a process that shares the machine with several others.
-// With threads for all cores in each process, a quarter of the time is spent on waking up threads.
+// CPUShare returns the GOMAXPROCS for a process that shares the machine with several others.
+// If each process had threads for all cores, waking up threads would take a quarter of the time.
 func CPUShare() int { return max(1, runtime.NumCPU()/4) }
 
 // PID returns the process id.
@@ -113,8 +113,8 @@ func StopAll(ps []*Process) error {
 	return errors.Join(all...)
 }
 
-// OnStdinClosed calls a function when standard input ends.
-// Its goroutine ends with the process, because a read cannot be interrupted.
+// OnStdinClosed calls do when standard input ends.
+// Its goroutine lives until then, because a read cannot be interrupted.
 func OnStdinClosed(do func()) {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -122,7 +122,7 @@ func OnStdinClosed(do func()) {
 	}()
 }
 
-// UntilStdinClosed returns a context that also ends with standard input.
+// UntilStdinClosed returns a context that ends with ctx or with standard input.
 func UntilStdinClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	OnStdinClosed(cancel)

@@ -1,7 +1,7 @@
-// Package timers has what lets an idle process sleep: each wakeup of a process costs more than most of what it wakes up for.
+// Package timers lets an idle process sleep: a wakeup of a process usually costs more than the work for which it wakes up.
 //
-//   - What is done at intervals is done at multiples of the interval (Until), so that all of it together is one wakeup.
-//   - What is watched only while something is under way is watched with a Ticker, which rests otherwise.
+//   - Periodic work runs at multiples of its interval (Until), so that all periodic work shares one wakeup.
+//   - Work that must be watched only while it is outstanding is watched with a Ticker, which rests otherwise.
 package timers
 
 import (
@@ -17,8 +17,8 @@ func Until(d time.Duration) time.Duration { return d - time.Duration(time.Now().
 //	        Require                   the interval is over
 //	resting ───────▶ required ──────────────────────────────▶ C ──Received──▶ resting
 //
-// One goroutine receives the ticks. It calls Received before it looks at what it watches, and Require if there is something left, so that
-// what begins meanwhile is not missed.
+// One goroutine receives the ticks. It calls Received before it checks the work that it watches, and Require if there is work left, so that
+// work that begins in the meantime is not missed.
 type Ticker struct {
 	C <-chan time.Time
 
@@ -41,8 +41,8 @@ func (t *Ticker) Require() {
 	}
 }
 
-// Received has the Ticker rest until Require is called. It is called once for each tick.
+// Received makes the Ticker rest until Require is called. It must be called once per tick.
 func (t *Ticker) Received() { t.required.Store(false) }
 
-// Stop releases the timer. Nothing may be required afterwards.
+// Stop releases the timer. Require must not be called afterwards.
 func (t *Ticker) Stop() { t.timer.Stop() }

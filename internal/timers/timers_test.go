@@ -22,7 +22,7 @@ func TestIntervalsEndTogether(t *testing.T) {
 	})
 }
 
-// A Ticker that was not required never ticks, and one that is required while a tick is handled ticks again.
+// A Ticker never ticks unless it is required, and ticks again if it is required while a tick is handled.
 func TestTickerTicksOnlyWhileItIsRequired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = time.Second
