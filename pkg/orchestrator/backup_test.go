@@ -23,10 +23,10 @@ func script(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// TestRestoredCopyContinuesWithTheInputsAfterIt rehearses docs/operations/backup.md: what happened after the copy is repeated from INPUTS.
+// TestRestoredCopyContinuesWithTheInputsAfterIt rehearses docs/operations/backup.md: inputs accepted after the copy are applied again from INPUTS.
 func TestRestoredCopyContinuesWithTheInputsAfterIt(t *testing.T) {
-	s := ownStand(t)
-	if err := s.redis.ConfigSet(s.ctx(), "repl-diskless-sync-delay", "0").Err(); err != nil { // a copy waits so long for further replicas
+	s := newOwnHarness(t)
+	if err := s.redis.ConfigSet(s.ctx(), "repl-diskless-sync-delay", "0").Err(); err != nil { // how long a copy waits for further replicas
 		t.Fatal(err)
 	}
 	approve := pawl.NewOrchestration[string, string]("approve")

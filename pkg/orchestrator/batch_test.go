@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// keep receives events until it gets the last, and returns how many there were.
+// keep receives events until the last one, and returns how many there were.
 func keep(ctx *pawl.Context, _ string) (int, error) {
 	for n := 0; ; n++ {
 		word, err := proceed.Receive(ctx)
@@ -26,10 +26,10 @@ func keep(ctx *pawl.Context, _ string) (int, error) {
 
 var keeper = pawl.NewOrchestration[string, int]("keeper")
 
-// The ledger is the number of events that each instance has received in front of a last one, which is sent behind the batch.
+// The check counts the events that each instance has received before a last one, which is sent after the batch.
 func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	const instances, others, pages = 60, 10, 3
 	cfg := orchestrator.Config{OwnerTTL: time.Second}
 	parcels := pawl.NewOrchestration[string, int]("parcels").Do(keep)
@@ -53,7 +53,7 @@ func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 	died, stop := context.WithCancel(context.Background())
 	stop()
 	seen := uint64(0)
-	for range pages - 1 { // the owner dies after each page, perhaps with messages of it that are not sent
+	for range pages - 1 { // the owner dies after each page, possibly before it has sent all messages of the page
 		s.until("a page is sent", func() bool {
 			st, _, err := op.DescribeBatch(s.ctx(), "b-1")
 			if err != nil || st.Sent == seen {
@@ -86,7 +86,7 @@ func TestBatchReachesEachInstanceOfItsFilterOnceWhenOwnersDie(t *testing.T) {
 
 // A batch of each verb has the effect of the request, and names its requester.
 func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))
 	const n = 5
 	for i := range n {
@@ -153,7 +153,7 @@ func TestBatchPausesResumesTerminatesRetriesAndPurges(t *testing.T) {
 }
 
 func TestCancelledBatchSendsNoFurtherPage(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))
 	const n = 10
 	for i := range n {
@@ -180,9 +180,9 @@ func TestCancelledBatchSendsNoFurtherPage(t *testing.T) {
 	}
 }
 
-// A client's permission to start orchestrations is none to do what operators may.
+// The permission to start orchestrations does not include the permissions of operators.
 func TestBatchIsStartedOnASubjectOfOperators(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, keeper.Do(keep))
 	if err := s.nats.Publish(s.subject("to.b.start.pawl.batch"), []byte(`{"batch":{"verb":"cancel","all":true}}`)); err != nil {
 		t.Fatal(err)

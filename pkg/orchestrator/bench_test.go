@@ -15,10 +15,10 @@ import (
 )
 
 // BenchmarkChains runs instances of five activities each, 500 at a time, with an orchestrator, a
-// worker and NATS in this process: for profiles. pawl bench measures with processes of their own.
+// worker and NATS in this process, for profiles. pawl bench measures with separate processes.
 func BenchmarkChains(b *testing.B) {
 	const steps, window = 5, 500
-	s := newStand(b)
+	s := newHarness(b)
 	chain := pawl.NewOrchestration[int, int]("chain")
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -49,7 +49,7 @@ func BenchmarkChains(b *testing.B) {
 			}
 		})
 	}
-	for range window { // all have been answered
+	for range window { // until all have been answered
 		places <- struct{}{}
 	}
 	b.ReportMetric(float64(b.N*steps)/b.Elapsed().Seconds(), "activities/s")

@@ -23,7 +23,7 @@ var (
 	errToo = pawl.NewError("too-much")
 )
 
-// generations starts two children of one generation less, and adds up the leaves.
+// generations starts two children with one generation less, and adds up their leaves.
 func generations(ctx *pawl.Context, n int) (int, error) {
 	if n == 0 {
 		return 1, nil
@@ -36,7 +36,7 @@ func generations(ctx *pawl.Context, n int) (int, error) {
 }
 
 func TestChildrenOfOtherPartitionsAndOrchestratorsReturnResultsToTheirParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{Member: "a"}, family.Do(generations))
 	s.orchestrate(orchestrator.Config{Member: "b"}, family.Do(generations))
 	s.start("family", "root", `5`)
@@ -48,7 +48,7 @@ func TestChildrenOfOtherPartitionsAndOrchestratorsReturnResultsToTheirParent(t *
 }
 
 // pending returns the length of the instance's outbox; 1 while no owner answers.
-func (s *stand) pending(id string) uint64 {
+func (s *harness) pending(id string) uint64 {
 	s.t.Helper()
 	if d := s.describe(id); d.Instance != "" {
 		return d.PendingMessages
@@ -57,7 +57,7 @@ func (s *stand) pending(id string) uint64 {
 }
 
 func TestFailureOfAChildKeepsItsSentinel(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var seen bool
 	s.orchestrate(orchestrator.Config{},
 		only.Do(func(*pawl.Context, string) (string, error) { return "", fmt.Errorf("deep down: %w", errToo) }),
@@ -73,7 +73,7 @@ func TestFailureOfAChildKeepsItsSentinel(t *testing.T) {
 }
 
 func TestCancellationReachesActivitiesOfGrandchildrenButNotAbandonedChildren(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{},
 		only.Do(func(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }),
 		hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("leaf")) }),
@@ -113,7 +113,7 @@ func TestCancellationReachesActivitiesOfGrandchildrenButNotAbandonedChildren(t *
 }
 
 func TestChildWithATakenIDFailsAtTheCall(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		_, err := race.Call(ctx, in, pawl.ID("mine"))
 		if errors.Is(err, pawl.ErrIDTaken) {
@@ -137,7 +137,7 @@ func TestChildWithATakenIDFailsAtTheCall(t *testing.T) {
 
 func waitForPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }
 
-// pinged starts its child after a ping, so that a test can act before.
+// pinged starts its child after a ping, so that a test can act before that.
 func pinged(ctx *pawl.Context, in string) (string, error) {
 	if _, err := ping.Receive(ctx); err != nil {
 		return "", err
@@ -145,13 +145,13 @@ func pinged(ctx *pawl.Context, in string) (string, error) {
 	return only.Call(ctx, in, pawl.ID("c-1"))
 }
 
-// place is where the parent schedules its child: behind its start and its event.
-func (s *stand) place(parent, effect string) *history.Parent {
+// place is the id of the event that schedules the child: after the start and the event of the parent.
+func (s *harness) place(parent, effect string) *history.Parent {
 	return &history.Parent{Instance: parent, Origin: s.describe(parent).Origin, Execution: 1, Event: 3, Effect: effect}
 }
 
 func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, race.Do(pinged), only.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if in == "forgotten" {
 			_, err := ping.Receive(ctx)
@@ -176,7 +176,7 @@ func TestOrphanOfALostTurnIsCancelledAndReleasesItsIDToTheCurrentChild(t *testin
 }
 
 func TestCancellationBeforeItsStartIsKeptAndThatOfAnotherStartIsNot(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
 	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
@@ -195,7 +195,7 @@ func TestCancellationBeforeItsStartIsKeptAndThatOfAnotherStartIsNot(t *testing.T
 }
 
 func TestRepeatedStartIsAnsweredWithTheEndAndRepeatedEndIsDropped(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(pinged), only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }))
 	s.start("race", "p-1", `"now"`)
 	s.event("ping", "p-1", `"go"`)

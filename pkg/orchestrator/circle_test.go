@@ -30,7 +30,7 @@ func doGreet(_ context.Context, name string) (string, error) { return "hello " +
 func callGreet(ctx *pawl.Context, name string) (string, error) { return greet.Call(ctx, name) }
 
 func TestInstancesCompleteTheirActivities(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	for i := range 50 {
@@ -46,7 +46,7 @@ func TestInstancesCompleteTheirActivities(t *testing.T) {
 }
 
 func TestChainFanOutTimersAndEventsCombine(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	all := pawl.NewOrchestration[int, string]("all")
 	s.orchestrate(orchestrator.Config{}, all.Do(func(ctx *pawl.Context, n int) (string, error) {
 		first, err := greet.Call(ctx, "first")
@@ -75,7 +75,7 @@ func TestChainFanOutTimersAndEventsCombine(t *testing.T) {
 }
 
 func TestLoserOfASelectIsCancelledInItsWorkerWithTheReason(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) {
 		work, event := slow.Start(ctx, in), ping.Next(ctx)
 		first, err := pawl.Select(ctx, work, event)
@@ -114,7 +114,7 @@ func TestLoserOfASelectIsCancelledInItsWorkerWithTheReason(t *testing.T) {
 }
 
 func TestCancelledInstanceCancelsItsActivityWithRequesterAndReason(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }))
 	running, causes := make(chan struct{}), make(chan error, 1)
 	s.work(worker.Config{}, slow.Do(func(ctx context.Context, _ string) (string, error) {
@@ -136,7 +136,7 @@ func TestCancelledInstanceCancelsItsActivityWithRequesterAndReason(t *testing.T)
 }
 
 func TestUnregisteredOrchestrationIsListedAsStalledAndResumesWhenDeployed(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	o := s.orchestrate(orchestrator.Config{}, race.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.start("hello", "w-1", `"you"`)
@@ -149,8 +149,8 @@ func TestUnregisteredOrchestrationIsListedAsStalledAndResumesWhenDeployed(t *tes
 }
 
 func TestCodeThatBlocksDoesNotDelayOtherInstances(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	block := make(chan struct{})
 	defer close(block)
 	hanging := pawl.NewOrchestration[string, string]("hanging")
@@ -162,14 +162,14 @@ func TestCodeThatBlocksDoesNotDelayOtherInstances(t *testing.T) {
 	s.start("hanging", "b-1", `"x"`)
 	s.until("it is listed as stalled", func() bool { return strings.Contains(s.describe("b-1").Stalled, "blocked") })
 	part := s.conn.PartitionOf("b-1")
-	neighbour := ""
-	for i := 0; neighbour == ""; i++ {
+	neighbor := ""
+	for i := 0; neighbor == ""; i++ {
 		if id := fmt.Sprint("n-", i); s.conn.PartitionOf(id) == part {
-			neighbour = id
+			neighbor = id
 		}
 	}
-	s.start("hello", neighbour, `"you"`)
-	if d := s.ended(neighbour); d.Status != "completed" {
+	s.start("hello", neighbor, `"you"`)
+	if d := s.ended(neighbor); d.Status != "completed" {
 		t.Fatalf("%+v", d)
 	}
 	if d := s.ended("b-1"); d.Status != "failed" || d.Failure.Code != history.CodeBlocked {

@@ -23,7 +23,7 @@ var (
 	shown   = pawl.NewStatus[int]()
 )
 
-// count takes one event an execution, and whatever has come behind it is left for the next.
+// count receives one event per execution, and leaves later ones to the next execution.
 func count(ctx *pawl.Context, t tally) (int, error) {
 	n, err := add.Receive(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func count(ctx *pawl.Context, t tally) (int, error) {
 }
 
 func TestContinueAsNewLosesNoUnreadEventAndKeepsTwoHistories(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	const n = 60
 	for i := 1; i <= n/2; i++ { // before the start
@@ -65,7 +65,7 @@ func TestContinueAsNewLosesNoUnreadEventAndKeepsTwoHistories(t *testing.T) {
 }
 
 func TestContinueAsNewCancelsOutstandingWorkWithItsReason(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		if t.Rounds > 0 {
 			return t.Count, nil
@@ -105,7 +105,7 @@ func TestContinueAsNewCancelsOutstandingWorkWithItsReason(t *testing.T) {
 }
 
 func TestChildThatContinuesAsNewKeepsItsParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		if t.Rounds == 20 {
 			return t.Count, nil
@@ -123,7 +123,7 @@ func TestChildThatContinuesAsNewKeepsItsParent(t *testing.T) {
 }
 
 func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	say := func(version string) pawl.OrchestrationBinding {
 		return hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 			_, err := ping.Receive(ctx)
@@ -156,7 +156,7 @@ func TestVersionOfTheStartGovernsAndWaitsForAnOrchestratorThatHasIt(t *testing.T
 }
 
 func TestContinueAsNewMayChangeToANewerVersion(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{},
 		counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 			if t.Rounds == 0 {

@@ -16,23 +16,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// corrupted starts an instance that waits for an event, spoils it, and sends the event.
-func corrupted(t *testing.T, spoil func(s *stand, p redisx.Part, id string)) (*stand, string) {
-	s := newStand(t)
+// corrupted starts an instance that waits for an event, corruptions it, and sends the event.
+func corrupted(t *testing.T, corrupt func(s *harness, p redisx.Part, id string)) (*harness, string) {
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	const id = "broken-1"
-	s.spoilt = id
+	s.corrupted = id
 	s.start("race", id, `"x"`)
 	s.until("it waits", func() bool { return s.describe(id).Events > 0 })
-	spoil(s, s.space.Part(s.conn.PartitionOf(id)), id)
+	corrupt(s, s.space.Part(s.conn.PartitionOf(id)), id)
 	s.event("ping", id, `"go"`)
 	return s, id
 }
 
 func waitPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }
 
-func (s *stand) stuck(part int) string {
+func (s *harness) stuck(part int) string {
 	s.t.Helper()
 	var r request.InstancePage
 	err := request.Call(s.ctx(), s.conn, part, new(request.Stalled), &r)
@@ -47,7 +47,7 @@ func (s *stand) stuck(part int) string {
 }
 
 func TestHistoryLostUnderAnOwnerStallsTheInstanceAndIsNotAppendedTo(t *testing.T) {
-	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
+	s, id := corrupted(t, func(s *harness, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
 	part := s.conn.PartitionOf(id)
 	s.until("it is listed", func() bool { return strings.Contains(s.stuck(part), id+" unreadable") })
 	if n := s.redis.LLen(s.ctx(), s.space.Part(part).History(id, 1)).Val(); n != 0 {
@@ -59,22 +59,22 @@ func TestHistoryLostUnderAnOwnerStallsTheInstanceAndIsNotAppendedTo(t *testing.T
 }
 
 func TestHistoryOfAnotherRedisTypeStallsOnlyItsInstance(t *testing.T) {
-	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) {
+	s, id := corrupted(t, func(s *harness, p redisx.Part, id string) {
 		s.redis.Del(s.ctx(), p.History(id, 1))
 		s.redis.Set(s.ctx(), p.History(id, 1), "a text", 0)
 	})
 	s.until("it is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), id+" unreadable") })
-	s.neighbourOf(id)
+	s.neighborOf(id)
 }
 
 func TestInboxOfAnotherRedisTypeDelaysNoOtherInstance(t *testing.T) {
-	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Set(s.ctx(), p.Inbox(id), "a text", 0) })
+	s, id := corrupted(t, func(s *harness, p redisx.Part, id string) { s.redis.Set(s.ctx(), p.Inbox(id), "a text", 0) })
 	s.until("the input is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), "refused: input") })
-	s.neighbourOf(id)
+	s.neighborOf(id)
 }
 
 func TestInputOfANewerVersionIsListed(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
 	m := nats.NewMsg(s.subject("to.v-1.event.ping"))
 	m.Header.Set(queue.HeaderVersion, "99")
@@ -87,8 +87,8 @@ func TestInputOfANewerVersionIsListed(t *testing.T) {
 	})
 }
 
-// neighbourOf runs another instance of the same partition to its end.
-func (s *stand) neighbourOf(id string) {
+// neighborOf runs another instance of the same partition to its end.
+func (s *harness) neighborOf(id string) {
 	s.t.Helper()
 	for i := 0; ; i++ {
 		other := fmt.Sprint("beside-", i)

@@ -11,14 +11,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// The count of one activity in a chain, as docs/architecture.md has it: three scripts (claim, ack,
-// commit); into NATS the task, its acknowledgement by the worker, and the doorbell (the requests
-// for more tasks are for many at once); no inbox is read by itself.
+// The cost of one activity in a chain, as in docs/architecture.md: three scripts (claim, ack,
+// commit); to NATS the task, its acknowledgement by the worker, and the doorbell (a request
+// for more tasks covers many); no separate read of the inbox.
 func TestActivityOfAChainTakesThreeScriptsAndThreeMessages(t *testing.T) {
 	countChain(t, greet, 3.05)
 }
 
-// An open limit takes one script more: the activity enters, and the one before it leaves.
+// A limit with free slots takes one more script, in which the activity enters and the previous one leaves.
 func TestActivityWithAnOpenLimitTakesOneMoreScriptAndNoMessage(t *testing.T) {
 	countChain(t, pawl.NewActivity[string, string]("greet", pawl.Concurrency(100)), 4.05)
 }
@@ -27,11 +27,11 @@ func countChain(t *testing.T, greet pawl.Activity[string, string], scripts float
 	countChainOf(t, greet, costs{scripts, 3.1}, orchestrator.Config{ReconcileInterval: 10 * time.Second}, worker.Config{LeaseTTL: 10 * time.Second})
 }
 
-// costs is the maximum that an activity costs.
+// costs is the maximum cost of an activity.
 type costs struct{ scripts, messages float64 }
 
 func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs, owner orchestrator.Config, runs worker.Config) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	chain := pawl.NewOrchestration[int, int]("chain")
 	s.orchestrate(owner, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -54,7 +54,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 		return err == nil && n > 0
 	})
 	took := time.Since(began)
-	// Besides: renewal and poll of 8 partitions each second, heartbeat, the sweeps of a limit, and the start.
+	// In addition: renewal and poll of 8 partitions per second, heartbeats, the sweeps of a limit, and the start.
 	background := 20*took.Seconds() + 20
 	perActivity := func(n int64) float64 { return (float64(n) - background) / steps }
 	if got := perActivity(s.redisCalls("evalsha") - scripts); got > most.scripts {
@@ -62,7 +62,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 	} else {
 		t.Logf("%.2f scripts an activity", got)
 	}
-	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 1.1 { // one inside each commit
+	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 1.1 { // one as part of each commit
 		t.Errorf("%.2f LRANGE an activity: inboxes are read by themselves", got)
 	}
 	if got := perActivity(s.natsIn() - in); got > most.messages {
@@ -72,7 +72,7 @@ func countChainOf(t *testing.T, greet pawl.Activity[string, string], most costs,
 	}
 }
 
-func (s streamStand) redisCalls(command string) int64 {
+func (s streamHarness) redisCalls(command string) int64 {
 	s.t.Helper()
 	info, err := s.redis.Info(s.ctx(), "commandstats").Result()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s streamStand) redisCalls(command string) int64 {
 	return n
 }
 
-func (s streamStand) natsIn() int64 {
+func (s streamHarness) natsIn() int64 {
 	s.t.Helper()
 	v, err := s.srv.Varz(nil)
 	if err != nil {
@@ -95,9 +95,9 @@ func (s streamStand) natsIn() int64 {
 	return v.InMsgs
 }
 
-// A new owner folds all of the history of an instance, and has released nothing: the turns before it have.
+// A new owner folds the whole history of an instance. It must not release slots that earlier turns have released.
 func TestTakeoverDoesNotReleaseSlotsAgain(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	const steps = 100
 	through := pawl.NewActivity[string, string]("through", pawl.Concurrency(100))
 	more := pawl.NewEvent[int]("more")

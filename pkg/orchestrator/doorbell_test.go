@@ -12,13 +12,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a message that every client may send and that frees something.
+// Trap: a message that any client may send, and that frees something.
 func TestForgedDoorbellFreesNoSlot(t *testing.T) {
-	s, stile, met := newStand(t), newTurnstile(), counters(t)
+	s, held, met := newHarness(t), newHeldActivity(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
-	s.oneWaits(stile)
+	s.work(worker.Config{}, limited.Do(held.do))
+	s.oneWaits(held)
 	scheduled := s.history("h-0")[1].(*history.ActivityScheduled) //nolint:forcetypeassert // the only call
 	body, err := history.Encode(&history.ActivityCompleted{Scheduled: scheduled.ID, Result: scheduled.Payload, Worker: "mallory", Claims: 1})
 	if err != nil {
@@ -33,17 +33,17 @@ func TestForgedDoorbellFreesNoSlot(t *testing.T) {
 	if st := s.stats("limited"); st.Active != 1 || st.QueueLength != 1 || met.get("pawl_orchestrator_conflicts_total") != 0 {
 		t.Errorf("%+v, %v conflicts", st, met.get("pawl_orchestrator_conflicts_total"))
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-0")
-	if d := s.ended("h-1"); d.Status != "completed" || stile.most != 1 {
-		t.Fatalf("%+v, at most %d", d, stile.most)
+	if d := s.ended("h-1"); d.Status != "completed" || held.most != 1 {
+		t.Fatalf("%+v, at most %d", d, held.most)
 	}
 	s.quiet("limited")
 }
 
 func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 	const messages, each = 20, 500
-	s, met := newStand(t), counters(t)
+	s, met := newHarness(t), counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(callGreet))
 	bells := make([]queue.Doorbell, each)
 	for m := 0; met.get("pawl_orchestrator_doorbells_forged_total") < messages*each; m++ {
@@ -61,7 +61,7 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 
 // A process with a worker's credentials can push to every inbox.
 func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
-	s, met := newStand(t), counters(t)
+	s, met := newHarness(t), counters(t)
 	approval := pawl.NewEvent[string]("approved")
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return approval.Receive(ctx)
@@ -91,8 +91,8 @@ func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 	if err := s.redis.RPush(s.ctx(), s.key("h", "in:h"), "full.17\n1790000000000\n").Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.lookNow("h")
-	s.lookNow("absent")
+	s.reconcileNow("h")
+	s.reconcileNow("absent")
 	s.until("they are dropped", func() bool {
 		n, err := s.redis.Exists(s.ctx(), s.key("h", "in:h"), s.key("absent", "in:absent")).Result()
 		return err == nil && n == 0

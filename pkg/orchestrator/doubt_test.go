@@ -10,16 +10,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Redis loses that an activity has ended, under a running owner and a running worker. The claim that it still shows would
+// Redis loses the end of an activity while its owner and its worker are running. The restored claim would
 // last for a minute, and the next reconciliation is in an hour.
 func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		ingest bool // an input was lost, too
+		ingest bool // an input was lost as well
 	}{{"with an input", true}, {"alone", false}} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // it waits more than it works
-			s := ownStand(t)
+			t.Parallel() // mostly waits
+			s := newOwnHarness(t)
 			began, release := make(chan struct{}, 10), make(chan struct{})
 			var runs atomic.Int32
 			s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
@@ -52,7 +52,7 @@ func TestActivityWhoseAckWasForgottenDoesNotWaitForItsLease(t *testing.T) {
 			t.Logf("ended %v after the rollback", time.Since(begun))
 			want := int32(1)
 			if c.ingest {
-				want = 3 // the second instance's activity is of a lost turn, or adopted
+				want = 3 // the activity of the second instance is of a lost turn, or adopted
 			}
 			if n := runs.Load(); n > want {
 				t.Errorf("%d runs", n)

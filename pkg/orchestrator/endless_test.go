@@ -14,10 +14,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Trap: a loop that no operator can end. Its next start stands in front of every cancellation and purge.
+// Trap: a loop that no operator can end, because its next start is in the inbox before each cancellation and purge.
 func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
-	s := newStand(t)
-	var refused sync.Map // instances: their code gets the error again when it is replayed, as for a description
+	s := newHarness(t)
+	var refused sync.Map // by instance: the code returns the error again when it is replayed, for example for a description
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		t.Rounds++
 		n, err := counter.ContinueAsNew(ctx, t)
@@ -29,7 +29,7 @@ func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 	for _, id := range []string{"alone", "behind", "purged"} {
 		s.start("counter", id, `{}`)
 		s.until(id+" loops", func() bool { return s.describe(id).Execution > 5 })
-		if id != "alone" { // more than the owner reads of an inbox at once
+		if id != "alone" { // more than the owner reads from an inbox at once
 			for range 400 {
 				s.conn.PublishInputAsync(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: "add"}, func(uint64, error) {})
 			}
@@ -59,9 +59,9 @@ func TestLoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 	s.until("it is gone", func() bool { return s.describe("purged").Status == "" })
 }
 
-// One instance begins so many executions a second and no more; its neighbours do not wait for it.
+// The rate at which an instance begins executions is limited; its neighbors do not wait for it.
 func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
 		if t.Count > 0 {
@@ -84,7 +84,7 @@ func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
 	s.ended(ids[0])
 }
 
-// Trap: code that was left behind spins for as long as the process lives.
+// Trap: abandoned code spins for as long as the process lives.
 func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 	for name, spin := range map[string]func(*pawl.Context){
 		"Sleep":   func(ctx *pawl.Context) { _ = pawl.Sleep(ctx, 0) },
@@ -93,7 +93,7 @@ func TestAbandonedCodeEndsAtItsNextCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t)
+			s := newHarness(t)
 			var left, begun atomic.Int64
 			s.orchestrate(orchestrator.Config{TurnLimit: 100 * time.Millisecond}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 				begun.Add(1)

@@ -18,7 +18,7 @@ func ExampleNew() {
 		rdb redis.UniversalClient
 	)
 	remind := pawl.NewOrchestration[string, pawl.None]("remind")
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Retention: orchestrator.Retention{Failed: -1}}, // failed ones are kept forever
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Retention: orchestrator.Retention{Failed: -1}}, // failed instances are kept forever
 		remind.Do(func(ctx *pawl.Context, _ string) (pawl.None, error) {
 			return pawl.None{}, pawl.Sleep(ctx, 24*time.Hour)
 		}))
@@ -29,5 +29,5 @@ func ExampleNew() {
 		panic(err)
 	}
 	<-ctx.Done()
-	_ = o.Stop(context.WithoutCancel(ctx)) // hands its partitions over
+	_ = o.Stop(context.WithoutCancel(ctx)) // hands over its partitions
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// logged is a log that several goroutines write.
+// logged is a log to which several goroutines write.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -34,9 +34,9 @@ func (l *logged) text() string {
 	return l.b.String()
 }
 
-// Trap: a log line per bad message, and a refusal that quotes what it refuses. 2,000 messages made a log of 585 MB.
+// Trap: a log line per invalid message that quotes the message. 2,000 messages caused a log of 585 MB.
 func TestHundredsOfInvalidMessagesAreLoggedInAFewLines(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	log := &logged{}
 	s.log = slog.New(slog.NewTextHandler(log, nil))
 	c := counters(t)
@@ -63,9 +63,9 @@ func TestHundredsOfInvalidMessagesAreLoggedInAFewLines(t *testing.T) {
 	}
 }
 
-// Trap: what arrives before a start is unbounded. Its sender gets an error, and other instances of the partition continue.
+// Trap: unbounded inputs before a start. The sender receives an error, and other instances of the partition continue.
 func TestInputsOverTheBoundAreReportedAndOtherInstancesContinue(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
 	answers := make(chan request.Answer, 10)
 	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
@@ -74,7 +74,7 @@ func TestInputsOverTheBoundAreReportedAndOtherInstancesContinue(t *testing.T) {
 	}
 	defer inbox.Stop()
 	ids := s.together(2)
-	flooded, neighbour := ids[0], ids[1]
+	flooded, neighbor := ids[0], ids[1]
 	half := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 511<<10) + `"`)}
 	for i := range 9 { // 4.5 MiB
 		s.publish(queue.OutInput{ID: fmt.Sprint("flood-", i), Instance: flooded, Kind: queue.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
@@ -87,9 +87,9 @@ func TestInputsOverTheBoundAreReportedAndOtherInstancesContinue(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the sender gets no error")
 	}
-	s.event("ping", neighbour, `"early"`)
-	s.start("hello", neighbour, `"x"`)
-	if d := s.ended(neighbour); d.Status != "completed" {
+	s.event("ping", neighbor, `"early"`)
+	s.start("hello", neighbor, `"x"`)
+	if d := s.ended(neighbor); d.Status != "completed" {
 		t.Errorf("%+v", d.Failure)
 	}
 	s.until("it is listed", func() bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// forge publishes on a client's subject what an orchestrator would publish on its own. The error is that of the request.
-func (s *stand) forge(in queue.OutInput) error {
+// forge publishes a message of an orchestrator on the subject of a client. The error is that of the request.
+func (s *harness) forge(in queue.OutInput) error {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *stand) forge(in queue.OutInput) error {
 		s.t.Fatal(err)
 	}
 	to := in.Instance
-	in.Sender, in.Instance = queue.SenderOrchestrator, "decoy" // to learn how it is encoded
+	in.Sender, in.Instance = queue.SenderOrchestrator, "decoy" // to obtain its encoding
 	seq, err := s.conn.PublishInput(s.ctx(), in)
 	if err != nil {
 		s.t.Fatal(err)
@@ -40,10 +40,10 @@ func (s *stand) forge(in queue.OutInput) error {
 	return err
 }
 
-// Trap: a message that every client may send and that completes something.
+// Trap: a message that any client may send, and that completes something.
 func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(pinged), only.Do(waitForPing))
 	s.start("race", "p-1", `"x"`)
 	s.event("ping", "p-1", `"go"`)
@@ -60,7 +60,7 @@ func TestForgedChildEndsAndParentsAreIgnored(t *testing.T) {
 		t.Errorf("a forged end: %v, want that no stream takes it", err)
 	}
 
-	// The child of a forged parent has no parent, and its end is sent to none.
+	// The child of a forged parent has no parent, and its end is not sent to any.
 	child := queue.OutInput{Instance: "c-2", Kind: queue.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
 	if err := s.forge(child); err != nil {
 		t.Fatal(err)

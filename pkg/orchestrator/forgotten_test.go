@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// forget gives one partition back what it was in a copy, as the restart of one master of several does.
-func (s *stand) forget(partition int, to snapshot) {
+// forget restores one partition from a copy, as if one of several masters had restarted.
+func (s *harness) forget(partition int, to snapshot) {
 	s.t.Helper()
 	prefix := s.space.Part(partition).Prefix()
 	now := s.snapshot()
@@ -34,10 +34,10 @@ func (s *stand) forget(partition int, to snapshot) {
 	}
 }
 
-// The turn that the store has lost took the start alone, and started the child. The turn that is decided in its place takes
-// start and cancellation together.
+// The turn that Redis has lost took only the start, and started the child. The turn that replaces it takes the
+// start and the cancellation together.
 func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	bs := []pawl.OrchestrationBinding{only.Do(waitForPing), race.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return only.Call(ctx, in, pawl.ID("c-1"))
 	})}
@@ -53,7 +53,7 @@ func TestChildOfALostTurnIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testin
 	s.stop(b)
 	s.publish(queue.OutInput{Instance: parent, Kind: queue.KindCancel, By: "ops", Text: "enough"})
 	s.forget(s.conn.PartitionOf(parent), before)
-	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, whose inputs wait for each other
+	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, so both inputs of the parent are in its inbox before a turn
 	s.until("both are unread", func() bool { return s.describe(parent).UnreadInputs == 2 })
 	s.stop(c)
 	s.orchestrate(orchestrator.Config{Member: "d"}, bs...)

@@ -17,20 +17,20 @@ var bomb = pawl.NewOrchestration[int, int]("bomb")
 
 // Trap: children of children. A tree that keeps starting children grows as fast as its cancellation follows it.
 func TestCancellationEndsATreeThatKeepsStartingChildren(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var deepest, running atomic.Int64
 	code := bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
 		deepest.Store(max(deepest.Load(), int64(depth)))
 		running.Add(1)
 		for {
 			if _, err := bomb.Call(ctx, depth+1); pawl.Err(ctx) != nil {
-				return 0, err // else another one: it does not care why the child has ended
+				return 0, err // otherwise it starts another child, however this one has ended
 			}
 		}
 	})
 	cfg := orchestrator.Config{Limits: replay.Limits{Depth: 1 << 20}}
 	s.orchestrate(cfg, code)
-	cfg.Member = "other" // two processes: what one notes the other must learn
+	cfg.Member = "other" // two processes: marks set by one must reach the other
 	s.orchestrate(cfg, code)
 	s.start("bomb", "root", `0`)
 	s.until("the tree has grown", func() bool { return deepest.Load() >= 10 })
@@ -46,12 +46,12 @@ func TestCancellationEndsATreeThatKeepsStartingChildren(t *testing.T) {
 	t.Logf("%d levels, %d instances", deepest.Load(), running.Load())
 }
 
-// What is started in a detached scope is not cancelled with its parent, nor is what it starts.
+// Children in a detached scope are not cancelled with their parent, and neither are their own children.
 func TestCompensationByChildrenRunsBelowACancelledParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var compensated atomic.Int64
 	s.orchestrate(orchestrator.Config{}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
-		if depth < 0 { // what compensates, itself with a child
+		if depth < 0 { // a compensation, which starts a child itself
 			if depth == -1 {
 				_, err := bomb.Call(ctx, -2)
 				return 0, err
@@ -77,7 +77,7 @@ func TestCompensationByChildrenRunsBelowACancelledParent(t *testing.T) {
 }
 
 func TestChildBelowTheMaximumDepthIsRejectedAtTheCall(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{Limits: replay.Limits{Depth: 3}}, bomb.Do(func(ctx *pawl.Context, depth int) (int, error) {
 		n, err := bomb.Call(ctx, depth+1)
 		if errors.Is(err, pawl.ErrTooDeep) {

@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: while the concurrency is used up the next sweep does not depend on the rate; a slot that was released before the rate
-// allowed the next admission lay idle for up to two seconds.
+// Trap: while all slots are in use, the time of the next sweep does not depend on the rate. A slot that was released before the rate
+// allowed the next admission stayed idle for up to two seconds.
 func TestWaiterWithAFreeSlotIsAdmittedWhenTheRateAllowsIt(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Rate(1, 300*time.Millisecond))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{Concurrency: 20}, limited.Do(func(_ context.Context, who string) (string, error) { return who, nil }))
@@ -34,19 +34,19 @@ func TestWaiterWithAFreeSlotIsAdmittedWhenTheRateAllowsIt(t *testing.T) {
 	s.quiet("limited")
 }
 
-// Trap: a limit takes no policy that is older than its own. One that the policies' Redis has lost would stay in force there forever,
+// Trap: a limit rejects policies older than its own. If Redis has lost the latest policy, it would stay in force at the limit forever,
 // and no command would show or delete it.
 func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 	for name, restart := range map[string]bool{"while an orchestrator has it": false, "before an orchestrator has read it": true} {
 		t.Run(name, func(t *testing.T) {
-			s, stile := newStand(t), newTurnstile()
+			s, held := newHarness(t), newHeldActivity()
 			plain := pawl.NewActivity[string, string]("plain")
 			bind := hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) })
 			if _, err := s.gates().SetPolicy(s.ctx(), limiter.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
 				t.Fatal(err)
 			}
 			o := s.orchestrate(orchestrator.Config{}, bind)
-			s.work(worker.Config{Concurrency: 50}, plain.Do(stile.do))
+			s.work(worker.Config{Concurrency: 50}, plain.Do(held.do))
 			for i := range 3 {
 				s.start("hello", fmt.Sprint("h-", i), `"x"`)
 			}
@@ -61,9 +61,9 @@ func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 				s.orchestrate(orchestrator.Config{}, bind)
 			}
 			for range 3 {
-				s.receive(stile.began)
+				s.receive(held.began)
 			}
-			close(stile.end)
+			close(held.end)
 			for i := range 3 {
 				s.ended(fmt.Sprint("h-", i))
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// crowd puts members without instances at a limit, which admits one in an hour.
-func (s limitStand) crowd(name string, n int) {
+// crowd adds members without instances to a limit, which admits one per hour.
+func (s limitHarness) crowd(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
 	s.must(s.request(0, &request.SetPolicy{Level: "global", Policy: one}, new(request.Done)))
@@ -29,7 +29,7 @@ func (s limitStand) crowd(name string, n int) {
 	}
 	c := limiter.AdmitRequest{Limit: name}
 	c.InForce, _ = set.Resolve(limit.Action(name), history.Declared{}, nil)
-	c.InForce.Version++ // as orchestrators do
+	c.InForce.Version++ // as orchestrators pass it
 	for i := range n {
 		place := limit.ActivityPlace(1, uint64(i+2))
 		switch i % 3 {
@@ -47,15 +47,15 @@ func (s limitStand) crowd(name string, n int) {
 	}
 }
 
-func (s limitStand) must(err error) {
+func (s limitHarness) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// request makes a request to a partition, again while it has no owner.
-func (s limitStand) request(part int, q request.Request, r request.Reply) (err error) {
+// request sends a request to a partition, and repeats it while the partition has no owner.
+func (s limitHarness) request(part int, q request.Request, r request.Reply) (err error) {
 	s.t.Helper()
 	s.until("an owner answers", func() bool {
 		err = request.Call(s.ctx(), s.conn, part, q, r)
@@ -65,7 +65,7 @@ func (s limitStand) request(part int, q request.Request, r request.Reply) (err e
 	return err
 }
 
-func (s limitStand) limit(part int, action, key string) (stats request.LimitStats, err error) {
+func (s limitHarness) limit(part int, action, key string) (stats request.LimitStats, err error) {
 	s.t.Helper()
 	var r request.LimitPage
 	if err = s.request(part, &request.Limit{Action: action, Key: key}, &r); err == nil {
@@ -75,7 +75,7 @@ func (s limitStand) limit(part int, action, key string) (stats request.LimitStat
 }
 
 func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	s.crowd("bulk", 1201)
 	for _, limit := range []int{0, 7, 1000} {
@@ -86,7 +86,7 @@ func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
 				t.Fatalf("%d rows, %v", len(r.Waiters), err)
 			}
 			for _, w := range r.Waiters {
-				i := want // the first of all is in
+				i := want // the first member is admitted
 				execution, event := uint64(1), i+2
 				switch i % 3 {
 				case 1:
@@ -121,7 +121,7 @@ func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
 }
 
 func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	want := make(map[string]bool)
 	for i := range 60 {
@@ -158,7 +158,7 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	if !slices.ContainsFunc(all.Limits, func(l request.LimitStats) bool { return l.Action == "other" }) {
 		t.Errorf("%+v", all)
 	}
-	// A key that cannot stand in a name is found as it is, and as listings show it.
+	// A key that a name cannot contain is found verbatim, and in the form in which lists show it.
 	shown := limit.Key(limit.Name("many", "key 7"))
 	for _, key := range []string{"key 7", shown} {
 		if l, err := s.limit(0, "many", key); err != nil || l.Key != shown {
@@ -171,12 +171,12 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 }
 
 func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s, stile := newStand(t), newTurnstile()
+	t.Parallel() // mostly waits
+	s, held := newHarness(t), newHeldActivity()
 	busy := pawl.NewActivity[string, string]("busy", pawl.Rate(1, time.Hour))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return busy.Call(ctx, who) }))
-	s.work(worker.Config{}, busy.Do(stile.do))
-	close(stile.end)
+	s.work(worker.Config{}, busy.Do(held.do))
+	close(held.end)
 	s.start("hello", "h-0", `"h-0"`)
 	s.ended("h-0")
 	s.quiet("busy")
@@ -206,7 +206,7 @@ func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
 }
 
 func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	s.crowd("bulk", 1)
 	for _, k := range []struct {
@@ -232,7 +232,7 @@ func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 			t.Errorf("%T %+v: %v", k.q, k.q, err)
 		}
 	}
-	// The limit without a key, of an action whose inputs all have keys, had no caller, and is listed.
+	// The limit without a key is listed although it had no caller, because all inputs of the action have keys.
 	s.crowd(limit.Name("keyed", "acme"), 1)
 	s.until("the action is known", func() bool {
 		l, err := s.limit(0, "keyed", "")

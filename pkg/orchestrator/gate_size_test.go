@@ -12,12 +12,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// The notices of the limits make the turn too large: then all have entered, and waiters without a call hold up the others, and use
-// up the rate.
+// The limits recorded in the events make the turn too large. All of its calls have entered by then, and members without a call would block
+// the other waiters and use up the rate.
 func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
-	const n, besides = 1000, 100 // bytes of a schedule, besides its input: a note adds 38
-	const marker = 3 << 20       // bytes that no call can be refused for: those of calls alone would be, before their commit is full
+	s, held := newHarness(t), newHeldActivity()
+	const n, besides = 1000, 100 // bytes of a scheduled event, in addition to its input; a recorded limit adds 38
+	const marker = 3 << 20       // bytes of the turn other than calls: calls alone would be rejected before their commit is full
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	fan := pawl.NewOrchestration[int, string]("fan")
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
@@ -27,9 +27,9 @@ func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 		}
 		return ping.Receive(ctx)
 	}), hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
+	s.work(worker.Config{}, limited.Do(held.do))
 	s.start("hello", "h", `"h"`)
-	s.receive(stile.began)
+	s.receive(held.began)
 	s.start("fan", "f", "1000")
 	if d := s.ended("f"); d.Failure == nil || d.Failure.Code != history.CodeTooLarge {
 		t.Fatalf("%+v", d.Failure)
@@ -38,7 +38,7 @@ func TestTurnThatGrantsMakeTooLargeLeavesNoWaiter(t *testing.T) {
 	if got := s.stats("limited"); got.Withdrawn != n {
 		t.Errorf("%d have entered and left, not %d: the test is not of the right size", got.Withdrawn, n)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h")
 	s.quiet("limited")
 }

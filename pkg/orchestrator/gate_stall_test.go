@@ -20,38 +20,38 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// A stall may last until other code is deployed, and the event that others wait for has happened.
+// A stall may last until other code is deployed, but the activity has ended, and other callers wait for its slot.
 func TestEndedActivityReleasesItsSlotWhileItsInstanceIsStalled(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	for _, c := range []struct {
 		name string
-		code []pawl.OrchestrationBinding // instead of what has called it
+		code []pawl.OrchestrationBinding // replaces the code that called the activity
 	}{
 		{"unregistered", nil},
 		{"diverged", []pawl.OrchestrationBinding{hello.Do(callGreet)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, stile := newStand(t), newTurnstile()
+			s, held := newHarness(t), newHeldActivity()
 			limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 			call := func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }
 			other := pawl.NewOrchestration[string, string]("other")
 			first := s.orchestrate(orchestrator.Config{}, hello.Do(call))
-			s.work(worker.Config{}, limited.Do(stile.do))
+			s.work(worker.Config{}, limited.Do(held.do))
 			s.start("hello", "h", `"h"`)
-			s.receive(stile.began)
+			s.receive(held.began)
 			s.stop(first)
 			s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, append(c.code, other.Do(call))...)
 			s.start("other", "o", `"o"`)
 			s.waiting("limited", 1)
-			stile.end <- struct{}{}
+			held.end <- struct{}{}
 			began := time.Now()
-			if who := s.receive(stile.began); who != "o" {
+			if who := s.receive(held.began); who != "o" {
 				t.Fatal(who)
 			}
 			if d := time.Since(began); d > 20*time.Second {
 				t.Errorf("the slot was kept for %v", d)
 			}
-			close(stile.end)
+			close(held.end)
 			s.ended("o")
 			s.quiet("limited")
 			if d := s.describe("h"); d.Status != "running" {
@@ -61,12 +61,12 @@ func TestEndedActivityReleasesItsSlotWhileItsInstanceIsStalled(t *testing.T) {
 	}
 }
 
-// Trap: only the first of the notices that arrive together is applied. Where that is about a slot which stays in use, no other would ever
-// be released.
+// Trap: only the first of several notices that arrive together is applied. If its slot stays in use, no other slot would ever be
+// released.
 func TestUnusedSlotsOfAStalledInstanceAreReleasedTogether(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const slots = 12
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(slots))
 	other := pawl.NewOrchestration[string, string]("other")
 	calls := func(ctx *pawl.Context, who string) (string, error) {
@@ -78,44 +78,44 @@ func TestUnusedSlotsOfAStalledInstanceAreReleasedTogether(t *testing.T) {
 		return who, err
 	}
 	first := s.orchestrate(orchestrator.Config{}, hello.Do(calls))
-	s.work(worker.Config{Concurrency: 2 * slots}, limited.Do(stile.do))
+	s.work(worker.Config{Concurrency: 2 * slots}, limited.Do(held.do))
 	s.start("hello", "h", `"h"`)
 	for range slots {
-		s.receive(stile.began)
+		s.receive(held.began)
 	}
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, other.Do(calls))
 	s.start("other", "o", `"o"`)
 	s.waiting("limited", slots)
 	for range slots {
-		stile.end <- struct{}{}
+		held.end <- struct{}{}
 	}
 	began := time.Now()
 	for range slots {
-		s.receive(stile.began)
+		s.receive(held.began)
 	}
 	if d := time.Since(began); d > 25*time.Second {
 		t.Errorf("they were released within %v", d)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("o")
 	s.quiet("limited")
 }
 
-// The turn that entered was lost, and now its code is missing: it will enter again.
+// The turn that entered the limit was lost, and now its code is missing. The call will enter again later.
 func TestSlotOfALostTurnIsReleasedWhileItsInstanceIsStalled(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.start("undeployed", "h", `"h"`)
 	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limit.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
-// Events are kept for a day for a start that may never come.
+// Events are kept for a day for a start that may never arrive.
 func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
@@ -127,7 +127,7 @@ func TestOrphanedSlotIsReleasedAlthoughEventsWaitForTheStart(t *testing.T) {
 type lingering struct {
 	on     atomic.Bool
 	seen   atomic.Int32
-	looks  chan struct{} // the first is carried out, the second is about to be
+	looks  chan struct{} // signaled after the first reconciliation was carried out, and before the second
 	goesOn chan struct{}
 }
 
@@ -151,7 +151,7 @@ func (w *lingering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
-func (s limitStand) looked(at *lingering) {
+func (s limitHarness) looked(at *lingering) {
 	s.t.Helper()
 	select {
 	case <-at.looks:
@@ -161,10 +161,10 @@ func (s limitStand) looked(at *lingering) {
 	}
 }
 
-// Trap: a reconciliation is about the state at its sending. A notice behind it may be about a later entry, by another owner.
-func TestOrphanedSlotIsReleasedByAReconciliationBehindTheNotice(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+// Trap: a reconciliation describes the state when it was sent. A later notice may be about a later entry, by another owner.
+func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
 	s.redis.AddHook(held)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(callGreet))
@@ -181,7 +181,7 @@ func TestOrphanedSlotIsReleasedByAReconciliationBehindTheNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		s.describe("h") // the notice has been there before the last of them
+		s.describe("h") // the notice has arrived before the last description
 	}
 	held.goesOn <- struct{}{}
 	s.looked(held)
@@ -192,7 +192,7 @@ func TestOrphanedSlotIsReleasedByAReconciliationBehindTheNotice(t *testing.T) {
 	s.quiet("limited")
 }
 
-// cut has one commit of an instance written, and no other as long as it is on.
+// cut lets one commit of an instance through, and no others while it is on.
 type cut struct {
 	instance string
 	on       atomic.Bool
@@ -210,18 +210,18 @@ func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	})
 }
 
-// Between two commits only memory has a rejection, and a takeover loads no further ahead than one interval.
+// Between two commits a rejection exists only in memory, and a takeover loads only instances that are due within one interval.
 func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Reject())
 	const interval = 10 * time.Second
 	away := &cut{instance: "h-1"}
 	away.on.Store(true)
 	s.redis.AddHook(away)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: interval}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
+	s.work(worker.Config{}, limited.Do(held.do))
 	s.start("hello", "h-0", `"h-0"`)
-	s.receive(stile.began)
+	s.receive(held.began)
 	s.start("hello", "h-1", `"h-1"`)
 	s.until("the refusal is to be committed", func() bool { return away.seen.Load() > 1 })
 	at, err := s.redis.ZScore(s.ctx(), s.key("h-1", "wakeups"), "h-1").Result()
@@ -235,7 +235,7 @@ func TestUncommittedRejectionIsReconciledWithinOneInterval(t *testing.T) {
 	if d := s.ended("h-1"); d.Status != "failed" || d.Failure.Code != history.CodeLimited {
 		t.Errorf("%s: %+v", d.Status, d.Failure)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-0")
 	s.quiet("limited")
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// turnstile is an activity that signals when it runs, and ends at a signal.
-type turnstile struct {
+// heldActivity is an activity that signals when it begins, and ends when it receives a signal.
+type heldActivity struct {
 	began chan string
 	end   chan struct{}
 
@@ -35,11 +35,11 @@ type turnstile struct {
 	most int
 }
 
-func newTurnstile() *turnstile {
-	return &turnstile{began: make(chan string, 10_000), end: make(chan struct{})}
+func newHeldActivity() *heldActivity {
+	return &heldActivity{began: make(chan string, 10_000), end: make(chan struct{})}
 }
 
-func (s *turnstile) do(ctx context.Context, who string) (string, error) {
+func (s *heldActivity) do(ctx context.Context, who string) (string, error) {
 	s.mu.Lock()
 	s.in++
 	s.most = max(s.most, s.in)
@@ -58,13 +58,13 @@ func (s *turnstile) do(ctx context.Context, who string) (string, error) {
 	}
 }
 
-func (s limitStand) gates() *limiter.Limiter {
+func (s limitHarness) gates() *limiter.Limiter {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
 	return limiter.New(run, s.space, s.conn.PartitionOf)
 }
 
-func (s limitStand) stats(name string) limiter.Stats {
+func (s limitHarness) stats(name string) limiter.Stats {
 	s.t.Helper()
 	got, _, err := s.gates().Stats(s.ctx(), name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s limitStand) stats(name string) limiter.Stats {
 }
 
 // quiet waits until a limit has no member, and checks its counters.
-func (s limitStand) quiet(name string) limiter.Stats {
+func (s limitHarness) quiet(name string) limiter.Stats {
 	s.t.Helper()
 	var got limiter.Stats
 	s.until("limit "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
@@ -84,7 +84,7 @@ func (s limitStand) quiet(name string) limiter.Stats {
 	return got
 }
 
-func (s *stand) receive(from <-chan string) string {
+func (s *harness) receive(from <-chan string) string {
 	s.t.Helper()
 	select {
 	case v := <-from:
@@ -95,16 +95,16 @@ func (s *stand) receive(from <-chan string) string {
 	}
 }
 
-func (s limitStand) waiting(name string, n int) {
+func (s limitHarness) waiting(name string, n int) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%d wait at %s", n, name), func() bool { return s.stats(name).QueueLength == n })
 }
 
-// oneWaits has h-0 inside the limited activity, and h-1 in its queue.
-func (s limitStand) oneWaits(stile *turnstile) limiter.Waiter {
+// oneWaits starts h-0, which runs the limited activity, and h-1, which waits for it.
+func (s limitHarness) oneWaits(held *heldActivity) limiter.Waiter {
 	s.t.Helper()
 	s.start("hello", "h-0", `"h-0"`)
-	s.receive(stile.began)
+	s.receive(held.began)
 	s.start("hello", "h-1", `"h-1"`)
 	s.waiting("limited", 1)
 	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
@@ -115,12 +115,12 @@ func (s limitStand) oneWaits(stile *turnstile) limiter.Waiter {
 }
 
 // enter adds a member without an instance to a limit.
-func (s limitStand) enter(name string, m limiter.Member) {
+func (s limitHarness) enter(name string, m limiter.Member) {
 	s.t.Helper()
 	s.enterWith(name, history.Policy{Concurrency: 1}, m)
 }
 
-func (s limitStand) enterWith(name string, p history.Policy, m limiter.Member) {
+func (s limitHarness) enterWith(name string, p history.Policy, m limiter.Member) {
 	s.t.Helper()
 	_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
 		s.gates().Admit(limiter.AdmitRequest{
@@ -133,14 +133,14 @@ func (s limitStand) enterWith(name string, p history.Policy, m limiter.Member) {
 }
 
 func TestCallersAreAdmittedAtOnceWhileThereIsRoomThenInOrder(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(2))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{Concurrency: 20}, limited.Do(stile.do))
+	s.work(worker.Config{Concurrency: 20}, limited.Do(held.do))
 	for i := range 5 {
 		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
 		if i < 2 {
-			if who := s.receive(stile.began); who != fmt.Sprint("h-", i) {
+			if who := s.receive(held.began); who != fmt.Sprint("h-", i) {
 				t.Fatal(who)
 			}
 		} else {
@@ -151,25 +151,25 @@ func TestCallersAreAdmittedAtOnceWhileThereIsRoomThenInOrder(t *testing.T) {
 		t.Fatalf("waits %+v", w)
 	}
 	for i := 2; i < 5; i++ {
-		stile.end <- struct{}{}
-		if who := s.receive(stile.began); who != fmt.Sprint("h-", i) {
+		held.end <- struct{}{}
+		if who := s.receive(held.began); who != fmt.Sprint("h-", i) {
 			t.Fatalf("%s came for h-%d", who, i)
 		}
 	}
-	close(stile.end)
+	close(held.end)
 	for i := range 5 {
 		if d := s.ended(fmt.Sprint("h-", i)); d.Status != "completed" {
 			t.Fatalf("%+v", d.Failure)
 		}
 	}
 	got := s.quiet("limited")
-	if got.TotalEnqueued != 5 || got.TotalCompleted != 5 || stile.most != 2 {
-		t.Fatalf("%+v, at most %d", got, stile.most)
+	if got.TotalEnqueued != 5 || got.TotalCompleted != 5 || held.most != 2 {
+		t.Fatalf("%+v, at most %d", got, held.most)
 	}
 }
 
 func TestWaitingInstanceIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	one := pawl.NewOrchestration[int, string]("one", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, one.Do(func(ctx *pawl.Context, left int) (string, error) {
 		if left > 0 {
@@ -204,7 +204,7 @@ func TestWaitingInstanceIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
 }
 
 func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.QueueLimit(1), pawl.QueueTimeout(500*time.Millisecond))
 	call := func(ctx *pawl.Context) *pawl.Future[string] {
 		return limited.Start(ctx, "x", pawl.Retry{Attempts: 3, Initial: time.Millisecond})
@@ -213,7 +213,7 @@ func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 		if who == "one" {
 			return call(ctx).Get(ctx)
 		}
-		waits, finds := call(ctx), call(ctx) // in one turn: the queue is full while the first waits, however short that is
+		waits, finds := call(ctx), call(ctx) // in one turn, so that the queue is full while the first one waits, however briefly
 		if _, err := finds.Get(ctx); !errors.Is(err, pawl.ErrQueueFull) {
 			return "", fmt.Errorf("the limit is full, and the call returns %w", err)
 		}
@@ -222,14 +222,14 @@ func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 		}
 		return "", nil
 	}))
-	s.work(worker.Config{}, limited.Do(stile.do))
+	s.work(worker.Config{}, limited.Do(held.do))
 	s.start("hello", "h-0", `"one"`)
-	s.receive(stile.began)
+	s.receive(held.began)
 	s.start("hello", "h-1", `"two"`)
 	if d := s.ended("h-1"); d.Status != "completed" {
 		t.Fatalf("%+v", d.Failure)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-0")
 	got := s.quiet("limited")
 	if got.TotalEnqueued != 2 || got.TotalCompleted != 1 || got.TimedOut != 1 || got.Rejected != 1 {
@@ -238,14 +238,14 @@ func TestFullLimitAndTimeoutAreErrorsOfTheCall(t *testing.T) {
 }
 
 func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
+	s.work(worker.Config{}, limited.Do(held.do))
 	for i := range 3 {
 		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
 		if i == 0 {
-			s.receive(stile.began)
+			s.receive(held.began)
 		} else {
 			s.waiting("limited", i)
 		}
@@ -254,10 +254,10 @@ func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 	s.ended("h-1")
 	s.waiting("limited", 1)
 	s.publish(queue.OutInput{Instance: "h-0", Kind: queue.KindCancel, By: "ops"})
-	if who := s.receive(stile.began); who != "h-2" {
+	if who := s.receive(held.began); who != "h-2" {
 		t.Fatal(who)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-2")
 	s.ended("h-0")
 	got := s.quiet("limited")
@@ -269,7 +269,7 @@ func TestCancelledActivitiesLeaveTheirPlaceAndTheirSlot(t *testing.T) {
 func TestRetryWaitsAgainUnlessItKeepsItsSlot(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
-			s := newStand(t)
+			s := newHarness(t)
 			limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 			s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
 				opts := []pawl.CallOption{pawl.Retry{Attempts: 2, Initial: 200 * time.Millisecond}}
@@ -309,34 +309,34 @@ func TestRetryWaitsAgainUnlessItKeepsItsSlot(t *testing.T) {
 }
 
 func TestLostNoticeIsRepeated(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s, stile := newStand(t), newTurnstile()
+	t.Parallel() // mostly waits
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
-	// A holder that no history has, as left by a turn that was lost between the limit and the commit.
+	s.work(worker.Config{}, limited.Do(held.do))
+	// A holder that is in no history, as after a turn that was lost between the limit and the commit.
 	orphan := limiter.Member{Ticket: "orphan", Instance: "absent", Place: limit.ActivityPlace(1, 2)}
 	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
-	s.receive(stile.began)
-	if d := time.Since(began); d > 20*time.Second { // the limit takes four seconds, and a busy machine more
+	s.receive(held.began)
+	if d := time.Since(began); d > 20*time.Second { // the limit repeats after four seconds; a busy machine takes longer
 		t.Errorf("the slot was leaked for %v", d)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-0")
 	s.quiet("limited")
 }
 
-// The ticket was admitted before, by an owner whose turn was lost, has left since, and has entered again: its first grant comes late.
+// The ticket was admitted for an owner whose turn was lost, has left since, and has entered again. The notice of its first grant arrives late.
 func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
-	s, stile, met := newStand(t), newTurnstile(), counters(t)
+	s, held, met := newHarness(t), newHeldActivity(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
-	waiter := s.oneWaits(stile)
+	s.work(worker.Config{}, limited.Do(held.do))
+	waiter := s.oneWaits(held)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
-	forged := time.Now().Add(time.Hour).UnixMilli() // every client with the permission can publish it
+	forged := time.Now().Add(time.Hour).UnixMilli() // any client with the permission can publish it
 	for _, w := range []queue.LimitNotice{{Kind: queue.LimitGranted, At: waiter.Since - 1}, {Kind: queue.LimitTimedOut, At: waiter.Since - 1}, {Kind: queue.LimitGranted, At: forged}, {Kind: queue.LimitCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
 		late := queue.LimitNotice{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
@@ -348,28 +348,28 @@ func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.Events != 2 {
 		t.Fatalf("%+v", d)
 	}
-	close(stile.end)
+	close(held.end)
 	s.ended("h-0")
-	if d := s.ended("h-1"); d.Status != "completed" || stile.most != 1 {
-		t.Fatalf("%+v, at most %d", d, stile.most)
+	if d := s.ended("h-1"); d.Status != "completed" || held.most != 1 {
+		t.Fatalf("%+v, at most %d", d, held.most)
 	}
 	s.quiet("limited")
 }
 
-// A turn that was lost entered the limit of another key; the one that stands has the same ticket, and waits elsewhere.
+// A turn that was lost entered the limit of another key. The turn that replaced it has the same ticket, and waits at a different limit.
 func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s, stile := newStand(t), newTurnstile()
+	t.Parallel() // mostly waits
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
-	s.work(worker.Config{}, limited.Do(stile.do))
-	waiter := s.oneWaits(stile)
+	s.work(worker.Config{}, limited.Do(held.do))
+	waiter := s.oneWaits(held)
 	s.enter("limited/old", waiter.Member)
 	s.quiet("limited/old")
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.LimitWaits[0].Action != "limited" {
 		t.Fatalf("%+v", d.LimitWaits)
 	}
-	other := waiter.Member // the code was to keep the slot, then
+	other := waiter.Member // in that turn the code wanted to retain the slot
 	other.Place = limiter.RetainedPlace
 	if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
 		s.gates().Admit(limiter.AdmitRequest{Limit: "limited", Enter: []limiter.Entry{{Member: other, Active: true}}}, done)
@@ -378,14 +378,14 @@ func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	}
 	s.until("only h-0 is in", func() bool { return s.stats("limited").Active == 1 })
 	s.waiting("limited", 1)
-	close(stile.end)
+	close(held.end)
 	s.ended("h-1")
 	s.quiet("limited")
 }
 
-// It is admitted, and its time is over before anything else happens.
+// The attempt is admitted, and times out before anything else happens.
 func TestRetainedSlotOutlastsAnAttemptThatTimesOutAtOnce(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
 		if who == "h-0" {
@@ -394,24 +394,24 @@ func TestRetainedSlotOutlastsAnAttemptThatTimesOutAtOnce(t *testing.T) {
 		return limited.Call(ctx, who, pawl.Retry{Attempts: 2, Initial: time.Hour, Max: time.Hour}, pawl.AttemptTimeout(time.Millisecond), pawl.KeepSlot())
 	}))
 	s.work(worker.Config{}, limited.Do(func(ctx context.Context, who string) (string, error) {
-		if who == "h-1" { // it must not end before its time is over
+		if who == "h-1" { // it must not end before its timeout
 			<-ctx.Done()
 			return "", ctx.Err()
 		}
-		return stile.do(ctx, who)
+		return held.do(ctx, who)
 	}))
-	s.oneWaits(stile)
-	close(stile.end)
+	s.oneWaits(held)
+	close(held.end)
 	s.ended("h-0")
 	s.until("it rests with its slot", func() bool { return s.describe("h-1").Timers == 1 && s.stats("limited").Active == 1 })
 	s.check()
 }
 
 func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
-	s, stile := newStand(t), newTurnstile()
+	s, held := newHarness(t), newHeldActivity()
 	plain := pawl.NewActivity[string, string]("plain")
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) }))
-	s.work(worker.Config{Concurrency: 50}, plain.Do(stile.do))
+	s.work(worker.Config{Concurrency: 50}, plain.Do(held.do))
 	set := func(n uint32) {
 		t.Helper()
 		s.until("the policy is taken", func() bool {
@@ -424,11 +424,11 @@ func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
 	}
 	s.waiting("plain", 19)
-	s.receive(stile.began)
+	s.receive(held.began)
 	began := time.Now()
 	set(10)
 	for range 9 {
-		s.receive(stile.began)
+		s.receive(held.began)
 	}
 	if d := time.Since(began); d > 10*time.Second { // without the notice, policies are read every second
 		t.Errorf("after %v", d)
@@ -442,16 +442,16 @@ func TestChangedPolicyIsInForceAtOnceForWaiters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		s.receive(stile.began)
+		s.receive(held.began)
 	}
-	close(stile.end)
+	close(held.end)
 	for i := range 20 {
 		s.ended(fmt.Sprint("h-", i))
 	}
 	s.quiet("plain")
 }
 
-// away makes the node that has the limits unreachable for one client: a cluster has it on a master of its own.
+// away makes the limits unreachable for one client, as if their master in a cluster had failed.
 type away struct{ is atomic.Bool }
 
 func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -465,7 +465,7 @@ func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	})
 }
 
-// without carries out a pipeline but for the calls that it has an error for.
+// without carries out a pipeline, except for the calls for which it has an error.
 func without(next redis.ProcessPipelineHook, refused func(args []any) error) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
 		rest := make([]redis.Cmder, 0, len(all))
@@ -484,7 +484,7 @@ func without(next redis.ProcessPipelineHook, refused func(args []any) error) red
 }
 
 func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testing.T) {
-	s, stile, gone := newStand(t), newTurnstile(), &away{}
+	s, held, gone := newHarness(t), newHeldActivity(), &away{}
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	one := pawl.NewOrchestration[string, string]("one", pawl.Concurrency(1))
 	s.redis.AddHook(gone)
@@ -495,7 +495,7 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 		}
 		return second.Get(ctx)
 	}), hello.Do(callGreet))
-	s.work(worker.Config{}, limited.Do(stile.do), greet.Do(doGreet))
+	s.work(worker.Config{}, limited.Do(held.do), greet.Do(doGreet))
 
 	gone.is.Store(true)
 	s.start("one", "o", `"o"`)
@@ -503,11 +503,11 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 	s.start("hello", "h", `"you"`)
 	s.ended("h")
 	gone.is.Store(false)
-	if who := s.receive(stile.began); who != "o" {
+	if who := s.receive(held.began); who != "o" {
 		t.Fatal(who)
 	}
-	gone.is.Store(true) // nor can the slot be released
-	close(stile.end)
+	gone.is.Store(true) // now the slot cannot be released either
+	close(held.end)
 	s.ended("o")
 	gone.is.Store(false)
 	for _, name := range []string{"one", "limited"} {
@@ -518,7 +518,7 @@ func TestLimitThatDoesNotAnswerDelaysNoOtherInstanceAndIsRequestedAgain(t *testi
 }
 
 func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
 	var ids []string
 	for i := range 20 {

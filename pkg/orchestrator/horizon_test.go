@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// outage runs the instances until they wait, stops the orchestrator, and starts another one when their deadline has passed. In between
-// it does what is accepted while the partitions have no owner, and before the deadline.
-func (s *stand) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, meanwhile func(id string)) {
+// outage runs the instances until they wait, stops the orchestrator, and starts another one after their deadline. In between, before the
+// deadline and while the partitions have no owner, it sends inputs.
+func (s *harness) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, meanwhile func(id string)) {
 	s.t.Helper()
 	o := s.orchestrate(cfg, code)
 	began := time.Now()
@@ -35,11 +35,11 @@ func (s *stand) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, 
 	s.orchestrate(cfg, code)
 }
 
-// Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read.
+// Trap: after an outage, a timer fires before the inputs that were accepted before its due time have been read.
 func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const limit = 3 * time.Second
-	s := newStand(t)
+	s := newHarness(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		event, deadline := ping.Next(ctx), pawl.After(ctx, limit)
 		switch first, err := pawl.Select(ctx, event, deadline); {
@@ -62,10 +62,10 @@ func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
 	}
 }
 
-// More than one reading of the inbox shows, all of it older than the timer: none may be missing when it fires.
+// The backlog is larger than one read of the inbox, and older than the timer: no input may be missing when the timer fires.
 func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
 	const limit, events = 3 * time.Second, 700
-	s := newStand(t)
+	s := newHarness(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { // the digest of the guide
 		if err := pawl.Sleep(ctx, limit); err != nil {
 			return "", err
@@ -83,11 +83,11 @@ func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
 	}
 }
 
-// A second start that was accepted while the instance was kept finds it, and begins nothing.
+// A second start that was accepted while the instance was still retained finds it, and begins nothing.
 func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const kept = 3 * time.Second
-	s := newStand(t)
+	s := newHarness(t)
 	code := hello.Do(func(*pawl.Context, string) (string, error) { return "", nil })
 	cfg := orchestrator.Config{Retention: orchestrator.Retention{Completed: kept}}
 	o := s.orchestrate(cfg, code)
@@ -109,10 +109,10 @@ func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
 	}
 }
 
-// Events wait a day for a start; one that was accepted within the day finds them.
+// Events wait for a start for a day; a start that was accepted within that day receives them.
 func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
 	s.stop(s.orchestrate(orchestrator.Config{}, code))
 	at := time.Now().Add(2*time.Second - 24*time.Hour)
@@ -125,11 +125,11 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 	}
 }
 
-// A completion whose doorbell was lost is known to the store alone: it was there before the deadline, so it wins.
+// A completion whose doorbell was lost exists only in Redis. It was there before the deadline, so it wins.
 func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const limit = 1500 * time.Millisecond
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return greet.Call(ctx, in, pawl.AttemptTimeout(limit))
 	}))
@@ -149,7 +149,7 @@ func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As ack.lua does it, without the doorbell, and with the wakeup that would find it removed.
+	// As ack.lua pushes it, but without the doorbell, and without the wakeup that would find it.
 	el := history.Element{ID: "a" + e.Effect + ".1", At: time.Now().UnixMilli(), Body: body}
 	if err := s.redis.RPush(s.ctx(), s.key("b", "in:b"), el.Encode()).Err(); err != nil {
 		t.Fatal(err)

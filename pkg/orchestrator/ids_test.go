@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Trap: a message id without a scope, squatted.
+// Trap: message ids without a scope, so that one publisher can take the ids of another.
 func TestMessageIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	noise := pawl.NewEvent[int]("noise")
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
-		if _, err := ping.Receive(ctx); err != nil { // until all has arrived
+		if _, err := ping.Receive(ctx); err != nil { // until all inputs have arrived
 			return "", err
 		}
 		adds, err := add.Drain(ctx)
@@ -40,7 +40,7 @@ func TestMessageIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
 		event(queue.SenderClient, "add", "1"),
 		event(queue.SenderOrchestrator, "add", "2"),
 		event(queue.SenderOrchestrator, "add", "2"), // a repeat
-		start, // brings an event that came before
+		start, // its event is a repeat of an earlier one
 	} {
 		s.publish(in)
 	}

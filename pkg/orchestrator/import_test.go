@@ -17,10 +17,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// An order has reserved, and its activity "hold" and its child run when it is exported. Its import under another id keeps what the code has
-// seen, and runs "hold" again under the same idempotency key. The child's id belongs to the child of the original, which goes on.
+// An order has completed "reserve", and its activity "hold" and its child are running when it is exported. Its import under another id keeps what
+// the code has observed, and runs "hold" again with the same idempotency key. The id of the child belongs to the child of the original, which continues.
 func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	causes := make(chan error, 4)
 	s.orchestrate(orchestrator.Config{},
@@ -77,7 +77,7 @@ func TestImportedInstanceContinuesBesideItsOriginal(t *testing.T) {
 	if again, err := op.Import(s.ctx(), "o-4", export); err != nil || again.Status != client.Cancelled {
 		t.Errorf("%+v, %v", again, err)
 	}
-	s.publish(queue.OutInput{ // what this owner cannot read has failed when the caller checks it
+	s.publish(queue.OutInput{ // an input that this owner cannot read
 		ID: "unreadable", Instance: "o-5", Kind: queue.KindStart, Name: message.ImportName, Reuse: history.ReuseReject,
 		Payload: history.Payload{Type: history.TypeImport, Data: []byte("x")},
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// push puts an event into an inbox as ingest would have at that time, and has the instance reconciled.
-func (s *stand) push(id, name, text string, at time.Time) {
+// push pushes an event to an inbox, as ingest would have done at that time, and has the instance reconciled.
+func (s *harness) push(id, name, text string, at time.Time) {
 	s.t.Helper()
 	body, err := history.Encode(&history.EventReceived{Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Appendf(nil, "%q", text)}})
 	if err != nil {
@@ -30,14 +30,14 @@ func (s *stand) push(id, name, text string, at time.Time) {
 	if err := s.redis.RPush(s.ctx(), s.key(id, "in:"+id), el.Encode()).Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.lookNow(id)
+	s.reconcileNow(id)
 }
 
-// seal is that of the partition of an instance.
-func (s *stand) seal(id string) string {
+// seal returns the seal of the partition of an instance.
+func (s *harness) seal(id string) string {
 	s.t.Helper()
 	key := s.key(id, "p")
-	if err := s.redis.HSetNX(s.ctx(), key, "secret", "made by a test").Err(); err != nil { // where no owner has been yet
+	if err := s.redis.HSetNX(s.ctx(), key, "secret", "made by a test").Err(); err != nil { // if the partition has had no owner yet
 		s.t.Fatal(err)
 	}
 	secret, err := s.redis.HGet(s.ctx(), key, "secret").Result()
@@ -47,21 +47,21 @@ func (s *stand) seal(id string) string {
 	return store.Tenure{Secret: secret}.Seal()
 }
 
-func (s *stand) lookNow(id string) {
+func (s *harness) reconcileNow(id string) {
 	s.t.Helper()
 	if err := s.redis.ZAddArgs(s.ctx(), s.key(id, "wakeups"), zNow(id)).Err(); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// An event waits a day for the start of its instance; an older one must not take it along.
+// An event waits for the start of its instance for a day. Dropping an older event must not drop a newer one.
 func TestEarlyEventsAreDroppedAfterADay(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
 	s.push("e-1", "ping", "old", time.Now().Add(-25*time.Hour))
 	s.push("e-1", "ping", "older", time.Now().Add(-24*time.Hour-time.Minute))
 	s.push("e-1", "ping", "young", time.Now().Add(-23*time.Hour))
-	s.lookNow("e-1")
+	s.reconcileNow("e-1")
 	s.until("the old ones are dropped", func() bool { return s.redis.LLen(s.ctx(), s.key("e-1", "in:e-1")).Val() == 1 })
 	s.start("hello", "e-1", `"x"`)
 	d := s.ended("e-1")
@@ -71,23 +71,23 @@ func TestEarlyEventsAreDroppedAfterADay(t *testing.T) {
 }
 
 func TestInboxThatDroppedAnInputFailsItsInstanceByName(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
 	s.start("hello", "f-1", `"x"`)
 	s.until("it runs", func() bool { return s.describe("f-1").Status == "running" })
-	// The owner that dropped it died before it could say so; its mark is found by the next.
+	// The owner that dropped the input died before it could fail the instance; the next owner finds its mark.
 	if err := s.redis.RPush(s.ctx(), s.key("f-1", "in:f-1"), "full.17"+s.seal("f-1")+"\n1790000000000\n").Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.lookNow("f-1")
+	s.reconcileNow("f-1")
 	if d := s.ended("f-1"); d.Status != "failed" || d.Failure.Code != history.CodeInboxFull {
 		t.Fatalf("%+v %+v", d, d.Failure)
 	}
 }
 
 func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
 	body, err := history.Encode(&history.CancelRequested{})
@@ -99,12 +99,12 @@ func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
 	if err := s.redis.RPush(s.ctx(), key, append([]byte("!s1.1"+s.seal("v-1")+"\n1\n"), body...)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.lookNow("v-1")
+	s.reconcileNow("v-1")
 	s.until("it is listed", func() bool { return strings.Contains(s.describe("v-1").Stalled, "unreadable") })
 	before := c.get("pawl_orchestrator_loads_total")
 	for range 20 {
-		s.lookNow("v-1") // inputs go on coming
-		s.start("hello", fmt.Sprint("neighbour-", before), `"x"`)
+		s.reconcileNow("v-1") // inputs keep arriving
+		s.start("hello", fmt.Sprint("neighbor-", before), `"x"`)
 	}
 	if n := c.get("pawl_orchestrator_loads_total") - before; n > 10 {
 		t.Errorf("loaded %v times in a moment", n)
@@ -112,16 +112,16 @@ func TestElementOfANewerBuildStallsItsInstanceWithoutALoop(t *testing.T) {
 	if err := s.redis.Del(s.ctx(), key).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stalled == "" })
+	s.until("it is no longer listed", func() bool { s.reconcileNow("v-1"); return s.describe("v-1").Stalled == "" })
 	s.until("it has no wakeup", func() bool {
 		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "wakeups"), "v-1").Err(), redis.Nil)
 	})
 	s.work(worker.Config{}, greet.Do(doGreet))
-	s.ended(fmt.Sprint("neighbour-", before))
+	s.ended(fmt.Sprint("neighbor-", before))
 }
 
 func TestRepeatedStartAndCancelOfAnEndedInstanceAreAnsweredWithoutEffect(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	answers := make(chan request.Answer, 10)

@@ -13,12 +13,12 @@ type Turn struct {
 	Orchestration string
 }
 
-// Interceptor wraps the turns of an orchestrator: next runs the code of the instance until it waits, and must be called once, on the
-// same goroutine. An interceptor cannot change what the code decides, for a turn may run again on another orchestrator. It is for
-// measuring, labels of profiles, and logs. It counts against the turn limit.
+// Interceptor wraps the turns of an orchestrator. next runs the code of the instance until it waits, and must be called exactly once, on the
+// same goroutine. An interceptor is for metrics, profiler labels and logs. It must not affect what the code decides, because a turn may run
+// again on another orchestrator. Its time counts against the turn limit.
 type Interceptor func(next func(Turn)) func(Turn)
 
-// aroundTurn composes the interceptors; nil without any.
+// aroundTurn composes the interceptors. It returns nil if there are none.
 func aroundTurn(all []Interceptor) func(id history.Identity, name string, run func()) {
 	if len(all) == 0 {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// A job is an orchestration that calls one activity: it has the turns, each of which is one script, the inputs, the tasks and the events of one
-// that an author has written.
+// A job is an orchestration that calls one activity. It needs as many turns, each of which is one script, and as many inputs, tasks and events as
+// such an orchestration in user code.
 func TestJobCostsWhatAnOrchestrationWithOneActivityCosts(t *testing.T) {
-	s, c := newStand(t), counters(t)
+	s, c := newHarness(t), counters(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour, Metrics: c.reg}, hello.Do(callGreet))
 	s.work(worker.Config{LeaseTTL: time.Minute}, greet.Do(doGreet))
 	const instances = 10

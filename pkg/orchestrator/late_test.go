@@ -12,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Trap: a time that is counted from the last event instead of the turn's own fires early. An instance that was started while there was no
-// orchestrator has an input that is old; each of its attempts has all of its time nevertheless, also the second.
+// Trap: a timeout that is counted from the time of the last event, not from that of the turn, fires early. The start of an instance that was
+// accepted while there was no orchestrator is old; each of its attempts, also the second, has its full timeout nevertheless.
 func TestAttemptTimeoutCountsFromTheTurnOfTheAttempt(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	const limit = 3 * time.Second
 	flaky := pawl.NewActivity[string, string]("flaky")
 	does := hello.Do(func(ctx *pawl.Context, who string) (string, error) {

@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// A page of all partitions, which each orchestrator reads for those that it owns, has the rows that the partitions have one by one, and
-// these pass the filter. So do counts.
+// Each orchestrator reads a page of all partitions for those that it owns. The page contains the same rows as pages of single partitions, and
+// the rows pass the filter. Counts agree as well.
 func TestPageOfTwoOrchestratorsHasTheRowsOfAllPartitions(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	o := pawl.NewOrchestration[int, int]("listed")
 	tenant, items, due := pawl.NewAttribute[string]("tenant"), pawl.NewAttribute[int]("items"), pawl.NewAttribute[time.Time]("due")
 	fails := pawl.NewError("listed.fails")
@@ -89,7 +89,7 @@ func TestPageOfTwoOrchestratorsHasTheRowsOfAllPartitions(t *testing.T) {
 	}
 }
 
-// rowOf is what a filter compares of a row.
+// rowOf returns the row that a filter compares.
 func rowOf(t *testing.T, s client.Summary) *filter.Row {
 	t.Helper()
 	r := &filter.Row{ID: s.Instance, Status: string(s.Status), Orchestration: s.Orchestration, Code: s.Code, Attributes: map[string]filter.Value{}}

@@ -30,17 +30,17 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// shared are the servers of all tests that neither stop, roll back nor count them. NATS is a process, which the race detector does not see.
+// shared are the servers of all tests that do not stop, roll back or count them. NATS is a separate process, outside of the race detector.
 var shared struct {
 	sync.Once
 	nats  *stack.NATS
 	redis *redistest.Server
 }
 
-// stand is a namespace of a NATS and of a Redis, and what a test starts on them. Its end checks the invariants.
-type stand struct {
-	limitStand
-	streamStand
+// harness is a namespace on a NATS server and a Redis, with everything that a test starts there. The end of the test checks the invariants.
+type harness struct {
+	limitHarness
+	streamHarness
 
 	t     testing.TB
 	nats  *nats.Conn
@@ -51,18 +51,18 @@ type stand struct {
 	ns    string
 	log   *slog.Logger
 
-	spoilt string            // an instance that the test has spoilt, and of which the check must say so
-	srv    *server.Server    // nil, if it is shared
-	server *redistest.Server // behind redis
+	corrupted string            // an instance that the test has corrupted, which the check must report
+	srv       *server.Server    // nil if it is shared
+	server    *redistest.Server // the server of redis
 }
 
-// limitStand and streamStand are what a test reads of limits and of the streams, or does to them.
+// limitHarness and streamHarness are what a test reads of limits and of the streams, or does to them.
 type (
-	limitStand  struct{ *stand }
-	streamStand struct{ *stand }
+	limitHarness  struct{ *harness }
+	streamHarness struct{ *harness }
 )
 
-func newStand(t testing.TB) *stand {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
 	shared.Do(func() {
 		all := redistest.Lasting(t)
@@ -76,20 +76,20 @@ func newStand(t testing.TB) *stand {
 	if shared.nats == nil {
 		t.Fatal("the shared servers did not start")
 	}
-	return open(&stand{t: t, nats: natstest.Dial(t, shared.nats.URL()), server: shared.redis})
+	return open(&harness{t: t, nats: natstest.Dial(t, shared.nats.URL()), server: shared.redis})
 }
 
-// ownStand has servers of its own, which the test may stop, roll back and count.
-func ownStand(t testing.TB) *stand {
+// newOwnHarness has servers of its own, which the test may stop, roll back and count.
+func newOwnHarness(t testing.TB) *harness {
 	t.Helper()
 	srv := natstest.Start(t)
-	return open(&stand{t: t, srv: srv, nats: natstest.Dial(t, srv.ClientURL()), server: redistest.Start(t)})
+	return open(&harness{t: t, srv: srv, nats: natstest.Dial(t, srv.ClientURL()), server: redistest.Start(t)})
 }
 
-func open(s *stand) *stand {
+func open(s *harness) *harness {
 	t := s.t
 	t.Helper()
-	s.limitStand, s.streamStand = limitStand{s}, streamStand{s}
+	s.limitHarness, s.streamHarness = limitHarness{s}, streamHarness{s}
 	s.ns, s.redis = redistest.Namespace(), s.server.Client(t)
 	s.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))
 	run := redisx.NewRunner(s.redis)
@@ -110,9 +110,9 @@ func open(s *stand) *stand {
 	return s
 }
 
-func (s streamStand) stream(name string) string { return "PAWL-" + s.ns + "-" + name }
+func (s streamHarness) stream(name string) string { return "PAWL-" + s.ns + "-" + name }
 
-func (s streamStand) subject(rest string) string { return "pawl." + s.ns + "." + rest }
+func (s streamHarness) subject(rest string) string { return "pawl." + s.ns + "." + rest }
 
 type testWriter struct{ t testing.TB }
 
@@ -126,22 +126,22 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *stand) ctx() context.Context {
+func (s *harness) ctx() context.Context {
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	s.t.Cleanup(stop)
 	return ctx
 }
 
 // check is the invariant checker, as in production.
-func (s *stand) check() {
+func (s *harness) check() {
 	got, err := s.store.Check(s.ctx(), nil, nil)
 	if err != nil {
 		s.t.Errorf("check: %v", err)
 	}
-	spoilt := s.spoilt == ""
+	corrupted := s.corrupted == ""
 	for _, f := range got.Findings {
-		if f.Instance == s.spoilt && s.spoilt != "" {
-			spoilt = true
+		if f.Instance == s.corrupted && s.corrupted != "" {
+			corrupted = true
 			continue
 		}
 		s.t.Errorf("invariant: %s", f)
@@ -158,12 +158,12 @@ func (s *stand) check() {
 			}
 		}
 	}
-	if !spoilt {
-		s.t.Errorf("the check finds nothing wrong with %s, which the test has spoilt", s.spoilt)
+	if !corrupted {
+		s.t.Errorf("the check finds nothing wrong with %s, which the test has corrupted", s.corrupted)
 	}
 }
 
-func (s *stand) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
+func (s *harness) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 	s.t.Helper()
 	cfg.NATS, cfg.Redis, cfg.Namespace, cfg.Partitions, cfg.Logger = s.nats, s.redis, s.ns, 8, s.log
 	if cfg.ReconcileInterval == 0 {
@@ -180,13 +180,13 @@ func (s *stand) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBin
 	return o
 }
 
-func (s *stand) stop(o interface{ Stop(context.Context) error }) {
+func (s *harness) stop(o interface{ Stop(context.Context) error }) {
 	if err := o.Stop(s.ctx()); err != nil {
 		s.t.Errorf("stop: %v", err)
 	}
 }
 
-func (s *stand) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Worker {
+func (s *harness) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Worker {
 	s.t.Helper()
 	cfg.NATS, cfg.Redis, cfg.Namespace, cfg.Logger = s.nats, s.redis, s.ns, s.log
 	if cfg.LeaseTTL == 0 {
@@ -203,24 +203,24 @@ func (s *stand) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Work
 	return w
 }
 
-func (s *stand) publish(in queue.OutInput) {
+func (s *harness) publish(in queue.OutInput) {
 	s.t.Helper()
 	if _, err := s.conn.PublishInput(s.ctx(), in); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stand) start(name, id, json string) {
+func (s *harness) start(name, id, json string) {
 	s.t.Helper()
 	s.publish(queue.OutInput{Instance: id, Kind: queue.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
-func (s *stand) event(name, id, json string) {
+func (s *harness) event(name, id, json string) {
 	s.t.Helper()
 	s.publish(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
-func (s *stand) describe(id string) *request.Description {
+func (s *harness) describe(id string) *request.Description {
 	s.t.Helper()
 	d := new(request.Description)
 	if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Describe{Instance: id}, d); err != nil {
@@ -230,7 +230,7 @@ func (s *stand) describe(id string) *request.Description {
 }
 
 // ended waits for the end of an instance.
-func (s *stand) ended(id string) *request.Description {
+func (s *harness) ended(id string) *request.Description {
 	s.t.Helper()
 	var d *request.Description
 	defer func() {
@@ -245,12 +245,12 @@ func (s *stand) ended(id string) *request.Description {
 	return d
 }
 
-func (s *stand) until(what string, ok func() bool) {
+func (s *harness) until(what string, ok func() bool) {
 	s.t.Helper()
 	poll.Until(s.t, 90*time.Second, what, ok)
 }
 
-func (s *stand) history(id string) []history.Event {
+func (s *harness) history(id string) []history.Event {
 	s.t.Helper()
 	p := s.conn.PartitionOf(id)
 	rec, err := s.store.Record(s.ctx(), p, id)

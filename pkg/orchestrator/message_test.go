@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func (s streamStand) inputs() (jetstream.JetStream, jetstream.Stream) {
+func (s streamHarness) inputs() (jetstream.JetStream, jetstream.Stream) {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s streamStand) inputs() (jetstream.JetStream, jetstream.Stream) {
 	return js, st
 }
 
-// messages counts what the inputs stream has on a subject.
-func (s streamStand) messages(subject string) uint64 {
+// messages counts the messages of INPUTS on a subject.
+func (s streamHarness) messages(subject string) uint64 {
 	s.t.Helper()
 	_, st := s.inputs()
 	info, err := st.Info(s.ctx(), jetstream.WithSubjectFilter(subject))
@@ -43,7 +43,7 @@ func (s streamStand) messages(subject string) uint64 {
 	return n
 }
 
-func (s streamStand) publishStart(name, id, version, json string) {
+func (s streamHarness) publishStart(name, id, version, json string) {
 	s.t.Helper()
 	s.publish(queue.OutInput{
 		Instance: id, Kind: queue.KindStart, Name: name, Version: version, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
@@ -61,7 +61,7 @@ func pour(ctx *pawl.Context, n int) (int, error) {
 }
 
 func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	pourer := pawl.NewOrchestration[int, int]("pour")
 	sum := pawl.NewOrchestration[int, int]("sum")
 	bs := []pawl.OrchestrationBinding{pourer.Do(pour), sum.Do(func(ctx *pawl.Context, want int) (int, error) {
@@ -96,7 +96,7 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 }
 
 func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	feeder := pawl.NewOrchestration[int, int]("feed")
 	bs := []pawl.OrchestrationBinding{counter.Do(count), feeder.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
@@ -124,7 +124,7 @@ func TestSendOrStartStartsItsReceiverOnceAndDeliversExactlyOnce(t *testing.T) {
 }
 
 func TestDetachedStartHasNoParentAndOutlivesItsStarter(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return in, race.StartDetached(ctx, "free", in)
 	}))
@@ -136,7 +136,7 @@ func TestDetachedStartHasNoParentAndOutlivesItsStarter(t *testing.T) {
 }
 
 func TestStartsWithEventsStartOnceAndDeliverEveryEvent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	for i := range 5 {
 		s.publish(queue.OutInput{
@@ -152,7 +152,7 @@ func TestStartsWithEventsStartOnceAndDeliverEveryEvent(t *testing.T) {
 }
 
 func TestCustomStatusIsPushedToClients(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	s.start("counter", "c-1", `{}`)
 	answers := make(chan request.Answer, 10)
@@ -185,9 +185,9 @@ func TestCustomStatusIsPushedToClients(t *testing.T) {
 	}
 }
 
-// The status that an execution reads is in its history: another owner, which has not seen it set, reads the same.
-func TestExecutionReadsAndClearsTheStatusOfTheFormerOneAlsoWithAnotherOwner(t *testing.T) {
-	s := newStand(t)
+// The status that an execution reads is recorded in its history: another owner, which was not there when the status was set, reads the same.
+func TestExecutionReadsAndClearsTheStatusOfThePreviousOneEvenWithAnotherOwner(t *testing.T) {
+	s := newHarness(t)
 	code := counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
 		if in.Rounds == 0 {
 			if err := shown.Set(ctx, 7); err != nil {
@@ -227,7 +227,7 @@ func TestExecutionReadsAndClearsTheStatusOfTheFormerOneAlsoWithAnotherOwner(t *t
 }
 
 func TestDivergedInstanceFailsIfConfigured(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
 	s.start("race", "r-1", `"x"`)
 	s.until("it runs", func() bool { return s.describe("r-1").Status == "running" })

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// runLedger is outside of Pawl: it has how often activities ran, by input, and with which keys.
+// runLedger records, outside of Pawl, how often activities ran, by input, and with which keys.
 type runLedger struct {
 	mu   sync.Mutex
 	runs map[string][]string
@@ -40,7 +40,7 @@ func (l *runLedger) count(in string) int {
 	return len(l.runs[in])
 }
 
-func (s *stand) operator() *client.Client {
+func (s *harness) operator() *client.Client {
 	s.t.Helper()
 	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, By: "ops", RepeatInterval: 500 * time.Millisecond})
 	if err != nil {
@@ -59,8 +59,8 @@ var (
 	proceed = pawl.NewEvent[string]("proceed")
 )
 
-// steps runs activities that a ledger counts. One whose input is "charge" fails once; one whose input is "hold" runs until it is
-// cancelled, once.
+// steps runs activities that a ledger counts. The first run with the input "charge" fails; the first run with the input "hold" lasts until
+// it is cancelled.
 func (l *runLedger) steps(causes chan<- error) pawl.ActivityBinding {
 	return step.Do(func(ctx context.Context, in string) (string, error) {
 		first := l.note(ctx, in) == 1
@@ -77,7 +77,7 @@ func (l *runLedger) steps(causes chan<- error) pawl.ActivityBinding {
 }
 
 func TestRetriedInstanceRunsNothingAgainThatItsHistoryHas(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	s.orchestrate(orchestrator.Config{},
 		parcel.Do(func(ctx *pawl.Context, in string) (string, error) { return step.Call(ctx, in) }),
@@ -127,7 +127,7 @@ func TestRetriedInstanceRunsNothingAgainThatItsHistoryHas(t *testing.T) {
 }
 
 func TestRewoundInstanceReceivesItsEventsAgainAndStartsChildrenOfTheSameIDs(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	s.orchestrate(orchestrator.Config{},
 		parcel.Do(func(ctx *pawl.Context, in string) (string, error) { return step.Call(ctx, in) }),
@@ -154,7 +154,7 @@ func TestRewoundInstanceReceivesItsEventsAgainAndStartsChildrenOfTheSameIDs(t *t
 		t.Fatalf("%+v", d)
 	}
 	op := s.operator()
-	for execution, to := range map[uint64]uint64{2: 3} { // the completion of reserve, which stays
+	for execution, to := range map[uint64]uint64{2: 3} { // the completion of reserve, which is kept
 		got, err := op.Rewind(s.ctx(), "o-1", to, client.Reason("again"))
 		if err != nil || got.Execution != execution {
 			t.Fatalf("%+v, %v", got, err)
@@ -179,7 +179,7 @@ func TestRewoundInstanceReceivesItsEventsAgainAndStartsChildrenOfTheSameIDs(t *t
 }
 
 func TestRetryFromTheStartReceivesTheEventsAgain(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	s.orchestrate(orchestrator.Config{}, order.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		word, err := proceed.Receive(ctx)
@@ -202,7 +202,7 @@ func TestRetryFromTheStartReceivesTheEventsAgain(t *testing.T) {
 }
 
 func TestPausedInstanceIsResumedByARequestBehindUnreadInputs(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, order.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		words := ""
 		for range 300 {
@@ -220,7 +220,7 @@ func TestPausedInstanceIsResumedByARequestBehindUnreadInputs(t *testing.T) {
 	if got, err := op.Pause(s.ctx(), "o-1", client.Reason("maintenance")); err != nil || got.Status != client.Paused {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	for range 300 { // more than an owner has in memory
+	for range 300 { // more than an owner keeps in memory
 		s.event("proceed", "o-1", `"x"`)
 	}
 	s.until("the events are unread", func() bool { return s.describe("o-1").UnreadInputs == 300 })
@@ -240,7 +240,7 @@ func TestPausedInstanceIsResumedByARequestBehindUnreadInputs(t *testing.T) {
 }
 
 func TestPauseThatStopsRunsActivitiesAgainAfterTheResumption(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	causes := make(chan error, 1)
 	s.orchestrate(orchestrator.Config{}, order.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -267,8 +267,8 @@ func TestPauseThatStopsRunsActivitiesAgainAfterTheResumption(t *testing.T) {
 	}
 }
 
-func TestDescriptionBehindAnInputNeedsThePartitionToHaveAppliedIt(t *testing.T) {
-	s := newStand(t)
+func TestDescriptionAfterAnInputRequiresThatItIsApplied(t *testing.T) {
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, parcel.Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Hour) }))
 	s.start("parcel", "p-1", `"x"`)
 	s.until("it runs", func() bool { return s.describe("p-1").Status == "running" })
@@ -285,7 +285,7 @@ func TestDescriptionBehindAnInputNeedsThePartitionToHaveAppliedIt(t *testing.T) 
 }
 
 func TestCancelTerminateAndPurgeEndAPausedInstance(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	var l runLedger
 	s.orchestrate(orchestrator.Config{},
 		parcel.Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Hour) }),
@@ -328,7 +328,7 @@ func TestCancelTerminateAndPurgeEndAPausedInstance(t *testing.T) {
 }
 
 func TestTerminatedChildIsReportedToItsParentAndCanBeRetried(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{},
 		parcel.Do(func(ctx *pawl.Context, _ string) (string, error) { return proceed.Receive(ctx) }),
 		order.Do(func(ctx *pawl.Context, in string) (string, error) { return parcel.Call(ctx, in, pawl.ID("box")) }))
@@ -352,7 +352,7 @@ func TestTerminatedChildIsReportedToItsParentAndCanBeRetried(t *testing.T) {
 }
 
 func TestEndlessInstanceIsPausedAndTerminatedBetweenTwoExecutions(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, order.Do(func(ctx *pawl.Context, in string) (string, error) {
 		return order.ContinueAsNew(ctx, in)
 	}))
@@ -374,7 +374,7 @@ func TestEndlessInstanceIsPausedAndTerminatedBetweenTwoExecutions(t *testing.T) 
 }
 
 func TestStalledInstanceIsTerminated(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.start("order", "o-1", `""`)
 	s.orchestrate(orchestrator.Config{})
 	s.until("it is stalled", func() bool { return s.describe("o-1").Stalled != "" })

@@ -48,71 +48,71 @@ const (
 	DefaultTurnLimit         = 5 * time.Second
 )
 
-// Config is what an orchestrator needs. Only NATS and Redis have no default.
+// Config configures an orchestrator. NATS and Redis are required; all other fields have defaults.
 type Config struct {
-	NATS  *nats.Conn            // stays the caller's to close
-	Redis redis.UniversalClient // likewise; one node, sentinel or cluster
+	NATS  *nats.Conn            // closed by the caller
+	Redis redis.UniversalClient // one node, sentinel or cluster; closed by the caller
 
 	Namespace  string // default "default"
-	Partitions int    // of a new namespace, or the number that it has; default 64
-	Replicas   int    // of the streams, when they are made; default 1
-	// InputsMaxBytes is the size at which the INPUTS stream takes no further messages; default 1 GiB. An existing stream is updated.
+	Partitions int    // number for a new namespace; must match that of an existing one; default 64
+	Replicas   int    // of the streams, when they are created; default 1
+	// InputsMaxBytes is the size at which the INPUTS stream rejects further messages; default 1 GiB. An existing stream is updated.
 	InputsMaxBytes int64
-	// ObjectsMaxBytes is the size at which the OBJECTS stream takes no further payloads; default none. An existing stream is updated.
+	// ObjectsMaxBytes is the size at which the OBJECTS stream rejects further payloads; default: unlimited. An existing stream is updated.
 	ObjectsMaxBytes int64
-	Member          string // this process' name among the orchestrators; default host-pid-random
+	Member          string // unique name of this process among the orchestrators; default host-pid-random
 
-	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
+	// ReplyPrefixes are the prefixes that reply subjects may have; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
 
-	ReconcileInterval time.Duration // an instance with activities outstanding is reconciled so often; default 10 s
-	MaxClaims         int           // an activity claimed so often without an end is poison; default 10
-	Parked            int           // executions kept in memory, about, if this process owns all partitions; default 10,000
-	TurnLimit         time.Duration // a turn that takes longer is left behind as blocked; default 5 s
+	ReconcileInterval time.Duration // maximum time between reconciliations of an instance with outstanding activities; default 10 s
+	MaxClaims         int           // number of claims without an acknowledgement after which an activity is poison; default 10
+	Parked            int           // approximate number of executions kept in memory by a process that owns all partitions; default 10,000
+	TurnLimit         time.Duration // time after which a turn is abandoned as blocked; default 5 s
 	// FailDiverged fails an instance whose code does not match its history, with pawl.ErrDiverged.
-	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
+	// Otherwise the instance keeps its history, is listed as stalled, and resumes when compatible code takes over its partition.
 	FailDiverged bool
-	// Global limits every action that neither itself nor its group has a policy: see pawl.Concurrency. A policy that is set at
-	// run time for the global level stands above it. Without it such actions are not limited.
+	// Global limits each action for which neither the action itself nor its group has a policy: see pawl.Concurrency. A policy that is set at
+	// run time for the global level takes precedence. Default: such actions are not limited.
 	Global    []pawl.LimitOption
 	Retention Retention     // of instances that have ended; default 72 h
-	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
+	OwnerTTL  time.Duration // time after which the partitions of a dead orchestrator are free; default 5 s
 	Limits    replay.Limits // of one execution; zero fields have their defaults
 
-	// Tracer receives the spans of instances; see package pawlotel, which makes one for OpenTelemetry. Default: none.
+	// Tracer receives the spans of instances; package pawlotel provides one for OpenTelemetry. Default: none.
 	Tracer tracing.Tracer
-	// Interceptors are around every turn; the first is the outermost. See Interceptor.
+	// Interceptors wrap all turns; the first is the outermost. See Interceptor.
 	Interceptors []Interceptor
 
-	// Codec opens the payloads that code receives and seals those that it sends: see package pawlcodec. Default: none.
+	// Codec decodes the payloads that code receives, and encodes those that it sends: see package pawlcodec. Default: none.
 	Codec *pawlcodec.Codec
 
-	// Local runs activities by workers of this process, with the same Local, without NATS; default: none. See queue.Local.
+	// Local runs activities, without NATS, on workers in this process that have the same Local; default: none. See queue.Local.
 	Local *queue.Local
 
-	// Trace gets a line for every message that a partition handles, and for every effect of it; for development.
+	// Trace receives a line for each message that a partition handles, and for each effect of it; for development.
 	Trace io.Writer
 
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // default: none
 }
 
-// ErrStarted is returned by Start if the orchestrator runs already.
+// ErrStarted is returned by Start if the orchestrator is already running.
 var ErrStarted = errors.New("orchestrator: already started; stop it first, or make another")
 
-// PartitionsError is a namespace with another number of partitions.
+// PartitionsError is returned if Config.Partitions differs from the number of partitions of an existing namespace.
 type PartitionsError struct {
 	Namespace  string
 	Have, Want int
 }
 
-// Error reports both numbers and what to do.
+// Error describes both numbers, and how to resolve the difference.
 func (e *PartitionsError) Error() string {
 	return fmt.Sprintf("namespace %q has %d partitions, not %d: set it to %d; \"pawl partitions resize\" changes it, and another namespace may have another number",
 		e.Namespace, e.Have, e.Want, e.Have)
 }
 
-// Orchestrator runs orchestrations for one namespace. Any number of processes may; each
+// Orchestrator runs the orchestrations of one namespace. Any number of processes may run one; each
 // owns a share of the partitions.
 type Orchestrator struct {
 	cfg      Config
@@ -123,15 +123,15 @@ type Orchestrator struct {
 	process  atomic.Pointer[shard.Process] // nil: not started yet
 
 	mu      sync.Mutex
-	started bool // from the beginning of a Start until it fails, or Stop returns
+	started bool // from the call of Start until it fails or Stop returns
 	keeper  *partition.Keeper
 	stop    func(context.Context) error
 }
 
-// New makes an orchestrator for the orchestrations. Nothing is connected before Start.
+// New returns an orchestrator for the orchestrations. It does not use NATS and Redis before Start.
 func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator, error) {
 	if cfg.NATS == nil || cfg.Redis == nil {
-		return nil, errors.New("orchestrator: Config.NATS and Config.Redis are needed")
+		return nil, errors.New("orchestrator: Config.NATS and Config.Redis are required")
 	}
 	cfg.setDefaults()
 	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
@@ -163,7 +163,7 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	return o, nil
 }
 
-// list is builtin.Instances.List.
+// list implements builtin.Instances.List.
 func (o *Orchestrator) list(partition int, where filter.Where, cursor string, limit int) ([]builtin.Listed, string, error) {
 	p := o.process.Load()
 	if p == nil {
@@ -193,9 +193,9 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Start opens the namespace, joins the other orchestrators and begins to take partitions. It waits, until ctx ends, while
-// Redis, NATS or JetStream is unavailable; Ready names what it waits for. It fails at once if waiting cannot help: a refused
-// password, a Redis that may evict keys, a namespace that was made with other settings. ctx bounds the starting only.
+// Start opens the namespace, joins the other orchestrators and begins to acquire partitions. While Redis, NATS or JetStream
+// is unavailable, it waits until ctx ends, and Ready reports what it waits for. It fails at once if waiting cannot help: a rejected
+// password, a Redis that may evict keys, a namespace that was created with other settings. ctx applies to Start only.
 func (o *Orchestrator) Start(ctx context.Context) error {
 	o.mu.Lock()
 	started := o.started
@@ -207,15 +207,15 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { o.outage.Run(background) })
-	var opened []func() // what ends what was begun, the last first
+	var cleanups []func() // run in reverse order
 	closeAll := func() {
 		end()
 		wg.Wait()
-		for _, f := range slices.Backward(opened) {
+		for _, f := range slices.Backward(cleanups) {
 			f()
 		}
 	}
-	s, keeper, err := o.open(ctx, &opened)
+	s, keeper, err := o.open(ctx, &cleanups)
 	if err != nil {
 		closeAll()
 		o.mu.Lock()
@@ -238,8 +238,8 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	return nil
 }
 
-// open reaches Redis and NATS and starts the keeper. What is to be undone is added to opened, also on an error.
-func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Process, *partition.Keeper, error) {
+// open connects to the namespace in Redis and NATS, and starts the keeper. It appends to cleanups what the caller must run, even after an error.
+func (o *Orchestrator) open(ctx context.Context, cleanups *[]func()) (*shard.Process, *partition.Keeper, error) {
 	space, log := redisx.NewSpace(o.cfg.Namespace), o.outage.Logger()
 	err := o.outage.Await(ctx, outage.Redis, "check settings", redisx.Unavailable, func(ctx context.Context) error {
 		if err := redisx.CheckPolicy(ctx, o.cfg.Redis, log); err != nil {
@@ -258,7 +258,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Proce
 	if err != nil {
 		return nil, nil, err
 	}
-	*opened = append(*opened, conn.Close)
+	*cleanups = append(*cleanups, conn.Close)
 	if o.cfg.Codec.Stores() {
 		if err := conn.EnsureObjects(ctx); err != nil {
 			return nil, nil, err
@@ -271,12 +271,12 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Proce
 	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage).Time(o.met.ObserveRedis)
 	s := shard.New(o.shards(), conn, run, space)
 	o.process.Store(s)
-	*opened = append(*opened, unregister, run.Close)
-	keeper, err := s.Open(ctx, space, opened)
+	*cleanups = append(*cleanups, unregister, run.Close)
+	keeper, err := s.Open(ctx, space, cleanups)
 	return s, keeper, err
 }
 
-// shards is what the shards of the process are made with.
+// shards returns the configuration of the shards of this process.
 func (o *Orchestrator) shards() shard.Config {
 	cfg := shard.Config{
 		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
@@ -292,9 +292,9 @@ func (o *Orchestrator) shards() shard.Config {
 	return cfg
 }
 
-// Stop hands every partition over and joins everything that Start has started. When ctx ends
-// first, what is not yet handed over is dropped, and other orchestrators take it when its time
-// is over. Stopping twice, or before Start, does nothing.
+// Stop hands over all partitions, and waits for all goroutines that Start has started. If ctx ends
+// first, the remaining partitions are dropped, and other orchestrators acquire them when their TTL
+// expires. Stop has no effect if the orchestrator is not running.
 func (o *Orchestrator) Stop(ctx context.Context) error {
 	o.mu.Lock()
 	stop := o.stop
@@ -312,8 +312,8 @@ func (o *Orchestrator) Stop(ctx context.Context) error {
 	return stop(ctx)
 }
 
-// Ready reports whether the orchestrator runs and reaches NATS and the other orchestrators;
-// the error names what is missing.
+// Ready returns nil if the orchestrator is running, is connected, and owns its partitions; otherwise the
+// error describes what is missing.
 func (o *Orchestrator) Ready() error {
 	o.mu.Lock()
 	keeper := o.keeper
@@ -334,10 +334,10 @@ func (o *Orchestrator) Ready() error {
 	if keeper.Assigned() && len(keeper.Owned()) == 0 {
 		return errors.New("orchestrator: waiting for its partitions")
 	}
-	return nil // there are more orchestrators than partitions: a spare
+	return nil // without assigned partitions it is a spare: there are more orchestrators than partitions
 }
 
-// Partitions lists the partitions that this process owns at the moment.
+// Partitions returns the partitions that this process currently owns.
 func (o *Orchestrator) Partitions() []int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -347,17 +347,17 @@ func (o *Orchestrator) Partitions() []int {
 	return o.keeper.Owned()
 }
 
-// Member is this process' name among the orchestrators.
+// Member returns the name of this process among the orchestrators.
 func (o *Orchestrator) Member() string { return o.cfg.Member }
 
-// checkPartitions fixes the number of partitions of a new namespace, and refuses another one.
+// checkPartitions records the number of partitions of a new namespace, and rejects another number for an existing one.
 func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error {
 	run := redisx.NewRunner(cfg.Redis) // for its timeouts and retries
 	defer run.Close()
 	read := redisx.Command("HMGET", space.Meta(), "partitions", "resize")
 	v, err := run.Do(ctx, read)
 	r := redisx.NewReply(v)
-	if err == nil && r.Str(0) == "" { // only then, for a full Redis refuses it
+	if err == nil && r.Str(0) == "" { // only for a new namespace, because a Redis without free memory rejects the write
 		if _, err = run.Do(ctx, redisx.Command("HSETNX", space.Meta(), "partitions", strconv.Itoa(cfg.Partitions))); err == nil {
 			v, err = run.Do(ctx, read)
 			r = redisx.NewReply(v)
@@ -378,9 +378,9 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 	return nil
 }
 
-// Retention is how long instances are kept that have ended. Zero is the default, 72
-// hours; less than zero is forever. A child is kept at least until its parent cannot miss
-// its end: until the inputs stream has it, and for six reconcile intervals (a minute).
+// Retention is how long instances are kept after they have ended, by status. Zero means the default of 72
+// hours; a negative value means forever. A child is kept at least until its parent cannot miss
+// its end: until INPUTS has stored the end, and for six reconcile intervals (a minute).
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// pingFar sends another instance an event, and then waits.
+// pingFar sends an event to another instance, and then waits.
 func pingFar(ctx *pawl.Context, in string) (string, error) {
 	if err := ping.Send(ctx, "far", in); err != nil {
 		return "", err
@@ -21,9 +21,9 @@ func pingFar(ctx *pawl.Context, in string) (string, error) {
 	return ping.Receive(ctx)
 }
 
-// republishes leaves an instance of pingFar whose outbox does not show that it was published, as a crash between
-// the stream's acknowledgement and the mark does.
-func (s *stand) republishes(id string) {
+// republishes leaves an instance of pingFar whose outbox is published but not marked as such, as after a crash between
+// the acknowledgement by the stream and the mark.
+func (s *harness) republishes(id string) {
 	s.t.Helper()
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(pingFar))
 	s.start("hello", id, `"x"`)
@@ -32,12 +32,12 @@ func (s *stand) republishes(id string) {
 	if err := s.redis.HDel(s.ctx(), s.key(id, "i:"+id), "pub").Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.lookNow(id)
+	s.reconcileNow(id)
 }
 
-// A message that is sent again at every reconciliation is taken again, an hour later, by a receiver that has dropped its id.
+// If a message were sent again at every reconciliation, its receiver would accept it again an hour later, after it has dropped the id.
 func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.republishes("p-1")
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
 	s.until("the outbox is trimmed", func() bool { return s.pending("p-1") == 0 })
@@ -49,7 +49,7 @@ func TestOutboxOfASleepingInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 }
 
 func TestOutboxOfAStalledInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.republishes("p-1")
 	s.publish(queue.OutInput{Instance: "p-1", Kind: queue.KindCancel, By: "ops"})
 	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
@@ -61,8 +61,8 @@ func TestOutboxOfAStalledInstanceIsRepublishedOnceAndTrimmed(t *testing.T) {
 	}
 }
 
-// maxMessage has the inputs stream refuse what is larger.
-func (s streamStand) maxMessage(bytes int32) {
+// maxMessage makes INPUTS reject larger messages.
+func (s streamHarness) maxMessage(bytes int32) {
 	s.t.Helper()
 	js, st := s.inputs()
 	cfg := st.CachedInfo().Config
@@ -73,7 +73,7 @@ func (s streamStand) maxMessage(bytes int32) {
 }
 
 func TestOversizedEndOfAChildIsReportedToItsParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	big := strings.Repeat("x", 100<<10)
 	s.orchestrate(orchestrator.Config{},
 		only.Do(func(_ *pawl.Context, in string) (string, error) {
@@ -98,7 +98,7 @@ func TestOversizedEndOfAChildIsReportedToItsParent(t *testing.T) {
 }
 
 func TestOversizedStartOfAChildIsReportedToItsParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		return only.Call(ctx, strings.Repeat("x", 100<<10), pawl.ID("c-1"))
 	}))
@@ -110,7 +110,7 @@ func TestOversizedStartOfAChildIsReportedToItsParent(t *testing.T) {
 }
 
 func TestCustomStatusOfChangedCodeThatSetsItLessOftenIsPublished(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	told := func(times int) func(*pawl.Context, string) (string, error) {
 		return func(ctx *pawl.Context, _ string) (string, error) {
 			for n := range times {

@@ -22,9 +22,9 @@ func firstAndRest(ctx *pawl.Context, _ string) (string, error) {
 	return fmt.Sprint(1, len(rest)), err
 }
 
-// No history has an incomplete poll. The next owner completes it nevertheless, behind the rest of the inbox.
+// An incomplete poll is not recorded in the history. The next owner completes it nevertheless, after the rest of the inbox.
 func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	const n = 1200
 	for i := range n {
 		s.event("add", "d-9", fmt.Sprint(i))
@@ -41,7 +41,7 @@ func TestPollOverSeveralTurnsContinuesWithTheNextOwner(t *testing.T) {
 	s.wantResult("d-9", fmt.Sprint(1, n-1))
 }
 
-func (s *stand) wantResult(id, want string) {
+func (s *harness) wantResult(id, want string) {
 	s.t.Helper()
 	d := s.ended(id)
 	if got, err := author.Result(hello).Decode(d.Result); err != nil || got != want {
@@ -50,7 +50,7 @@ func (s *stand) wantResult(id, want string) {
 }
 
 func TestDrainReceivesEveryEventAcceptedBeforeTheStart(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(firstAndRest))
 	for i := range 5 {
 		s.event("add", "d-1", fmt.Sprint(i))
@@ -59,9 +59,9 @@ func TestDrainReceivesEveryEventAcceptedBeforeTheStart(t *testing.T) {
 	s.wantResult("d-1", "1 4")
 }
 
-// One batch brings the start and everything behind it. The first turn sees all of the batch.
+// The start and the events after it arrive in one batch. The first turn receives the whole batch.
 func TestDrainReceivesEveryEventIngestedWithTheStart(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.start("hello", "d-2", `"x"`)
 	for i := range 5 {
 		s.event("add", "d-2", fmt.Sprint(i))
@@ -71,7 +71,7 @@ func TestDrainReceivesEveryEventIngestedWithTheStart(t *testing.T) {
 }
 
 func TestDrainReceivesABacklogOfManyTurns(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	const n = 600 // a turn reads 256
 	for i := range n {
 		s.event("add", "d-3", fmt.Sprint(i))
@@ -84,9 +84,9 @@ func TestDrainReceivesABacklogOfManyTurns(t *testing.T) {
 	}
 }
 
-// The event of a start that brings one is in the inbox at the first turn.
+// The event that was sent with a start is in the inbox at the first turn.
 func TestPollReceivesTheEventOfTheStart(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		n, ok, err := add.TryReceive(ctx)
 		return fmt.Sprint(n, ok), err
@@ -102,7 +102,7 @@ func TestPollReceivesTheEventOfTheStart(t *testing.T) {
 
 // A purge waits in the inbox until the instance has ended, so a poll must not wait for it to be gone.
 func TestPollCompletesBeforeAPurge(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.start("hello", "d-8", `"x"`)
 	s.publish(queue.OutInput{Instance: "d-8", Kind: queue.KindPurge})
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -122,7 +122,7 @@ func TestPollCompletesBeforeAPurge(t *testing.T) {
 }
 
 func TestUnreadEventsAtTheEndAreReported(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	for i := range 3 {
 		s.event("add", "u-1", fmt.Sprint(i))
 	}
@@ -139,7 +139,7 @@ func TestUnreadEventsAtTheEndAreReported(t *testing.T) {
 		}
 		_, err := add.Receive(ctx)
 		if err == nil {
-			_, err = pawl.NewEvent[string]("stop").Receive(ctx) // behind it, events are left in the inbox
+			_, err = pawl.NewEvent[string]("stop").Receive(ctx) // events after it stay in the inbox
 		}
 		return "some", err
 	}))
@@ -151,8 +151,8 @@ func TestUnreadEventsAtTheEndAreReported(t *testing.T) {
 	}
 }
 
-// neighbor gives the id of another instance in the same partition.
-func (s *stand) neighbor(id string) string {
+// neighbor returns the id of another instance in the same partition.
+func (s *harness) neighbor(id string) string {
 	for i := 0; ; i++ {
 		if other := fmt.Sprint("neighbor-", i); s.conn.PartitionOf(other) == s.conn.PartitionOf(id) {
 			return other
@@ -160,7 +160,7 @@ func (s *stand) neighbor(id string) string {
 	}
 }
 
-func (s *stand) count(id string, kind history.Kind) (n int) {
+func (s *harness) count(id string, kind history.Kind) (n int) {
 	s.t.Helper()
 	for _, e := range s.history(id) {
 		if e.Kind() == kind {
@@ -170,9 +170,9 @@ func (s *stand) count(id string, kind history.Kind) (n int) {
 	return n
 }
 
-// A loop that takes what has arrived and ends when there is nothing left has read everything that was accepted before it.
+// A loop that receives events until none is left has received all events that were accepted before it.
 func TestPollingLoopReceivesEveryEvent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		for n := 0; ; n++ {
 			if _, ok, err := add.ReceiveWithin(ctx, 0); !ok || err != nil {
@@ -191,9 +191,9 @@ func TestPollingLoopReceivesEveryEvent(t *testing.T) {
 	s.wantResult("d-4", "20")
 }
 
-// What an execution has not read is in front of the next one, which sees all of it at its first poll.
+// Events that an execution has not received go to the next one, which receives all of them with its first poll.
 func TestPollsOfEveryExecutionReceiveCarriedOverEvents(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
 		if in.Rounds == 0 {
 			if _, err := add.Receive(ctx); err != nil {
@@ -215,9 +215,9 @@ func TestPollsOfEveryExecutionReceiveCarriedOverEvents(t *testing.T) {
 	}
 }
 
-// A new owner may have an instance's completion in the inbox and events that were accepted before it in the stream.
+// At a takeover the completion of an activity may be in the inbox while events that were accepted before it are still in the stream.
 func TestPollAfterATakeoverReceivesInputsAcceptedWithoutAnOwner(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		if _, err := greet.Call(ctx, "x"); err != nil {
 			return "", err
@@ -236,7 +236,7 @@ func TestPollAfterATakeoverReceivesInputsAcceptedWithoutAnOwner(t *testing.T) {
 	<-begun
 	s.stop(first)
 	other := s.neighbor("d-6")
-	for i := range 600 { // ahead of them in the stream, so that the new owner has something to read
+	for i := range 600 { // before them in the stream, so that the new owner needs time to read
 		s.event("add", other, fmt.Sprint(i))
 	}
 	for i := range 5 {

@@ -26,10 +26,10 @@ var (
 	stamped = pawl.NewEvent[string]("stamped")
 )
 
-// TestInstanceIsNotStalledWhileAMemberIsBusy has the only member that has the code be busy three times: the owner waits for it.
+// TestInstanceIsNotStalledWhileAMemberIsBusy: the only member that has the code is busy three times, and the owner waits for it.
 func TestInstanceIsNotStalledWhileAMemberIsBusy(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{Member: "sales"}, sale.Do(sell))
 	programs, err := author.NewRegistry(crate.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }))
 	if err != nil {
@@ -62,11 +62,11 @@ func TestInstanceIsNotStalledWhileAMemberIsBusy(t *testing.T) {
 	}
 }
 
-// TestLargePayloadsOfATurnElsewhereAreObjects has an owner without the code, and every payload of the instance in the object store: its input,
-// an event, the input and the result of an activity, and its result. Another member reads and writes them, also when it replays.
+// TestLargePayloadsOfATurnElsewhereAreObjects: the owner lacks the code, and all payloads of the instance are in the object store: its input,
+// an event, the input and the result of an activity, and its result. Another member reads and writes them, even when it replays.
 func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestLargePayloadsOfATurnElsewhereAreObjects(t *testing.T) {
 	}
 	s.until("the activity has completed", func() bool { return s.describe(id).Events == 3 })
 	s.orchestrate(orchestrator.Config{Member: "second", Codec: codec}, crate.Do(wrap))
-	s.stop(first) // what the other member replays has objects
+	s.stop(first) // the history that the other member replays refers to objects
 	if err := client.Send(s.ctx(), c, stamped, id, large); err != nil {
 		t.Fatal(err)
 	}

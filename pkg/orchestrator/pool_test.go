@@ -30,7 +30,7 @@ var (
 	amount  = pawl.NewStatus[int]()
 )
 
-// sell is the code of one fleet: each sale has an invoice, which is the code of the other.
+// sell is the code of one fleet: each sale starts an invoice, whose code the other fleet has.
 func sell(ctx *pawl.Context, n int) (int, error) {
 	n, err := addOne.Call(ctx, n)
 	if err != nil {
@@ -66,11 +66,11 @@ func bill(ctx *pawl.Context, n int) (int, error) {
 
 func book(_ context.Context, n int) (int, error) { return n, nil }
 
-// TestFleetsWithDisjointCodeShareANamespace has instances of both on the partitions of both: with children across the two, updates,
-// queries, a limit that the handle declares, and cancellations.
+// TestFleetsWithDisjointCodeShareANamespace runs instances of both fleets on partitions of both, with children across the two, updates,
+// queries, a limit declared by the handle, and cancellations.
 func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	sales := s.orchestrate(orchestrator.Config{Member: "sales"}, sale.Do(sell))
 	billing := s.orchestrate(orchestrator.Config{Member: "billing"}, invoice.Do(bill, pawl.Version("1")))
 	s.work(worker.Config{}, addOne.Do(book), booked.Do(book))
@@ -91,7 +91,7 @@ func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 		}
 		s.until("the query of "+id+" is answered", func() bool {
 			got, err := client.Query(s.ctx(), c, total, id, pawl.None{})
-			if err != nil && strings.Contains(err.Error(), "answered") { // in time, on a slow machine
+			if err != nil && strings.Contains(err.Error(), "answered") { // a query timed out on a slow machine
 				return false
 			}
 			if err != nil || got.Value != 15 {
@@ -132,10 +132,10 @@ func TestFleetsWithDisjointCodeShareANamespace(t *testing.T) {
 	s.quiet("invoice")
 }
 
-// TestMemberDiesInATurnOfAnotherOwner cuts a member off while it decides a turn: another member that has the code decides it.
+// TestMemberDiesInATurnOfAnotherOwner disconnects a member while it decides a turn: another member that has the code decides it.
 func TestMemberDiesInATurnOfAnotherOwner(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	proxy, err := netfault.Listen(strings.TrimPrefix(s.nats.ConnectedUrl(), "nats://"))
 	if err != nil {
 		t.Fatal(err)

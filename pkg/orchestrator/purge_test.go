@@ -20,7 +20,7 @@ import (
 )
 
 // purge requests a purge and returns the answer.
-func (s *stand) purge(id string, force bool) request.Answer {
+func (s *harness) purge(id string, force bool) request.Answer {
 	s.t.Helper()
 	answers := make(chan request.Answer, 1)
 	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
@@ -38,11 +38,11 @@ func (s *stand) purge(id string, force bool) request.Answer {
 	}
 }
 
-// left lists every key of an instance, and where else it is named.
-func (s *stand) left(id string) (keys []string) {
+// left lists all keys of an instance, and all other keys that mention it.
+func (s *harness) left(id string) (keys []string) {
 	s.t.Helper()
 	for _, k := range s.redis.Keys(s.ctx(), "pawl:{"+s.ns+".*}:*"+id+"*").Val() {
-		// The ids of its messages stay for an hour, and its children stay in the set of those that have this parent.
+		// The ids of its messages stay for an hour, and its children stay in the set of the children of this parent.
 		if !strings.Contains(k, "}:d:") && !strings.Contains(k, "}:v:") {
 			keys = append(keys, k)
 		}
@@ -56,7 +56,7 @@ func (s *stand) left(id string) (keys []string) {
 }
 
 func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	s.start("counter", "c-1", `{}`)
 	for _, n := range []string{`1`, `2`, `0`} {
@@ -69,7 +69,7 @@ func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 	if left := s.left("c-1"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	// Behind a purge, in one batch: events, and the start that they are for; and what is for the one before.
+	// After a purge, in one batch: events with the start to which they belong, and inputs for the previous instance.
 	s.start("counter", "c-2", `{}`)
 	s.event("add", "c-2", `0`)
 	s.ended("c-2")
@@ -87,7 +87,7 @@ func TestPurgeRemovesEveryExecutionAndLaterInputsStartTheNext(t *testing.T) {
 }
 
 func TestForcedPurgeOfARunningInstanceCancelsItsActivitiesAndChildren(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
 		child := only.Start(ctx, in, pawl.ID("child"))
 		if _, err := slow.Call(ctx, in); err != nil {
@@ -132,8 +132,8 @@ func TestForcedPurgeOfARunningInstanceCancelsItsActivitiesAndChildren(t *testing
 	}
 }
 
-func TestStalledInstanceIsPurgedByForceAlsoBeforeItBegins(t *testing.T) {
-	s := newStand(t)
+func TestStalledInstanceIsPurgedByForceEvenBeforeItBegins(t *testing.T) {
+	s := newHarness(t)
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
 	s.start("race", "begun", `"x"`)
 	s.until("it runs", func() bool { return s.describe("begun").Status == "running" })
@@ -143,7 +143,7 @@ func TestStalledInstanceIsPurgedByForceAlsoBeforeItBegins(t *testing.T) {
 	s.start("race", "fresh", `"x"`)
 	s.event("ping", "fresh", `"x"`)
 	s.start("race", "crowded", `"x"`)
-	for range 600 { // more than an orchestrator has of an inbox in memory
+	for range 600 { // more than an orchestrator keeps of an inbox in memory
 		s.event("ping", "crowded", `"x"`)
 	}
 	for _, id := range []string{"begun", "fresh", "crowded"} {
@@ -158,7 +158,7 @@ func TestStalledInstanceIsPurgedByForceAlsoBeforeItBegins(t *testing.T) {
 }
 
 func TestPurgeOfAChildThatHasNotBegunIsReportedToItsParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)
 	s.until("the child is stalled", func() bool { return s.describe("child").Stalled != "" })
@@ -171,8 +171,8 @@ func TestPurgeOfAChildThatHasNotBegunIsReportedToItsParent(t *testing.T) {
 }
 
 func TestRetentionIsByStatusAndBeginsWhenTheParentHasTheEnd(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
 		only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),
 		hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }),

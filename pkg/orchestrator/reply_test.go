@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// through connects the orchestrators to Redis through a proxy; workers and the checker do not.
-func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
+// through connects orchestrators to Redis through a proxy. Workers and the checker connect directly.
+func (s *harness) through() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
 	p, rdb := s.server.Proxy(s.t)
 	return p, func(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 		direct := s.redis
@@ -26,12 +26,12 @@ func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Conf
 	}
 }
 
-// A completion that is too large for its doorbell and comes between a commit and its answer is in
-// no process' memory: the inbox must be read.
+// A completion that is too large for its doorbell, and arrives between a commit and its reply, is not in the
+// memory of any process: the owner must read the inbox.
 func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const look = 30 * time.Second
-	s := newStand(t)
+	s := newHarness(t)
 	p, orchestrate := s.through()
 	large := pawl.NewActivity[int, string]("large")
 	rounds := pawl.NewOrchestration[int, int]("rounds")
@@ -47,10 +47,10 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 	second := make(chan struct{}, 1)
 	s.work(worker.Config{}, large.Do(func(ctx context.Context, _ int) (string, error) {
 		select {
-		case second <- struct{}{}: // the first of two
+		case second <- struct{}{}: // the first one of two
 		default:
 			<-second
-			select { // until the first one's completion has been turned, and its reply is outstanding
+			select { // until a turn has taken the completion of the first one, and the reply to its commit is outstanding
 			case <-ctx.Done():
 			case <-time.After(60 * time.Millisecond):
 			}
@@ -73,7 +73,7 @@ func TestLargeResultBetweenACommitAndItsReplyIsReadAtOnce(t *testing.T) {
 }
 
 func TestLostRepliesOfRedisRepeatNothing(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	p, orchestrate := s.through()
 	const instances, steps = 16, 8
 	chain := pawl.NewOrchestration[int, string]("chain")

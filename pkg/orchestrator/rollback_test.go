@@ -17,12 +17,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// snapshot is a copy of every key, as a restart from an old AOF or a fail-over to a replica that lags would have it.
+// snapshot is a copy of all keys, as after a restart from an old AOF, or a failover to a lagging replica.
 type snapshot map[string]string
 
-func (s *stand) snapshot() snapshot {
+func (s *harness) snapshot() snapshot {
 	s.t.Helper()
-	// One script, so that the copy is of one moment.
+	// One script, so that the copy is consistent.
 	const copyAll = `local out = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
   out[#out + 1] = k
@@ -40,7 +40,7 @@ return out`
 	return out
 }
 
-func (s *stand) rollBack(to snapshot) {
+func (s *harness) rollBack(to snapshot) {
 	s.t.Helper()
 	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
 		p.FlushAll(s.ctx())
@@ -54,7 +54,7 @@ func (s *stand) rollBack(to snapshot) {
 }
 
 func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	const instances, events, rounds = 12, 12, 3
 	collect := pawl.NewOrchestration[string, string]("collect")
 	s.orchestrate(orchestrator.Config{}, collect.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -106,9 +106,9 @@ func TestRollbackOfRedisUnderAnOwnerLosesNothing(t *testing.T) {
 	}
 }
 
-// Trap: a client gets "no such instance" for one whose start is in the stream.
+// Trap: a client receives "no such instance" although the start is in the stream.
 func TestStartedInstanceIsNeverUnknown(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	const instances = 200
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
 	o := s.orchestrate(orchestrator.Config{}, code)
@@ -142,7 +142,7 @@ func TestStartedInstanceIsNeverUnknown(t *testing.T) {
 }
 
 func TestLostTaskIsPublishedAgain(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
 	s.until("the task is published", func() bool { return len(s.describe("t-1").Activities) == 1 })
@@ -160,7 +160,7 @@ func TestLostTaskIsPublishedAgain(t *testing.T) {
 }
 
 func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
 	s.start("hello", "p-1", `"you"`)
 	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Activities) == 1 })
@@ -180,7 +180,7 @@ func TestActivityThatExhaustsItsClaimsIsPoisonAndFailsByName(t *testing.T) {
 }
 
 func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	const ttl = 30 * time.Second
 	first := s.orchestrate(orchestrator.Config{Member: "a", OwnerTTL: ttl}, hello.Do(callGreet))
 	s.until("the first owns all", func() bool { return len(first.Partitions()) == 8 })
@@ -194,7 +194,7 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	begin = time.Now()
 	s.stop(first)
 	s.until("the second owns all", func() bool { return len(second.Partitions()) == 8 })
-	if took := time.Since(begin); took > ttl/2 { // an owner that does not release its partitions has them for all of it
+	if took := time.Since(begin); took > ttl/2 { // an owner that does not release its partitions keeps them for a whole TTL
 		t.Errorf("a hand-over in good order took %v", took)
 	} else {
 		t.Logf("left in %v", took)
@@ -204,8 +204,8 @@ func TestPartitionsMoveInMillisecondsWhenOrchestratorsJoinOrLeave(t *testing.T) 
 	s.ended("m-1")
 }
 
-func TestTasksReturnedByAStoppingWorkerRunAtOnceAlsoBehindABacklog(t *testing.T) {
-	s := newStand(t)
+func TestTasksReturnedByAStoppingWorkerRunAtOnceEvenBehindABacklog(t *testing.T) {
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour}, hello.Do(callGreet))
 	began := make(chan struct{}, 100)
 	first := s.work(worker.Config{Name: "first", Concurrency: 1, Drain: time.Millisecond, LeaseTTL: time.Minute}, greet.Do(func(ctx context.Context, _ string) (string, error) {

@@ -20,9 +20,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// More than a reconciliation and a worker have at a time, in one turn, and all of it cancelled in another.
+// One turn schedules more activities than a reconciliation and a worker handle at a time, and another turn cancels all of them.
 func TestThousandsOfActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	const n = 2000
 	fan := pawl.NewOrchestration[int, string]("fan")
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
@@ -63,8 +63,8 @@ func TestThousandsOfActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 }
 
 func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	big := strings.Repeat("x", 500<<10)
 	const events = 3
 	sum := pawl.NewOrchestration[string, int]("sum")
@@ -80,7 +80,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 		return n, nil
 	}))
 	for range events {
-		s.event("ping", "b-1", `"`+big+`"`) // before the start, so that all of it is in the inbox at once
+		s.event("ping", "b-1", `"`+big+`"`) // before the start, so that all events are in the inbox at once
 	}
 	s.until("all are in the inbox", func() bool { return s.describe("b-1").UnreadInputs == events })
 	s.start("sum", "b-1", `"`+big+`"`)
@@ -90,9 +90,9 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 	}
 }
 
-// TASKS is kept in memory: a server that is restarted has lost every task, also unclaimed ones.
+// TASKS is kept in memory: a server that restarts loses all tasks, including unclaimed ones.
 func TestTasksLostByARestartOfNATSArePublishedAgain(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	const n = 30
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 500 * time.Millisecond}, hello.Do(callGreet))
 	for i := range n {
@@ -111,12 +111,12 @@ func TestTasksLostByARestartOfNATSArePublishedAgain(t *testing.T) {
 }
 
 // restartNATS restarts the server on its port and directory.
-func (s *stand) restartNATS() {
+func (s *harness) restartNATS() {
 	s.t.Helper()
 	port, dir := s.srv.Addr().(*net.TCPAddr).Port, strings.TrimSuffix(s.srv.StoreDir(), "/jetstream")
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
-	s.until("the loss of the connection is noticed", func() bool { return !s.nats.IsConnected() }) // else it seems to be back at once
+	s.until("the loss of the connection is noticed", func() bool { return !s.nats.IsConnected() }) // otherwise it appears to be connected at once
 	s.srv = natstest.Start(s.t, func(o *server.Options) { o.Port, o.StoreDir = port, dir })
 	s.until("the connection is back", s.nats.IsConnected)
 }

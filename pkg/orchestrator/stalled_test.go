@@ -13,10 +13,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// Trap: stalled instances starve the others. All of them become due again together, and a
+// Trap: stalled instances starve the others, because all of them become due again together, and a
 // timer that is due later has a later wakeup.
 func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := counters(t)
 	const stalled = 600 // more than two batches of due instances
 	part := s.conn.PartitionOf("first")
@@ -38,7 +38,7 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 	}))
 	s.until("all are stalled", func() bool { return c.get("pawl_orchestrator_stalls_total") == stalled })
 	begin := time.Now()
-	var behind []int64 // in ms, an instance of another partition, where none is stalled
+	var behind []int64 // in ms, compared with an instance of another partition, in which none is stalled
 	for _, id := range s.together(12) {
 		if time.Since(begin) > 4*time.Second { // the first pause of a stall is two seconds
 			break
@@ -52,14 +52,14 @@ func TestHundredsOfStalledInstancesDelayNoTimer(t *testing.T) {
 		behind = append(behind, s.ended(id).Ended-s.ended(other).Ended)
 	}
 	if slices.Sort(behind); behind[len(behind)/2] > 1500 { // one may be slow because of the machine
-		t.Errorf("the neighbours waited for the stalled ones: their sleeps ended so many ms after those of others: %v", behind)
+		t.Errorf("the neighbors waited for the stalled ones: their sleeps ended so many ms after those of others: %v", behind)
 	}
 }
 
-// A filter selects the stalled instances beside other terms, for lists, counts and batches. Those that go on, and those that have ended, are
-// not among them.
+// A filter selects stalled instances, in combination with other terms, for lists, counts and batches. It excludes instances that have resumed or
+// ended.
 func TestStalledInstancesAreFoundByAFilter(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	parcels := pawl.NewOrchestration[string, int]("parcels").Do(keep)
 	o := s.orchestrate(orchestrator.Config{}, keeper.Do(keep), parcels)
 	for _, id := range []string{"k-1", "k-2"} {

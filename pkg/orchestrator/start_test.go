@@ -9,17 +9,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// Of concurrent calls of Start one starts the orchestrator. The others fail and start nothing: the goroutines of a second start would
-// outlive Stop, which TestMain reports.
-func TestOfConcurrentStartsOneSucceeds(t *testing.T) {
+// Only one of several concurrent calls of Start starts the orchestrator. The others fail and start nothing: the goroutines of a second start
+// would outlive Stop, which TestMain reports.
+func TestOneOfConcurrentStartsSucceeds(t *testing.T) {
 	const callers = 4
-	s := newStand(t)
+	s := newHarness(t)
 	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.redis, Namespace: s.ns, Partitions: 8, Logger: s.log},
 		hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := range 2 { // the second after a Stop
+	for round := range 2 { // the second round follows a Stop
 		begin, errs := make(chan struct{}), make(chan error, callers)
 		for range callers {
 			go func() {

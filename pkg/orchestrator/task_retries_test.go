@@ -9,10 +9,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// A stream that is being elected a leader for, or is gone, takes no task for a while. That must not cost as much as
-// a task that was lost without a trace.
+// A stream without a leader, or a deleted one, accepts no tasks for a while. That must not delay them as much as
+// a task that was lost silently.
 func TestTaskThatCouldNotBePublishedIsRetriedBeforeReconciliation(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 5 * time.Minute}, hello.Do(callGreet))
 	js, err := s.nats.JetStream()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-func (s streamStand) tasksInStream() uint64 {
+func (s streamHarness) tasksInStream() uint64 {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s streamStand) tasksInStream() uint64 {
 	return info.State.Msgs
 }
 
-func (s streamStand) loseTasks() {
+func (s streamHarness) loseTasks() {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
@@ -34,9 +34,9 @@ func (s streamStand) loseTasks() {
 	}
 }
 
-// A reconciliation of an instance whose code is not in memory ends before its task queue has been read.
+// The reconciliation of an instance that is not resident ends before its task queue has been read.
 func TestTaskLostBeforeATakeoverIsPublishedByAnOwnerThatHasNotReplayed(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
 	s.until("the task is published", func() bool { return s.tasksInStream() == 1 })
@@ -49,10 +49,10 @@ func TestTaskLostBeforeATakeoverIsPublishedByAnOwnerThatHasNotReplayed(t *testin
 	}
 }
 
-// Trap: a backlog must not multiply itself, also not that of an owner that has no record of earlier publications.
+// Trap: a backlog that multiplies itself, even under an owner that does not know what was published before.
 func TestQueuedTaskIsNotPublishedAgainAtEveryReconciliation(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := newStand(t)
+	t.Parallel() // mostly waits
+	s := newHarness(t)
 	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
 	s.until("the task is published", func() bool { return s.tasksInStream() == 1 })
@@ -68,9 +68,9 @@ func TestQueuedTaskIsNotPublishedAgainAtEveryReconciliation(t *testing.T) {
 	s.ended("t-1")
 }
 
-// A hint that does not name the effect is no hint to the worker's keeper.
+// The keeper of a worker ignores a hint that does not name the effect.
 func TestCancellationReachesTheWorkerBeforeItsNextRenewal(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(callSlow))
 	running, stopped := make(chan struct{}), make(chan time.Time, 1)
 	s.work(worker.Config{LeaseTTL: time.Hour}, slow.Do(func(ctx context.Context, _ string) (string, error) {

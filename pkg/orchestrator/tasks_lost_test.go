@@ -13,7 +13,7 @@ import (
 )
 
 // backlog starts n instances whose tasks wait for a worker, and returns when all of them are in the queue.
-func (s streamStand) backlog(n int) {
+func (s streamHarness) backlog(n int) {
 	s.t.Helper()
 	for i := range n {
 		s.start("hello", fmt.Sprint("n-", i), `"you"`)
@@ -22,7 +22,7 @@ func (s streamStand) backlog(n int) {
 }
 
 // refilled waits until the queue has n tasks again, while there is no worker, and returns how long that took.
-func (s streamStand) refilled(n int) time.Duration {
+func (s streamHarness) refilled(n int) time.Duration {
 	s.t.Helper()
 	begun := time.Now()
 	js := s.jetStream()
@@ -33,7 +33,7 @@ func (s streamStand) refilled(n int) time.Duration {
 	return time.Since(begun)
 }
 
-func (s streamStand) jetStream() nats.JetStreamContext {
+func (s streamHarness) jetStream() nats.JetStreamContext {
 	s.t.Helper()
 	js, err := s.nats.JetStream()
 	if err != nil {
@@ -43,7 +43,7 @@ func (s streamStand) jetStream() nats.JetStreamContext {
 }
 
 // tasks describes the TASKS stream.
-func (s streamStand) tasks() *nats.StreamInfo {
+func (s streamHarness) tasks() *nats.StreamInfo {
 	s.t.Helper()
 	info, err := s.jetStream().StreamInfo(s.stream("TASKS"))
 	if err != nil {
@@ -52,7 +52,7 @@ func (s streamStand) tasks() *nats.StreamInfo {
 	return info
 }
 
-func (s streamStand) deleteTasks() {
+func (s streamHarness) deleteTasks() {
 	s.t.Helper()
 	if err := s.jetStream().DeleteStream(s.stream("TASKS")); err != nil {
 		s.t.Fatal(err)
@@ -60,7 +60,7 @@ func (s streamStand) deleteTasks() {
 }
 
 // waiting starts an orchestrator that reconciles only once an hour, and n instances whose tasks wait for a worker.
-func waiting(t *testing.T, s *stand, n int) (o *orchestrator.Orchestrator, counts counted) {
+func waiting(t *testing.T, s *harness, n int) (o *orchestrator.Orchestrator, counts counted) {
 	t.Helper()
 	counts = counters(t)
 	o = s.orchestrate(orchestrator.Config{ReconcileInterval: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
@@ -74,12 +74,12 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 	const n = 40
 	for _, c := range []struct {
 		name string
-		on   func(testing.TB) *stand
-		lose func(*stand)
+		on   func(testing.TB) *harness
+		lose func(*harness)
 	}{
-		{"the stream is deleted", newStand, (*stand).deleteTasks},
-		{"the server is restarted", ownStand, (*stand).restartNATS},
-		{"the stream is deleted and another process makes it again", newStand, func(s *stand) {
+		{"the stream is deleted", newHarness, (*harness).deleteTasks},
+		{"the server is restarted", newOwnHarness, (*harness).restartNATS},
+		{"the stream is deleted and another process makes it again", newHarness, func(s *harness) {
 			was := s.tasks()
 			s.deleteTasks()
 			if _, err := s.jetStream().AddStream(&was.Config); err != nil {
@@ -88,7 +88,7 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // it waits more than it works
+			t.Parallel() // mostly waits
 			s := c.on(t)
 			_, counts := waiting(t, s, n)
 			c.lose(s)
@@ -106,11 +106,11 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 	}
 }
 
-// All orchestrators were stopped cleanly, so that none has anything to repair, and TASKS was lost while none was there.
+// All orchestrators were stopped cleanly, so that none has anything to repair, and TASKS was lost while none was running.
 func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const n = 20
-	s := newStand(t)
+	s := newHarness(t)
 	first, _ := waiting(t, s, n)
 	created := s.tasks().Created
 	s.until("the namespace is not new any more", func() bool { return time.Since(created) > 2*time.Second })
@@ -120,25 +120,25 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 	s.refilled(n)
 }
 
-// A task that is published into the new stream before the loss is noticed is not lost, and the others are.
+// A task that is published to the new stream before the loss is detected is not lost, but the others are.
 func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const n = 50
-	s := newStand(t)
+	s := newHarness(t)
 	waiting(t, s, n)
 	s.deleteTasks()
-	s.start("hello", "n-new", `"you"`) // its publish has the stream made again
+	s.start("hello", "n-new", `"you"`) // publishing its task recreates the stream
 	s.refilled(n + 1)
 }
 
-// No orchestrator has published anything into the stream that is lost.
+// No orchestrator has published a task to the stream that is lost.
 func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	const n = 20
-	s := newStand(t)
+	s := newHarness(t)
 	waiting(t, s, n)
 	s.deleteTasks()
-	p, err := s.conn.Pull(s.ctx(), greet.Queue()) // as a worker does; it makes the stream again
+	p, err := s.conn.Pull(s.ctx(), greet.Queue()) // as a worker does, which recreates the stream
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 			t.Fatalf("%d of %d tasks within 20 s", len(got), n)
 		}
 	}
-	for i := range n { // they have no worker: end them for the invariant checker
+	for i := range n { // without a worker they would not end, as the invariant checker requires
 		s.publish(queue.OutInput{Instance: fmt.Sprint("n-", i), Kind: queue.KindCancel, By: "test"})
 	}
 	for i := range n {

@@ -12,7 +12,7 @@ import (
 
 func callSlow(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }
 
-// counted reads what an orchestrator counts.
+// counted reads a counter of an orchestrator.
 type counted struct {
 	t   *testing.T
 	reg *prometheus.Registry
@@ -35,8 +35,8 @@ func (c counted) get(name string) float64 {
 	return 0
 }
 
-// together gives n ids of one partition.
-func (s *stand) together(n int) []string {
+// together returns n ids of one partition.
+func (s *harness) together(n int) []string {
 	part := s.conn.PartitionOf("first")
 	out := []string{"first"}
 	for i := 0; len(out) < n; i++ {
@@ -47,11 +47,11 @@ func (s *stand) together(n int) []string {
 	return out
 }
 
-func (s *stand) key(id, kind string) string {
+func (s *harness) key(id, kind string) string {
 	return fmt.Sprintf("pawl:{%s.%d}:%s", s.ns, s.conn.PartitionOf(id), kind)
 }
 
-// zNow is a wakeup of an instance now.
+// zNow returns a wakeup of an instance that is due now.
 func zNow(id string) redis.ZAddArgs {
 	return redis.ZAddArgs{Members: []redis.Z{{Score: 1, Member: id}}}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// The trace has each message with its effects below it, in their order, and playing it again has the same effects.
+// The trace contains each message, followed by its effects in their order. Replaying the trace causes the same effects.
 func TestTraceReplaysWithTheSameEffects(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	parent := pawl.NewOrchestration[string, string]("parent").Do(func(ctx *pawl.Context, in string) (string, error) {
 		if err := pawl.Sleep(ctx, time.Millisecond); err != nil {
@@ -31,7 +31,7 @@ func TestTraceReplaysWithTheSameEffects(t *testing.T) {
 		}
 		return hello.Call(ctx, in)
 	})
-	var out bytes.Buffer // read behind Stop
+	var out bytes.Buffer // read after Stop
 	bindings := []pawl.OrchestrationBinding{parent, counter.Do(count), hello.Do(callGreet)}
 	o := s.orchestrate(orchestrator.Config{Trace: &out, ReconcileInterval: 10 * time.Second}, bindings...)
 	s.work(worker.Config{}, greet.Do(doGreet), limited.Do(doGreet))

@@ -13,15 +13,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// Redis refuses every write for a while: nothing is lost, and no component retries in a loop.
+// Redis rejects all writes for a while: nothing is lost, and no component retries in a tight loop.
 func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // mostly waits
 	for name, trouble := range map[string]struct{ begin, end []any }{
 		"out of memory": {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
 		"read only":     {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := ownStand(t)
+			s := newOwnHarness(t)
 			c := counters(t)
 			s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
 			s.work(worker.Config{}, greet.Do(doGreet))
@@ -56,14 +56,14 @@ func TestWritesRefusedByRedisAreRetriedWithBackoffUntilTheySucceed(t *testing.T)
 }
 
 func TestRedisRestartedEmptyIsRefilledFromTheStream(t *testing.T) {
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	for i := range 10 {
 		s.start("hello", fmt.Sprint("a-", i), `"you"`)
 	}
 	s.ended("a-9")
-	s.server.Restart(t) // it keeps nothing on disk
+	s.server.Restart(t) // nothing is stored on disk
 	for i := range 10 {
 		s.start("hello", fmt.Sprint("b-", i), `"you"`)
 	}
@@ -74,7 +74,7 @@ func TestRedisRestartedEmptyIsRefilledFromTheStream(t *testing.T) {
 }
 
 func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(func(*pawl.Context, string) (string, error) { panic("oh") }))
 	for i := range 10 {
@@ -90,9 +90,9 @@ func TestCodeThatPanicsFailsItsInstanceWithoutRetry(t *testing.T) {
 	}
 }
 
-// Orchestrators join and leave under load; every handover is clean, so no instance waits for a reconciliation.
+// Orchestrators join and leave under load. All hand-overs are clean, so no instance waits for a reconciliation.
 func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	const instances, steps, moves, look = 24, 20, 4, 10 * time.Second
 	chain := pawl.NewOrchestration[int, int]("chain")
 	do := chain.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -144,8 +144,8 @@ func TestHandoversUnderLoadLoseNothingAndDelayNoInstance(t *testing.T) {
 }
 
 func TestStopWithoutRedisEndsWithAnError(t *testing.T) {
-	t.Parallel() // it waits more than it works
-	s := ownStand(t)
+	t.Parallel() // mostly waits
+	s := newOwnHarness(t)
 	o := s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.start("hello", "s-1", `"you"`)
 	s.until("it runs", func() bool { return s.describe("s-1").Status == "running" })

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// listedStuck is why an instance is listed with the stalled ones, empty if it is not.
-func (s *stand) listedStuck(id string) string {
+// listedStalled returns why an instance is listed as stalled, or "" if it is not.
+func (s *harness) listedStalled(id string) string {
 	s.t.Helper()
 	var r request.InstancePage
 	err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), new(request.Stalled), &r)
@@ -30,7 +30,7 @@ func (s *stand) listedStuck(id string) string {
 
 func TestActivityWithoutAWorkerIsListedAsStalled(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	shared := pawl.Queue("shared")
 	wanted, other := pawl.NewActivity[string, string]("wanted", shared), pawl.NewActivity[string, string]("other", shared)
 	echo := func(_ context.Context, in string) (string, error) { return in, nil }
@@ -38,7 +38,7 @@ func TestActivityWithoutAWorkerIsListedAsStalled(t *testing.T) {
 	first := s.orchestrate(orchestrator.Config{Member: "a", ReconcileInterval: 300 * time.Millisecond}, code)
 	s.start("hello", "h-1", `"you"`)
 	s.until("the queue without a worker is listed", func() bool {
-		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
+		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
 	})
 	if d := s.describe("h-1"); d.Status != "running" || d.Stalled != "" {
 		t.Errorf("described as %s, %q: it is not stalled itself", d.Status, d.Stalled)
@@ -46,22 +46,22 @@ func TestActivityWithoutAWorkerIsListedAsStalled(t *testing.T) {
 
 	s.work(worker.Config{}, other.Do(echo))
 	s.until("the activity without a worker is listed", func() bool {
-		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker has activity "wanted", which waits in queue "shared"; start a worker`)
+		return strings.Contains(s.listedStalled("h-1"), `no-worker: no worker has activity "wanted", which waits in queue "shared"; start a worker`)
 	})
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{Member: "b", ReconcileInterval: 300 * time.Millisecond}, code)
-	s.until("the next owner lists it", func() bool { return strings.Contains(s.listedStuck("h-1"), "no-worker") })
+	s.until("the next owner lists it", func() bool { return strings.Contains(s.listedStalled("h-1"), "no-worker") })
 
 	s.work(worker.Config{}, wanted.Do(echo))
 	s.ended("h-1")
-	if why := s.listedStuck("h-1"); why != "" {
+	if why := s.listedStalled("h-1"); why != "" {
 		t.Errorf("listed after its end: %s", why)
 	}
 }
 
 func TestActivityThatWaitsForABusyWorkerIsNotListedAsStalled(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{ReconcileInterval: 200 * time.Millisecond}, hello.Do(callGreet))
 	running, free := make(chan struct{}, 2), make(chan struct{})
 	s.work(worker.Config{Concurrency: 1}, greet.Do(func(context.Context, string) (string, error) {
@@ -74,7 +74,7 @@ func TestActivityThatWaitsForABusyWorkerIsNotListedAsStalled(t *testing.T) {
 	s.start("hello", "h-2", `"you"`)
 	looks := 0
 	s.until("several reconciliations have passed", func() bool {
-		if why := s.listedStuck("h-2"); strings.Contains(why, "no-worker") { // on a busy machine the partition may have no owner for a moment
+		if why := s.listedStalled("h-2"); strings.Contains(why, "no-worker") { // on a busy machine the partition may be without an owner for a moment
 			t.Errorf("listed: %s", why)
 			return true
 		}

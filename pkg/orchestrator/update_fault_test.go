@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// TestUpdateIsAcceptedWithoutAnyOrchestrator holds that the PubAck is the durable acceptance of an update: it is executed when an orchestrator runs.
+// TestUpdateIsAcceptedWithoutAnyOrchestrator holds that an update with a PubAck is durable: it is executed once an orchestrator runs.
 func TestUpdateIsAcceptedWithoutAnyOrchestrator(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
-	s.stop(s.orchestrate(orchestrator.Config{}, ledger.Do(account))) // it has made the streams
+	s := newHarness(t)
+	s.stop(s.orchestrate(orchestrator.Config{}, ledger.Do(account))) // it creates the streams
 	c := s.client()
 	if _, err := client.Start(s.ctx(), c, ledger, "u-1", sum{}); err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func TestUpdateIsAcceptedWithoutAnyOrchestrator(t *testing.T) {
 	}
 }
 
-// TestUpdateIsAnsweredAgainWhenRedisLosesItsLastWrites holds that inbox, history and answers go back together: an update that Redis has lost, with its answer, is
-// executed once in what is left, and its repeat gets that answer. One that it has not lost is not executed again.
+// TestUpdateIsAnsweredAgainWhenRedisLosesItsLastWrites holds that inbox, history and answers are rolled back together. An update that Redis has lost,
+// with its answer, is executed once more on the restored state, and its repeat receives that answer. An update that is not lost is not executed again.
 func TestUpdateIsAnsweredAgainWhenRedisLosesItsLastWrites(t *testing.T) {
 	t.Parallel()
-	s := ownStand(t)
+	s := newOwnHarness(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	c := s.client()
 	if out, err := client.UpdateWithStart(s.ctx(), c, ledger, "u-1", sum{}, plus, 2, client.UpdateID("kept")); err != nil || out != (sum{2, 1}) {

@@ -30,7 +30,7 @@ var (
 	errZero = pawl.NewError("zero")
 )
 
-// account adds up its updates, and continues as new after every third. Zero is rejected by a validator, odd numbers by the code.
+// account adds up its updates, and continues as new after each third one. A validator rejects zero, and the code rejects odd numbers.
 func account(ctx *pawl.Context, s sum) (sum, error) {
 	if err := plus.Validate(ctx, func(n int) error {
 		if n == 0 {
@@ -63,7 +63,7 @@ func account(ctx *pawl.Context, s sum) (sum, error) {
 	return ledger.ContinueAsNew(ctx, s)
 }
 
-func (s *stand) client() *client.Client {
+func (s *harness) client() *client.Client {
 	s.t.Helper()
 	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, RepeatInterval: 500 * time.Millisecond})
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *stand) client() *client.Client {
 }
 
 func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	c := s.client()
 	send := func(id string, n int) string {
@@ -122,10 +122,10 @@ func TestUpdateIsExecutedOnceAndEveryRepeatGetsItsAnswer(t *testing.T) {
 	}
 }
 
-// TestUpdatesSurviveTheirOwners: the answers are requested by clients whose updates one owner accepts, another decides, and a third has
-// none in memory of; executions follow each other meanwhile.
+// TestUpdatesSurviveTheirOwners: one owner accepts the updates, another one decides them, and clients request the answers from a third one, which
+// has none of them in memory. In the meantime the instance continues as new.
 func TestUpdatesSurviveTheirOwners(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	c := s.client()
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, ledger.Do(account))
 	s.start("ledger", "u-2", `{}`)
@@ -167,9 +167,9 @@ func TestUpdatesSurviveTheirOwners(t *testing.T) {
 	}
 }
 
-// TestUpdateOfAnyNATSClientIsAnsweredInJSON has the conventions of docs/http-api.md.
+// TestUpdateOfAnyNATSClientIsAnsweredInJSON follows the conventions of docs/http-api.md.
 func TestUpdateOfAnyNATSClientIsAnsweredInJSON(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(account))
 	s.start("ledger", "u-3", `{}`)
 	inbox := s.nats.NewInbox()
@@ -214,25 +214,25 @@ func TestUpdateOfAnyNATSClientIsAnsweredInJSON(t *testing.T) {
 	}
 }
 
-// TestEndOfAnInstanceAnswersItsOpenUpdates, also if it is ended by name.
+// TestEndOfAnInstanceAnswersItsOpenUpdates holds however the instance ends.
 func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
-	for name, end := range map[string]func(*stand, *client.Client, string) error{
-		"cancelled": func(s *stand, c *client.Client, id string) error { return c.Cancel(s.ctx(), id, "enough") },
-		"purged":    func(s *stand, c *client.Client, id string) error { return c.Purge(s.ctx(), id, client.Force()) },
-		"returned": func(s *stand, c *client.Client, id string) error {
+	for name, end := range map[string]func(*harness, *client.Client, string) error{
+		"cancelled": func(s *harness, c *client.Client, id string) error { return c.Cancel(s.ctx(), id, "enough") },
+		"purged":    func(s *harness, c *client.Client, id string) error { return c.Purge(s.ctx(), id, client.Force()) },
+		"returned": func(s *harness, c *client.Client, id string) error {
 			return client.Send(s.ctx(), c, closed, id, pawl.None{})
 		},
-		"replaced": func(s *stand, c *client.Client, id string) error {
+		"replaced": func(s *harness, c *client.Client, id string) error {
 			first, err := client.Start(s.ctx(), c, ledger, id, sum{}, client.TerminateExisting)
 			if err != nil {
 				return err
 			}
 			second, err := client.Start(s.ctx(), c, ledger, id, sum{}, client.TerminateExisting)
-			return errors.Join(err, second.WaitStarted(s.ctx()), first.WaitStarted(s.ctx())) // it began, and was replaced
+			return errors.Join(err, second.WaitStarted(s.ctx()), first.WaitStarted(s.ctx())) // the first instance began, and was replaced
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
+			s := newHarness(t)
 			s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
 				u, err := plus.Next(ctx).Get(ctx)
 				if err != nil {
@@ -241,7 +241,7 @@ func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
 				if err = u.Answer(ctx, in); err != nil {
 					return in, err
 				}
-				if _, err = plus.Next(ctx).Get(ctx); err != nil { // received, and not answered
+				if _, err = plus.Next(ctx).Get(ctx); err != nil { // the update is received, but not answered
 					return in, err
 				}
 				_, err = closed.Receive(ctx)
@@ -288,9 +288,9 @@ func TestEndOfAnInstanceAnswersItsOpenUpdates(t *testing.T) {
 	}
 }
 
-// openBehindARecreatedStream has the ledger name places of a stream that was deleted: sequences that are higher, and times that are lower, than that
-// of the start of the instance. An update that the instance has is open, and one that a former instance left has ended.
-func (s *stand) openBehindARecreatedStream(c *client.Client, id, left string) {
+// openBehindARecreatedStream writes positions of a deleted stream to the ledger: their sequences are higher, and their times earlier, than those of
+// the start of the instance. An update of this instance is open, and an update of a previous instance has ended.
+func (s *harness) openBehindARecreatedStream(c *client.Client, id, left string) {
 	s.t.Helper()
 	old := func(update string) {
 		s.t.Helper()
@@ -319,16 +319,16 @@ func (s *stand) openBehindARecreatedStream(c *client.Client, id, left string) {
 
 var balance = pawl.NewQuery[int, int]("balance")
 
-// TestQueryIsAnsweredFromCommittedHistory, whatever its handler does: it runs beside the instance, which goes on.
+// TestQueryIsAnsweredFromCommittedHistory holds whatever the handler does: it runs on a replica, and does not affect the instance.
 func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	returned := make(chan struct{}, 1)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
 		err := balance.Handle(ctx, func(of int) (int, error) {
 			switch {
 			case of < 0:
 				return 0, errOdd
-			case of > 0: // computes for longer than it may; and writes
+			case of > 0: // computes for longer than allowed, and writes
 				for stop := time.Now().Add(200 * time.Millisecond); time.Now().Before(stop); {
 					in.Total++
 				}
@@ -398,15 +398,15 @@ func TestQueryIsAnsweredFromCommittedHistory(t *testing.T) {
 	s.ended("u-5")
 	ask(5)
 	select {
-	case <-returned: // before the check for goroutines
+	case <-returned: // before the check for leaked goroutines
 	case <-s.ctx().Done():
 		t.Error("the slow handler does not return")
 	}
 }
 
-// TestDescriptionListsOpenUpdates, those that the code has received and those that it has not.
+// TestDescriptionListsOpenUpdates checks updates that the code has received, and updates that it has not received.
 func TestDescriptionListsOpenUpdates(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, ledger.Do(func(ctx *pawl.Context, in sum) (sum, error) {
 		if _, err := plus.Next(ctx).Get(ctx); err != nil {
 			return in, err
@@ -428,9 +428,9 @@ func TestDescriptionListsOpenUpdates(t *testing.T) {
 	})
 }
 
-// A description names the events and updates that an instance waits for, also if its owner does not have its code in memory.
+// A description lists the events and updates for which an instance waits, even if the instance is not resident.
 func TestDescriptionNamesAwaitedEventsAndUpdatesAfterATakeover(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	approved, offer, code := pawl.NewEvent[int]("approved"), pawl.NewUpdate[int, int]("offer"), pawl.NewOrchestration[int, int]("approval")
 	orchestrate := func() *orchestrator.Orchestrator {
 		return s.orchestrate(orchestrator.Config{}, code.Do(func(ctx *pawl.Context, _ int) (int, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestVersionsNameInstancesAndOrchestratorsWithTheirCode(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	waits := pawl.NewOrchestration[int, int]("waits")
 	code := func(version string) pawl.OrchestrationBinding {
 		return waits.Do(func(ctx *pawl.Context, _ int) (int, error) {
@@ -53,10 +53,10 @@ func TestVersionsNameInstancesAndOrchestratorsWithTheirCode(t *testing.T) {
 	}
 }
 
-// TestTurnsGoToTheOrchestratorThatHasTheVersion is a rollout: an orchestrator of the build before shares the namespace with one that
-// has a further version, and instances of that version are in the partitions of both.
+// TestTurnsGoToTheOrchestratorThatHasTheVersion simulates a rollout: an orchestrator of the previous build shares the namespace with one that
+// has an additional version, and instances of that version are in the partitions of both.
 func TestTurnsGoToTheOrchestratorThatHasTheVersion(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	done := pawl.NewOrchestration[int, int]("done")
 	code := func(version string) pawl.OrchestrationBinding {
 		return done.Do(func(_ *pawl.Context, n int) (int, error) { return n, nil }, pawl.Version(version))

@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// Trap: a wake-up that is lost and healed by a poll: correct, and two seconds late. A start that is ingested while the owner
-// reads the inbox of the events before it must be seen by the owner, not by the next reconciliation. How late is late is measured by a
-// neighbor without events, whose start cannot be missed: the machine may be busy.
+// Trap: a lost wakeup that a poll repairs, correct but two seconds late. A start that is ingested while the owner reads the inbox of
+// earlier events must be detected by the owner, not by the next reconciliation. Because the machine may be busy, the delay is compared with
+// that of a neighbor without events, whose start cannot be missed.
 func TestStartRightBehindEventsForItsIDBeginsAtOnce(t *testing.T) {
 	const instances, events, atOnce, late = 160, 5, 8, 1800 * time.Millisecond
-	s := newStand(t)
-	began := make(map[string]chan time.Time) // read only, once the orchestrator runs
+	s := newHarness(t)
+	began := make(map[string]chan time.Time) // read-only once the orchestrator runs
 	for i := range instances {
 		began[fmt.Sprint("w-", i)] = make(chan time.Time, 1)
 		if i%atOnce == 0 {
@@ -69,7 +69,7 @@ func TestStartRightBehindEventsForItsIDBeginsAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if len(behind) > 1 { // one may be the machine's
+	if len(behind) > 1 { // the machine may have delayed one
 		t.Errorf("%d of %d begin late: %v", len(behind), instances, behind)
 	}
 	for i := range instances {

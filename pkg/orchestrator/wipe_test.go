@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
-// spoils damage a key of an instance that waits for an activity: one of another type, or of the right type with other content.
-func spoils(s *stand) map[string]func(p redisx.Part, id string) {
+// corruptions returns functions that corrupt a key of an instance that waits for an activity: they change its type, or its content.
+func corruptions(s *harness) map[string]func(p redisx.Part, id string) {
 	text := func(key string) {
 		s.redis.Del(s.ctx(), key)
 		s.redis.Set(s.ctx(), key, "a text", 0)
@@ -51,7 +51,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 }
 
 func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	os := []pawl.OrchestrationBinding{race.Do(waitPing), hello.Do(callSlow)}
 	c, err := client.New(s.ctx(), s.nats, client.Options{Namespace: s.ns, RepeatInterval: time.Second})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	}
 	defer c.Close()
 	o := s.orchestrate(orchestrator.Config{}, os...)
-	all := spoils(s)
+	all := corruptions(s)
 	names := slices.Sorted(maps.Keys(all))
 	ids := s.together(2*len(names) + 1)
 	part := s.space.Part(s.conn.PartitionOf(ids[0]))
@@ -88,12 +88,12 @@ func TestForcedPurgeRemovesCorruptInstances(t *testing.T) {
 	}
 	s.event("ping", beside, `"go"`)
 	if d := s.ended(beside); store.Status(d.Status) != store.Completed {
-		t.Errorf("the neighbour: %+v", d)
+		t.Errorf("the neighbor: %+v", d)
 	}
 }
 
-// wiped purges an instance by force, and starts another of its id.
-func (s *stand) wiped(c *client.Client, what, id string) {
+// wiped purges an instance by force, and starts another one with its id.
+func (s *harness) wiped(c *client.Client, what, id string) {
 	s.t.Helper()
 	ctx, stop := context.WithTimeout(s.ctx(), 15*time.Second)
 	defer stop()
@@ -115,7 +115,7 @@ func (s *stand) wiped(c *client.Client, what, id string) {
 }
 
 func TestForcedPurgeOfAnUnreadableChildIsReportedToItsParent(t *testing.T) {
-	s := newStand(t)
+	s := newHarness(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(callSlow), hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)
 	part := s.space.Part(s.conn.PartitionOf("child"))
