@@ -21,7 +21,7 @@ const (
 	maxLine   = 4 << 10 // bytes of a log line; the rest of a longer one is dropped
 )
 
-// inherited returns the variables that a program inherits from the worker. All others may contain secrets of the worker.
+// inherited returns the names of the variables that a program receives from the worker. All others may contain secrets of the worker.
 func inherited() []string {
 	return []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SystemRoot"}
 }

@@ -82,13 +82,17 @@ func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (R
 		if err != nil {
 			return encodeReply(nil, &Problem{Code: ProblemBadRequest, Message: err.Error()}), err
 		}
+		var to *string
 		switch q := q.(type) {
 		case *Await:
-			q.ReplyTo = allowed(conn, q.ReplyTo)
+			to = &q.ReplyTo
 		case *Status:
-			q.ReplyTo = allowed(conn, q.ReplyTo)
+			to = &q.ReplyTo
 		case *Update:
-			q.ReplyTo = allowed(conn, q.ReplyTo)
+			to = &q.ReplyTo
+		}
+		if to != nil && !conn.RepliesTo(*to) {
+			*to = ""
 		}
 		r, err := fn(ctx, q)
 		if err != nil && ctx.Err() != nil { // interrupted by Stop
@@ -104,13 +108,6 @@ func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (R
 		}
 		return body, nil
 	})
-}
-
-func allowed(conn *queue.Conn, subject string) string {
-	if !conn.RepliesTo(subject) {
-		return ""
-	}
-	return subject
 }
 
 func problemOf(err error) *Problem {

@@ -47,31 +47,25 @@ const (
 )
 
 // constructors return an empty request of each operation.
-var constructors = map[operation]func() Request{
-	opAwait:        func() Request { return new(Await) },
-	opDescribe:     func() Request { return new(Describe) },
-	opHistory:      func() Request { return new(History) },
-	opList:         func() Request { return new(List) },
-	opStalled:      func() Request { return new(Stalled) },
-	opStatus:       func() Request { return new(Status) },
-	opLimits:       func() Request { return new(Limits) },
-	opLimit:        func() Request { return new(Limit) },
-	opWaiters:      func() Request { return new(Waiters) },
-	opHolders:      func() Request { return new(Holders) },
-	opClear:        func() Request { return new(Clear) },
-	opPolicies:     func() Request { return new(Policies) },
-	opSetPolicy:    func() Request { return new(SetPolicy) },
-	opDeletePolicy: func() Request { return new(DeletePolicy) },
-	opCount:        func() Request { return new(Count) },
-	opDemand:       func() Request { return new(Demand) },
-	opVersions:     func() Request { return new(Versions) },
-	opStart:        func() Request { return new(Start) },
-	opUpdate:       func() Request { return new(Update) },
-	opQuery:        func() Request { return new(Query) },
-	opOwner:        func() Request { return new(Owner) },
-	opHealth:       func() Request { return new(Health) },
-	opRequeue:      func() Request { return new(Requeue) },
-	opDropRefused:  func() Request { return new(DropRefused) },
+var constructors = byOperation(
+	empty[Await], empty[Describe], empty[History], empty[List], empty[Stalled], empty[Status], empty[Limits], empty[Limit], empty[Waiters], empty[Holders],
+	empty[Clear], empty[Policies], empty[SetPolicy], empty[DeletePolicy], empty[Count], empty[Demand], empty[Versions], empty[Start], empty[Update],
+	empty[Query], empty[Owner], empty[Health], empty[Requeue], empty[DropRefused],
+)
+
+func empty[T any, R interface {
+	*T
+	Request
+}]() Request {
+	return R(new(T))
+}
+
+func byOperation(all ...func() Request) map[operation]func() Request {
+	m := make(map[operation]func() Request, len(all))
+	for _, f := range all {
+		m[f().operation()] = f
+	}
+	return m
 }
 
 // AccessOf returns the permission that a request requires.

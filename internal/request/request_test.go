@@ -84,7 +84,7 @@ func replies() []Reply {
 	}
 }
 
-func empty[T any](v T) T {
+func emptyLike[T any](v T) T {
 	return reflect.New(reflect.TypeOf(v).Elem()).Interface().(T) //nolint:forcetypeassert // of the same type
 }
 
@@ -98,7 +98,7 @@ func TestEveryFieldOfRequestsAndRepliesRoundTrips(t *testing.T) {
 	}
 	for _, r := range replies() {
 		fill(t, reflect.ValueOf(r).Elem(), &n)
-		got := empty(r)
+		got := emptyLike(r)
 		if err := decodeReply(encodeReply(r, nil), got); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("got %+v, %v, want %+v", got, err, r)
 		}
@@ -231,7 +231,7 @@ func FuzzRequests(f *testing.F) {
 				t.Errorf("%T: untyped error %v %v", r, err, p)
 			}
 			if err == nil {
-				if err := decodeReply(encodeReply(r, nil), empty(r)); err != nil {
+				if err := decodeReply(encodeReply(r, nil), emptyLike(r)); err != nil {
 					t.Errorf("%T does not survive: %v", r, err)
 				}
 			}

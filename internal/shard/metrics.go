@@ -104,36 +104,29 @@ type registration struct {
 	err error
 }
 
-func (r *registration) add(c prometheus.Collector) { r.err = errors.Join(r.err, r.reg.Register(c)) }
+func add[C prometheus.Collector](r *registration, c C) C {
+	r.err = errors.Join(r.err, r.reg.Register(c))
+	return c
+}
 
 func (r *registration) counter(name, help string) prometheus.Counter {
-	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
-	r.add(c)
-	return c
+	return add(r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help}))
 }
 
 func (r *registration) gauge(name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
-	r.add(g)
-	return g
+	return add(r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help}))
 }
 
 func (r *registration) counters(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels)
-	r.add(c)
-	return c
+	return add(r, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels))
 }
 
 func (r *registration) gauges(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels)
-	r.add(g)
-	return g
+	return add(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels))
 }
 
 func (r *registration) histogram(subsystem, name, help string, buckets []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help, Buckets: buckets})
-	r.add(h)
-	return h
+	return add(r, prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}))
 }
 
 // NewMetrics registers the metrics of a namespace; reg may be nil. Two orchestrators of one namespace need registerers that differ, or that add
@@ -205,12 +198,11 @@ func (m *Metrics) measure(r *registration, orchestrations []string) {
 		m.scheduleMissed[cause] = missed.WithLabelValues(name)
 	}
 	m.redis, m.nats = promx.NewRoundTrips("redis", "Redis", "orchestrator"), promx.NewRoundTrips("nats", "NATS", "orchestrator")
-	r.add(m.redis)
-	r.add(m.nats)
-	r.add(promx.Build("orchestrator"))
-	m.lags = &lags{desc: prometheus.NewDesc("pawl_orchestrator_input_lag_seconds",
-		"Age of the oldest input that a partition has read and not ingested; 0: none.", []string{"partition"}, nil)}
-	r.add(m.lags)
+	add(r, m.redis)
+	add(r, m.nats)
+	add(r, promx.Build("orchestrator"))
+	m.lags = add(r, &lags{desc: prometheus.NewDesc("pawl_orchestrator_input_lag_seconds",
+		"Age of the oldest input that a partition has read and not ingested; 0: none.", []string{"partition"}, nil)})
 	started := r.counters("orchestrator", "instances_started_total", "Instances whose first turn was committed.", "orchestration")
 	ended := r.counters("orchestrator", "instances_ended_total", "Instances that ended, by outcome: completed, failed, cancelled.", "orchestration", "outcome")
 	m.byOrchestration = make(map[string]*orchestrationMetrics, len(orchestrations)+1)

@@ -87,10 +87,10 @@ type backends struct {
 
 // caches hold what the shards know about the namespace beyond their own partitions.
 type caches struct {
-	missed      lastTime // an object was last missing
-	unanswered  lastTime // the object store last timed out
-	lost        lastTime // everything published to TASKS before this time is gone
-	replicas    replicas
+	missed      lastTime      // an object was last missing
+	unanswered  lastTime      // the object store last timed out
+	lost        lastTime      // everything published to TASKS before this time is gone
+	replicas    chan struct{} // semaphore of the replicas in memory
 	stores      storeHealth
 	policies    *policyCache
 	queueAges   *queueAges
@@ -104,7 +104,7 @@ func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
 		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
-		caches:   caches{queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval)},
+		caches:   caches{replicas: make(chan struct{}, maxReplicas), queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval)},
 		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit),
 	}
 	s.met.lags.shards.Store(s.shards)

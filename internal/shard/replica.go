@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/pool"
@@ -28,19 +27,6 @@ const (
 	maxDescribed = 1000 // events that a description replays, which takes a few milliseconds
 	describeTime = 500 * time.Millisecond
 )
-
-// replicas counts the replicas of a process. It is safe for concurrent use.
-type replicas struct{ n atomic.Int32 }
-
-func (r *replicas) take() bool {
-	if r.n.Add(1) > maxReplicas {
-		r.n.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (r *replicas) release() { r.n.Add(-1) }
 
 func cannotAnswer(format string, args ...any) error {
 	return &request.Problem{Code: request.ProblemRefused, Message: fmt.Sprintf(format, args...)}
@@ -136,13 +122,15 @@ func (s *Process) onReplica(what, id string, execution uint64, events []history.
 	if !ok {
 		return cannotAnswer("the orchestrator that owns instance %s does not have orchestration %s", id, start.Name)
 	}
-	if !s.replicas.take() {
+	select {
+	case s.replicas <- struct{}{}:
+	default:
 		return cannotAnswer("%s: %d queries are running in this orchestrator; repeat it later", what, maxReplicas)
 	}
 	exec := replay.New(history.Identity{Instance: id, Origin: start.Origin, Execution: execution}, b.Program, replay.Options{Limits: s.cfg.Limits, Codec: s.cfg.Codec, Load: load})
 	replayed, done := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer s.replicas.release()
+		defer func() { <-s.replicas }()
 		err := exec.Replay(events)
 		if replayed <- err; err != nil {
 			return

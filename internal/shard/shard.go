@@ -187,8 +187,8 @@ func (s *shard) takeOver() error {
 		}
 		maps.Copy(found.Stalls, stuck)
 	}
-	// Nobody received the doorbells of completions that workers pushed during the hand-over. The wakeups of
-	// their instances are at most two seconds away, and are brought forward here.
+	// Doorbells that workers sent during the hand-over had no receiver. The wakeups of their instances
+	// are at most two seconds away, and are brought forward here.
 	span := core.FirstPause
 	if !s.shell.tenure.Clean || s.process.lost.within(s.process.cfg.ReconcileInterval) {
 		span += s.process.cfg.ReconcileInterval

@@ -109,11 +109,19 @@ func nextStart(l store.Loaded) *history.Started {
 	if len(l.Unread) == 0 {
 		return nil
 	}
-	el, err := history.ParseElement(l.Unread[0])
+	s, _ := unreadEvent(l.Unread[0]).(*history.Started)
+	return s
+}
+
+// unreadEvent decodes the event of an inbox element. It returns nil if it cannot be decoded.
+func unreadEvent(element []byte) history.Event {
+	el, err := history.ParseElement(element)
 	if err != nil {
 		return nil
 	}
-	ev, _ := el.Event()
-	s, _ := ev.(*history.Started)
-	return s
+	ev, err := el.Event()
+	if err != nil {
+		return nil
+	}
+	return ev
 }

@@ -106,12 +106,8 @@ const maxUpdateInput = 2 << 10 // bytes of the input of an open update in a desc
 func allOpen(l store.Loaded, state *history.State) []*history.UpdateReceived {
 	all := state.OpenUpdates()
 	for _, b := range l.Unread {
-		if el, err := history.ParseElement(b); err == nil {
-			if ev, err := el.Event(); err == nil {
-				if u, ok := ev.(*history.UpdateReceived); ok {
-					all = append(all, u)
-				}
-			}
+		if u, ok := unreadEvent(b).(*history.UpdateReceived); ok {
+			all = append(all, u)
 		}
 	}
 	return all
