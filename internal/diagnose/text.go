@@ -27,12 +27,12 @@ func OneLine(s string) string {
 }
 
 // ByWhom formats the requester and the reason of a request; both may be empty.
-func ByWhom(who, why string) (s string) {
-	if who != "" {
-		s = "by " + who
+func ByWhom(requester, reason string) (s string) {
+	if requester != "" {
+		s = "by " + requester
 	}
-	if why != "" {
-		s += ": " + why
+	if reason != "" {
+		s += ": " + reason
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -102,15 +103,13 @@ func (p *Process) Stop() error {
 
 // StopAll stops processes concurrently.
 func StopAll(ps []*Process) error {
-	errs := make(chan error, len(ps))
-	for _, p := range ps {
-		go func() { errs <- p.Stop() }()
+	errs := make([]error, len(ps))
+	var wg sync.WaitGroup
+	for i, p := range ps {
+		wg.Go(func() { errs[i] = p.Stop() })
 	}
-	var all []error
-	for range ps {
-		all = append(all, <-errs)
-	}
-	return errors.Join(all...)
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // OnStdinClosed calls do when standard input ends.

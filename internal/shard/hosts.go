@@ -45,8 +45,8 @@ type host struct {
 
 	mu       sync.Mutex
 	closing  bool
-	requests int                // that are open
-	bytes    int                // of the open requests
+	requests int                // number of open requests
+	bytes    int                // size of the open requests
 	open     map[*hostTurn]bool // open turns
 	code     map[string]hosted  // by instance
 }

@@ -45,7 +45,7 @@ func TestTickerTicksOnlyWhileItIsRequired(t *testing.T) {
 			t.Errorf("it ticks after %v", took)
 		}
 		ticks.Received()
-		ticks.Require() // by what is found, or by what begins meanwhile
+		ticks.Require() // by the goroutine that handles the tick, or by work that begins in the meantime
 		<-ticks.C
 		ticks.Received()
 		rests("behind what it was required for")

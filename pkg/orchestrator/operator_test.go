@@ -277,7 +277,7 @@ func TestDescriptionAfterAnInputRequiresThatItIsApplied(t *testing.T) {
 		return request.Call(s.ctx(), s.conn, s.conn.PartitionOf("p-1"), &request.Describe{Instance: "p-1", Accepted: accepted}, new(request.Description))
 	}
 	if err := describe(at); err != nil {
-		t.Errorf("behind its start: %v", err)
+		t.Errorf("after its start: %v", err)
 	}
 	if err := describe(at + 1_000_000); err == nil {
 		t.Error("behind an input that the stream does not have: no error")
