@@ -80,7 +80,7 @@ func (s *shell) guestDone(t *guestTurn) bool {
 
 // checkLimits runs before the commit of a turn. If the owner has written limits into its events, the code that the member has in memory lacks
 // them, and the next turn must replay.
-func (s *shell) checkLimits(id string, d *core.Decided) {
+func checkLimits(s *shell, id string, d *core.Decided) {
 	if g, ok := s.guests[id]; ok && hasLimits(d.Events) {
 		g.after = ""
 		s.guests[id] = g

@@ -155,7 +155,7 @@ func (h *host) request(to string, r pool.Request) error {
 // prepare finds the code of a turn and reads its history, and then queues it.
 func (h *host) prepare(t *hostTurn, part int) {
 	g := t.given
-	if missing := h.bind(g); missing != "" {
+	if missing := bind(&h.cfg, g); missing != "" {
 		t.answer(&pool.Answer{Missing: missing})
 		return
 	}
@@ -171,14 +171,14 @@ func (h *host) prepare(t *hostTurn, part int) {
 }
 
 // bind sets the code of a turn, and records its version in a start. It returns a message if this process does not have the code.
-func (h *host) bind(g *core.Given) (missing string) {
-	find := h.cfg.Programs.Recorded
+func bind(cfg *Config, g *core.Given) (missing string) {
+	find := cfg.Programs.Recorded
 	if g.Place.Length == 0 {
-		find = h.cfg.Programs.Requested
+		find = cfg.Programs.Requested
 	}
 	b, ok := find(g.Name, g.Place.Version)
 	if !ok {
-		return fmt.Sprintf("orchestrator %s does not have orchestration %q, version %q", h.cfg.Member, g.Name, g.Place.Version)
+		return fmt.Sprintf("orchestrator %s does not have orchestration %q, version %q", cfg.Member, g.Name, g.Place.Version)
 	}
 	if g.Program = b.Program; len(g.Inputs) > 0 && g.Place.Length == 0 {
 		if s, ok := g.Inputs[0].Ev.(*history.Started); ok {

@@ -151,7 +151,7 @@ func (s *shell) write(e *core.Effect) {
 	switch e.Kind {
 	case core.CommitTurn:
 		begin, t, c := time.Now(), e.Decided, s.direct.claim(e)
-		s.checkLimits(id, t)
+		checkLimits(s, id, t)
 		s.process.store.Commit(s.st, c, func(done store.Committed, err error) {
 			failpoint.Here("orchestrator.committed")
 			with := exemplar(t)
