@@ -11,32 +11,31 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// Codec writes or reads a message, so that a type names its fields once, in order, for both directions. It keeps the first
-// error. Writing changes nothing of what is written: several goroutines may write the same value.
+// Codec writes or reads a message, so that a type lists its fields once, in order, for both directions. It keeps the first
+// error. Writing does not modify the values that are written: several goroutines may write the same value.
 //
-// A message is an array of fields. Fields are only added at the end: a reader skips those that it does not know, and those that
-// are missing are zero. So a writer may leave out the fields at the end of the outermost array that are zero, behind those that
-// are Required.
+// A message is an array of fields. New fields are only ever appended: a reader skips fields that it does not know, and takes
+// missing ones as zero. A writer may therefore omit trailing zero fields of the outermost array, unless they are Required.
 type Codec struct {
-	enc *msgpack.Encoder // writing, to buf
+	enc *msgpack.Encoder // used for writing, to buf
 	buf bytes.Buffer
 
-	dec  *msgpack.Decoder // reading
-	size int              // bytes of the message
+	dec  *msgpack.Decoder // used for reading
+	size int              // size of the message in bytes
 
-	// fields counts those of the current array: written, or left to read. used and end are the number of fields and of bytes up to
-	// the last field that is written in any case.
+	// fields is the number of fields of the current array: written so far, or left to read. used and end are the number of fields
+	// and of bytes up to the last field that must be written.
 	fields, used, end int
 	err               error
 }
 
-// VersionError is a message of a later version than the reader supports.
+// VersionError is the error of a message of a later version than the reader supports.
 type VersionError struct{ Version uint64 }
 
 // Error reports the version.
 func (e *VersionError) Error() string { return fmt.Sprintf("message of version %d", e.Version) }
 
-// Encode writes a message of version 1, with all fields. The fields must be encodable: Encode panics otherwise.
+// Encode writes a message of version 1, with all fields. It panics if a field cannot be encoded.
 func Encode(fields func(*Codec)) []byte {
 	c := NewWriter()
 	version := uint64(1)
@@ -50,7 +49,7 @@ func Encode(fields func(*Codec)) []byte {
 	return b
 }
 
-// Decode reads a message of version 1. The error is a *VersionError, one of Check, or another one of the decoder.
+// Decode reads a message of version 1. The error is a *VersionError, an error of Check, or an error of the msgpack decoder.
 func Decode(b []byte, fields func(*Codec)) error {
 	c, err := NewReader(b)
 	if err != nil {
@@ -68,10 +67,10 @@ func Decode(b []byte, fields func(*Codec)) error {
 	return c.Read()
 }
 
-// writers keeps buffers that are not larger than maxPooled.
+// writers pools Codecs whose buffers are at most maxPooled bytes.
 var writers = sync.Pool{New: func() any { return new(Codec) }} //nolint:gochecknoglobals // a pool
 
-// NewWriter returns a Codec that writes fields; Written ends it.
+// NewWriter returns a Codec that writes fields; Written finishes the message.
 func NewWriter() *Codec {
 	c, _ := writers.Get().(*Codec)
 	c.enc = msgpack.GetEncoder()
@@ -79,7 +78,7 @@ func NewWriter() *Codec {
 	return c
 }
 
-// Required makes the fields so far be written also if they are zero.
+// Required marks the fields written so far as required: they are written even if they are zero.
 func (c *Codec) Required() { c.used, c.end = c.fields, c.buf.Len() }
 
 // Written returns the message, or the first error. The Codec must not be used afterwards.
@@ -98,7 +97,8 @@ func (c *Codec) Written() ([]byte, error) {
 	return b, err
 }
 
-// NewReader checks a message and enters its array; Read ends it. The error is one of Check, or that it is no array.
+// NewReader checks a message and enters its array; Read finishes reading. The error is one of Check, or reports that the message is
+// not an array.
 func NewReader(b []byte) (*Codec, error) {
 	dec, err := Open(b)
 	if err != nil {
@@ -109,7 +109,7 @@ func NewReader(b []byte) (*Codec, error) {
 	return c, nil
 }
 
-// Read skips the fields that are left, and returns the first error. The Codec must not be used afterwards.
+// Read skips the remaining fields and returns the first error. The Codec must not be used afterwards.
 func (c *Codec) Read() error {
 	c.skip()
 	Close(c.dec, c.size)
@@ -117,10 +117,10 @@ func (c *Codec) Read() error {
 	return c.err
 }
 
-// Reading reports whether the fields are read.
+// Reading reports whether the Codec reads, rather than writes.
 func (c *Codec) Reading() bool { return c.enc == nil }
 
-// Keep keeps an error, if it is the first.
+// Keep records err if it is the first error.
 func (c *Codec) Keep(err error) {
 	if c.err == nil {
 		c.err = err
@@ -130,7 +130,7 @@ func (c *Codec) Keep(err error) {
 // Err returns the first error.
 func (c *Codec) Err() error { return c.err }
 
-// wrote counts a field.
+// wrote counts a written field, and records the error of writing it.
 func (c *Codec) wrote(err error, zero bool) {
 	c.Keep(err)
 	if c.fields++; !zero {
@@ -138,10 +138,10 @@ func (c *Codec) wrote(err error, zero bool) {
 	}
 }
 
-// More reports whether the array that is read has another field.
+// More reports whether the array that is being read has another field.
 func (c *Codec) More() bool { return c.err == nil && c.fields > 0 }
 
-// next takes a field to read, if there is one.
+// next consumes a field of the array that is being read; it reports false if there is none.
 func (c *Codec) next() bool {
 	if !c.More() {
 		return false
@@ -162,14 +162,14 @@ func (c *Codec) enter() {
 	c.fields = max(n, 0)
 }
 
-// skip skips the fields that a newer build has added.
+// skip skips the fields that a newer build has appended.
 func (c *Codec) skip() {
 	for c.next() {
 		c.Keep(c.dec.Skip())
 	}
 }
 
-// Uint is a field.
+// Uint writes or reads a field.
 func (c *Codec) Uint(v *uint64) {
 	if c.enc != nil {
 		c.wrote(c.enc.EncodeUint(*v), *v == 0)
@@ -180,7 +180,7 @@ func (c *Codec) Uint(v *uint64) {
 	}
 }
 
-// Int is a field.
+// Int writes or reads a field.
 func (c *Codec) Int(v *int64) {
 	if c.enc != nil {
 		c.wrote(c.enc.EncodeInt(*v), *v == 0)
@@ -191,7 +191,7 @@ func (c *Codec) Int(v *int64) {
 	}
 }
 
-// Bool is a field.
+// Bool writes or reads a field.
 func (c *Codec) Bool(v *bool) {
 	if c.enc != nil {
 		c.wrote(c.enc.EncodeBool(*v), !*v)
@@ -202,7 +202,7 @@ func (c *Codec) Bool(v *bool) {
 	}
 }
 
-// String is a field.
+// String writes or reads a field.
 func (c *Codec) String(v *string) {
 	if c.enc != nil {
 		c.wrote(c.enc.EncodeString(*v), *v == "")
@@ -213,7 +213,7 @@ func (c *Codec) String(v *string) {
 	}
 }
 
-// Bytes is a field. It is zero if it is nil.
+// Bytes writes or reads a field. Only nil counts as zero.
 func (c *Codec) Bytes(v *[]byte) {
 	if c.enc != nil {
 		c.wrote(c.enc.EncodeBytes(*v), *v == nil)
@@ -224,8 +224,8 @@ func (c *Codec) Bytes(v *[]byte) {
 	}
 }
 
-// Symbol is a field with a string that is written as nil if it is empty, and as a number if it is the common one. It is read as
-// "unknown" if it is another number.
+// Symbol writes or reads a string field in a short form: nil if it is empty, and number if it equals common. Any other number
+// is read as "unknown".
 func (c *Codec) Symbol(v *string, common string, number uint64) {
 	switch {
 	case c.enc == nil:
@@ -241,7 +241,7 @@ func (c *Codec) Symbol(v *string, common string, number uint64) {
 	}
 }
 
-// symbol reads nil, a number or a string, and nothing else.
+// symbol reads nil, a number or a string; anything else is an error.
 func (c *Codec) symbol(common string, number uint64) string {
 	code, err := c.dec.PeekCode()
 	c.Keep(err)
@@ -265,7 +265,7 @@ func (c *Codec) symbol(common string, number uint64) string {
 	}
 }
 
-// Number is a field of a smaller type.
+// Number writes or reads a field of a smaller integer type. A value out of range is an error.
 func Number[T ~uint8 | ~uint32](c *Codec, v *T) {
 	n := uint64(*v)
 	c.Uint(&n)
@@ -277,7 +277,7 @@ func Number[T ~uint8 | ~uint32](c *Codec, v *T) {
 	}
 }
 
-// Count is a field that is never negative: a negative value is written as zero.
+// Count writes or reads a field that is never negative: a negative value is written as zero.
 func (c *Codec) Count(v *int) {
 	n := uint64(max(*v, 0))
 	c.Uint(&n)
@@ -289,7 +289,7 @@ func (c *Codec) Count(v *int) {
 	}
 }
 
-// Record is an array of fields inside the message, all of which are written. It is zero if all of them are.
+// Record writes or reads a nested array of fields, all of which are written. It counts as zero if all of them are zero.
 func (c *Codec) Record(fields func(*Codec)) {
 	if c.enc == nil {
 		if c.next() {
@@ -306,27 +306,27 @@ func (c *Codec) Record(fields func(*Codec)) {
 	fields(c)
 	n, zero, size := c.fields, c.used == 0, c.buf.Len()-begin
 	c.fields, c.used, c.end = outer, used, end
-	err := c.enc.EncodeArrayLen(n) // written behind the fields, and moved in front of them
+	err := c.enc.EncodeArrayLen(n) // written after the fields, then moved in front of them
 	b := c.buf.Bytes()[begin:]
-	var head [5]byte // the longest
+	var head [5]byte // the longest array header
 	k := copy(head[:], b[size:])
 	copy(b[k:], b[:size])
 	copy(b, head[:k])
 	c.wrote(err, zero)
 }
 
-// List is an array of items, each of which is one field, such as a Record. It is zero if it is nil.
+// List writes or reads an array of items, each of which is one field, such as a Record. Only nil counts as zero.
 func List[T any](c *Codec, items *[]T, item func(*Codec, *T)) {
 	ListOf(c, items, math.MaxInt, item)
 }
 
-// ListOf is a List of a bounded number of items: nothing is read of one that has more, and the error names both numbers.
-func ListOf[T any](c *Codec, items *[]T, most int, item func(*Codec, *T)) {
+// ListOf is List with a bound on the number of items. No item of a longer list is read; the error states both numbers.
+func ListOf[T any](c *Codec, items *[]T, limit int, item func(*Codec, *T)) {
 	if c.enc == nil {
 		if c.next() {
 			outer := c.fields
-			if c.enter(); c.fields > most {
-				c.Keep(fmt.Errorf("a list of %d items, at most %d are allowed", c.fields, most))
+			if c.enter(); c.fields > limit {
+				c.Keep(fmt.Errorf("a list of %d items, at most %d are allowed", c.fields, limit))
 			}
 			for c.More() {
 				var v T
@@ -346,7 +346,7 @@ func ListOf[T any](c *Codec, items *[]T, most int, item func(*Codec, *T)) {
 	c.wrote(nil, *items == nil)
 }
 
-// Optional is a Record, or nil.
+// Optional writes or reads a Record, or nil.
 func Optional[T any](c *Codec, v **T, fields func(*Codec, *T)) {
 	switch {
 	case c.enc != nil && *v == nil:

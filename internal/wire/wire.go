@@ -1,9 +1,9 @@
-// Package wire is the door for msgpack from outside: every message that Pawl decodes is checked here first.
+// Package wire encodes and decodes the msgpack messages of Pawl, and checks every message before it is decoded.
 //
-// A decoder of msgpack trusts the lengths that it reads: a message of sixteen bytes that announces a string of four gigabytes,
-// or an array of as many elements, makes room for them, and one that nests a million deep overflows the stack, which no
-// process survives. Check compares every length with the bytes that are left, and bounds the depth, without recursion and
-// without allocating in proportion to what the message announces.
+// A msgpack decoder trusts the lengths that it reads: a message of sixteen bytes that announces a string of four gigabytes, or an
+// array of as many elements, makes it allocate them, and a message that nests a million levels deep overflows the stack, which
+// kills the process. Check compares every length with the bytes that are left, and bounds the depth. It does not recurse, and
+// does not allocate in proportion to the announced lengths.
 package wire
 
 import (
@@ -15,14 +15,13 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// MaxDepth is how deep arrays and maps may nest. Pawl's own messages nest less than ten deep.
+// MaxDepth is the maximum nesting depth of arrays and maps. Pawl's own messages nest less than ten levels deep.
 const MaxDepth = 100
 
-// maxPooled is the size of the largest message, in bytes, whose decoder is used again: its buffer stays as large as its
-// largest message.
+// maxPooled is the size in bytes of the largest message whose buffer is pooled: a pooled buffer never shrinks.
 const maxPooled = 64 << 10
 
-// Errors of Check; each is wrapped with the place in the message.
+// Errors of Check. Each is wrapped with the offset in the message.
 var (
 	ErrTruncated = errors.New("msgpack ends within a value")
 	ErrTooDeep   = fmt.Errorf("msgpack nests more than %d deep", MaxDepth)
@@ -30,7 +29,7 @@ var (
 	ErrCode      = errors.New("no msgpack value begins with this byte")
 )
 
-// Open checks a message and returns a decoder of it; Close returns the decoder. The error is one of Check.
+// Open checks a message and returns a decoder for it, which Close releases. The error is one of Check.
 func Open(b []byte) (*msgpack.Decoder, error) {
 	if err := Check(b); err != nil {
 		return nil, err
@@ -47,10 +46,10 @@ func Close(d *msgpack.Decoder, size int) {
 	}
 }
 
-// Check reports whether b is exactly one well-formed msgpack value that nests at most MaxDepth deep. It takes time in
-// proportion to the number of values in b, and does not look at whether strings are UTF-8.
+// Check returns an error unless b is exactly one well-formed msgpack value that nests at most MaxDepth levels deep. Its time is
+// proportional to the number of values in b. It does not check whether strings are valid UTF-8.
 func Check(b []byte) error {
-	var open [MaxDepth]uint64 // values still to come, of each array or map that is open
+	var open [MaxDepth]uint64 // number of values left in each open array or map
 	depth, at := 0, 0
 	for {
 		size, values, err := head(b[at:])
@@ -62,7 +61,7 @@ func Check(b []byte) error {
 		}
 		at += int(size) //nolint:gosec // at most len(b)
 		switch {
-		case values > uint64(len(b)-at): //nolint:gosec // at is at most len(b). Every value takes a byte
+		case values > uint64(len(b)-at): //nolint:gosec // at is at most len(b), and every value takes at least a byte
 			return fmt.Errorf("byte %d: %w", at, ErrTruncated)
 		case values > 0 && depth == MaxDepth:
 			return fmt.Errorf("byte %d: %w", at, ErrTooDeep)
@@ -86,7 +85,7 @@ func Check(b []byte) error {
 	}
 }
 
-// head returns how many bytes a value takes without the values in it, and how many of those there are.
+// head returns the size in bytes of the first value of b without the values that it contains, and the number of those.
 func head(b []byte) (size, values uint64, err error) {
 	if len(b) == 0 {
 		return 0, 0, ErrTruncated
@@ -113,7 +112,7 @@ func head(b []byte) (size, values uint64, err error) {
 	return 1 + uint64(f.length) + uint64(f.fixed) + n*uint64(f.bytes), n * uint64(f.values), nil
 }
 
-// form is how a value is laid out behind its first byte: a length, a fixed part, and bytes or values for each of the length.
+// form is the layout of a value after its first byte: the size of its length, its fixed size, and the bytes or values per unit of length.
 type form struct{ length, fixed, bytes, values uint8 }
 
 var forms = [0xe0 - 0xc0]form{
@@ -129,7 +128,7 @@ var forms = [0xe0 - 0xc0]form{
 	0x1e: {length: 2, values: 2}, 0x1f: {length: 4, values: 2}, // map
 }
 
-// number reads a big-endian length of so many bytes; of none it is zero.
+// number reads a big-endian length of size bytes; it is zero if size is 0.
 func number(b []byte, size uint8) (uint64, bool) {
 	if int(size) > len(b) {
 		return 0, false

@@ -14,7 +14,7 @@ import (
 
 func nested(n int) []byte { return append(bytes.Repeat([]byte{0x91}, n), 0xc0) }
 
-func TestCheckRefusesLengthsThatTheMessageDoesNotHave(t *testing.T) {
+func TestCheckRejectsLengthsBeyondTheMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		b    []byte
 		want error
@@ -60,8 +60,8 @@ func TestCheckAcceptsEveryKindOfValue(t *testing.T) {
 	}
 }
 
-// Trap: a pooled decoder that has grown stays as large as the largest message, or as what a message announced.
-func TestRefusedMessagesTakeNoMemory(t *testing.T) {
+// Trap: a pooled decoder keeps a buffer as large as its largest message, or as the largest length that a message announced.
+func TestRejectedMessagesAllocateNoMemory(t *testing.T) {
 	lies := append([]byte{0x96, 0x01, 0x01, 0xdb, 0xff, 0xff, 0xff, 0xff}, "00000000"...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -77,7 +77,7 @@ func TestRefusedMessagesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// What Check accepts decodes, and what a decoder reads whole is accepted.
+// A message that Check accepts can be decoded, and a message that the decoder reads completely is accepted.
 func FuzzCheck(f *testing.F) {
 	for _, b := range [][]byte{nil, {0xc0}, {0xdd, 0xff, 0xff, 0xff, 0xff}, {0x82, 0xa1, 'a', 1, 0xa1, 'b', 0x91, 0xc3}, nested(10), {0xd4, 1, 0}, {0xc1}} {
 		f.Add(b)
@@ -107,8 +107,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// An orchestration that was given up may still be encoding what others read.
-func TestWritingChangesNoValue(t *testing.T) {
+// A turn that was abandoned may still be encoding values that others read.
+func TestEncodingDoesNotModifyValues(t *testing.T) {
 	n := -5
 	wire.Encode(func(c *wire.Codec) { c.Count(&n) })
 	if n != -5 {

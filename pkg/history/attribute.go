@@ -15,17 +15,17 @@ import (
 
 // Bounds of attributes.
 const (
-	MaxAttributes     = 8
+	MaxAttributes     = 8   // per instance
 	MaxAttributeValue = 256 // bytes
 )
 
-// ErrAttribute is the error of an attribute that no instance can have.
+// ErrAttribute is the error of an invalid attribute.
 var ErrAttribute = errors.New("bad attribute")
 
 // AttributeKind is the type of an attribute's value.
 type AttributeKind byte
 
-// The kinds.
+// The kinds of attribute values.
 const (
 	Keyword AttributeKind = iota // an exact text
 	Bool
@@ -33,22 +33,22 @@ const (
 	Time
 )
 
-// attributeTime is the text of a time, in UTC.
+// attributeTime is the layout of a time value, in UTC.
 const attributeTime = "2006-01-02T15:04:05.000Z"
 
-// Attribute is a property by which instances are found. It has one text for each value.
+// Attribute is a named value of an instance by which lists find it. Each value has exactly one text.
 type Attribute struct {
 	Name  string
 	Kind  AttributeKind
-	Value string // of a time attributeTime
+	Value string // a Time has the layout attributeTime
 }
 
-// Attributes are those of an instance, ordered by name. Their text is a JSON object:
+// Attributes are the attributes of an instance, sorted by name. Their text is a JSON object:
 //
 //	{"due":{"time":"2026-11-22T08:00:00.000Z"},"items":5,"paid":true,"tenant":"acme"}
 type Attributes []Attribute
 
-// AttributeOf is the attribute of a string, bool, int64 or time.Time.
+// AttributeOf returns the attribute with a value of type string, bool, int64 or time.Time. The error matches ErrAttribute.
 func AttributeOf(name string, value any) (Attribute, error) {
 	a := Attribute{Name: name}
 	switch v := value.(type) {
@@ -61,19 +61,19 @@ func AttributeOf(name string, value any) (Attribute, error) {
 	case time.Time:
 		a.Kind, a.Value = Time, v.UTC().Format(attributeTime)
 	default:
-		return a, fmt.Errorf("%w: %s: a %T is no text, bool, whole number or time", ErrAttribute, name, value)
+		return a, fmt.Errorf("%w: %s: %T is not a string, bool, int64 or time", ErrAttribute, name, value)
 	}
 	if a.Value == "" || len(a.Value) > MaxAttributeValue || strings.ToValidUTF8(a.Value, "") != a.Value {
-		return a, fmt.Errorf("%w: %s: a value has 1 to %d bytes of UTF-8", ErrAttribute, name, MaxAttributeValue)
+		return a, fmt.Errorf("%w: %s: a value must have 1 to %d bytes of UTF-8", ErrAttribute, name, MaxAttributeValue)
 	}
 	if !filter.AttributeName(name) {
-		return a, fmt.Errorf("%w: name %.80q: 1 to %d characters of [A-Za-z0-9_-] with a letter first, and nothing like a field of a filter, are allowed",
+		return a, fmt.Errorf("%w: name %.80q: must have 1 to %d characters of [A-Za-z0-9_-], begin with a letter and differ from the fields of filters",
 			ErrAttribute, name, filter.MaxName)
 	}
 	return a, nil
 }
 
-// Number is the value of an Int, and that of a Time in Unix ms.
+// Number returns the value of an Int, or of a Time in Unix ms. ok is false for other kinds.
 func (a Attribute) Number() (n int64, ok bool) {
 	switch a.Kind {
 	case Int:
@@ -87,7 +87,7 @@ func (a Attribute) Number() (n int64, ok bool) {
 	}
 }
 
-// With returns the attributes with one more, in place of one of that name.
+// With returns a copy with the attribute added, or replaced if there is one of that name. The error matches ErrAttribute.
 func (as Attributes) With(a Attribute) (Attributes, error) {
 	as = as.Without(a.Name)
 	if len(as) >= MaxAttributes {
@@ -97,22 +97,21 @@ func (as Attributes) With(a Attribute) (Attributes, error) {
 	return slices.Insert(as, i, a), nil
 }
 
-// Without returns the attributes without one.
+// Without returns a copy without the attribute of that name.
 func (as Attributes) Without(name string) Attributes {
 	return slices.DeleteFunc(slices.Clone(as), func(x Attribute) bool { return x.Name == name })
 }
 
-// Get returns the attribute of a name.
+// Get returns the attribute of that name.
 func (as Attributes) Get(name string) (Attribute, bool) {
-	for _, a := range as {
-		if a.Name == name {
-			return a, true
-		}
+	i := slices.IndexFunc(as, func(a Attribute) bool { return a.Name == name })
+	if i < 0 {
+		return Attribute{}, false
 	}
-	return Attribute{}, false
+	return as[i], true
 }
 
-// String is the text; {} for none.
+// String returns the text; {} if there are none.
 func (as Attributes) String() string {
 	all := make(map[string]any, len(as))
 	for _, a := range as {
@@ -128,13 +127,13 @@ func (as Attributes) String() string {
 		}
 	}
 	b, err := json.Marshal(all)
-	if err != nil { // texts and numbers always encode
+	if err != nil { // strings and numbers can always be encoded
 		return "{}"
 	}
 	return string(b)
 }
 
-// ParseAttributes reads the text of attributes; "" has none.
+// ParseAttributes reads the text of attributes; "" means none. The error matches ErrAttribute.
 func ParseAttributes(text string) (as Attributes, _ error) {
 	if text == "" {
 		return nil, nil
@@ -146,7 +145,7 @@ func ParseAttributes(text string) (as Attributes, _ error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
 	if err := d.Decode(&all); err != nil || d.More() {
-		return nil, fmt.Errorf("%w: %.100q is no object of texts, whole numbers, true, false and {\"time\": …}", ErrAttribute, text)
+		return nil, fmt.Errorf("%w: %.100q is not an object of strings, whole numbers, booleans and {\"time\": …}", ErrAttribute, text)
 	}
 	for name, v := range all {
 		a, err := parseAttribute(name, v)

@@ -6,16 +6,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// BenchmarkCodec writes and reads the events of the golden file once.
+// BenchmarkCodec encodes and decodes the events of the golden file once.
 func BenchmarkCodec(b *testing.B) {
 	all := golden()
 	var raw [][]byte
 	for _, e := range all {
-		bytes, err := history.Encode(e)
-		if err != nil {
-			b.Fatal(err)
-		}
-		raw = append(raw, bytes)
+		raw = append(raw, encode(b, e))
 	}
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()

@@ -6,41 +6,36 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// Broadcast sends one message to many instances: an event, a cancellation, a purge, or the request of an operator. Each of them gets
-// it as an input of its own, under the id BroadcastID, by which it recognizes a repeat, also by a later Broadcast of the sender.
+// Broadcast sends one message to many instances: an event, a cancellation, a purge, or an operator request. Each instance receives it
+// as an input of its own. All of them have the id BroadcastID, by which an instance recognizes duplicates, also those of a later
+// Broadcast by the same sender.
 type Broadcast struct {
 	Head      `msgpack:"-"`
 	Verb      string // event, cancel, purge, or the name of a Verb
 	Instances []string
 	Text      string  // reason
-	Name      string  // of an event
-	Payload   Payload // of an event
-	Stop      bool    // of a pause, see OperatorRequested
-	Start     bool    // of a retry
-	To        uint64  // of a rewind
-	Force     bool    // of a purge
-	Of        string  // of a termination of a child: effect of its start; empty: whatever instance has the id
+	Name      string  // name of an event
+	Payload   Payload // payload of an event
+	Stop      bool    // pause: see OperatorRequested
+	Start     bool    // retry: from the start
+	To        uint64  // rewind: last event that is kept
+	Force     bool    // purge: see PurgeRequested
+	Of        string  // termination of a child: effect id of its start; empty: any instance with the id
 }
 
-// Verbs of a Broadcast that are no requests of operators.
+// Verbs of a Broadcast that are not operator requests.
 const (
 	BroadcastEvent  = "event"
 	BroadcastCancel = "cancel"
 	BroadcastPurge  = "purge"
 )
 
-// BroadcastID returns the id of the messages of an instance's broadcasts: the same for all of them, over executions and rewinds.
+// BroadcastID returns the id of all messages that an instance broadcasts. It is stable over executions and rewinds.
 func BroadcastID(instance string, origin Position) string {
 	return Digest(Identity{Instance: instance, Origin: origin}.Append([]byte("broadcast")))
 }
 
-// Kind returns KindBroadcast.
-func (*Broadcast) Kind() Kind { return KindBroadcast }
-
-// Input reports false.
-func (*Broadcast) Input() bool { return false }
-
-// String names the verb and the number of instances.
+// String returns the verb and the recipients.
 func (e *Broadcast) String() string {
 	verb := e.Verb
 	if e.Name != "" {

@@ -8,18 +8,18 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// Version is the newest encoding that this build reads. It writes the oldest one that can express the event: 1, but 2 where a limit
-// is recorded, because a build without limits would give a waiter a lease.
+// Version is the newest encoding that this build reads. An event is written in the oldest encoding that can express it: 1, or 2 if it
+// records a limit, because a build without limits would give a waiter a lease.
 //
-// An event is one msgpack array: version, kind, time, then the fields of its kind in a fixed order. A field is only ever added at
-// the end; readers take what is missing as zero and skip what they do not know. The version changes only when that is not enough.
+// An event is one msgpack array: version, kind, time, then the fields of its kind in a fixed order. New fields are only ever
+// appended; readers take missing fields as zero and skip unknown ones. The version changes only when that is not enough.
 const Version = 2
 
-// The errors of decoding. Both are wrapped with what was being read.
+// The errors of decoding. Both are wrapped with the name of what was being decoded.
 var (
-	// ErrNewerVersion is an event that a newer build wrote. Run that build, or a newer one.
+	// ErrNewerVersion is the error of an event that a newer build wrote. Run that build, or a newer one.
 	ErrNewerVersion = errors.New("written by a newer version of Pawl")
-	// ErrCorrupt is a sequence of bytes that is no event.
+	// ErrCorrupt is the error of bytes that are not a valid event.
 	ErrCorrupt = errors.New("corrupt history")
 )
 
@@ -39,6 +39,7 @@ func Encode(e Event) ([]byte, error) {
 	return b, nil
 }
 
+// encoding returns the version of the encoding that an event is written in.
 func encoding(e Event) uint64 {
 	switch e := e.(type) {
 	case *ActivityScheduled:
@@ -55,8 +56,8 @@ func encoding(e Event) uint64 {
 
 var errHead = errors.New("no version or no kind")
 
-// Decode reads the event at place id. It never panics: what is not an event is ErrCorrupt, what a newer build wrote is
-// ErrNewerVersion.
+// Decode reads the event with the given id. It never panics: the error matches ErrNewerVersion if a newer build wrote the event, and
+// ErrCorrupt if b is not an event.
 func Decode(id uint64, b []byte) (Event, error) {
 	c, err := wire.NewReader(b)
 	if err != nil {
@@ -89,7 +90,7 @@ func Decode(id uint64, b []byte) (Event, error) {
 	return e, nil
 }
 
-// kinds makes an empty event of each kind.
+// kinds contains the constructor of an empty event of each kind.
 var kinds = [...]func() Event{
 	KindStarted:                 func() Event { return &Started{} },
 	KindEventReceived:           func() Event { return &EventReceived{} },
@@ -243,19 +244,7 @@ func (e *Cancelled) fields(c *wire.Codec) {
 	c.Bool(&e.Forced)
 }
 
-func (e *SideEffectRecorded) fields(c *wire.Codec) {
-	var f Failure
-	failed := e.Failure != nil
-	if failed {
-		f = *e.Failure
-	}
-	payload(c, &e.Result)
-	c.Bool(&failed)
-	failure(c, &f)
-	if c.Reading() && failed {
-		e.Failure = &f
-	}
-}
+func (e *SideEffectRecorded) fields(c *wire.Codec) { outcome(c, &e.Result, &e.Failure) }
 
 func (e *ContinuedAsNew) fields(c *wire.Codec) {
 	payload(c, &e.Payload)
@@ -323,7 +312,7 @@ func (e *PurgeRequested) fields(c *wire.Codec) {
 	c.String(&e.Of)
 }
 
-// limitField takes seven fields; zero is a placeholder.
+// limitField takes seven fields. All of them are zero if there is no limit.
 func limitField(c *wire.Codec, l **Limit) {
 	switch {
 	case !c.Reading():
@@ -340,7 +329,7 @@ func limitField(c *wire.Codec, l **Limit) {
 	}
 }
 
-// fields describes a limit. The declaration is a byte string, because the limiter stores it, too.
+// fields describes a limit. Its declaration is encoded as a byte string, because the limiter stores it in that form.
 func (l *Limit) fields(c *wire.Codec) {
 	declared := l.Declared.Encode()
 	c.String(&l.Name)
@@ -357,7 +346,7 @@ func (l *Limit) fields(c *wire.Codec) {
 	}
 }
 
-// Encode returns the bytes of a declaration; none if it is empty.
+// Encode returns the bytes of a declaration; nil if it is empty.
 func (d Declared) Encode() []byte {
 	if d == (Declared{}) {
 		return nil
@@ -371,7 +360,7 @@ func (d Declared) Encode() []byte {
 	return b
 }
 
-// DecodeDeclared reads what Encode wrote. The error matches ErrCorrupt.
+// DecodeDeclared reads the output of Encode. The error matches ErrCorrupt.
 func DecodeDeclared(b []byte) (Declared, error) {
 	if len(b) == 0 {
 		return Declared{}, nil
@@ -394,7 +383,7 @@ func (d *Declared) fields(c *wire.Codec) {
 	policyField(c, &d.GroupPolicy)
 }
 
-// policyField takes ten fields: whether there is one, and its own.
+// policyField takes ten fields: whether there is a policy, and its nine fields.
 func policyField(c *wire.Codec, p **Policy) {
 	var v Policy
 	there := *p != nil
@@ -408,13 +397,28 @@ func policyField(c *wire.Codec, p **Policy) {
 	}
 }
 
-// symbolJSON is written for TypeJSON, because every event would repeat it.
+// symbolJSON stands for TypeJSON, which almost every event would otherwise repeat.
 const symbolJSON = 2
 
 // payload takes two fields: type and data.
 func payload(c *wire.Codec, p *Payload) {
 	c.Symbol(&p.Type, TypeJSON, symbolJSON)
 	c.Bytes(&p.Data)
+}
+
+// outcome takes four fields: the result, whether there is a failure instead, and that failure.
+func outcome(c *wire.Codec, result *Payload, f **Failure) {
+	var v Failure
+	failed := *f != nil
+	if failed {
+		v = **f
+	}
+	payload(c, result)
+	c.Bool(&failed)
+	failure(c, &v)
+	if c.Reading() && failed {
+		*f = &v
+	}
 }
 
 func failure(c *wire.Codec, f *Failure) {

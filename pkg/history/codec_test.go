@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// events draws an event of every kind, with fields of every sort.
+// events draws events of every kind.
 func events(t *rapid.T) []history.Event {
 	str := func(name string) string { return rapid.String().Draw(t, name) }
 	payload := func(name string) history.Payload {
@@ -94,10 +94,10 @@ func events(t *rapid.T) []history.Event {
 		},
 		&history.UpdateAnswered{Update: id.Draw(t, "update"), Result: payload("answer")},
 		&history.UpdateAnswered{Update: id.Draw(t, "update"), Failure: &history.Failure{Code: str("code"), Message: str("message")}},
-		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), RetainsSlotOf: id.Draw(t, "keeps")},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), RetainsSlotOf: id.Draw(t, "retains")},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), AttemptTimeoutOf: id.Draw(t, "limits")},
-		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Limit: aGate(t)},
-		&history.Started{Name: str("name"), Payload: payload("input"), Limit: aGate(t)},
+		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Limit: drawLimit(t)},
+		&history.Started{Name: str("name"), Payload: payload("input"), Limit: drawLimit(t)},
 		&history.Started{Name: str("name"), Parent: &history.Parent{Instance: "p" + str("parent"), HeldLimits: str("holds")}},
 	}
 	for i, e := range all {
@@ -106,8 +106,8 @@ func events(t *rapid.T) []history.Event {
 	return all
 }
 
-// aGate draws a limit with at least one field set; nil is drawn elsewhere.
-func aGate(t *rapid.T) *history.Limit {
+// drawLimit draws a limit with at least one field set.
+func drawLimit(t *rapid.T) *history.Limit {
 	policy := func(name string) *history.Policy {
 		if !rapid.Bool().Draw(t, name) {
 			return nil
@@ -146,7 +146,8 @@ func TestEncodedEventDecodesToItself(t *testing.T) {
 	})
 }
 
-// golden has an event of every kind, with every field set. Lines of the file are appended; Format 1 (decision 42) has rewritten it once.
+// golden returns events of every kind that together set every field. New events are appended, as are their lines in the golden file,
+// which was rewritten only once, for format 1 (decision 42).
 func golden() []history.Event {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte(`[1,2,3]`)}
 	f := history.Failure{
@@ -247,7 +248,7 @@ func TestGoldenFileDecodesAndIsWrittenUnchanged(t *testing.T) {
 			t.Errorf("line %d: %#v, %v; want %#v", i+1, got, err, want[i])
 		}
 		if again := fmt.Sprintf("%x", encode(t, want[i])); again != line {
-			t.Errorf("line %d: %T is written otherwise now: %s", i+1, want[i], again)
+			t.Errorf("line %d: the encoding of %T has changed to %s", i+1, want[i], again)
 		}
 	}
 }
@@ -256,7 +257,7 @@ func TestEventOfNewerBuildIsErrNewerVersion(t *testing.T) {
 	for what, b := range map[string][]byte{
 		"version": {0x93, 0x03, 0x01, 0x00},
 		"kind":    {0x93, 0x01, 0x1e, 0x00},
-		"kind that would be another one in a byte": {0x93, 0x01, 0xcd, 0x01, 0x02, 0x00},
+		"kind that truncates to another one in a byte": {0x93, 0x01, 0xcd, 0x01, 0x02, 0x00},
 	} {
 		if _, err := history.Decode(5, b); !errors.Is(err, history.ErrNewerVersion) || !strings.Contains(err.Error(), "event 5") {
 			t.Errorf("%s: %v", what, err)
@@ -292,7 +293,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	defer func() {
 		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<30 {
-			t.Errorf("%d MB were made room for", (after.TotalAlloc-before.TotalAlloc)>>20)
+			t.Errorf("%d MB were allocated", (after.TotalAlloc-before.TotalAlloc)>>20)
 		}
 	}()
 	for what, b := range map[string][]byte{
@@ -303,7 +304,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 		"version zero":                   {0x93, 0x00, 0x01, 0x00},
 		"kind zero":                      {0x93, 0x01, 0x00, 0x00},
 		"cut":                            whole[:len(whole)-1],
-		"bytes behind":                   append(append([]byte{}, whole...), 0),
+		"trailing bytes":                 append(append([]byte{}, whole...), 0),
 		"a text for a number":            {0x93, 0x01, 0xa1, 'x', 0x00},
 		"a reason over 255":              {0x97, 0x01, 0x07, 0x00, 0x01, 0xcd, 0x01, 0x02, 0xa0, 0xa0},
 		"a count over 32 bits":           {0x98, 0x01, 0x05, 0x00, 0x01, 0xc0, 0xc0, 0xa0, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0},
@@ -322,11 +323,7 @@ func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 
 func FuzzDecodeReturnsEventOrTypedError(f *testing.F) {
 	for _, e := range golden() {
-		b, err := history.Encode(e)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
+		f.Add(encode(f, e))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := history.Decode(1, b)

@@ -13,7 +13,7 @@ type Identity struct {
 	Execution uint64
 }
 
-// Append appends the identity to b in the form from which ids are derived.
+// Append appends the encoding of the identity, from which ids are derived, to b.
 func (id Identity) Append(b []byte) []byte {
 	b = AppendText(b, id.Instance)
 	b = binary.BigEndian.AppendUint64(b, id.Origin.Seq)
@@ -21,9 +21,8 @@ func (id Identity) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, id.Execution)
 }
 
-// EffectID identifies the request that a decision makes: 128 bits of SHA-256 over everything that distinguishes the decision, in
-// 22 characters of base64url. A turn that is decided again in the same way makes the request with the same id; a different
-// decision makes it with another.
+// EffectID identifies the effect of a decision: 128 bits of SHA-256 over everything that distinguishes the decision, in 22 characters
+// of base64url. A turn that is decided again in the same way produces the same id; a different decision produces another one.
 func EffectID(id Identity, eventID uint64, kind Kind, name string, payload Payload) string {
 	b := make([]byte, 0, 512)
 	b = id.Append(b)
@@ -35,8 +34,8 @@ func EffectID(id Identity, eventID uint64, kind Kind, name string, payload Paylo
 	return Digest(b)
 }
 
-// ActivityEffect is the EffectID of an activity. It covers everything that a worker acts on, so a task can be compared
-// with the id of its lease: name, queue, attempt, the key of the call, and the payload.
+// ActivityEffect returns the effect id of an activity. It covers everything on which a worker acts (name, queue, attempt, call key and
+// payload), so that a task can be compared with the id of its lease.
 func ActivityEffect(id Identity, e *ActivityScheduled) string {
 	b := make([]byte, 0, 512)
 	b = AppendText(b, e.Name)
@@ -46,12 +45,12 @@ func ActivityEffect(id Identity, e *ActivityScheduled) string {
 	return EffectID(id, e.ID, KindActivityScheduled, string(b), e.Payload)
 }
 
-// AppendText appends a text with its length in front, so that different lists of texts have different encodings.
+// AppendText appends a text, preceded by its length, so that different lists of texts have different encodings.
 func AppendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// Digest returns 128 bits of SHA-256 in 22 characters of base64url.
+// Digest returns 128 bits of the SHA-256 of b in 22 characters of base64url.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Element is one unread input of an instance in its inbox:
+// Element is one unread input in the inbox of an instance:
 //
 //	id [space seal] \n time \n body
 //
-// The process that pushes the element makes the id: ingest from the position of the message in the stream, a worker from effect
-// id and token. A commit names the ids that it pops. The time is that of the input (Unix ms, decimal digits): of the message, or
-// of the ack script, by the clock of Redis. The body is the input as Encode wrote it. The script ack.lua of pkg/lease builds the
-// same.
+// The process that pushes the element sets the id: ingest derives it from the stream position of the message, a worker from effect
+// id and token. A commit lists the ids that it pops. The time is that of the input (Unix ms, decimal digits): the time of the
+// message, or the clock of Redis in the ack script. The body is the input as Encode wrote it. The script ack.lua of pkg/lease
+// builds elements in the same format.
 type Element struct {
 	ID   string // never empty, no newline
 	At   int64  // Unix milliseconds
 	Body []byte
 }
 
-// unsealed returns the id without the seal, which errors and logs must not contain.
+// unsealed returns the id without its seal, which must not appear in errors and logs.
 func unsealed(id string) string {
 	id, _, _ = strings.Cut(id, " ")
 	return id
 }
 
-// MaxDoorbellElement is the size of the largest element that a doorbell carries, in bytes.
+// MaxDoorbellElement is the maximum size of an element that a doorbell carries, in bytes.
 const MaxDoorbellElement = 4 << 10
 
-// Encode returns the bytes that are pushed.
+// Encode returns the bytes that are pushed to the inbox.
 func (e Element) Encode() []byte {
 	b := make([]byte, 0, len(e.ID)+len(e.Body)+22)
 	b = append(b, e.ID...)
@@ -40,7 +40,7 @@ func (e Element) Encode() []byte {
 	return append(b, e.Body...)
 }
 
-// ParseElement splits an element into its parts. The error matches ErrCorrupt. Body shares the bytes of b.
+// ParseElement splits an element into its parts. The error matches ErrCorrupt. Body shares memory with b.
 func ParseElement(b []byte) (Element, error) {
 	id, rest, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok || len(id) == 0 {
@@ -57,7 +57,7 @@ func ParseElement(b []byte) (Element, error) {
 	return Element{ID: string(id), At: ms, Body: body}, nil
 }
 
-// Event decodes the body. The event has the time of the element, and no id yet: its place in a history determines it.
+// Event decodes the body. The event has the time of the element and id 0: its id is assigned when it is added to a history.
 func (e Element) Event() (Event, error) {
 	ev, err := Decode(0, e.Body)
 	if err != nil {

@@ -53,19 +53,19 @@ func TestMalformedElementIsErrCorrupt(t *testing.T) {
 	}
 }
 
-// TestPlaceIsComparedByItsTimeToo: the sequences of a stream that was created again begin with 1.
-func TestPlaceIsComparedByItsTimeToo(t *testing.T) {
+// The sequences of a recreated stream begin with 1.
+func TestPositionIsComparedBySequenceAndTime(t *testing.T) {
 	origin := history.Position{Seq: 100, Time: 5_000_000}
 	for p, before := range map[history.Position]bool{
 		{Seq: 99, Time: 5_000_000}: true,
 		{Seq: 7, Time: 1_000_000}:  true,
-		{Seq: 7, Time: 6_000_000}:  false, // in the stream that was created again
+		{Seq: 7, Time: 6_000_000}:  false, // in the recreated stream
 		{Seq: 101, Time: 5}:        false, // clocks of servers differ
 		{Seq: 100, Time: 5}:        false, // the origin
-		{Time: 5}:                  false, // not of the stream
+		{Time: 5}:                  false, // not a position in the stream
 	} {
 		if p.Before(origin) != before {
-			t.Errorf("%+v is before %+v: %t", p, origin, !before)
+			t.Errorf("%+v is before %+v: got %t", p, origin, !before)
 		}
 	}
 }

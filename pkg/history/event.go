@@ -1,8 +1,8 @@
 // Package history defines the record of an execution: the sealed sum of events, their encoding, and the fold of a history.
 //
-// A history is a dense list: the event with id n is at place n, counted from one, and nothing follows the event that ends it.
-// Inputs (which moved the execution) and decisions (of its code) are in the order in which they took effect, so that a replay
-// meets them in the same order:
+// A history is a dense list: the event with id n is element n, counted from one, and no event follows the event that ends the
+// execution. Inputs (which make the execution proceed) and decisions (of its code) are recorded in the order in which they took
+// effect, so that a replay sees them in the same order:
 //
 //	Started · decisions · input · decisions · input · decisions · end
 //
@@ -61,29 +61,32 @@ const (
 // switch over them must handle every one (see Kind).
 type Event interface {
 	Kind() Kind
-	// Meta returns the id and the time, which all events have.
+	// Meta returns the id and the time, which every event has.
 	Meta() *Head
-	// Input reports whether the event moved the execution, rather than being decided by it.
+	// Input reports whether the event is an input, rather than a decision of the code.
 	Input() bool
-	// fields describes the encoding, for writing and reading.
+	// fields describes the encoding, both for writing and for reading.
 	fields(c *wire.Codec)
 }
 
-// Head has the fields of all events.
+// Head contains the fields that all events have.
 type Head struct {
 	ID uint64 `msgpack:"-"` // place in the history, from 1; not encoded
-	At int64  `msgpack:"-"` // Unix milliseconds: an input's own time; for a decision, the execution's Now
+	At int64  `msgpack:"-"` // Unix ms: the time of an input itself; for a decision, the execution's Now
 }
 
 // Meta returns the head itself.
 func (h *Head) Meta() *Head { return h }
+
+// Input reports false: an event is a decision of the code unless its type is an input.
+func (*Head) Input() bool { return false }
 
 // Time returns At in UTC.
 func (h *Head) Time() time.Time { return time.UnixMilli(h.At).UTC() }
 
 // Payload is opaque bytes with a content type.
 type Payload struct {
-	Type string `json:"type,omitempty"` // of the data, such as TypeJSON; empty only when Data is empty
+	Type string `json:"type,omitempty"` // content type of Data, such as TypeJSON; empty only if Data is empty
 	Data []byte `json:"data,omitempty"`
 }
 
@@ -93,48 +96,48 @@ const TypeJSON = "application/json"
 // TypeSealed is the type of a payload that is compressed, encrypted or both: see package pawlcodec.
 const TypeSealed = "pawl/sealed"
 
-// Position is a place in the inputs stream. Sequence and time together distinguish two incarnations of a stream.
+// Position is a position in the INPUTS stream. Sequence and time together distinguish two incarnations of a stream.
 type Position struct {
 	Seq  uint64 `json:"seq"`
-	Time int64  `json:"time"` // Unix nanoseconds, of the stream
+	Time int64  `json:"time"` // set by the stream, Unix ns
 }
 
-// Before reports an input that the stream had accepted before the one at q. A stream that was created again, or has lost its tail, gives
-// sequences a second time, so the time must not be later, either. Nothing is known of one without a sequence.
+// Before reports whether the stream accepted the input at p before the one at q. A stream that was recreated, or has lost its tail,
+// assigns sequences a second time, so the time of p must not be later, either. Before is false for a position without a sequence.
 func (p Position) Before(q Position) bool { return p.Seq != 0 && p.Seq < q.Seq && p.Time <= q.Time }
 
 // Failure is an error as history records it. See pawl.Failure.
 type Failure struct {
-	Code      string   `json:"code,omitempty"`      // of the sentinel it came from; empty for a plain error
-	Message   string   `json:"message"`             // the text of the whole error
-	Data      Payload  `json:"data,omitzero"`       // data of the author
-	Permanent bool     `json:"permanent,omitempty"` // never retried
-	Stack     string   `json:"stack,omitempty"`     // of a panic
+	Code      string   `json:"code,omitempty"`      // code of the sentinel that the error wraps; empty for a plain error
+	Message   string   `json:"message"`             // text of the whole error
+	Data      Payload  `json:"data,omitzero"`       // data that the author attached
+	Permanent bool     `json:"permanent,omitempty"` // the call is never retried
+	Stack     string   `json:"stack,omitempty"`     // stack of a panic
 	Also      []string `json:"also,omitempty"`      // codes of further sentinels in the same error tree
 }
 
-// Codes of the failures that Pawl makes.
+// Codes of the failures that Pawl itself creates.
 const (
 	CodePanic        = "pawl.panic"
 	CodeRunTimeout   = "pawl.run-timeout"    // the instance exceeded the timeout of its run
-	CodePoison       = "pawl.poison"         // claims exhausted
+	CodePoison       = "pawl.poison"         // the activity exhausted its claims
 	CodeTimeout      = "pawl.timeout"        // an attempt or a call timed out
 	CodeCancelled    = "pawl.cancelled"      // the failure is a cancellation
-	CodeUndecodable  = "pawl.undecodable"    // a payload does not decode into the type it is for
-	CodeUnencodable  = "pawl.unencodable"    // a type or a value that cannot be a payload
-	CodeTooLarge     = "pawl.too-large"      // a payload or a history over its limit
+	CodeUndecodable  = "pawl.undecodable"    // a payload cannot be decoded into its type
+	CodeUnencodable  = "pawl.unencodable"    // a value or its type cannot be encoded as a payload
+	CodeTooLarge     = "pawl.too-large"      // a payload or a history exceeds its maximum size
 	CodeBlocked      = "pawl.blocked"        // orchestration code blocked three times
-	CodeInboxFull    = "pawl.inbox-full"     // more unread inputs than an instance may have
-	CodeTurnTooLarge = "pawl.turn-too-large" // a call that its turn has no room for
+	CodeInboxFull    = "pawl.inbox-full"     // the inbox already has the maximum number of unread inputs
+	CodeTurnTooLarge = "pawl.turn-too-large" // the turn has no room left for the call
 	CodeTooMany      = "pawl.too-many"       // more outstanding activities and children than allowed
-	CodeTooDeep      = "pawl.too-deep"       // a child whose ancestors are as many as allowed
-	CodeIDTaken      = "pawl.id-taken"       // the id of a child belongs to an instance that something else started
-	CodeDiverged     = "pawl.diverged"       // the code does not match the history, and is not to wait for other code
+	CodeTooDeep      = "pawl.too-deep"       // the child would have too many ancestors
+	CodeIDTaken      = "pawl.id-taken"       // the id of the child belongs to an instance that something else started
+	CodeDiverged     = "pawl.diverged"       // the code does not match the history, and the instance is not to wait for other code
 
-	CodeQueueFull    = "pawl.queue-full"    // the limit of the action has its maximum number of waiters
-	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the limit for the maximum wait
-	CodeQueueCleared = "pawl.queue-cleared" // the waiters of the limit were cleared
-	CodeLimited      = "pawl.limited"       // the action is limited, and its policy rejects callers instead of queueing them
+	CodeQueueFull    = "pawl.queue-full"    // the limit of the action already has its maximum number of waiters
+	CodeQueueTimeout = "pawl.queue-timeout" // the caller waited at the limit for the maximum wait
+	CodeQueueCleared = "pawl.queue-cleared" // an operator rejected the waiters of the limit
+	CodeLimited      = "pawl.limited"       // the limit cannot admit the caller immediately, and its policy rejects callers instead of queueing them
 
 	CodeEnded   = "pawl.ended"   // the instance ended before its code answered the update
 	CodeExpired = "pawl.expired" // the deadline of the update passed before its code received it
@@ -143,45 +146,45 @@ const (
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// Started is always event 1.
+// Started is the start of an execution. It is always event 1.
 type Started struct {
 	Head          `msgpack:"-"`
 	Name          string
-	Version       string // that governs the execution; of an input: the requested one, or empty
+	Version       string // version that governs the execution; in an input: the requested version, or empty
 	Payload       Payload
 	Origin        Position
 	Execution     uint64
-	By            string  // requester, by its own name
+	By            string  // requester, as named by itself
 	Parent        *Parent // nil: none
 	StatusVersion uint64  // number of custom statuses that the previous executions have set
-	Limit         *Limit  // that admitted the instance, or at which it waits; nil: none
-	CustomStatus  Payload // as the previous execution left it; empty: none
-	// Cancel is the cancellation that had arrived before the first turn of an execution that follows another: its code begins
+	Limit         *Limit  // limit that admitted the instance, or at which it waits; nil: none
+	CustomStatus  Payload // left by the previous execution; empty: none
+	// Cancel is a cancellation that arrived before the first turn of an execution that continues another: its code starts
 	// cancelled. nil: none.
 	Cancel  *CancelNote
-	Headers Headers // of the start, and of what follows from it
-	// Attributes is the text of Attributes: as requested, or as the previous execution left them; empty: none.
+	Headers Headers // headers of the start, which pass to the effects of the instance
+	// Attributes is the text of the attributes, as requested or as the previous execution left them; empty: none.
 	Attributes string
 
-	StartAt  int64 // of a delayed start: Unix ms; 0: at once
-	Timeout  int64 // of the run, ms; 0: none
-	Deadline int64 // of the run: Unix ms; the executions that follow receive it; 0: none
-	Reuse    Reuse // of an id that an instance has
-	// MsgID is the sender's id of the message of a start with a policy for its id, by which its sender finds what has become of it.
+	StartAt  int64 // time of a delayed start, Unix ms; 0: immediately
+	Timeout  int64 // timeout of the run, ms; 0: none
+	Deadline int64 // end of the run, Unix ms; later executions have it, too; 0: none
+	Reuse    Reuse // policy for an id that is already in use
+	// MsgID is the message id of a start with a Reuse policy, by which the sender finds out what became of it.
 	MsgID string
-	// Recorded is where executions were recorded that the instance was imported with, in order.
+	// Recorded lists where the imported executions of the instance were recorded, in order.
 	Recorded []Recorded
 }
 
-// Reuse is what a start does with an instance that has its id.
+// Reuse is the policy of a start whose id belongs to an existing instance.
 type Reuse uint8
 
-// The policies.
+// The policies of a start for an id that is already in use.
 const (
-	ReuseIgnore       Reuse = 0 // nothing, and the start has no effect
-	ReuseReject       Reuse = 1 // the same, and it is reported to its sender
-	ReuseAfterFailure Reuse = 2 // it is replaced if it has ended, and was not completed
-	ReuseTerminate    Reuse = 3 // it is replaced, and terminated before if it has not ended
+	ReuseIgnore       Reuse = 0 // the start has no effect
+	ReuseReject       Reuse = 1 // the start has no effect, and its sender receives an error
+	ReuseAfterFailure Reuse = 2 // the start replaces an instance that has ended without completing
+	ReuseTerminate    Reuse = 3 // the start replaces the instance, which is terminated first if it is running
 )
 
 var reuses = [...]string{ReuseIgnore: "ignore", ReuseReject: "reject", ReuseAfterFailure: "after-failure", ReuseTerminate: "terminate-existing"}
@@ -200,7 +203,7 @@ func ParseReuse(name string) (Reuse, bool) {
 	return Reuse(max(i, 0)), i >= 0 //nolint:gosec // an index of a short list
 }
 
-// CancelNote is a cancellation of an instance, as part of a start.
+// CancelNote is a cancellation that is part of the start of an execution.
 type CancelNote struct {
 	At     int64 // Unix ms
 	Reason cancel.Reason
@@ -214,30 +217,30 @@ type EventReceived struct {
 	Head    `msgpack:"-"`
 	Name    string
 	Payload Payload
-	MsgID   string // message id of the sender; empty: none
+	MsgID   string // message id set by the sender; empty: none
 	By      string
 	Headers Headers
 }
 
-// CancelRequested requests the end of the instance.
+// CancelRequested requests that the instance be cancelled.
 type CancelRequested struct {
 	Head   `msgpack:"-"`
 	By     string
 	Text   string
 	Reason cancel.Reason // zero: Requested
-	Of     string        // effect id of the start that a parent cancels; empty: any
+	Of     string        // effect id of the start that a parent cancels; empty: any start
 }
 
-// ActivityScheduled requests an activity. Lost tasks are published again from it.
+// ActivityScheduled requests an activity. A lost task is published again from it.
 type ActivityScheduled struct {
 	Head    `msgpack:"-"`
 	Name    string
 	Queue   string
 	Payload Payload
-	Effect  string // the effect id: see package replay
-	Attempt uint32 // of the Retry policy, from 1; not the number of claims
-	First   string // effect id of the first attempt; empty if this is it
-	Limit   *Limit // that admitted it, or at which it waits; nil: none
+	Effect  string // effect id, see ActivityEffect
+	Attempt uint32 // attempt under the Retry policy, from 1; not the number of claims
+	First   string // effect id of the first attempt; empty if this is the first
+	Limit   *Limit // limit that admitted the activity, or at which it waits; nil: none
 }
 
 // CallKey identifies all attempts of a call: the effect id of the first.
@@ -255,7 +258,7 @@ type ActivityCompleted struct {
 	Result    Payload
 	Worker    string
 	Claims    uint32 // number of claims
-	RanMS     uint32 // milliseconds that the handler ran, at least 1; 0: not known
+	RanMS     uint32 // milliseconds that the handler ran, at least 1; 0: unknown
 }
 
 // ActivityFailed carries an activity's failure.
@@ -265,7 +268,7 @@ type ActivityFailed struct {
 	Failure   Failure
 	Worker    string
 	Claims    uint32
-	RanMS     uint32 // as of ActivityCompleted
+	RanMS     uint32 // see ActivityCompleted
 }
 
 // ActivityCancelRequested cancels an activity whose result is no longer required. The commit that records it deletes the lease.
@@ -279,8 +282,10 @@ type ActivityCancelRequested struct {
 
 // TimerScheduled sets a timer.
 type TimerScheduled struct {
-	Head             `msgpack:"-"`
-	FireAt           int64  // Unix milliseconds. The timeout of an attempt and the bound of detached work count from the owner's clock when they were decided
+	Head `msgpack:"-"`
+	// FireAt is in Unix milliseconds. The timeout of an attempt and the bound of detached work are counted from the owner's clock at
+	// the time of the decision.
+	FireAt           int64
 	RetainsSlotOf    uint64 // id of the ActivityScheduled whose slot is retained until the timer fires; 0: none
 	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt times out when the timer fires; 0: none
 }
@@ -307,7 +312,7 @@ type Completed struct {
 type Failed struct {
 	Head    `msgpack:"-"`
 	Failure Failure
-	Forced  bool // recorded by the owner, without the code
+	Forced  bool // recorded by the owner instead of the code
 }
 
 // Cancelled ends an execution that was cancelled.
@@ -316,18 +321,18 @@ type Cancelled struct {
 	Failure Failure // returned by the code
 	By      string
 	Text    string
-	Forced  bool // recorded by the owner, without the code
+	Forced  bool // recorded by the owner instead of the code
 }
 
-// SideEffectRecorded has the result of a side effect, or its failure.
+// SideEffectRecorded records the result of a side effect, or its failure.
 type SideEffectRecorded struct {
 	Head    `msgpack:"-"`
 	Result  Payload
-	Failure *Failure // nil: it returned a result
+	Failure *Failure // nil: the side effect returned a result
 }
 
 // Observed completes polls: every input that had arrived was applied before it. The owner records it only while the code polls.
-// Its At is the execution's Now: observing takes no time.
+// Its At is the execution's Now: observing does not advance time.
 type Observed struct {
 	Head `msgpack:"-"`
 }
@@ -346,21 +351,39 @@ func (*Completed) Kind() Kind               { return KindCompleted }
 func (*Failed) Kind() Kind                  { return KindFailed }
 func (*Cancelled) Kind() Kind               { return KindCancelled }
 func (*SideEffectRecorded) Kind() Kind      { return KindSideEffectRecorded }
+func (*ContinuedAsNew) Kind() Kind          { return KindContinuedAsNew }
+func (*ChildScheduled) Kind() Kind          { return KindChildScheduled }
+func (*ChildCompleted) Kind() Kind          { return KindChildCompleted }
+func (*ChildFailed) Kind() Kind             { return KindChildFailed }
+func (*ChildCancelRequested) Kind() Kind    { return KindChildCancelRequested }
+func (*EventSent) Kind() Kind               { return KindEventSent }
+func (*PatchMarked) Kind() Kind             { return KindPatchMarked }
+func (*PurgeRequested) Kind() Kind          { return KindPurgeRequested }
+func (*Granted) Kind() Kind                 { return KindGranted }
 func (*Observed) Kind() Kind                { return KindObserved }
+func (*Refused) Kind() Kind                 { return KindRefused }
+func (*UpdateReceived) Kind() Kind          { return KindUpdateReceived }
+func (*UpdateAnswered) Kind() Kind          { return KindUpdateAnswered }
+func (*OperatorRequested) Kind() Kind       { return KindOperatorRequested }
+func (*Paused) Kind() Kind                  { return KindPaused }
+func (*Resumed) Kind() Kind                 { return KindResumed }
+func (*Rewound) Kind() Kind                 { return KindRewound }
+func (*Broadcast) Kind() Kind               { return KindBroadcast }
 
-// Input reports whether the event moved the execution.
-func (*Started) Input() bool                 { return true }
-func (*EventReceived) Input() bool           { return true }
-func (*CancelRequested) Input() bool         { return true }
-func (*ActivityScheduled) Input() bool       { return false }
-func (*ActivityCompleted) Input() bool       { return true }
-func (*ActivityFailed) Input() bool          { return true }
-func (*ActivityCancelRequested) Input() bool { return false }
-func (*TimerScheduled) Input() bool          { return false }
-func (*TimerFired) Input() bool              { return true }
-func (*TimerCancelled) Input() bool          { return false }
-func (*Completed) Input() bool               { return false }
-func (*Failed) Input() bool                  { return false }
-func (*Cancelled) Input() bool               { return false }
-func (*SideEffectRecorded) Input() bool      { return false }
-func (*Observed) Input() bool                { return true }
+// Inputs override the method of Head.
+func (*Started) Input() bool           { return true }
+func (*EventReceived) Input() bool     { return true }
+func (*CancelRequested) Input() bool   { return true }
+func (*ActivityCompleted) Input() bool { return true }
+func (*ActivityFailed) Input() bool    { return true }
+func (*TimerFired) Input() bool        { return true }
+func (*ChildCompleted) Input() bool    { return true }
+func (*ChildFailed) Input() bool       { return true }
+func (*PurgeRequested) Input() bool    { return true }
+func (*Granted) Input() bool           { return true }
+func (*Observed) Input() bool          { return true }
+func (*UpdateReceived) Input() bool    { return true }
+func (*OperatorRequested) Input() bool { return true }
+func (*Paused) Input() bool            { return true }
+func (*Resumed) Input() bool           { return true }
+func (*Rewound) Input() bool           { return true }

@@ -2,13 +2,13 @@ package history
 
 import "github.com/pawlrun/pawl/internal/wire"
 
-// WireFields are the fields of the position in a message.
+// WireFields describes the position as fields of a message.
 func (p *Position) WireFields(c *wire.Codec) { c.Uint(&p.Seq); c.Int(&p.Time) }
 
-// WireFields are the fields of the payload in a message.
+// WireFields describes the payload as fields of a message.
 func (p *Payload) WireFields(c *wire.Codec) { c.String(&p.Type); c.Bytes(&p.Data) }
 
-// WireFields are the fields of the failure in a message.
+// WireFields describes the failure as fields of a message.
 func (f *Failure) WireFields(c *wire.Codec) {
 	c.String(&f.Code)
 	c.String(&f.Message)
@@ -18,7 +18,7 @@ func (f *Failure) WireFields(c *wire.Codec) {
 	wire.List(c, &f.Also, (*wire.Codec).String)
 }
 
-// WireFields are the fields of the policy in a message. Code declares no pause.
+// WireFields describes the policy as fields of a message, including its pause.
 func (p *Policy) WireFields(c *wire.Codec) {
 	p.declared(c)
 	c.Bool(&p.Paused)
@@ -27,6 +27,7 @@ func (p *Policy) WireFields(c *wire.Codec) {
 	c.Int(&p.PausedAt)
 }
 
+// declared describes the fields that code can declare: all but the pause.
 func (p *Policy) declared(c *wire.Codec) {
 	wire.Number(c, &p.Concurrency)
 	wire.Number(c, &p.Rate)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Headers travel with a start or an event, and with everything that follows from a start: a trace context, and headers that the
-// sender has declared. They are a text with a line "name: value" for each. Empty: none, which costs nothing. See decision 71.
+// Headers are sent with a start or an event, and with all effects of a started instance: a trace context, and headers that the
+// sender declared. The text has one line "name: value" per header. An empty text means none, and costs nothing. See decision 71.
 type Headers string
 
 // Names of headers.
@@ -15,10 +15,10 @@ const (
 	HeaderTracestate  = "tracestate"
 	HeaderBaggage     = "baggage"
 
-	HeaderStartSpan = "pawl-span" // id of the start span, set by an orchestrator with a tracer, and by no sender
+	HeaderStartSpan = "pawl-span" // id of the start span; set by an orchestrator with a tracer, never by a sender
 )
 
-// Bounds of headers, in bytes. What exceeds one is dropped.
+// Bounds of headers, in bytes except for MaxDeclaredHeaders. A header that exceeds a bound is dropped.
 const (
 	MaxDeclaredHeaders = 8
 	maxHeaderName      = 64
@@ -27,7 +27,7 @@ const (
 	maxBaggage         = 2 << 10
 )
 
-// Get returns the value of a header; "" if there is none. Names are in lower case.
+// Get returns the value of a header; "" if there is none. name must be in lower case.
 func (h Headers) Get(name string) string {
 	for n, v := range h.All() {
 		if n == name {
@@ -37,7 +37,7 @@ func (h Headers) Get(name string) string {
 	return ""
 }
 
-// All yields the names and values.
+// All yields the names and values, in order.
 func (h Headers) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(string(h)) {
@@ -49,8 +49,8 @@ func (h Headers) All() iter.Seq2[string, string] {
 	}
 }
 
-// With returns the headers with a value for a name, which may be in any case. A name or value that is not well-formed, or over a
-// bound, leaves the headers as they are.
+// With returns the headers with a header set. The name may be in any case. A name or value that is malformed or exceeds a bound leaves
+// the headers unchanged.
 func (h Headers) With(name, value string) Headers {
 	name = strings.ToLower(name)
 	if !allowedHeader(name, value) {
@@ -59,7 +59,7 @@ func (h Headers) With(name, value string) Headers {
 	return h.set(name, value)
 }
 
-// IsDeclared reports whether a header is one that the sender has declared, rather than a part of the trace context.
+// IsDeclared reports whether a header was declared by the sender, rather than being part of the trace context.
 func IsDeclared(name string) bool {
 	switch name {
 	case HeaderTraceparent, HeaderTracestate, HeaderBaggage, HeaderStartSpan:

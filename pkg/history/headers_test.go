@@ -46,7 +46,7 @@ func FuzzTraceparentIsDroppedOrRead(f *testing.F) {
 	})
 }
 
-func TestTracedStartHasItsStartSpanAsTheParentOfWhatItSends(t *testing.T) {
+func TestStartSpanIsTheParentOfOutgoingTraceContexts(t *testing.T) {
 	origin := history.Position{Seq: 5, Time: 7}
 	trace, span := history.StartTrace("order-1", origin)
 	sample := func(yes bool) func([16]byte, [8]byte) bool { return func([16]byte, [8]byte) bool { return yes } }
@@ -58,7 +58,7 @@ func TestTracedStartHasItsStartSpanAsTheParentOfWhatItSends(t *testing.T) {
 		t.Errorf("%q became %q", root, again)
 	}
 	if _, _, ok := history.Headers("").Traced("order-1", origin, sample(false)).Trace(); ok {
-		t.Error("an instance that is not sampled has spans")
+		t.Error("an instance that was not sampled has spans")
 	}
 	caller := history.Headers("").With("traceparent", parent).With("tenant", "acme")
 	out := caller.Traced("order-1", origin, nil).Outgoing([8]byte{})

@@ -10,22 +10,22 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// Import is an exported instance: the payload of the start that imports it, compressed.
+// Import is an exported instance. Its compressed encoding is the payload of the start that imports it.
 type Import struct {
 	Instance   string   // id of the exported instance
 	Attributes string   // text of Attributes
-	Events     [][]byte // of its latest execution, as stored
+	Events     [][]byte // events of its latest execution, as stored
 }
 
-// TypeImport is the type of the payload of an import.
+// TypeImport is the content type of the payload of an import.
 const TypeImport = "application/vnd.pawl.import"
 
-// Bounds of an import: its owner reads it in one step, in which no other instance of the partition is served. A payload is bounded,
-// too, by what a start may have.
+// Bounds of an import. Its owner reads it in one step, during which it serves no other instance of the partition. The payload is also
+// bounded by the maximum size of a start.
 const (
 	MaxImportBytes   = 4 << 20 // before compression
 	MaxImportEvents  = 10_000
-	MaxImportRewinds = 100 // also of places that recorded events before; a rewind asks of each child which of them started it
+	MaxImportRewinds = 100 // also the number of recorded places; a rewind checks for each child which of these executions started it
 	maxExecution     = 1<<32 - 1
 	maxRecorded      = MaxImportRewinds
 )
@@ -33,10 +33,10 @@ const (
 // ErrNoImport is the error of an export that cannot be imported.
 var ErrNoImport = errors.New("the export cannot be imported")
 
-// Recorded is where the events of executions up to a number were recorded that an instance was imported with. Their random values and the
-// ids of their children depend on it.
+// Recorded is where imported executions, up to the given one, were originally recorded. Their random values and the ids of their
+// children are derived from it.
 type Recorded struct {
-	Execution uint64 // the last one
+	Execution uint64 // last execution that was recorded there
 	Instance  string
 	Origin    Position
 }
@@ -47,7 +47,7 @@ func (r *Recorded) fields(c *wire.Codec) {
 	r.Origin.WireFields(c)
 }
 
-// IdentityOf returns the identity under which an execution of the instance records its events, or an import has recorded them.
+// IdentityOf returns the identity under which the events of an execution were recorded: own, or that of the exported instance.
 func (e *Started) IdentityOf(own Identity, execution uint64) Identity {
 	own.Execution = execution
 	for _, r := range e.Recorded {
@@ -59,7 +59,7 @@ func (e *Started) IdentityOf(own Identity, execution uint64) Identity {
 	return own
 }
 
-// Payload returns the import as the payload of a start. The error is ErrNoImport if it breaks a rule or a bound.
+// Payload returns the import as the payload of a start. The error matches ErrNoImport if the import breaks a rule or a bound.
 func (m *Import) Payload() (Payload, error) {
 	if _, err := m.decode(); err != nil {
 		return Payload{}, err
@@ -85,7 +85,7 @@ func (m *Import) fields(c *wire.Codec) {
 	wire.ListOf(c, &m.Events, MaxImportEvents, (*wire.Codec).Bytes)
 }
 
-// ReadImport reads what Payload wrote. The error matches ErrNoImport, and ErrNewerVersion if a newer build reads it.
+// ReadImport decodes the payload of an import. The error matches ErrNoImport, and also ErrNewerVersion if a newer build wrote it.
 func ReadImport(p Payload) (*Import, error) {
 	if p.Type != TypeImport {
 		return nil, fmt.Errorf("%w: its type is %.100q", ErrNoImport, p.Type)
@@ -107,6 +107,7 @@ func ReadImport(p Payload) (*Import, error) {
 	return m, nil
 }
 
+// decode decodes and checks the events.
 func (m *Import) decode() ([]Event, error) {
 	if n := len(m.Events); n == 0 || n > MaxImportEvents {
 		return nil, fmt.Errorf("%w: %d events, 1 to %d are allowed", ErrNoImport, n, MaxImportEvents)
@@ -129,7 +130,7 @@ func (m *Import) decode() ([]Event, error) {
 	case s.Started == nil:
 		return nil, fmt.Errorf("%w: it does not begin with a start", ErrNoImport)
 	case more:
-		return nil, fmt.Errorf("%w: it was made between two executions; export the instance again", ErrNoImport)
+		return nil, fmt.Errorf("%w: it was exported between two executions; export the instance again", ErrNoImport)
 	}
 	if err := checkExecutions(s.Started, events); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoImport, err)
@@ -137,8 +138,8 @@ func (m *Import) decode() ([]Event, error) {
 	return events, nil
 }
 
-// checkExecutions refuses numbers of executions that no instance has. What was recorded elsewhere must be in the history: the executions
-// that follow are those of the imported instance, and have no other's identity.
+// checkExecutions rejects execution numbers that no instance can have. Executions that were recorded elsewhere must be part of the
+// history: later executions belong to the imported instance, and have its identity.
 func checkExecutions(began *Started, events []Event) error {
 	last := began.Execution
 	for _, ev := range events {
@@ -156,16 +157,16 @@ func checkExecutions(began *Started, events []Event) error {
 	until := uint64(0)
 	for _, r := range began.Recorded {
 		if r.Execution <= until || r.Execution > last {
-			return fmt.Errorf("execution %d of %d, behind %d, was recorded elsewhere", r.Execution, last, until)
+			return fmt.Errorf("execution %d of %d, after %d, was recorded elsewhere", r.Execution, last, until)
 		}
 		until = r.Execution
 	}
 	return nil
 }
 
-// Adopt returns the events as those of the instance with an id, which the start `by` begins. They keep the effect ids of activities, and so
-// their idempotency keys. The effect ids of children, and the tickets at limits, are replaced: those of the exported instance, which
-// may still run, identify nothing of the imported one. The error is as of ReadImport.
+// Adopt returns the events as those of the instance id, which the start by begins. Activities keep their effect ids, and therefore
+// their idempotency keys. The effect ids of children and the tickets at limits are replaced, because those of the exported instance,
+// which may still be running, must not identify anything of the imported one. The error is as for ReadImport.
 func (m *Import) Adopt(id string, by *Started) ([]Event, error) {
 	events, err := m.decode()
 	if err != nil {
@@ -202,8 +203,8 @@ func (m *Import) Adopt(id string, by *Started) ([]Event, error) {
 			adopt(&e.Effect)
 		}
 	}
-	s, _ := events[0].(*Started)                                                     // decode has seen to it
-	if n := len(s.Recorded); n == 0 || s.Recorded[n-1].Execution < there.Execution { // else no execution was recorded by the exported instance
+	s, _ := events[0].(*Started)                                                     // ensured by decode
+	if n := len(s.Recorded); n == 0 || s.Recorded[n-1].Execution < there.Execution { // otherwise the exported instance recorded no execution of its own
 		s.Recorded = append(s.Recorded, there)
 	}
 	return events, nil

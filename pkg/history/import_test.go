@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// deflated is the payload of an import with these bytes.
+// deflated returns the payload of an import that decompresses to plain.
 func deflated(tb testing.TB, plain []byte) history.Payload {
 	tb.Helper()
 	var b bytes.Buffer
@@ -28,16 +28,13 @@ func deflated(tb testing.TB, plain []byte) history.Payload {
 	return history.Payload{Type: history.TypeImport, Data: b.Bytes()}
 }
 
-// exported is an import of the events, as a hostile sender writes it.
+// exported encodes an import of the events without the checks of Import.Payload, as a hostile sender might.
 func exported(tb testing.TB, events ...history.Event) []byte {
 	tb.Helper()
 	instance, attributes, encoded := "order-1", "", make([][]byte, len(events))
 	for i, e := range events {
 		*e.Meta() = history.Head{ID: uint64(i) + 1, At: 1}
-		var err error
-		if encoded[i], err = history.Encode(e); err != nil {
-			tb.Fatal(err)
-		}
+		encoded[i] = encode(tb, e)
 	}
 	return wire.Encode(func(c *wire.Codec) {
 		c.String(&instance)
@@ -54,8 +51,9 @@ func adopted(p history.Payload) ([]history.Event, error) {
 	return m.Adopt("order-2", &history.Started{Origin: history.Position{Seq: 7, Time: 7}, Execution: 1})
 }
 
-// Trap: a list that is bounded after it was allocated. Twelve KiB once took more than a GiB of an owner, and of the next one.
-func TestImportWithTooManyEventsTakesNoMemory(t *testing.T) {
+// Trap: a list that is bounded only after it was allocated. An import of twelve KiB once made its owner allocate more than one GiB, and
+// the next owner after the takeover, too.
+func TestImportWithTooManyEventsAllocatesNoMemory(t *testing.T) {
 	many := append([]byte{0x94, 1, 0xa1, 'a', 0xa0, 0xdd, 0, 0x30, 0, 0}, bytes.Repeat([]byte{0xc0}, 0x300000)...)
 	p := deflated(t, many)
 	var before, after runtime.MemStats
@@ -67,7 +65,7 @@ func TestImportWithTooManyEventsTakesNoMemory(t *testing.T) {
 	}
 }
 
-func TestImportWithNumbersThatNoInstanceHasIsRefused(t *testing.T) {
+func TestImportWithInvalidExecutionNumbersIsRejected(t *testing.T) {
 	started := func(execution uint64, recorded ...uint64) *history.Started {
 		s := &history.Started{Name: "fulfil", Execution: execution}
 		for _, last := range recorded {
@@ -115,15 +113,15 @@ func TestImportWithNumbersThatNoInstanceHasIsRefused(t *testing.T) {
 	if want := []string{"victim 1", "victim 3", "order-1 6"}; !slices.Equal(until, want) {
 		t.Errorf("recorded by %q, want %q", until, want)
 	}
-	if again, err := adopted(deflated(t, exported(t, got...))); err != nil || len(again[0].(*history.Started).Recorded) != 3 { //nolint:forcetypeassert // it begins
-		t.Errorf("an import that was not retried is imported with %+v, %v", again, err)
+	if again, err := adopted(deflated(t, exported(t, got...))); err != nil || len(again[0].(*history.Started).Recorded) != 3 { //nolint:forcetypeassert // the first event is the start
+		t.Errorf("a second import, without executions of its own in between: %+v, %v", again, err)
 	}
 	if id := s.IdentityOf(history.Identity{Instance: "order-2"}, 7); id.Instance != "order-2" {
 		t.Errorf("an execution of the import has the identity %+v", id)
 	}
 }
 
-// An owner keeps an import that a newer build made until an owner of that build comes.
+// An owner keeps an import that a newer build wrote until an owner of that build takes over.
 func TestImportOfNewerBuildIsErrNewerVersion(t *testing.T) {
 	for name, plain := range map[string][]byte{
 		"message": {0x94, 2, 0xa1, 'a', 0xa0, 0x90},
@@ -136,7 +134,7 @@ func TestImportOfNewerBuildIsErrNewerVersion(t *testing.T) {
 	}
 }
 
-// FuzzReadImport reads imports as an owner does. What it accepts is a history that can be stored.
+// FuzzReadImport reads imports as an owner does. An accepted import must be a history that can be stored.
 func FuzzReadImport(f *testing.F) {
 	f.Add(exported(f, &history.Started{Name: "fulfil", Execution: 1}))
 	f.Add(exported(f, &history.Started{Name: "fulfil", Execution: 3, Recorded: []history.Recorded{{Execution: 2, Instance: "a"}}}, &history.Rewound{Execution: 4}))
@@ -180,7 +178,7 @@ func BenchmarkReadImport(b *testing.B) {
 			b.Fatal(err)
 		}
 		s := &history.State{}
-		for _, e := range events { // as the owner folds it, and writes it
+		for _, e := range events { // the owner folds and encodes the history
 			if err := s.Apply(e); err != nil {
 				b.Fatal(err)
 			}

@@ -2,22 +2,22 @@ package history
 
 import "fmt"
 
-// Message is a message of an execution to another instance, sent whatever becomes of the execution: an event, a detached or
-// abandoned start, the cancellation of a child, and, to its parent, its own end. It stays in the outbox until the inputs stream
+// Message is a message of an execution to another instance that is sent no matter how the execution continues: an event, a detached
+// or abandoned start, the cancellation of a child, or the report of its own end to its parent. It stays in the outbox until INPUTS
 // acknowledges it.
 //
-// The start of any other child is no such message: it is required for as long as the child is outstanding.
+// The start of any other child is not such a message: it is required only as long as the child is outstanding.
 type Message struct {
-	ID     uint64          // of the event that decided it; messages are acknowledged up to an id
+	ID     uint64          // id of the event that decided it; messages are acknowledged up to an id
 	Event  Event           // EventSent, Broadcast, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
-	Cancel *ChildScheduled // of ChildCancelRequested: the child
-	To     string          // of Broadcast: one of its instances; messages of one id are acknowledged together
+	Cancel *ChildScheduled // child that a ChildCancelRequested cancels
+	To     string          // recipient of a Broadcast; all messages of one id are acknowledged together
 }
 
 // PendingMessages returns the messages of the outbox, in order.
 func (s *State) PendingMessages() []Message { return s.outbox }
 
-// TrimAcked removes the messages up to the event id from the outbox.
+// TrimAcked removes the messages up to the event id upTo from the outbox.
 func (s *State) TrimAcked(upTo uint64) {
 	for len(s.outbox) > 0 && s.outbox[0].ID <= upTo {
 		s.outbox = s.outbox[1:]
@@ -62,16 +62,16 @@ func (s *State) applyMessage(e Event) {
 	}
 }
 
-// end closes the execution. Continue-as-new reports nothing to the parent.
+// end ends the execution. Continue-as-new is not reported to the parent.
 func (s *State) end(e Event) {
 	s.End = e
 	s.timers, s.queue = nil, nil
-	for _, id := range s.children.Outstanding() { // they are abandoned
+	for _, id := range s.children.Outstanding() { // only abandoned children are left
 		s.children.Settle(id)
 	}
 	_, more := e.(*ContinuedAsNew)
 	s.tickets.end(more)
-	if !more && s.Started != nil && s.Started.Parent != nil { // Check folds histories whose first event cannot be read
+	if !more && s.Started != nil && s.Started.Parent != nil { // Check also folds histories whose first event cannot be read
 		s.outbox = append(s.outbox, Message{ID: e.Meta().ID, Event: e})
 	}
 }
@@ -85,7 +85,7 @@ func (s *State) childViolation(e Event) string {
 	case *ChildCancelRequested:
 		return s.childViolationOf("cancels", e.Scheduled, "")
 	case *PurgeRequested:
-		return "a purge stands in no history"
+		return "a purge must not be in a history"
 	default:
 		return ""
 	}
@@ -103,7 +103,7 @@ func (s *State) childViolationOf(verb string, id uint64, effect string) string {
 	}
 }
 
-// outstandingChild returns the violation of an end with an outstanding child that is not abandoned.
+// outstandingChild returns the violation of an end while a child is outstanding that is not abandoned, or "".
 func (s *State) outstandingChild() string {
 	for _, id := range s.children.Outstanding() {
 		if !s.Child(id).Abandon {

@@ -6,10 +6,10 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// Verb is what an operator requests of an instance. The numbers are in inboxes.
+// Verb is the kind of an operator request. The numbers are stored in inboxes.
 type Verb uint8
 
-// The verbs. Their names are tokens of subjects.
+// The kinds of operator requests. Their names are tokens of NATS subjects.
 const (
 	VerbPause     Verb = 1
 	VerbResume    Verb = 2
@@ -28,7 +28,7 @@ func (v Verb) String() string {
 	return "unknown"
 }
 
-// ParseVerb returns the verb of a name; ok is false if there is none.
+// ParseVerb returns the verb with that name; ok is false if there is none.
 func ParseVerb(name string) (v Verb, ok bool) {
 	i := slices.Index(verbs[:], name)
 	if i <= 0 {
@@ -37,21 +37,21 @@ func ParseVerb(name string) (v Verb, ok bool) {
 	return Verb(i), true //nolint:gosec // a small index
 }
 
-// OperatorRequested is the request of an operator. It is an input that the owner takes from the inbox, and part of no history: what it
-// leads to is.
+// OperatorRequested is an operator request. It is an input that the owner takes from the inbox, and never part of a history; its
+// results are.
 type OperatorRequested struct {
 	Head  `msgpack:"-"`
 	Verb  Verb
 	By    string
 	Text  string
 	Reply string // subject for the reply; empty: none
-	Stop  bool   // of a pause: also what runs is stopped
-	Start bool   // of a retry: from the start
-	To    uint64 // of a rewind: the last event that is kept, with its step
-	Of    string // of a termination by the parent: effect of the start that it is for
+	Stop  bool   // pause: also stop the outstanding activities
+	Start bool   // retry: from the start
+	To    uint64 // rewind: the last event that is kept, with its step
+	Of    string // termination by a parent: effect id of the start of the child
 }
 
-// Paused begins a pause. It is no step: the code does not see it.
+// Paused begins a pause. It is not a step: the code does not see it.
 type Paused struct {
 	Head `msgpack:"-"`
 	By   string
@@ -59,49 +59,25 @@ type Paused struct {
 	Stop bool // the outstanding activities are stopped: they have no lease until Resumed
 }
 
-// Resumed ends a pause. If that has stopped the outstanding activities, the code schedules those anew whose results had not arrived.
+// Resumed ends a pause. If the pause stopped the outstanding activities, the code reschedules those whose results had not arrived.
 type Resumed struct {
 	Head     `msgpack:"-"`
 	By       string
 	Text     string
 	Stopped  bool
-	Answered []uint64 // ids of the activities whose results are unread
+	Answered []uint64 // ids of the activities whose results are in the inbox
 }
 
-// Rewound stands behind the events that an execution has kept of the one before it. The code schedules the outstanding activities
-// anew, except those whose results were put back into the inbox.
+// Rewound follows the events that an execution has kept of the previous one. The code reschedules the outstanding activities, except
+// those whose results were put back into the inbox.
 type Rewound struct {
 	Head      `msgpack:"-"`
-	Execution uint64 // that begins
-	From      uint64 // execution that it replaces
+	Execution uint64 // execution that begins
+	From      uint64 // execution that is replaced
 	By        string
 	Text      string
-	Answered  []uint64 // ids of the activities whose results are unread
+	Answered  []uint64 // ids of the activities whose results are in the inbox
 }
-
-// Kind returns the number of the type.
-func (*OperatorRequested) Kind() Kind { return KindOperatorRequested }
-
-// Kind returns KindPaused.
-func (*Paused) Kind() Kind { return KindPaused }
-
-// Kind returns KindResumed.
-func (*Resumed) Kind() Kind { return KindResumed }
-
-// Kind returns KindRewound.
-func (*Rewound) Kind() Kind { return KindRewound }
-
-// Input reports true.
-func (*OperatorRequested) Input() bool { return true }
-
-// Input reports true.
-func (*Paused) Input() bool { return true }
-
-// Input reports true.
-func (*Resumed) Input() bool { return true }
-
-// Input reports true.
-func (*Rewound) Input() bool { return true }
 
 func (e *OperatorRequested) fields(c *wire.Codec) {
 	wire.Number(c, &e.Verb)
@@ -135,10 +111,10 @@ func (e *Rewound) fields(c *wire.Codec) {
 	wire.List(c, &e.Answered, (*wire.Codec).Uint)
 }
 
-// PausedBy returns the event that has begun the present pause, or nil.
+// PausedBy returns the event that began the current pause, or nil.
 func (s *State) PausedBy() *Paused { return s.paused }
 
-// Execution is the number of the current execution: of Started, or of the last Rewound.
+// Execution returns the number of the current execution: of the last Rewound, or of Started.
 func (s *State) Execution() uint64 {
 	if s.rewound != 0 {
 		return s.rewound
@@ -149,13 +125,13 @@ func (s *State) Execution() uint64 {
 	return s.Started.Execution
 }
 
-// Deadline is when the run times out, Unix ms; 0: never. A rewind begins the timeout anew.
+// Deadline returns the time at which the run times out, Unix ms; 0: never. A rewind restarts the timeout.
 func (s *State) Deadline() int64 { return s.deadline }
 
 // stopped reports whether a pause has stopped the outstanding activities.
 func (s *State) stopped() bool { return s.paused != nil && s.paused.Stop }
 
-// applyOperator folds what operators have had done.
+// applyOperator folds the events that record operator requests.
 func (s *State) applyOperator(e Event) {
 	switch e := e.(type) {
 	case *Paused:
@@ -165,14 +141,14 @@ func (s *State) applyOperator(e Event) {
 			s.reschedule(e.Answered)
 		}
 	case *Rewound:
-		if s.paused, s.rewound = nil, e.Execution; s.Started != nil && s.Started.Timeout > 0 { // Check folds histories whose first event cannot be read
+		if s.paused, s.rewound = nil, e.Execution; s.Started != nil && s.Started.Timeout > 0 { // Check also folds histories whose first event cannot be read
 			s.deadline = e.At + s.Started.Timeout
 		}
 		s.reschedule(e.Answered)
 	}
 }
 
-// reschedule settles the outstanding activities that the step schedules anew.
+// reschedule settles the outstanding activities that the step schedules again.
 func (s *State) reschedule(answered []uint64) {
 	for _, id := range s.Outstanding() {
 		if !slices.Contains(answered, id) {
@@ -181,27 +157,27 @@ func (s *State) reschedule(answered []uint64) {
 	}
 }
 
-// operatorViolation returns the rule that the event would break.
+// operatorViolation returns the rule about operator requests that the event would break, or "".
 func (s *State) operatorViolation(e Event) string {
 	switch e := e.(type) {
 	case *OperatorRequested:
-		return "a request of an operator stands in no history"
+		return "an operator request must not be in a history"
 	case *Paused:
 		if s.paused != nil {
-			return "pauses an instance that is paused"
+			return "pauses a paused instance"
 		}
 	case *Resumed:
 		if s.paused == nil || s.paused.Stop != e.Stopped {
-			return "resumes an instance that is not paused so"
+			return "resumes an instance without a matching pause"
 		}
 	case *Rewound:
 		if e.Execution <= s.Execution() {
-			return "rewinds to an execution that is not new"
+			return "rewinds to an earlier execution"
 		}
 	case *Completed, *Failed, *Cancelled, *ContinuedAsNew, *CancelRequested, *ActivityCancelRequested, *ChildCancelRequested:
 	default:
 		if s.paused != nil {
-			return "stands in a pause"
+			return "is not allowed during a pause"
 		}
 	}
 	return ""

@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// ErrNoRewind is the error of a rewind, or a retry, that the history does not allow.
+// ErrNoRewind is the error of a rewind or a retry that the history does not allow.
 var ErrNoRewind = errors.New("the history does not allow this")
 
-// RewindPlan is what becomes of a history that is rewound. A history is a sequence of steps, and a step is kept or undone as a whole:
+// RewindPlan is the result of planning a rewind. A history is a sequence of steps, and each step is kept or undone as a whole:
 //
 //	kept:  1 … Keep                          undone: Keep+1 … end
 //	 activities outstanding there             their results ──▶ put back into the inbox; failures are not: those activities run again
-//	 children outstanding there               their results ──▶ put back; otherwise they are awaited as before
+//	 children outstanding there               their results ──▶ put back; otherwise they are still awaited
 //	 timers                                   keep their times
 //	                                          events received ──▶ put back, in order
 //	                                          children started ──▶ undone: cancelled, and their explicit ids freed
 //	                                          events sent, detached starts: stay sent
 type RewindPlan struct {
 	Keep     uint64               // last event that is kept; 0: none, the instance starts again
-	State    *State               // behind the events that are kept
-	PutBack  []Event              // inputs, in order
-	Answered []uint64             // activities outstanding in State whose results are put back, or are unread
-	Reruns   []*ActivityScheduled // activities that are scheduled anew
+	State    *State               // state after the events that are kept
+	PutBack  []Event              // inputs that are put back into the inbox, in order
+	Answered []uint64             // activities outstanding in State whose results are put back, or are in the inbox already
+	Reruns   []*ActivityScheduled // activities that are scheduled again
 	Awaited  []*ChildScheduled    // children outstanding in State
 	Undone   []*ChildScheduled    // children whose starts are not kept
 }
 
-// PlanRewind plans to keep the events up to the id `to` and the rest of its step. unread reports whether the result of an outstanding
-// activity is in the inbox; nil: none is.
+// PlanRewind plans to keep the events up to the id to, and the rest of its step. unread reports whether the result of an outstanding
+// activity is in the inbox; nil: no result is. The error matches ErrNoRewind.
 func PlanRewind(events []Event, to uint64, unread func(*ActivityScheduled) bool) (*RewindPlan, error) {
 	decided := decidedByCode(events)
 	if to == 0 || to > uint64(len(decided)) {
-		return nil, fmt.Errorf("%w: there is no event %d to go back to; the last one is %d", ErrNoRewind, to, len(decided))
+		return nil, fmt.Errorf("%w: there is no event %d; the last one is %d", ErrNoRewind, to, len(decided))
 	}
 	for to < uint64(len(decided)) && !decided[to].Input() {
 		to++
@@ -46,9 +46,9 @@ func PlanRewind(events []Event, to uint64, unread func(*ActivityScheduled) bool)
 	return plan(events, to, unread)
 }
 
-// PlanRetry plans to go on before the failure that has ended the execution: of the last activity or child whose failure is part of the
-// instance's, otherwise before the last input. An instance that its owner has ended keeps everything; a cancelled one what was
-// before its cancellation.
+// PlanRetry plans to continue from before the failure that ended the execution: before the failure of the last activity or child
+// that is part of the instance's failure, or else before the last input. An instance that its owner failed keeps everything; a
+// cancelled one keeps the events before its cancellation. With fromStart nothing is kept. The error matches ErrNoRewind.
 func PlanRetry(events []Event, fromStart bool) (*RewindPlan, error) {
 	if len(events) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrNoRewind)
@@ -73,7 +73,7 @@ func PlanRetry(events []Event, fromStart bool) (*RewindPlan, error) {
 	return plan(events, keep, nil)
 }
 
-// decidedByCode is the history without what its owner has recorded to end it: cancellations and the end.
+// decidedByCode returns the history without the events that the owner recorded to end it: cancellations and the end.
 func decidedByCode(events []Event) []Event {
 	n := len(events)
 	if n == 0 || !forced(events[n-1]) {
@@ -84,6 +84,7 @@ func decidedByCode(events []Event) []Event {
 	return events[:n]
 }
 
+// forced reports whether the owner, not the code, ended the execution.
 func forced(e Event) bool {
 	switch e := e.(type) {
 	case *Failed:
@@ -100,7 +101,7 @@ func isEnd(e Event) bool {
 	return k == KindCompleted || k == KindFailed || k == KindCancelled || k == KindContinuedAsNew
 }
 
-// lastInput is the index of the last input.
+// lastInput returns the index of the last input.
 func lastInput(events []Event) uint64 {
 	for i := len(events) - 1; i > 0; i-- {
 		if events[i].Input() {
@@ -110,7 +111,7 @@ func lastInput(events []Event) uint64 {
 	return 0
 }
 
-// beforeFailure is how many events are before the failure of an activity or a child that has failed the execution.
+// beforeFailure returns the number of events before the activity or child failure that made the execution fail.
 func beforeFailure(events []Event, end *Failure) uint64 {
 	for i := len(events) - 1; i > 0; i-- {
 		var f *Failure
@@ -129,6 +130,7 @@ func beforeFailure(events []Event, end *Failure) uint64 {
 	return lastInput(events)
 }
 
+// plan plans to keep the first keep events.
 func plan(events []Event, keep uint64, unread func(*ActivityScheduled) bool) (*RewindPlan, error) {
 	p := &RewindPlan{Keep: keep, State: &State{}}
 	for _, e := range events[:keep] {
@@ -136,7 +138,7 @@ func plan(events []Event, keep uint64, unread func(*ActivityScheduled) bool) (*R
 			return nil, fmt.Errorf("%w: %w", ErrNoRewind, err)
 		}
 	}
-	calls := make(map[string]uint64) // outstanding, by their keys: a later attempt may have the result
+	calls := make(map[string]uint64) // outstanding activities by call key: the result may belong to a later attempt
 	for _, id := range p.State.Outstanding() {
 		calls[p.State.Activity(id).CallKey()] = id
 	}
@@ -161,7 +163,7 @@ func plan(events []Event, keep uint64, unread func(*ActivityScheduled) bool) (*R
 	return p, nil
 }
 
-// undo adds what becomes of an event that is not kept.
+// undo adds the consequences of undoing an event.
 func (p *RewindPlan) undo(e Event, calls map[string]uint64, scheduled map[uint64]*ActivityScheduled) {
 	switch e := e.(type) {
 	case *EventReceived, *UpdateReceived:

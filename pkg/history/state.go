@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Violation is a rule that a history breaks.
+// Violation is the error of an event that breaks a rule of histories.
 type Violation struct {
 	EventID uint64
 	Rule    string
@@ -19,9 +19,9 @@ type Violation struct {
 // Error returns the event and the rule.
 func (v *Violation) Error() string { return fmt.Sprintf("event %d: %s", v.EventID, v.Rule) }
 
-// State is the fold of a history for the runtime: outstanding activities, running timers, the end. It needs no orchestration
-// code, so that an instance whose orchestration is not registered, or which is stalled, can be reconciled. The zero value is the
-// state before event 1. It is not safe for concurrent use.
+// State is the fold of a history for the runtime: outstanding activities, running timers, the end. It is computed without
+// orchestration code, so that an instance whose orchestration is not registered, or that is stalled, can be reconciled. The zero
+// value is the state before event 1. It is not safe for concurrent use.
 type State struct {
 	Started *Started
 	End     Event  // Completed, Failed, Cancelled or ContinuedAsNew; nil while it runs
@@ -34,14 +34,14 @@ type State struct {
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
-	tickets  *tickets // nil: no event has had one
+	tickets  *tickets // nil: no event has had a limit
 	updates
-	paused   *Paused // that has begun the present pause; nil: there is none
-	rewound  uint64  // execution that the last Rewound has begun; 0: none
-	deadline int64   // of the run, Unix ms; 0: none
+	paused   *Paused // event that began the current pause; nil: not paused
+	rewound  uint64  // execution that the last Rewound began; 0: none
+	deadline int64   // time at which the run times out, Unix ms; 0: never
 }
 
-// Clone returns a copy that events of the original do not change, nor events of the copy the original. That of nil is the zero value.
+// Clone returns a copy: events that are applied to one of the two do not change the other. The clone of nil is the zero value.
 func (s *State) Clone() *State {
 	if s == nil {
 		return &State{}
@@ -52,7 +52,7 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Apply adds the next event. It returns a *Violation and changes nothing if the event cannot be at its place.
+// Apply adds the next event. It returns a *Violation and changes nothing if the event is not allowed at its position.
 func (s *State) Apply(e Event) error {
 	m := e.Meta()
 	if rule := s.violation(e); rule != "" {
@@ -118,11 +118,11 @@ func (s *State) violation(e Event) string {
 	_, isStart := e.(*Started)
 	switch {
 	case e.Meta().ID != s.Len+1:
-		return fmt.Sprintf("has place %d: ids are not dense", s.Len+1)
+		return fmt.Sprintf("ids are not dense: want event %d", s.Len+1)
 	case isStart != (s.Len == 0):
 		return "Started must be the first event, and only the first"
 	case s.End != nil:
-		return fmt.Sprintf("stands after the end, event %d", s.End.Meta().ID)
+		return fmt.Sprintf("follows the end, event %d", s.End.Meta().ID)
 	}
 	if rule := cmp.Or(s.limitViolation(e), s.operatorViolation(e)); rule != "" {
 		return rule
@@ -179,7 +179,7 @@ func (s *State) Activity(id uint64) *ActivityScheduled {
 // TimerLen returns the number of running timers.
 func (s *State) TimerLen() int { return len(s.timers) }
 
-// NextTimer returns the timer that is due first; of equal ones the one that was set first.
+// NextTimer returns the timer that is due first; among equal times, the one that was set first.
 func (s *State) NextTimer() (Timer, bool) {
 	for len(s.queue) > 0 {
 		if at, ok := s.timers[s.queue[0].ID]; ok && at == s.queue[0].FireAt {
@@ -212,14 +212,15 @@ func (h *timerHeap) Pop() any {
 }
 
 // Check folds a whole history and returns its state and every violation: ids are dense, every completion has its schedule,
-// nothing follows the end. An event that cannot be at its place keeps it, so that the following ones are judged by themselves.
+// no event follows the end. An event that is not allowed at its position is skipped but still counted, so that each later event
+// is judged independently.
 func Check(events []Event) (*State, []error) {
 	s := &State{}
 	var bad []error
 	for _, e := range events {
 		id := e.Meta().ID
 		if id > s.Len+1 {
-			bad = append(bad, &Violation{EventID: id, Rule: fmt.Sprintf("has place %d: ids are not dense", s.Len+1)})
+			bad = append(bad, &Violation{EventID: id, Rule: fmt.Sprintf("ids are not dense: want event %d", s.Len+1)})
 			s.Len = id - 1
 		}
 		if err := s.Apply(e); err != nil {

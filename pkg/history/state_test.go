@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// story numbers events from one and gives each a time of ten times its id.
-func story(events ...history.Event) []history.Event {
+// numbered assigns ids from one, and to each event a time of ten times its id.
+func numbered(events ...history.Event) []history.Event {
 	for i, e := range events {
 		e.Meta().ID, e.Meta().At = uint64(i+1), int64(i+1)*10
 	}
@@ -28,7 +28,7 @@ func done(id uint64) history.Event {
 }
 
 func TestCompleteHistoryHasNoViolation(t *testing.T) {
-	s, bad := history.Check(story(
+	s, bad := history.Check(numbered(
 		start(), schedule(), schedule(), schedule(), &history.TimerScheduled{FireAt: 500}, &history.TimerScheduled{FireAt: 400},
 		done(2), &history.ActivityFailed{Scheduled: 3}, &history.ActivityCancelRequested{Scheduled: 4, Reason: cancel.LostSelect},
 		&history.TimerFired{Timer: 6}, &history.TimerCancelled{Timer: 5}, &history.EventReceived{Name: "e"},
@@ -40,7 +40,7 @@ func TestCompleteHistoryHasNoViolation(t *testing.T) {
 	if s.Len != 14 || s.End == nil || s.Cancel.By != "ops" || s.OutstandingLen() != 0 || s.TimerLen() != 0 {
 		t.Fatalf("%+v", s)
 	}
-	if s.Now != 130 { // the end is a decision, and moves no clock
+	if s.Now != 130 { // the end is a decision, and does not advance Now
 		t.Fatalf("now %d", s.Now)
 	}
 }
@@ -52,7 +52,7 @@ func child() *history.ChildScheduled {
 func TestMessageIsPendingUntilAcked(t *testing.T) {
 	abandoned, detached := child(), child()
 	abandoned.Abandon, detached.Detached = true, true
-	s, bad := history.Check(story(
+	s, bad := history.Check(numbered(
 		&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, child(), &history.EventSent{Instance: "q"}, detached,
 		child(), abandoned, &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 5},
 		&history.PatchMarked{Name: "m"},
@@ -63,13 +63,13 @@ func TestMessageIsPendingUntilAcked(t *testing.T) {
 	if got := s.Children(); !slices.Equal(got, []uint64{6}) || s.ChildLen() != 1 {
 		t.Errorf("outstanding children %v", got)
 	}
-	owed := func() (ids []uint64) {
+	pending := func() (ids []uint64) {
 		for _, m := range s.PendingMessages() {
 			ids = append(ids, m.ID)
 		}
 		return ids
 	}
-	if got := owed(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.PendingMessages()[3].Cancel == nil {
+	if got := pending(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.PendingMessages()[3].Cancel == nil {
 		t.Errorf("pending %v", got)
 	}
 	s.TrimAcked(6)
@@ -78,13 +78,13 @@ func TestMessageIsPendingUntilAcked(t *testing.T) {
 	if err := s.Apply(end); err != nil {
 		t.Fatal(err)
 	}
-	if got := owed(); !slices.Equal(got, []uint64{8, 10}) || s.ChildLen() != 0 {
+	if got := pending(); !slices.Equal(got, []uint64{8, 10}) || s.ChildLen() != 0 {
 		t.Errorf("pending at the end %v, %d children", got, s.ChildLen())
 	}
 }
 
 func TestContinueAsNewReportsNothingToParent(t *testing.T) {
-	s, bad := history.Check(story(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
+	s, bad := history.Check(numbered(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
 	if len(bad) > 0 || s.End == nil || len(s.PendingMessages()) != 0 {
 		t.Fatal(bad, s.End, s.PendingMessages())
 	}
@@ -96,23 +96,23 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 		at     uint64
 		rule   string
 	}{
-		"no start":                  {story(schedule(), schedule())[:1], 1, "must be the first"},
-		"two starts":                {story(start(), start(), schedule()), 2, "only the first"},
-		"a gap":                     {append(story(start(), schedule(), schedule(), done(2))[:2], story(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
-		"a child left behind":       {story(start(), child(), &history.ContinuedAsNew{})[:3], 3, "child 2 outstanding"},
-		"a child of another effect": {story(start(), child(), &history.ChildFailed{Scheduled: 2, Effect: "f"}, schedule())[:3], 3, "another effect"},
-		"a child ended twice":       {story(start(), child(), &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 2}), 4, "cancels child 2"},
-		"after the end":             {story(start(), &history.Completed{}, schedule()), 3, "after the end, event 2"},
-		"never scheduled":           {story(start(), done(7), schedule()), 2, "completes activity 7"},
-		"completed twice":           {story(start(), schedule(), done(2), done(2), schedule()), 4, "completes activity 2"},
-		"failed after completion":   {story(start(), schedule(), done(2), &history.ActivityFailed{Scheduled: 2}), 4, "fails activity 2"},
+		"no start":                  {numbered(schedule(), schedule())[:1], 1, "must be the first"},
+		"two starts":                {numbered(start(), start(), schedule()), 2, "only the first"},
+		"a gap":                     {append(numbered(start(), schedule(), schedule(), done(2))[:2], numbered(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
+		"a child left behind":       {numbered(start(), child(), &history.ContinuedAsNew{})[:3], 3, "child 2 outstanding"},
+		"a child of another effect": {numbered(start(), child(), &history.ChildFailed{Scheduled: 2, Effect: "f"}, schedule())[:3], 3, "another effect"},
+		"a child ended twice":       {numbered(start(), child(), &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 2}), 4, "cancels child 2"},
+		"after the end":             {numbered(start(), &history.Completed{}, schedule()), 3, "follows the end, event 2"},
+		"never scheduled":           {numbered(start(), done(7), schedule()), 2, "completes activity 7"},
+		"completed twice":           {numbered(start(), schedule(), done(2), done(2), schedule()), 4, "completes activity 2"},
+		"failed after completion":   {numbered(start(), schedule(), done(2), &history.ActivityFailed{Scheduled: 2}), 4, "fails activity 2"},
 		"cancelled, then done": {
-			story(start(), schedule(), &history.ActivityCancelRequested{Scheduled: 2}, done(2), &history.Completed{}), 4, "completes activity 2",
+			numbered(start(), schedule(), &history.ActivityCancelRequested{Scheduled: 2}, done(2), &history.Completed{}), 4, "completes activity 2",
 		},
-		"no timer":         {story(start(), &history.TimerFired{Timer: 2}), 2, "fires timer 2"},
-		"fired twice":      {story(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerFired{Timer: 2}), 4, "fires timer 2"},
-		"cancelled timer":  {story(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
-		"ends outstanding": {story(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
+		"no timer":         {numbered(start(), &history.TimerFired{Timer: 2}), 2, "fires timer 2"},
+		"fired twice":      {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerFired{Timer: 2}), 4, "fires timer 2"},
+		"cancelled timer":  {numbered(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
+		"ends outstanding": {numbered(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
 	} {
 		_, bad := history.Check(c.events)
 		var v *history.Violation
@@ -123,13 +123,13 @@ func TestEveryRuleHasItsViolation(t *testing.T) {
 }
 
 func TestRejectedEventChangesNothing(t *testing.T) {
-	s, bad := history.Check(story(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
+	s, bad := history.Check(numbered(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}
-	refused := &history.Completed{}
-	refused.ID, refused.At = 4, 1000
-	if err := s.Apply(refused); err == nil {
+	rejected := &history.Completed{}
+	rejected.ID, rejected.At = 4, 1000
+	if err := s.Apply(rejected); err == nil {
 		t.Fatal("an end with an activity outstanding")
 	}
 	if s.Len != 3 || s.End != nil || s.Now != 10 || !slices.Equal(s.Outstanding(), []uint64{2}) || s.Activity(2) == nil || s.TimerLen() != 1 {
@@ -138,7 +138,7 @@ func TestRejectedEventChangesNothing(t *testing.T) {
 }
 
 func TestNowIsMonotonic(t *testing.T) {
-	events := story(start(), &history.EventReceived{}, &history.EventReceived{})
+	events := numbered(start(), &history.EventReceived{}, &history.EventReceived{})
 	events[1].Meta().At, events[2].Meta().At = 5000, 20
 	if s, _ := history.Check(events); s.Now != 5000 {
 		t.Fatalf("now %d", s.Now)
@@ -150,7 +150,7 @@ func TestNextTimerIsEarliestThenFirstSet(t *testing.T) {
 	if _, ok := s.NextTimer(); ok {
 		t.Fatal("a timer in an empty history")
 	}
-	for _, e := range story(start(), &history.TimerScheduled{FireAt: 70}, &history.TimerScheduled{FireAt: 50}, &history.TimerScheduled{FireAt: 50}) {
+	for _, e := range numbered(start(), &history.TimerScheduled{FireAt: 70}, &history.TimerScheduled{FireAt: 50}, &history.TimerScheduled{FireAt: 50}) {
 		if err := s.Apply(e); err != nil {
 			t.Fatal(err)
 		}

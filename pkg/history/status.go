@@ -7,31 +7,32 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// MaxStatuses is the maximum of named statuses of an instance.
+// MaxStatuses is the maximum number of named statuses of an instance.
 const MaxStatuses = 8
 
-// typeStatuses is the type of a custom status that has named values.
+// typeStatuses is the content type of a custom status that contains named statuses.
 const typeStatuses = "pawl/statuses"
 
 // NamedStatus is one of the statuses of an instance.
 //
-// An instance has one custom status, with one version: that is what its record, the start of its next execution and its watchers have. An
-// instance that has named statuses has all of them in that, each with the number of times that others were set since:
+// An instance has a single custom status with a single version: in its record, in the start of its next execution, and for its
+// watchers. If the instance has named statuses, that custom status contains all of them, each with the number of times that
+// another one was set since:
 //
 //	only the status without a name   its payload, with the version of the custom status
-//	others, too                      [[name, since, payload], …], by name, with the type pawl/statuses
+//	others, too                      [[name, since, payload], …], sorted by name, with the type pawl/statuses
 //
-// The number is relative, because only the record has the version: code that was changed or rewound counts otherwise.
+// The number is relative because only the record contains the version: code that was changed or rewound would count differently.
 type NamedStatus struct {
-	Name    string // empty: the one without a name
-	Version uint64 // of the custom status, when it was set last
+	Name    string // empty: the status without a name
+	Version uint64 // version of the custom status when this status was last set
 	Payload Payload
 }
 
-// Cleared reports that the value was removed.
+// Cleared reports whether the value was removed.
 func (s *NamedStatus) Cleared() bool { return s.Payload.Type == "" }
 
-// SplitStatus returns the statuses in a custom status, by name; nil if none was ever set.
+// SplitStatus returns the statuses in a custom status, sorted by name; nil if none was ever set.
 func SplitStatus(p Payload, version uint64) (all []NamedStatus, err error) {
 	switch {
 	case version == 0:
@@ -43,7 +44,7 @@ func SplitStatus(p Payload, version uint64) (all []NamedStatus, err error) {
 	return all, err
 }
 
-// SetStatus returns a custom status with another value of a name, and the next version. It reports false for a name beyond MaxStatuses.
+// SetStatus returns the custom status with the value of name replaced, which has the next version. ok is false if that exceeds MaxStatuses.
 func SetStatus(p Payload, version uint64, name string, v Payload) (Payload, bool, error) {
 	all, err := SplitStatus(p, version)
 	if err != nil {
@@ -67,7 +68,7 @@ func SetStatus(p Payload, version uint64, name string, v Payload) (Payload, bool
 	return Payload{Type: typeStatuses, Data: wire.Encode(statusFields(&all, version))}, named <= MaxStatuses, nil
 }
 
-// statusFields encodes or decodes statuses in a custom status of a version.
+// statusFields describes the statuses in a custom status of the given version.
 func statusFields(all *[]NamedStatus, version uint64) func(*wire.Codec) {
 	return func(c *wire.Codec) {
 		wire.List(c, all, func(c *wire.Codec, s *NamedStatus) {

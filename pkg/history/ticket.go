@@ -7,29 +7,29 @@ import (
 	"slices"
 )
 
-// Ticket is a caller of an execution at a limit: it waits there, or was admitted and has not left.
+// Ticket is a caller of an execution at a limit: a waiter, or a holder that has not left yet.
 //
-// A ticket is required from the schedule (or the start) that has it until that completes, fails or is cancelled. A retained one
-// passes from a failed attempt to the backoff before the next, and from there to that attempt; within a turn it may be assigned
-// to neither, and if it is unassigned at the end of the turn, it is released.
+// A ticket is required from the event that requests it (the schedule of an activity, or the start) until that activity or instance
+// completes, fails or is cancelled. A retained ticket passes from a failed attempt to the backoff before the next attempt, and from
+// there to that attempt. Within a turn it may be assigned to neither; if it is unassigned at the end of the turn, it is released.
 type Ticket struct {
 	ID      string
 	Limit   *Limit
-	Event   uint64 // of the schedule, or of Started
+	Event   uint64 // id of the ActivityScheduled, or of Started
 	Waiting bool
 }
 
-// tickets is the part of a State that is about limits. Few instances have one, so that it is made for the first; nil has none.
+// tickets is the part of a State that concerns limits. Few instances have tickets, so it is allocated for the first one; nil means none.
 type tickets struct {
-	byEvent    map[uint64]*Ticket // by the event that has it
-	byID       map[string]*Ticket // the same, and the retained ones
-	byTimer    map[uint64]*Ticket // retained, by the timer of the backoff
-	unassigned []*Ticket          // retained, and not assigned
-	released   []Ticket
+	byEvent    map[uint64]*Ticket // by the event that requested the ticket
+	byID       map[string]*Ticket // the same tickets, and the retained ones
+	byTimer    map[uint64]*Ticket // retained tickets, by the timer of the backoff
+	unassigned []*Ticket          // retained tickets that are assigned to neither a backoff nor an attempt
+	released   []Ticket           // no longer required, and not returned by TakeReleased yet
 	waiting    int
 }
 
-// clone copies the tickets; one that is in several places is one in the copy too.
+// clone returns a deep copy. A ticket that several indexes share is shared in the copy, too.
 func (t *tickets) clone() *tickets {
 	if t == nil {
 		return nil
@@ -61,7 +61,7 @@ func (t *tickets) clone() *tickets {
 	return c
 }
 
-// add returns the tickets with that of an event, if it has one.
+// add returns the tickets with the ticket of an event added, if its limit requires one.
 func (t *tickets) add(event uint64, g *Limit) *tickets {
 	if g == nil || g.Name == "" {
 		return t
@@ -92,7 +92,7 @@ func (t *tickets) grant(event uint64) {
 	}
 }
 
-// of is the ticket that an event has; nil: none.
+// of returns the ticket of an event, or nil.
 func (t *tickets) of(event uint64) *Ticket {
 	if t == nil {
 		return nil
@@ -100,7 +100,7 @@ func (t *tickets) of(event uint64) *Ticket {
 	return t.byEvent[event]
 }
 
-// settle ends the schedule that has a ticket. A slot that may be retained becomes unassigned.
+// settle ends the activity of a ticket. A slot that may be retained becomes unassigned; any other is released.
 func (t *tickets) settle(event uint64, completed bool) {
 	k := t.of(event)
 	if k == nil {
@@ -124,6 +124,7 @@ func (t *tickets) release(k *Ticket) {
 	}
 }
 
+// retain assigns the unassigned ticket of a failed attempt to the timer of the backoff.
 func (t *tickets) retain(timer, event uint64) {
 	if t == nil {
 		return
@@ -139,6 +140,7 @@ func (t *tickets) retain(timer, event uint64) {
 	t.unassigned = slices.Delete(t.unassigned, i, i+1)
 }
 
+// unassign detaches a ticket from the timer of the backoff, which has fired or was cancelled.
 func (t *tickets) unassign(timer uint64) {
 	if t == nil {
 		return
@@ -149,7 +151,7 @@ func (t *tickets) unassign(timer uint64) {
 	}
 }
 
-// end closes the execution. The slot of the instance itself passes to the next execution.
+// end ends the execution. With continue-as-new (more) the slot of the instance itself passes to the next execution.
 func (t *tickets) end(more bool) {
 	if t == nil {
 		return
@@ -166,7 +168,7 @@ func (t *tickets) end(more bool) {
 	*t = tickets{released: t.released, unassigned: t.unassigned}
 }
 
-// SetLimit sets the limit of an event that is applied and not yet committed: the one that admitted it, or at which it waits; nil:
+// SetLimit sets the limit of an event that is applied and not yet committed: the limit that admitted it, or at which it waits; nil:
 // none.
 func (s *State) SetLimit(event uint64, g *Limit) {
 	if event == 1 {
@@ -202,7 +204,7 @@ func (s *State) Find(id string) (Ticket, bool) {
 	return *s.tickets.byID[id], true
 }
 
-// Tickets lists the required tickets by event. One that is retained during a backoff has the event of the failed attempt.
+// Tickets returns the required tickets, sorted by event. A ticket that is retained during a backoff has the event of the failed attempt.
 func (s *State) Tickets() []Ticket {
 	if s.TicketLen() == 0 {
 		return nil
@@ -250,12 +252,12 @@ func (s *State) AdmittedLen() int {
 	}
 	n := s.OutstandingLen() - s.WaitingLen()
 	if s.Waiting(1) {
-		n++ // no activity
+		n++ // the waiting start counts in WaitingLen, and is not an activity
 	}
 	return n
 }
 
-// Admitted lists the outstanding activities that require a lease, ascending. A pause may have stopped them.
+// Admitted lists the outstanding activities that require a lease, ascending. During a pause that stops activities, there are none.
 func (s *State) Admitted() []uint64 {
 	if s.stopped() {
 		return nil
@@ -267,7 +269,7 @@ func (s *State) Admitted() []uint64 {
 	return slices.DeleteFunc(all, s.Waiting)
 }
 
-// TakeReleased returns the tickets that are no longer required, once, by event. It is called at the end of a turn.
+// TakeReleased returns the tickets that are no longer required, sorted by event, and clears them. It is called at the end of a turn.
 func (s *State) TakeReleased() []Ticket {
 	t := s.tickets
 	if t == nil {
@@ -282,11 +284,11 @@ func (s *State) TakeReleased() []Ticket {
 	return left
 }
 
-// limitViolation returns the rule about limits that the event would break.
+// limitViolation returns the rule about limits that the event would break, or "".
 func (s *State) limitViolation(e Event) string {
 	if g, ok := e.(*Granted); ok {
 		if !s.Waiting(g.Scheduled) {
-			return fmt.Sprintf("grants event %d, which does not wait", g.Scheduled)
+			return fmt.Sprintf("grants event %d, which is not waiting", g.Scheduled)
 		}
 		return ""
 	}
@@ -297,6 +299,6 @@ func (s *State) limitViolation(e Event) string {
 	case *CancelRequested, *EventReceived, *UpdateReceived, *Failed, *Cancelled, *Paused, *Resumed, *Rewound:
 		return ""
 	default:
-		return "stands before the grant that the instance waits for"
+		return "precedes the grant for which the instance waits"
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func at(ticket string, waits bool) *history.Limit {
+func callerAt(ticket string, waits bool) *history.Limit {
 	return &history.Limit{Name: "g", Ticket: ticket, Waiting: waits}
 }
 
-func kept(ticket string) *history.Limit {
+func retained(ticket string) *history.Limit {
 	return &history.Limit{Name: "g", Ticket: ticket, Retain: true}
 }
 
-func gated(g *history.Limit) history.Event { return &history.ActivityScheduled{Name: "a", Limit: g} }
+func limited(g *history.Limit) history.Event { return &history.ActivityScheduled{Name: "a", Limit: g} }
 
 func ids(ts []history.Ticket) []string {
 	var out []string
@@ -28,47 +28,47 @@ func ids(ts []history.Ticket) []string {
 
 func fold(t *testing.T, events ...history.Event) *history.State {
 	t.Helper()
-	s, bad := history.Check(story(events...))
+	s, bad := history.Check(numbered(events...))
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}
 	return s
 }
 
-func wants(t *testing.T, s *history.State, tickets, left []string) {
+func checkTickets(t *testing.T, s *history.State, tickets, released []string) {
 	t.Helper()
 	if got := ids(s.Tickets()); !slices.Equal(got, tickets) || s.TicketLen() != len(tickets) {
-		t.Fatalf("wanted: %q, want %q", got, tickets)
+		t.Fatalf("required: %q, want %q", got, tickets)
 	}
-	if got := ids(s.TakeReleased()); !slices.Equal(got, left) {
-		t.Fatalf("left: %q, want %q", got, left)
+	if got := ids(s.TakeReleased()); !slices.Equal(got, released) {
+		t.Fatalf("released: %q, want %q", got, released)
 	}
 	if got := s.TakeReleased(); got != nil {
-		t.Fatalf("left twice: %v", got)
+		t.Fatalf("released twice: %v", got)
 	}
 	for _, id := range tickets {
 		if k, ok := s.Find(id); !ok || k.ID != id {
 			t.Fatalf("%s is not found", id)
 		}
 	}
-	for _, id := range left {
+	for _, id := range released {
 		if _, ok := s.Find(id); ok && !slices.Contains(tickets, id) {
-			t.Fatalf("%s has left and is found", id)
+			t.Fatalf("%s was released and is still found", id)
 		}
 	}
 }
 
 func TestTicketIsRequiredFromScheduleToEnd(t *testing.T) {
-	s := fold(t, start(), gated(at("x", false)), gated(at("y", true)), gated(at("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
+	s := fold(t, start(), limited(callerAt("x", false)), limited(callerAt("y", true)), limited(callerAt("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
 		&history.ActivityCancelRequested{Scheduled: 4})
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3, 5}) || s.WaitingLen() != 0 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
 	}
-	wants(t, s, []string{"y"}, []string{"x", "z"})
+	checkTickets(t, s, []string{"y"}, []string{"x", "z"})
 }
 
 func TestWaitingActivityHasNoLease(t *testing.T) {
-	s := fold(t, start(), gated(at("x", true)), schedule())
+	s := fold(t, start(), limited(callerAt("x", true)), schedule())
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waiting(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
 	}
@@ -76,23 +76,23 @@ func TestWaitingActivityHasNoLease(t *testing.T) {
 
 func TestSetLimitIsFolded(t *testing.T) {
 	s := fold(t, start(), schedule(), schedule())
-	s.SetLimit(2, at("x", true))
+	s.SetLimit(2, callerAt("x", true))
 	s.SetLimit(3, nil)
-	s.SetLimit(9, at("none", true))
+	s.SetLimit(9, callerAt("none", true))
 	if !s.Waiting(2) || s.Activity(2).Limit == nil || s.Waiting(3) {
 		t.Fatalf("%+v", s.Activity(2))
 	}
-	wants(t, s, []string{"x"}, nil)
+	checkTickets(t, s, []string{"x"}, nil)
 }
 
 func TestRetainedSlotPassesToNextAttempt(t *testing.T) {
 	failed := &history.ActivityFailed{Scheduled: 2}
-	s := fold(t, start(), gated(kept("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
-	wants(t, s, []string{"x"}, nil)
+	s := fold(t, start(), limited(retained("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
+	checkTickets(t, s, []string{"x"}, nil)
 
-	s = fold(t, start(), gated(kept("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2},
-		&history.TimerFired{Timer: 4}, gated(kept("x")))
-	wants(t, s, []string{"x"}, nil)
+	s = fold(t, start(), limited(retained("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2},
+		&history.TimerFired{Timer: 4}, limited(retained("x")))
+	checkTickets(t, s, []string{"x"}, nil)
 	if k, ok := s.Find("x"); !ok || k.Event != 6 || k.Waiting {
 		t.Fatalf("%+v", k)
 	}
@@ -101,34 +101,34 @@ func TestRetainedSlotPassesToNextAttempt(t *testing.T) {
 func TestUnassignedSlotIsReleased(t *testing.T) {
 	for what, events := range map[string][]history.Event{
 		"no retry":            {&history.ActivityFailed{Scheduled: 2}},
-		"pause of another":    {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50}},
-		"pause is cancelled":  {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerCancelled{Timer: 4}},
-		"pause, no attempt":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerFired{Timer: 4}},
-		"the instance ends":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.Completed{}},
-		"it has completed":    {&history.ActivityCompleted{Scheduled: 2}},
+		"backoff of another":  {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50}},
+		"backoff cancelled":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerCancelled{Timer: 4}},
+		"no next attempt":     {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerFired{Timer: 4}},
+		"instance ended":      {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.Completed{}},
+		"activity completed":  {&history.ActivityCompleted{Scheduled: 2}},
 		"cancelled, no retry": {&history.ActivityCancelRequested{Scheduled: 2}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			wants(t, fold(t, append([]history.Event{start(), gated(kept("x"))}, events...)...), nil, []string{"x"})
+			checkTickets(t, fold(t, append([]history.Event{start(), limited(retained("x"))}, events...)...), nil, []string{"x"})
 		})
 	}
 }
 
 func TestSlotPassesThroughContinueAsNew(t *testing.T) {
-	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", false)} }
-	wants(t, fold(t, begun()), []string{"x"}, nil)
-	wants(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
-	wants(t, fold(t, begun(), &history.Completed{}), nil, []string{"x"})
-	wants(t, fold(t, begun(), &history.Failed{}), nil, []string{"x"})
+	begun := func() history.Event { return &history.Started{Name: "o", Limit: callerAt("x", false)} }
+	checkTickets(t, fold(t, begun()), []string{"x"}, nil)
+	checkTickets(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
+	checkTickets(t, fold(t, begun(), &history.Completed{}), nil, []string{"x"})
+	checkTickets(t, fold(t, begun(), &history.Failed{}), nil, []string{"x"})
 }
 
 func TestPendingInstanceWaitsForGrant(t *testing.T) {
-	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", true)} }
+	begun := func() history.Event { return &history.Started{Name: "o", Limit: callerAt("x", true)} }
 	s := fold(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
-	wants(t, s, nil, []string{"x"})
+	checkTickets(t, s, nil, []string{"x"})
 	s = fold(t, begun(), &history.EventReceived{Name: "e"}, &history.Granted{Scheduled: 1}, schedule())
 	if s.Waiting(1) || s.WaitingLen() != 0 {
-		t.Fatal("it waits still")
+		t.Fatal("still waiting after the grant")
 	}
 	for what, events := range map[string][]history.Event{
 		"a decision":     {begun(), schedule()},
@@ -136,7 +136,7 @@ func TestPendingInstanceWaitsForGrant(t *testing.T) {
 		"granted twice":  {begun(), &history.Granted{Scheduled: 1}, &history.Granted{Scheduled: 1}},
 		"grants nothing": {start(), &history.Granted{Scheduled: 1}},
 	} {
-		if _, bad := history.Check(story(events...)); len(bad) != 1 {
+		if _, bad := history.Check(numbered(events...)); len(bad) != 1 {
 			t.Errorf("%s: %v", what, bad)
 		}
 	}
@@ -157,8 +157,8 @@ func TestDeclarationRoundTrips(t *testing.T) {
 	}
 }
 
-func TestCloneHasTheStateAndChangesApart(t *testing.T) {
-	s := fold(t, start(), gated(at("k", false)), &history.TimerScheduled{FireAt: 9})
+func TestCloneIsEqualAndIndependent(t *testing.T) {
+	s := fold(t, start(), limited(callerAt("k", false)), &history.TimerScheduled{FireAt: 9})
 	c := s.Clone()
 	if !reflect.DeepEqual(s, c) {
 		t.Fatalf("%+v, of %+v", c, s)
@@ -171,6 +171,6 @@ func TestCloneHasTheStateAndChangesApart(t *testing.T) {
 	if _, timed := s.NextTimer(); !timed || s.TicketLen() != 1 || s.OutstandingLen() != 1 || c.TicketLen() != 0 || c.TimerLen() != 0 || c.OutstandingLen() != 0 {
 		t.Fatalf("%+v, %+v", s, c)
 	}
-	wants(t, s, []string{"k"}, nil)
-	wants(t, c, nil, []string{"k"})
+	checkTickets(t, s, []string{"k"}, nil)
+	checkTickets(t, c, nil, []string{"k"})
 }

@@ -48,7 +48,7 @@ func ParseTraceparent(s string) (t TraceContext, ok bool) {
 	return t, t.Trace != [16]byte{} && t.Span != [8]byte{}
 }
 
-// StartTrace returns the trace id and the id of the start span of an instance: the trace id is of a start that comes without one.
+// StartTrace returns the trace id and the start span id of an instance. The trace id applies to a start without a trace context.
 func StartTrace(instance string, origin Position) (trace [16]byte, span [8]byte) {
 	b := Identity{Instance: instance, Origin: origin}.Append([]byte("pawl.start\x00"))
 	sum := sha256.Sum256(b)
@@ -57,7 +57,7 @@ func StartTrace(instance string, origin Position) (trace [16]byte, span [8]byte)
 	return trace, span
 }
 
-// EventSpan returns the id of the span of a history event.
+// EventSpan returns the span id of a history event.
 func EventSpan(id Identity, event uint64) (span [8]byte) {
 	b := id.Append([]byte("pawl.event\x00"))
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, event))
@@ -68,7 +68,7 @@ func EventSpan(id Identity, event uint64) (span [8]byte) {
 // StartSpan returns the id of the start span in hexadecimal; empty: none.
 func (h Headers) StartSpan() string { return h.Get(HeaderStartSpan) }
 
-// WithStartSpan returns the headers with the id of a start span; what is no such id has no effect.
+// WithStartSpan returns the headers with the start span set. An invalid id leaves them unchanged.
 func (h Headers) WithStartSpan(id string) Headers {
 	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 {
 		return h
@@ -76,8 +76,8 @@ func (h Headers) WithStartSpan(id string) Headers {
 	return h.set(HeaderStartSpan, id)
 }
 
-// Trace returns the trace context of the headers, and the id of the start span. ok is false unless both are there, which is so if the
-// owner of the instance had a tracer when it received the start, and the start was sampled.
+// Trace returns the trace context of the headers, and the id of the start span. ok is true only if both are present: the owner of the
+// instance had a tracer when it received the start, and the start was sampled.
 func (h Headers) Trace() (from TraceContext, start [8]byte, ok bool) {
 	if h == "" {
 		return from, start, false
@@ -94,8 +94,8 @@ func (h Headers) Trace() (from TraceContext, start [8]byte, ok bool) {
 	return from, start, err == nil
 }
 
-// Traced returns the headers of a start as an orchestrator with a tracer records them. sample decides for a start that comes without a
-// trace context.
+// Traced returns the headers of a start as an orchestrator with a tracer records them. sample decides about a start without a trace
+// context.
 func (h Headers) Traced(instance string, origin Position, sample func(trace [16]byte, span [8]byte) bool) Headers {
 	trace, span := StartTrace(instance, origin)
 	from, ok := ParseTraceparent(h.Get(HeaderTraceparent))
@@ -112,7 +112,7 @@ func (h Headers) Traced(instance string, origin Position, sample func(trace [16]
 	return h.set(HeaderStartSpan, hex.EncodeToString(span[:]))
 }
 
-// Outgoing returns the headers for what an instance sends to another: its own, with span as the parent; the start span if span is zero.
+// Outgoing returns the headers of a message to another instance: those of the sender, with span as the parent; zero: the start span.
 func (h Headers) Outgoing(span [8]byte) Headers {
 	if h == "" {
 		return ""
@@ -135,7 +135,7 @@ func (h Headers) Outgoing(span [8]byte) Headers {
 	return Headers(b.String())
 }
 
-// Settles returns the id of the schedule that an event ends or grants; ok is false for an event that does neither.
+// Settles returns the id of the schedule that an event completes, cancels or grants; ok is false for any other event.
 func Settles(e Event) (id uint64, ok bool) {
 	switch e := e.(type) {
 	case *ActivityCompleted:

@@ -13,19 +13,16 @@ type UnreadEvents struct {
 	Count uint64 `json:"count"`
 }
 
-// maxUnreadNames bounds the names that CountUnread lists: any client may send events of any name.
+// maxUnreadNames is the maximum number of names that CountUnread lists: any client may send events of any name.
 const maxUnreadNames = 10
 
-// CountUnread counts events by name: the most frequent names first, at most ten, then all others together.
+// CountUnread counts events by name: the ten most frequent names in descending order, then all others together.
 func CountUnread(names []string) []UnreadEvents {
-	if len(names) == 0 {
-		return nil
-	}
 	counts := make(map[string]uint64)
 	for _, name := range names {
 		counts[name]++
 	}
-	all := make([]UnreadEvents, 0, len(counts))
+	var all []UnreadEvents
 	for name, n := range counts {
 		all = append(all, UnreadEvents{Event: name, Count: n})
 	}
@@ -42,7 +39,7 @@ func CountUnread(names []string) []UnreadEvents {
 	return all
 }
 
-// FormatUnread returns the counts on one line.
+// FormatUnread formats the counts as one line.
 func FormatUnread(all []UnreadEvents) string {
 	parts := make([]string, len(all))
 	for i, u := range all {

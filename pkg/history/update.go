@@ -10,43 +10,31 @@ import (
 )
 
 // UpdateReceived is a request to the instance that requires an answer. It is recorded when it is taken from the inbox, whether or not
-// code receives it. An update that a validator rejects, or whose deadline has passed, is answered and not recorded.
+// code receives it. An update that a validator rejects, or whose deadline has passed, is answered without being recorded.
 type UpdateReceived struct {
 	Head     `msgpack:"-"`
 	Name     string
-	UpdateID string // of the sender, unique among the updates of the name; never empty
+	UpdateID string // chosen by the sender, unique among the updates of the name; never empty
 	Payload  Payload
 	By       string
 	Reply    string // subject for the answer; empty: none is sent
-	Deadline int64  // Unix ms: code does not receive it afterwards; 0: none
+	Deadline int64  // code does not receive the update after this time, Unix ms; 0: none
 }
 
-// Key identifies the update among those of its instance.
+// Key identifies the update among all updates of its instance.
 func (e *UpdateReceived) Key() string { return UpdateKey(e.Name, e.UpdateID) }
 
-// UpdateKey returns the key of an update. No name has a space.
+// UpdateKey returns the key of an update. Names contain no spaces.
 func UpdateKey(name, id string) string { return name + " " + id }
 
-// UpdateAnswered answers an update. Updates that are open at the end of the execution have none: the next execution receives them, or
-// they are answered with CodeEnded.
+// UpdateAnswered answers an update. Updates that are open at the end of an execution have no such event: the next execution receives
+// them, or they are answered with CodeEnded.
 type UpdateAnswered struct {
 	Head    `msgpack:"-"`
 	Update  uint64   // id of the UpdateReceived
-	Result  Payload  // if Failure is nil
-	Failure *Failure // why it was rejected; nil: it was not
+	Result  Payload  // set if Failure is nil
+	Failure *Failure // reason of the rejection; nil: not rejected
 }
-
-// Kind returns KindUpdateReceived.
-func (*UpdateReceived) Kind() Kind { return KindUpdateReceived }
-
-// Kind returns KindUpdateAnswered.
-func (*UpdateAnswered) Kind() Kind { return KindUpdateAnswered }
-
-// Input returns true: an update moves the execution.
-func (*UpdateReceived) Input() bool { return true }
-
-// Input returns false: the answer is a decision.
-func (*UpdateAnswered) Input() bool { return false }
 
 func (e *UpdateReceived) fields(c *wire.Codec) {
 	c.String(&e.Name)
@@ -58,30 +46,20 @@ func (e *UpdateReceived) fields(c *wire.Codec) {
 }
 
 func (e *UpdateAnswered) fields(c *wire.Codec) {
-	var f Failure
-	rejected := e.Failure != nil
-	if rejected {
-		f = *e.Failure
-	}
 	c.Uint(&e.Update)
-	payload(c, &e.Result)
-	c.Bool(&rejected)
-	failure(c, &f)
-	if c.Reading() && rejected {
-		e.Failure = &f
-	}
+	outcome(c, &e.Result, &e.Failure)
 }
 
-// updates are those that were received and not answered, by event id.
+// updates contains the open updates (received and not answered), by event id.
 type updates map[uint64]*UpdateReceived
 
 // Update returns an open update, or nil.
 func (u updates) Update(id uint64) *UpdateReceived { return u[id] }
 
-// UpdateLen is the number of OpenUpdates.
+// UpdateLen returns the number of open updates.
 func (u updates) UpdateLen() int { return len(u) }
 
-// OpenUpdates returns the updates that were received and not answered, in the order of their arrival.
+// OpenUpdates returns the updates that were received and not answered, in the order in which they were received.
 func (u updates) OpenUpdates() []*UpdateReceived {
 	if len(u) == 0 {
 		return nil
@@ -108,7 +86,7 @@ func (u updates) updateViolation(e *UpdateAnswered) string {
 	return ""
 }
 
-// UpdateAnswer is the answer to an update, as the store keeps it: exactly one of the two.
+// UpdateAnswer is the answer to an update as the store keeps it: either a result or a failure.
 type UpdateAnswer struct {
 	At      int64 // Unix ms
 	Result  Payload
@@ -117,11 +95,10 @@ type UpdateAnswer struct {
 
 // Encode returns the bytes of the answer.
 func (a UpdateAnswer) Encode() ([]byte, error) {
-	e := &UpdateAnswered{Head: Head{At: a.At}, Result: a.Result, Failure: a.Failure}
-	return Encode(e)
+	return Encode(&UpdateAnswered{Head: Head{At: a.At}, Result: a.Result, Failure: a.Failure})
 }
 
-// DecodeUpdateAnswer reads what Encode wrote. The error matches ErrCorrupt or ErrNewerVersion.
+// DecodeUpdateAnswer reads the output of Encode. The error matches ErrCorrupt or ErrNewerVersion.
 func DecodeUpdateAnswer(b []byte) (UpdateAnswer, error) {
 	e, err := Decode(0, b)
 	if err != nil {
