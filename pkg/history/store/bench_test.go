@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// BenchmarkScripts reports the time that Redis spends in each script of an activity, alone and pending together with others, by its
-// own account: the shortest of the rounds, because other processes may take its processor meanwhile.
+// BenchmarkScripts reports the processor time that Redis spends in each script of an activity, alone and with other calls pending,
+// as Redis measures it: the minimum over the rounds, because other processes compete for the processor.
 func BenchmarkScripts(b *testing.B) {
 	for _, pending := range []int{1, 512} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
@@ -55,7 +55,7 @@ type scripts struct {
 	best    map[string]float64
 }
 
-// activity takes one instance for each pending call through the second activity of a chain.
+// activity takes one instance per pending call through the second activity of a chain.
 func (s *scripts) activity() {
 	s.round++
 	id := func(i int) string { return fmt.Sprintf("chain-GqDlXG-%d-%d", s.round, i) }
@@ -100,7 +100,7 @@ func (s *scripts) activity() {
 		s.st.Commit(s.own, c, func(_ store.Committed, err error) { done(err) })
 	})
 	s.measure("ingest", func(i int, done func(error)) {
-		if i > 0 { // one batch of a partition at a time
+		if i > 0 { // one outstanding batch per partition
 			done(nil)
 			return
 		}
@@ -118,7 +118,7 @@ func (s *scripts) activity() {
 	})
 }
 
-// measure makes the pending calls, and keeps the shortest time of one call.
+// measure makes the pending calls, and records the minimum time per call.
 func (s *scripts) measure(name string, call func(i int, done func(error))) {
 	s.Helper()
 	s.rdb.ConfigResetStat(s.Context())
@@ -144,7 +144,7 @@ func (s *scripts) measure(name string, call func(i int, done func(error))) {
 	if _, err := fmt.Sscanf(strings.ReplaceAll(stats, ",", " "), "calls=%d usec=%g", &calls, &us); err != nil {
 		s.Fatalf("%q: %v", stats, err)
 	}
-	if s.round == 1 { // it loads the scripts
+	if s.round == 1 { // this round loads the scripts
 		return
 	}
 	s.keep(name, us/float64(s.pending))
@@ -157,7 +157,7 @@ func (s *scripts) keep(name string, us float64) {
 	}
 }
 
-// cpu returns the processor time that Redis has taken, in µs: with reading calls, writing replies, and the append-only file.
+// cpu returns the processor time of Redis in µs, including reading calls, writing replies and the append-only file.
 func (s *scripts) cpu() float64 {
 	info, err := s.rdb.Info(s.Context(), "cpu").Result()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 //go:embed cancelled.lua
 var cancelledLua string
 
-// Bounds of the marks of cancelled children. Children that begin later are cancelled by their parents.
+// Bounds of the recorded marks of cancelled children. A child that starts later is cancelled by its parent.
 const (
 	CancelledSpan = 5 * time.Minute
 	maxCancelled  = 10_000
@@ -26,12 +26,12 @@ func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 		args = append(args, m)
 	}
 	if _, err := s.run.Do(ctx, redisx.Call{Script: s.cancelled, Keys: []string{s.space.Cancelled()}, Args: args}); err != nil {
-		return fmt.Errorf("note cancelled children: %w", err)
+		return fmt.Errorf("record cancelled children: %w", err)
 	}
 	return nil
 }
 
-// Cancelled reads the marks of the children that were cancelled recently.
+// Cancelled reads the marks of children that were cancelled within CancelledSpan.
 func (s *Reader) Cancelled(ctx context.Context) ([]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("ZRANGE", s.space.Cancelled(), 0, -1))
 	if err != nil {

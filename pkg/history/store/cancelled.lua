@@ -1,10 +1,10 @@
--- cancelled records the marks of cancelled children, so that no instance below them begins.
+-- cancelled records the marks of cancelled children, so that no descendant of them begins.
 --
 --! keys  cancelled
 --! args  span# max# | mark*
 --! reply OK
 --
--- span: how long they are kept, ms; max: how many are kept, the most recent ones.
+-- span: how long marks are kept, ms; max: the number of most recent marks that are kept.
 local t = now()
 for k = 1, #mark do redis.call('ZADD', cancelled, ms(t), mark[k]) end
 redis.call('ZREMRANGEBYSCORE', cancelled, '-inf', ms(t - span))

@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Finding is an invariant that the store breaks.
+// Finding is a violation of an invariant of the store.
 type Finding struct {
 	Partition int    `json:"partition"`
 	Instance  string `json:"instance,omitempty"`
 	Rule      string `json:"rule"`
 }
 
-// String returns the place and the rule.
+// String returns the partition or instance, and the rule.
 func (f Finding) String() string {
 	if f.Instance == "" {
 		return fmt.Sprintf("partition %d: %s", f.Partition, f.Rule)
@@ -28,7 +28,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("instance %s (partition %d): %s", f.Instance, f.Partition, f.Rule)
 }
 
-// CheckResult has the counts and the findings of a check.
+// CheckResult contains the counts and the findings of a check.
 type CheckResult struct {
 	Instances int       `json:"instances"`
 	Running   int       `json:"running"`
@@ -38,25 +38,25 @@ type CheckResult struct {
 	Stalled   int       `json:"stalled"`
 	Findings  []Finding `json:"findings"`
 
-	References []string `json:"-"` // to large payloads in the object store: names of objects
+	References []string `json:"-"` // names of objects: references to large payloads in the object store
 }
 
-// The check reads a store in use. What seems to break a rule is read again after a pause, and only what persists is a finding.
+// The check reads a store that is in use. An apparent violation is read again after a pause, and becomes a finding only if it persists.
 const (
 	checkTries = 4
 	checkPause = 250 * time.Millisecond
 
-	checkBatch    = 128 // instances that are read together: their requests travel in common pipelines
-	checkParallel = 4   // batches, or partitions, at the same time
-	// checkKeys bounds the memory: a namespace with more keys is checked in several sweeps, each over some of the partitions. The
-	// names of so many keys take about 100 MB.
+	checkBatch    = 128 // instances that are read together, in common pipelines
+	checkParallel = 4   // concurrent batches or partitions
+	// checkKeys bounds the memory use: a namespace with more keys is checked in several sweeps, each over some of the partitions. The
+	// names of that many keys take about 100 MB.
 	checkKeys = 500_000
 )
 
-// Check reads the whole namespace and reports every broken invariant. It writes nothing and may run beside the fleet:
+// Check reads the whole namespace and reports every violation of these invariants. It writes nothing and may run next to the fleet:
 //
-//   - histories decode and keep the rules of history.Check;
-//   - a record has the history that it names, and is in the index of its status and no other, in the sets of its values and no
+//   - histories can be decoded and satisfy the rules of history.Check;
+//   - the record of an instance matches its history, and is in the index of its status and no other, in the sets of its values and no
 //     other, with the same score, and in the set of ids;
 //   - an outstanding activity has its lease, or its completion is unread;
 //   - a lease belongs to an outstanding activity;
@@ -67,11 +67,11 @@ const (
 //     unread inputs, neither a wakeup nor an entry among the stalled instances;
 //   - the outbox watermark lies within the history, and covers every message of it;
 //   - an update that is open in the ledger is unread, or open in the history; one that is open in the history is not answered there;
-//   - everything of an instance is in its partition, which home returns; nil: that is not checked;
+//   - all data of an instance is in its partition, which home returns; nil: not checked;
 //   - early inputs are counted for instances without a record, and their bytes add up;
 //   - an instance that must be reconciled (unread inputs, outstanding activities and children, timers, pending messages) has a wakeup.
 //
-// progress, if not nil, is called with the number of instances that were checked, and about how many there are.
+// progress, if not nil, is called with the number of instances that were checked, and their approximate total.
 func (s *Store) Check(ctx context.Context, home func(instance string) int, progress func(done, of int)) (CheckResult, error) {
 	return s.check(ctx, checkKeys, home, progress)
 }
@@ -102,33 +102,33 @@ type checker struct {
 	progress func(done, of int)
 
 	mu       sync.Mutex
-	sweeps   []sweep // to do
+	sweeps   []sweep // remaining sweeps
 	out      CheckResult
 	done     int
 	suspects []*subject
 }
 
-// sweep is a part of the namespace: the partitions with number n modulo of.
+// sweep is a part of the namespace: the partitions that are n modulo of.
 type sweep struct{ n, of int }
 
 func (s sweep) has(part int) bool { return part%s.of == s.n }
 
-// subject is an instance to check: what the scan and the lists have of it.
+// subject is an instance to check, with its entries from the scan and the lists.
 type subject struct {
 	part     int
 	id       string
 	held     []heldKey // its leases, histories and reports
-	statuses uint8     // whose indexes have it, as bits in the order of Statuses
+	statuses uint8     // statuses whose indexes contain it, as bits in the order of Statuses
 	values   []setScore
 	inbox    bool
-	ledger   bool // of updates
-	listed   bool // on the list of the stalled instances
+	ledger   bool // it has a ledger of updates
+	listed   bool // it is in the list of stalled instances
 	early    bool // its early inputs are counted
-	due      bool // has a wakeup
+	due      bool // it has a wakeup
 	wakeup   float64
 }
 
-// setScore is the score of an instance in a set of values, or of ids.
+// setScore is the score of an instance in a set of values.
 type setScore struct {
 	key   string
 	score float64
@@ -140,7 +140,7 @@ type heldKey struct {
 	execution, activity uint64
 }
 
-// next does a sweep.
+// next executes the next sweep.
 func (c *checker) next(ctx context.Context) error {
 	found, of, err := c.scan(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *checker) next(ctx context.Context) error {
 	return nil
 }
 
-// all checks instances in batches. Those that seem to break a rule become suspects, or findings at the last try.
+// all checks instances in batches. An instance that seems to break a rule becomes a suspect, or a finding at the last try.
 func (c *checker) all(ctx context.Context, subjects []*subject, try, total int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(checkParallel)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// BenchmarkCheck checks 100,000 instances of 16 partitions that wait for an activity, a timer or an event.
+// BenchmarkCheck checks 100,000 instances in 16 partitions that wait for an activity, a timer or an event.
 func BenchmarkCheck(b *testing.B) {
 	const instances, partitions = 100_000, 16
 	s := redistest.Start(b)

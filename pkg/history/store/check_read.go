@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// readRound is a set of requests that travel together.
+// readRound is a set of requests that are sent together.
 type readRound struct {
 	calls []redisx.Call
 	takes []func(v any, err error) error
@@ -22,7 +22,7 @@ func (r *readRound) add(call redisx.Call, take func(v any, err error) error) {
 	r.calls, r.takes = append(r.calls, call), append(r.takes, take)
 }
 
-// sum adds a request for a number, which is added to another.
+// sum adds a request for a number, which is added to *to.
 func (r *readRound) sum(call redisx.Call, to *int64) {
 	r.add(call, func(v any, err error) error {
 		if err == nil {
@@ -34,7 +34,7 @@ func (r *readRound) sum(call redisx.Call, to *int64) {
 	})
 }
 
-// do sends the requests, waits for all replies and takes them.
+// do sends the requests, waits for all replies and passes them on.
 func (r *readRound) do(ctx context.Context, run *redisx.Runner) error {
 	type answer struct {
 		v   any
@@ -62,8 +62,8 @@ func (r *readRound) do(ctx context.Context, run *redisx.Runner) error {
 	return nil
 }
 
-// read reads instances: their records and inboxes, then what the records name, then the leases that are missing. If lists is set
-// it also reads their entries in the lists of the partition, which are older otherwise.
+// read reads instances: their records and inboxes, then the histories and other keys of the records, then the missing leases. With
+// lists it reads their entries in the lists of the partition again, which are otherwise those of the scan.
 func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool) error {
 	var round readRound
 	for _, x := range checks {
@@ -98,7 +98,7 @@ func (c *checker) read(ctx context.Context, checks []*instanceCheck, lists bool)
 	return round.do(ctx, c.reader.run)
 }
 
-// noted makes an error that belongs to the data a violation of the instance.
+// noted turns an error that is due to the data into a violation of the instance, and returns any other error.
 func (x *instanceCheck) noted(err error) error {
 	if !Unreadable(err) {
 		if err != nil {
@@ -151,7 +151,7 @@ func (c *checker) readLists(round *readRound, x *instanceCheck) {
 	})
 }
 
-// readValues reads the scores of an instance in the sets that have, or should have it.
+// readValues reads the scores of an instance in the sets that contain it, or should contain it.
 func (c *checker) readValues(round *readRound, x *instanceCheck) {
 	was, keys := x.values, make(map[string]bool)
 	x.values = nil
@@ -174,8 +174,8 @@ func (c *checker) readValues(round *readRound, x *instanceCheck) {
 	}
 }
 
-// readExecutions reads the history of the current execution, that of pending messages, the leases that the scan has found, and
-// the lengths of histories and reports that should not be.
+// readExecutions reads the history of the current execution and that of pending messages, the leases that the scan found, and the
+// lengths of histories and reports that should not exist.
 func (c *checker) readExecutions(round *readRound, x *instanceCheck) {
 	p := c.reader.space.Part(x.part)
 	if rec := x.loaded.Record; rec != nil {
@@ -207,7 +207,7 @@ func (c *checker) readHistory(round *readRound, x *instanceCheck, execution uint
 func (c *checker) readLength(round *readRound, x *instanceCheck, call redisx.Call, k heldKey, what string) {
 	round.add(call, func(v any, err error) error {
 		length, ierr := redisx.Int(v)
-		if err = errors.Join(err, ierr); err == nil && length > 0 { // else removed since the scan
+		if err = errors.Join(err, ierr); err == nil && length > 0 { // otherwise it was removed since the scan
 			x.leftover(k.execution, fmt.Sprintf(what, length))
 		}
 		return x.noted(err)
@@ -225,7 +225,7 @@ func (c *checker) readLease(round *readRound, x *instanceCheck, execution, activ
 	})
 }
 
-// readLong reads histories that are longer than one chunk, which are rare.
+// readLong reads the histories that are longer than one chunk, which are rare.
 func (c *checker) readLong(ctx context.Context, x *instanceCheck) (err error) {
 	if len(x.loaded.Events) == historyChunk {
 		x.loaded.Events, err = c.reader.History(ctx, x.part, x.id, x.loaded.Record.Execution)
@@ -239,8 +239,8 @@ func (c *checker) readLong(ctx context.Context, x *instanceCheck) (err error) {
 	return x.noted(err)
 }
 
-// readLeases folds the history, and reads the leases of outstanding activities that the scan has not found, and the inbox, which
-// may have their completions.
+// readLeases folds the history, and reads the leases of outstanding activities that the scan did not find, and the inbox, which may
+// contain their completions.
 func (c *checker) readLeases(round *readRound, x *instanceCheck) {
 	x.fold()
 	missing := false

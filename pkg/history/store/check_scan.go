@@ -12,28 +12,28 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// partitionKeys are the keys of a partition, by instance.
+// partitionKeys contains the keys of a partition, by instance.
 type partitionKeys struct {
 	part      int
 	keys      redisx.Part
 	instances map[string]*subject
-	sets      []string // of values
+	sets      []string // sets of values
 	foreign   []string
 	n         int
 }
 
-// of returns the subject of an instance.
+// of returns the subject of an instance, which it adds if needed.
 func (p *partitionKeys) of(id string) *subject {
 	x := p.instances[id]
 	if x == nil {
-		x = &subject{part: p.part, id: strings.Clone(id)} // does not keep the whole key in memory
+		x = &subject{part: p.part, id: strings.Clone(id)} // a copy, which does not keep the whole key in memory
 		p.instances[x.id] = x
 	}
 	return x
 }
 
-// scan lists the keys of the last sweep of c.sweeps. Whenever they become too many, half of their partitions are left to another
-// sweep. It also returns how many sweeps of this size make up the namespace.
+// scan lists the keys of the last sweep in c.sweeps. Whenever there are too many, it leaves half of their partitions to another sweep. It
+// also returns how many sweeps of this size cover the namespace.
 func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _ error) {
 	last := len(c.sweeps) - 1
 	found, now, n := make(map[int]*partitionKeys), c.sweeps[last], 0
@@ -65,7 +65,7 @@ func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _
 	return found, now.of, nil
 }
 
-// scanKeys calls a function with the keys of the partitions and limits of the namespace, page by page; in a cluster concurrently.
+// scanKeys calls take with the keys of the partitions and limits of the namespace, page by page; in a cluster concurrently.
 func (s *Reader) scanKeys(ctx context.Context, take func(ctx context.Context, keys []string) error) error {
 	scan := func(ctx context.Context, node redis.Cmdable) error {
 		for cursor := uint64(0); ; {
@@ -87,7 +87,7 @@ func (s *Reader) scanKeys(ctx context.Context, take func(ctx context.Context, ke
 	return scan(ctx, s.run.Client())
 }
 
-// addKey adds a key to those of its partition.
+// addKey adds a key to its partition.
 func (c *checker) addKey(found map[int]*partitionKeys, part int, key string) {
 	p := found[part]
 	if p == nil {
@@ -113,7 +113,7 @@ func (c *checker) addKey(found map[int]*partitionKeys, part int, key string) {
 	}
 }
 
-// partition adds the instances of the partition's lists, also those that have no keys of their own, and checks the lists.
+// partition adds the instances in the lists of the partition, including those without keys of their own, and checks the lists.
 func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) error {
 	type list struct {
 		scan, key string
@@ -151,7 +151,7 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 		return err
 	}
 	for _, key := range p.foreign {
-		c.findf(part, "key %s is not one of Pawl's", key)
+		c.findf(part, "key %s does not belong to Pawl", key)
 	}
 	for _, l := range lists {
 		err := c.members(ctx, l.scan, l.key, p, l.set)
@@ -174,7 +174,7 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.Stalled += int(stalled) //nolint:gosec // far from the bound
+	c.out.Stalled += int(stalled) //nolint:gosec // far below the bound
 	return nil
 }
 
@@ -202,8 +202,8 @@ func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys
 	return r.Err()
 }
 
-// orchestration compares the name of an orchestration with its set. Instances may begin and be purged meanwhile, so a difference is read
-// once more.
+// orchestration compares the name of an orchestration with its set. Instances may start or be purged in the meantime, so a difference is
+// read a second time.
 func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys, name string) error {
 	var was string
 	for range 2 {
@@ -221,9 +221,9 @@ func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys,
 		case err != nil:
 			return err
 		case listed == nil && n > 0:
-			problem = "has instances and is not among the orchestrations"
+			problem = "has instances but is not among the orchestrations"
 		case listed != nil && n == 0:
-			problem = "is among the orchestrations and has no instances"
+			problem = "is among the orchestrations but has no instances"
 		}
 		if problem == "" {
 			return nil
@@ -236,7 +236,7 @@ func (c *checker) orchestration(ctx context.Context, part int, p *partitionKeys,
 	return nil
 }
 
-// members reads the members of a list, each with its score or its value.
+// members reads the members of a list, each with its score or value.
 func (c *checker) members(ctx context.Context, scan, key string, p *partitionKeys, set func(*subject, any) error) error {
 	for cursor := "0"; ; {
 		v, err := c.reader.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
@@ -247,7 +247,7 @@ func (c *checker) members(ctx context.Context, scan, key string, p *partitionKey
 		members := r.List(1)
 		for i := 0; i+1 < len(members); i += 2 {
 			id, err := redisx.Str(members[i])
-			if err == nil && id != "" { // the sum of the early inputs
+			if err == nil && id != "" { // "" is the total of the early inputs
 				err = set(p.of(id), members[i+1])
 			}
 			if err != nil {

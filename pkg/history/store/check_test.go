@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// sound is an instance in its second execution, with a child and an event to another instance in its history, and nothing wrong.
+// sound creates a consistent instance in its second execution, with an event to another instance in the history of the first.
 func (b *bench) sound() {
 	b.Helper()
 	_, err := b.commit(store.Commit{
@@ -26,7 +26,7 @@ func (b *bench) sound() {
 	b.must(err)
 }
 
-// turned is sound, after the first turn of the second execution.
+// turned creates the instance of sound, after the first turn of its second execution, which starts a child and sends an event.
 func (b *bench) turned() {
 	b.Helper()
 	b.sound()
@@ -38,7 +38,7 @@ func (b *bench) turned() {
 	b.must(err)
 }
 
-// wantRules checks the namespace and wants each of the rules broken once, and no other.
+// wantRules checks the namespace and expects exactly one violation of each of the rules.
 func (b *bench) wantRules(parts ...string) {
 	b.Helper()
 	found, err := b.st.Check(b.ctx(), nil, nil)
@@ -68,11 +68,11 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 			b.sound()
 			b.wantRules()
 		},
-		"that has made its first turn": func(b *bench) {
+		"after its first turn": func(b *bench) {
 			b.turned()
 			b.wantRules()
 		},
-		"whose attributes have changed, been set and removed": func(b *bench) {
+		"whose attributes were set, changed and removed": func(b *bench) {
 			b.turned()
 			head := "h2"
 			for i, attributes := range []string{`{"items":5,"paid":false,"tenant":"acme"}`, `{"items":7,"tenant":"globex"}`, `{"due":{"time":"2026-11-22T08:00:00.000Z"},"tenant":"globex"}`} {
@@ -87,18 +87,18 @@ func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 				b.Errorf("%d sets of former values", n)
 			}
 		},
-		"whose record is gone": func(b *bench) { // but something, on each kind of store
+		"whose record is gone": func(b *bench) { // here there are findings, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // not reconciled for long
-			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
-				"stands in the index of running and has no record", "is scheduled, and has neither record nor anything unread",
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // long overdue
+			b.wantRules("has a history of 3 events but no record", "has a history of 3 events but no record",
+				"is in the index of running but has no record", "is scheduled, but has neither a record nor unread inputs",
 				"is in the set "+b.p.Values("orchestration", "n"))
 		},
 	})
 }
 
-// What is wrong is read again and again before it is a finding; so the cases share their waiting, on one store.
+// Each violation is read several times, with pauses, before it is a finding. So the cases run in parallel, on one store.
 func TestCheckFindsBrokenInvariants(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
@@ -107,55 +107,55 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		"an execution that has just begun without its start": func(b *bench) {
 			b.sound()
 			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), element("e1")).Err())
-			b.wantRules("its start is not the first that is unread")
+			b.wantRules("its start is not the first unread input")
 		},
-		"a history that the record counts and that is missing": func(b *bench) {
+		"a history that is missing although the record counts events": func(b *bench) {
 			b.sound()
 			b.set("events", 2)
-			b.wantRules("has a record and no history")
+			b.wantRules("has a record but no history")
 		},
-		"a history that has lost its end": func(b *bench) {
+		"a history without its last events": func(b *bench) {
 			b.turned()
 			b.set("events", 4)
-			b.wantRules("has 4 events, and the history 3")
+			b.wantRules("has 4 events, but the history has 3")
 		},
 		"the history of an execution that has not begun, and one without a record": func(b *bench) {
 			b.sound()
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 3), "x").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("b", 1), "x").Err())
-			b.wantRules("execution 3 has a history of 1 events, and the current one is 2", "has a history of 1 events and no record")
+			b.wantRules("execution 3 has a history of 1 events, but the current one is 2", "has a history of 1 events but no record")
 		},
 		"a child and a message without a wakeup": func(b *bench) {
 			b.turned()
 			b.must(b.rdb.ZRem(b.ctx(), b.p.Wakeups(), "a").Err())
-			b.wantRules("1 children outstanding", "has pending messages behind \"1.2\" up to 2.3")
+			b.wantRules("1 children outstanding", "has pending messages after \"1.2\" up to 2.3")
 		},
-		"a pending message behind the watermark": func(b *bench) {
+		"a pending message beyond the watermark": func(b *bench) {
 			b.turned()
 			b.set("prod", "2.2")
-			b.wantRules("event 3 has a pending message, and the last that the record has is \"2.2\"")
+			b.wantRules("event 3 has a pending message, but the last one in the record is \"2.2\"")
 		},
 		"a slot that is retained without a holder": func(b *bench) {
 			b.turned()
 			b.set("r:ticket", 1)
-			b.wantRules("the record keeps the slots of [\"ticket\"], and the history those of []")
+			b.wantRules("the record retains the slots of [\"ticket\"], but the history those of []")
 		},
-		"marks beyond the history": func(b *bench) {
+		"watermarks beyond the history": func(b *bench) {
 			b.turned()
 			b.set("prod", "2.4")
-			b.wantRules("up to 2.4 are pending, and the history ends at 2.3")
+			b.wantRules("up to 2.4 are pending, but the history ends at 2.3")
 			b.set("prod", "3.1")
-			b.wantRules("up to 3.1 are pending, and the history ends at 2.3")
+			b.wantRules("up to 3.1 are pending, but the history ends at 2.3")
 			b.set("prod", "2.3")
 			b.set("pub", "2.4")
-			b.wantRules("up to 2.4 are sent, and the last that is pending is 2.3")
+			b.wantRules("up to 2.4 are published, but the last one produced is 2.3")
 		},
-		"a debt whose history has been pruned": func(b *bench) {
+		"pending messages whose history was pruned": func(b *bench) {
 			b.sound()
 			b.must(b.rdb.Del(b.ctx(), b.p.History("a", 1)).Err())
-			b.wantRules("up to 1.2 are pending, and the history of that execution has 0 events")
+			b.wantRules("up to 1.2 are pending, but the history of that execution has 0 events")
 		},
-		"a lost lease, also when a completion of the execution before is unread": func(b *bench) {
+		"a lost lease, also if a completion of the previous execution is unread": func(b *bench) {
 			b.sound()
 			_, err := b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
@@ -170,16 +170,16 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), history.Element{ID: id, At: 1, Body: body}.Encode()).Err())
 			}
 			push("ae1.token")
-			b.wantRules("activity 2 (act) is outstanding, and has neither lease nor unread completion")
+			b.wantRules("activity 2 (act) is outstanding, but has neither a lease nor an unread completion")
 			push("ae2.token")
 			b.wantRules()
 		},
-		"what is left of an execution that was pruned, and the reports of one that has not begun": func(b *bench) {
+		"remains of an execution that was pruned, and reports of one that has not begun": func(b *bench) {
 			b.sound()
-			for execution := 0; execution <= 3; execution++ { // of the next one no first turn has pruned what is before the last
+			for execution := 0; execution <= 3; execution++ { // before its first turn, an execution also keeps the last but one
 				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", uint64(execution)), "2", "{}").Err())
 			}
-			b.wantRules("execution 3 has reports on 1 activities, and the current one is 2")
+			b.wantRules("execution 3 has reports on 1 activities, but the current one is 2")
 			b.must(b.rdb.Del(b.ctx(), b.p.Reports("a", 3)).Err())
 			_, err := b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
@@ -188,9 +188,9 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(err)
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 0), "x").Err())
 			b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", 0), "2", "{}").Err())
-			b.wantRules("execution 0 has reports on 1 activities, and the current one is 2", "execution 0 has a history of 1 events, and the current one is 2")
+			b.wantRules("execution 0 has reports on 1 activities, but the current one is 2", "execution 0 has a history of 1 events, but the current one is 2")
 		},
-		"what a purge should have taken": func(b *bench) {
+		"remains of a purged instance": func(b *bench) {
 			b.over()
 			pu := purgeOfA()
 			b.must(b.purge(pu))
@@ -200,8 +200,8 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Index("completed"), redisZ(5, "a")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
-			b.wantRules("has reports on 1 activities and no record", "lease of activity 2 of execution 2 belongs to nothing outstanding",
-				"stands in the index of completed and has no record", "is scheduled, and has neither record", "is listed as stalled, and has neither record")
+			b.wantRules("has reports on 1 activities but no record", "lease of activity 2 of execution 2, which is not outstanding",
+				"is in the index of completed but has no record", "is scheduled, but has neither a record", "is listed as stalled, but has neither a record")
 		},
 		"sets of values that differ from the record": func(b *bench) {
 			b.turned()
@@ -209,14 +209,14 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			b.must(b.rdb.Del(b.ctx(), b.p.Orchestrations()).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("orchestration", "n"), redisZ(5, "a")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("code", "x:y"), redisZ(5, "gone"), redisZ(5, "a")).Err())
-			b.wantRules("is in the set "+b.p.Values("code", "x:y")+", and has no record with the value",
-				"is in the set "+b.p.Values("code", "x:y")+", and has no record with the value",
-				"is in the set "+b.p.Values("orchestration", "n")+" with 5 instead of 0", "is not in the set "+b.p.Values("tenant", "acme"), "the orchestration n has instances and is not among the orchestrations")
+			b.wantRules("is in the set "+b.p.Values("code", "x:y")+", but has no record with the value",
+				"is in the set "+b.p.Values("code", "x:y")+", but has no record with the value",
+				"is in the set "+b.p.Values("orchestration", "n")+" with score 5 instead of 0", "is not in the set "+b.p.Values("tenant", "acme"), "the orchestration n has instances but is not among the orchestrations")
 		},
-		"a lease of the execution before": func(b *bench) {
+		"a lease of the previous execution": func(b *bench) {
 			b.turned()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "e2").Err())
-			b.wantRules("lease of activity 2 of execution 1 belongs to nothing outstanding")
+			b.wantRules("lease of activity 2 of execution 1, which is not outstanding")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 	}
 }
 
-func TestCheckInSweepsFindsWhatOneFinds(t *testing.T) {
+func TestCheckInSweepsEqualsCheckInOne(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)

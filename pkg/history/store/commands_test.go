@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// Each command of a script costs about a microsecond of the one thread of Redis. An instance with one activity has these.
+// Each command of a script takes about a microsecond of the single thread of Redis. An instance with one activity executes these.
 func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	run := redisx.NewRunner(rdb)
@@ -68,7 +68,7 @@ func TestCommandsOfTheScriptsOfAnActivity(t *testing.T) {
 		b.must(err)
 		var got []string
 		for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(info, -1) {
-			if !slices.Contains([]string{"evalsha", "hello", "hgetall"}, m[1]) { // not of the scripts
+			if !slices.Contains([]string{"evalsha", "hello", "hgetall"}, m[1]) { // commands outside the scripts
 				got = append(got, m[1]+" "+m[2])
 			}
 		}

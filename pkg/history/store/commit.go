@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Commit writes a turn.
+// Commit writes a turn, all or nothing: see commit.lua.
 func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	p := s.space.Part(t.Part)
 	to := c.From
@@ -21,7 +21,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if to != c.From {
 		keys, moved = append(keys, p.Index(string(c.From)), p.Index(string(to))), 2
 	}
-	if c.Head == "" && c.NewHead == "" && len(c.Pop) > 0 { // inputs of an instance that was not started
+	if c.Head == "" && c.NewHead == "" && len(c.Pop) > 0 { // inputs of an instance that was never started
 		keys, dropped = append(keys, p.Early()), 1
 	}
 	if c.Prune != 0 {
@@ -73,18 +73,15 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	for _, ticket := range c.Release {
 		args = append(args, retainedField+ticket)
 	}
+	// Out of memory, Redis must reject a commit that pops nothing, because it starts something new. It would not be rejected after the
+	// writes of another call in the same script, so only commits that pop are joined.
 	deleted := c.Delete
-	// Out of memory Redis refuses a commit that pops nothing, because it begins something new: it must not be behind another's writes.
 	s.run.Go(redisx.Call{Script: s.commit, Keys: keys, Args: args, Join: len(c.Pop) > 0}, func(v any, err error) {
-		if err != nil {
-			done(Committed{}, err)
-			return
-		}
-		done(parseCommitted(redisx.NewReply(v), deleted))
+		done(parseCommitted(v, err, deleted))
 	})
 }
 
-// movesOf are the sets that a commit changes, with the score and the member of each.
+// movesOf returns the keys of the sets that a commit changes, and the score and the member for each.
 func movesOf(p redisx.Part, c *Commit) (sets []string, moves []any) {
 	for i := range c.Leave {
 		e := &c.Leave[i]
@@ -103,19 +100,19 @@ func movesOf(p redisx.Part, c *Commit) (sets []string, moves []any) {
 	return sets, moves
 }
 
-func parseCommitted(r *redisx.Reply, deleted []Lease) (Committed, error) {
-	if r.Str(0) != "OK" {
-		return Committed{}, replyError("commit", r)
+func parseCommitted(v any, err error, deleted []Lease) (Committed, error) {
+	r, err := okReply("commit", v, err)
+	if err != nil {
+		return Committed{}, err
 	}
 	out := Committed{Now: r.Int(1), Unread: elements(r.Strs(2)), Number: r.Int(4)}
-	var err error
 	if out.Workers, err = workersOf(r.List(3), deleted); err != nil {
 		return out, err
 	}
 	return out, r.Err()
 }
 
-// workersOf returns which workers held the deleted leases.
+// workersOf returns the workers that held the deleted leases, by activity.
 func workersOf(holders []any, deleted []Lease) (map[uint64]string, error) {
 	var workers map[uint64]string
 	for i := 0; i+1 < len(holders); i += 2 {

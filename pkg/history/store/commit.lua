@@ -4,26 +4,28 @@
 --! args  token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof claim)* field* prepend* move(score member)* answer(update body)* moved# dropped# prune# release*
 --! reply FENCED | ROLLEDBACK | CONFLICT what | OK now unread* workers(deleted worker)* number
 --
--- head: the one that the turn was decided on; new_head: '' if only the inbox is consumed; wakeup: ms, or ''.
--- status: the index that the instance leaves, and the one that it enters, if its status changes. early: if it drops inputs of an instance
--- that was not started. pruned: the history to delete, of an execution that has ended, and its reports.
--- new_incarnation: '1' if the record has nothing of the instance that had the id before.
--- max_unread, max_bytes: of the unread elements in the reply.
--- due: none of the first 16 elements behind those popped may be older, ms, or ''.
--- applied: the time of the applied position may not be older, or ''.
--- pop: ids; event: encoded events; create: the effect id and the proof key of each lease, and "ttl token worker" if it is claimed; field: pairs, of the record;
--- prepend: elements put in front of the inbox; answer: to an update, by its key ('': its input was dropped);
+-- head: the head on which the turn was decided; new_head: '' if only the inbox is consumed; wakeup: ms, or ''.
+-- status: the index that the instance leaves and the one that it enters, if its status changes.
+-- early: the hash of early inputs, if the commit drops inputs of an instance that was never started.
+-- pruned: the history of an execution that has ended, and its reports, which are deleted.
+-- new_incarnation: '1' if the record must keep nothing of the previous instance with the id.
+-- max_unread, max_bytes: bounds of the unread elements in the reply.
+-- due: none of the first 16 elements after the popped ones may be older than this, ms; '' if not checked.
+-- applied: the time of the applied position must not be earlier than this; '' if not checked.
+-- pop: ids; event: encoded events; create: effect id and proof key of each lease, and "ttl token worker" if it is created claimed;
+-- field: pairs of field and value for the record; prepend: elements to push in front of the inbox;
+-- answer: answers to updates, by the key of the update ('': its input was dropped);
 -- release: fields that are removed from the record before others are set.
--- index, move: sets that a member leaves (score '-'; '=': if the set before has no members) or enters: of values, with the instance, and
--- that of orchestrations.
--- CONFLICT history: its length is not the one in the record.
--- unread, workers: nil if there are none. workers: the holders of the deleted leases, by their place among the deleted from 1.
--- number: of this commit in the partition. An owner that receives one it has received before finds that Redis lost writes.
+-- index, move: sets from which a member is removed (score '-'; '=': only if the preceding set is empty now) or to which it is added: sets of
+-- attribute values, whose members are instances, and the set of orchestrations.
+-- CONFLICT history: the length of the history differs from the one in the record.
+-- unread, workers: nil if there are none. workers: the workers that held deleted leases, by index among the deleted, from 1.
+-- number: the number of this commit in the partition. An owner that receives the same number twice detects that Redis lost writes.
 --
--- Prepended elements begin the next execution: its history is empty, and its wakeup is now.
+-- Prepended elements start the next execution: its history is empty, and its wakeup is now.
 --
--- A head that is already the new one means that an earlier attempt succeeded and its reply was lost: OK, nothing is written, and
--- the workers are no longer known (they find out by renewing).
+-- If the head is already the new head, an earlier attempt succeeded and its reply was lost. The reply is then OK, nothing is written, and
+-- the workers are no longer available (they notice at their next renewal).
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 
@@ -31,27 +33,27 @@ local was = redis.call('HMGET', record, 'head', 'events', 'stalled')
 local current, length = was[1] or '', num(was[2] or '0')
 local again = new_head ~= '' and current == new_head
 if not again and current ~= head then return {'CONFLICT', 'head'} end
--- Where an earlier attempt began the next execution, the record is about another history than this one.
+-- If an earlier attempt started the next execution, the record describes that execution's history, not this one.
 if not (again and #prepend > 0) and redis.call('LLEN', history) ~= length then return {'CONFLICT', 'history'} end
 local pops, prepends = #pop, #prepend
-if again then pops, prepends = 0, 0 end -- they are popped, and pushed
+if again then pops, prepends = 0, 0 end -- already popped and pushed
 if not again and applied ~= '' and earlier(redis.call('HGET', partition, 'time') or '0', applied) then return {'ROLLEDBACK'} end
 
--- One read of the inbox returns what is popped and, behind it, what is unread, so that a busy instance needs no separate read.
--- More than a few are read in batches, because they may be large.
+-- One read of the inbox returns the popped elements and, after them, the unread ones, so that a busy instance needs no separate read.
+-- Further elements are read in batches, because they may be large.
 local step = 16
 local elements = redis.call('LRANGE', inbox, '0', ms(pops + step))
 for k = 1, pops do
   local id = pop[k] .. '\n'
   if not elements[k] or string.sub(elements[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-if not again and due ~= '' then -- a completion whose doorbell was lost; the owner has what the stream had accepted
+if not again and due ~= '' then -- the doorbell of a completion was lost; the owner has every input that the stream had accepted
   for k = pops + 1, math.min(#elements, pops + step) do
     local at = tonumber(string.match(elements[k], '\n(%d+)\n') or '')
     if at and at < tonumber(due) then return {'CONFLICT', 'inbox'} end
   end
 end
-local unread = false -- none; a table costs more in a reply than what is in it
+local unread = false -- false: none; an empty table costs more in a reply
 if prepends > 0 or elements[pops + 1] then
   local room, fits = max_bytes, true
   unread = {}
@@ -77,13 +79,14 @@ end
 if again then return {'OK', t, unread, false, redis.call('HGET', partition, 'commits') or '0'} end
 local stamp = ms(t)
 
--- What pops frees memory first. Out of memory, only a commit that pops, deletes leases and creates none, or changes the status, succeeds.
+-- LTRIM frees memory first. Without memory, a commit succeeds only if it pops, if it deletes leases and creates none, or if it changes the
+-- status.
 if pops > 0 then
   redis.call('LTRIM', inbox, ms(pops), '-1')
 elseif #created == 0 and #deleted > 0 or #status > 0 then
   allowOOM(partition)
 end
-if #early > 0 then -- see ingest
+if #early > 0 then -- see ingest.lua
   local bytes = redis.call('HMGET', early[1], instance, '')
   if bytes[1] then
     local left = tonumber(bytes[1])
@@ -101,13 +104,13 @@ if #early > 0 then -- see ingest
   end
 end
 for i = prepends, 1, -1 do redis.call('LPUSH', inbox, prepend[i]) end
-for i = 1, #event, 500 do -- unpack fails at 8,000
+for i = 1, #event, 500 do -- unpack fails for 8,000 values
   length = redis.call('RPUSH', history, unpack(event, i, math.min(i + 499, #event)))
 end
 if #pruned > 0 then redis.call('UNLINK', pruned[1], pruned[2]) end -- a history may be long; Redis frees it in the background
--- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
+-- Create before delete: an activity that was scheduled and cancelled in the same turn must not leave a lease.
 for i = 1, #created do
-  -- An orphan may be there, or a key of another type: an error here would leave the events of a turn that is not in the record.
+  -- An orphaned lease or a key of another type may exist. An error here would leave events of a turn that the record does not contain.
   if redis.pcall('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', stamp, 'k', create[i].proof) ~= 4 then
     redis.call('DEL', created[i])
     redis.call('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', stamp, 'k', create[i].proof)
@@ -117,9 +120,9 @@ for i = 1, #created do
     redis.call('HSET', created[i], 'n', '1', 't', holder, 'w', worker, 'u', ms(t + ttl), 'd', ttl)
   end
 end
--- The ledger has '<key>' → 'o' (open) and the place in INPUTS as in 'orig', or 'a' and the answer. Of the answers it has the
--- latest: '#' is their number so far, '#first' the oldest of those kept, '#bytes' the bytes of these, '#<n>' the key
--- of one.
+-- The ledger maps the key of an update to 'o' (open) and the position in INPUTS, in the format of 'orig', or to 'a' and the answer. Only
+-- the latest answers are kept: '#' is the number of answers so far, '#first' the number of the oldest one kept, '#bytes' the bytes of those
+-- kept, and '#<n>' the key of answer n.
 for i = 1, #answer do
   local ledger, update, body = updates[i], answer[i].update, answer[i].body
   if body == '' then

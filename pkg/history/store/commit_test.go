@@ -22,7 +22,7 @@ func redisZ(score int64, member string) redis.Z {
 
 func TestCommitWritesAllOrNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"writes all of the first turn": func(b *bench) {
+		"the first turn is written completely": func(b *bench) {
 			_, err := b.ingest(0, 2, message("a", "s1", store.StartMessage), message("a", "e2", ""))
 			b.must(err)
 			got, err := b.commit(store.Commit{
@@ -47,10 +47,10 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("%v", l)
 			}
 			b.wantInbox("a", "e2")
-			b.wantLook("a", 2000) // something is unread
+			b.wantWakeup("a", 2000) // something is unread
 			b.wantIndex("a", store.Running)
 		},
-		"is refused by the fence, by another head, by another inbox, and writes nothing then": func(b *bench) {
+		"rejected by the fence, another head or another inbox, it writes nothing": func(b *bench) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
@@ -79,7 +79,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"recognises its own head: the reply was lost": func(b *bench) {
+		"it recognizes its own head after its reply was lost": func(b *bench) {
 			b.started("a", "h1", 1)
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
@@ -89,7 +89,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			}
 			_, err = b.commit(turn)
 			b.must(err)
-			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 7)).Err()) // a worker has acked meanwhile
+			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 7)).Err()) // a worker has acked in the meantime
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("ack7")).Err())
 			before := b.dump()
 			got, err := b.commit(turn)
@@ -101,7 +101,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("something was written again:\n%v\n%v", before, after)
 			}
 		},
-		"creates before it deletes, and returns the holders of what it deleted": func(b *bench) {
+		"it creates leases before it deletes, and returns the holders of deleted ones": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3)
 			b.claim("a", 2, 1, time.Second)
 			got, err := b.commit(store.Commit{
@@ -117,9 +117,9 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 					b.Errorf("lease %d is there: %v, want %v", a, got, there)
 				}
 			}
-			b.wantNoLook("a") // its commit had no wakeup
+			b.wantNoWakeup("a") // the commit set no wakeup
 		},
-		"leaves nothing of the claim on a lost turn's lease": func(b *bench) {
+		"the lease of a lost turn keeps nothing of its claim": func(b *bench) {
 			b.claim("a", 2, 4, time.Minute)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "forgotten", "c", "1").Err())
 			b.started("a", "h1", 2)
@@ -127,9 +127,9 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("%v", l)
 			}
 		},
-		"moves the instance to the index of its end, without a wakeup and a stall": func(b *bench) {
+		"an end moves the instance to its index, without wakeup and stall": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
+			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Wakeup: b.now(), Stalled: "why"})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); err != nil || !rec.Stalled {
 				b.Errorf("%+v, %v", rec, err)
@@ -145,12 +145,12 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 				b.Errorf("%+v", rec)
 			}
 			b.wantIndex("a", store.Failed)
-			b.wantNoLook("a")
+			b.wantNoWakeup("a")
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "" {
 				b.Errorf("still stalled: %q, %v", why, err)
 			}
 		},
-		"that only consumes the inbox changes neither record nor head": func(b *bench) {
+		"a commit that only consumes the inbox changes neither record nor head": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 3, message("a", "e1", ""), message("a", "e2", ""), message("a", "e3", ""))
 			b.must(err)
@@ -159,18 +159,18 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			_, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}})
 			b.must(err)
 			b.wantInbox("a", "e3")
-			b.wantLook("a", 2000)
+			b.wantWakeup("a", 2000)
 			after, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
 			if fmt.Sprint(rec) != fmt.Sprint(after) {
 				b.Errorf("%+v, was %+v", after, rec)
 			}
-			// Its reply lost, it is refused, for the ids are gone; the owner then reads the inbox.
+			// If its reply was lost, the repeat conflicts, because the ids are gone; the owner then reads the inbox.
 			if _, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}}); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
-		"takes away the slots that are not kept any more, and then writes those that are": func(b *bench) {
+		"it removes slots that are no longer retained before it writes those that are": func(b *bench) {
 			b.started("a", "h1")
 			many := make([]string, 1200)
 			for i := range many {
@@ -194,7 +194,7 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 			turn("h3", "h4", many[:1], many, many[0])
 			turn("h4", "h5", nil, []string{many[0], "unknown"})
 		},
-		"answers at most so many unread elements, and so many bytes, but at least one": func(b *bench) {
+		"the reply bounds unread elements by number and bytes, but contains at least one": func(b *bench) {
 			b.started("a", "h1")
 			big := strings.Repeat("x", 3<<20)
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), "b1\n1\n"+big+big, "b2\n1\n"+big, "b3\n1\n"+big, "b4\n1\n").Err())
@@ -216,10 +216,10 @@ func TestCommitWritesAllOrNothing(t *testing.T) {
 	})
 }
 
-// Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script. Both commits have the largest size.
+// Trap: unpack fails for 8,000 values, and 10,000 activities may be cancelled by one script. Both commits have the maximum size.
 func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 	onReal(t, map[string]func(b *bench){
-		"it is so": func(b *bench) {
+		"on every store": func(b *bench) {
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)
 			event := bytes.Repeat([]byte("x"), store.CommitBytes/n)
@@ -267,7 +267,7 @@ func (b *bench) wantIndex(instance string, want store.Status) {
 	}
 }
 
-// dump is a copy of all the keys of the partition except the owner's.
+// dump returns a copy of all keys of the partition except the owner's.
 func (b *bench) dump() map[string]string {
 	b.Helper()
 	keys, err := b.rdb.Eval(b.ctx(), `return redis.call('KEYS', ARGV[1])`, []string{b.p.Owner()}, b.p.Prefix()+"*").StringSlice()
@@ -293,9 +293,9 @@ func (b *bench) dump() map[string]string {
 	return out
 }
 
-// A waiting instance has its record for long, so that what is empty is not written; what the record has is replaced nevertheless.
+// The record of a waiting instance exists for a long time, so empty fields are not written; a field that the record has is replaced nevertheless.
 func TestRecordHasNoEmptyVersion(t *testing.T) {
-	each(t, map[string]func(b *bench){"by the first turn, and by those behind it": func(b *bench) {
+	each(t, map[string]func(b *bench){"by the first turn and later ones": func(b *bench) {
 		head := ""
 		for i, version := range []string{"", "v", ""} {
 			c := store.Commit{

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// next is the commit that ends execution 1 of "a" and begins execution 2, with two events carried over.
+// next returns the commit that ends execution 1 of "a" and begins execution 2, with two events carried over.
 func next() store.Commit {
 	return store.Commit{
 		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"},
@@ -21,7 +21,7 @@ func next() store.Commit {
 	}
 }
 
-// begun has an instance with an activity and three unread events.
+// begun creates an instance with an activity and three unread events.
 func (b *bench) begun() {
 	b.Helper()
 	b.started("a", "h1", 1)
@@ -58,7 +58,7 @@ func (b *bench) wantHistory(execution uint64, events string) {
 
 func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"the start is first, then what was carried, then what was unread, and its wakeup is now": func(b *bench) {
+		"the inbox has the start, carried events, unread events, and a wakeup now": func(b *bench) {
 			b.begun()
 			c := next()
 			c.Wakeup = b.now() + 60_000
@@ -68,7 +68,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			if ids(got.Unread) != "!c2.0 c2.1 c2.2 e2 e3" {
 				b.Errorf("answer %s", ids(got.Unread))
 			}
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 			b.wantHistory(1, "[first e1 taken continued]")
 			b.wantHistory(2, "[]")
 			rec := b.record("a")
@@ -92,7 +92,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 			b.wantHistory(1, "[first e1 taken continued]")
 			b.wantHistory(2, "[started]")
 			b.wantInbox("a", "c2.2 e2 e3")
-			b.wantLook("a", 2000)
+			b.wantWakeup("a", 2000)
 			if rec := b.record("a"); rec.Events != 1 || rec.Execution != 2 {
 				b.Errorf("%+v", rec)
 			}
@@ -100,10 +100,10 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.Errorf("%d leases of the new execution, %v", n, err)
 			}
 		},
-		"an unread completion of the old execution stays in the inbox, behind the front": func(b *bench) {
+		"an unread completion of the old execution stays in the inbox, after the carried events": func(b *bench) {
 			b.begun()
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("ae1.token")).Err())
-			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 1)).Err()) // the ack has taken it
+			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 1)).Err()) // deleted by the ack
 			_, err := b.commit(next())
 			b.must(err)
 			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3 ae1.token")
@@ -117,7 +117,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.Errorf("holders %v", got.Workers)
 			}
 		},
-		"the first turn removes the history of the one before the last": func(b *bench) {
+		"the first turn removes the history of the last execution but one": func(b *bench) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
@@ -131,7 +131,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: [][]byte{[]byte("3")},
 				Record: &store.Record{}, Prune: 1,
 			}
-			for range 2 { // its reply may be lost
+			for range 2 { // again after a lost reply
 				_, err = b.commit(turn)
 				b.must(err)
 				b.wantHistory(1, "[]")
@@ -139,13 +139,13 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.wantHistory(3, "[3]")
 			}
 		},
-		"without anything to prune no history goes": func(b *bench) {
+		"without anything to prune no history is removed": func(b *bench) {
 			b.begun()
 			_, err := b.commit(store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}})
 			b.must(err)
 			b.wantHistory(1, "[first x]")
 		},
-		"a thousand carried events keep their order, and the answer its bounds": func(b *bench) {
+		"a thousand carried events keep their order, and the reply is bounded": func(b *bench) {
 			b.begun()
 			c := next()
 			c.Prepend, c.MaxUnread = [][]byte{element("!c2.0")}, 50
@@ -161,10 +161,10 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 				b.Errorf("answer %s", ids(got.Unread))
 			}
 		},
-		"an answer with room goes on from the front into an inbox of any length": func(b *bench) {
+		"a reply with room continues from carried events into an inbox of any length": func(b *bench) {
 			b.begun()
 			want := "!c2.0 c2.1 c2.2 e2 e3"
-			for i := range 100 { // several times what is read at once
+			for i := range 100 { // several times the size of a read
 				id := fmt.Sprint("m", i)
 				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element(id)).Err())
 				want += " " + id
@@ -182,7 +182,7 @@ func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 
 func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"it is not pushed again, and answers what begins the next execution": func(b *bench) {
+		"it is not pushed again, and the reply has the start of the next execution": func(b *bench) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
@@ -198,7 +198,7 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 				b.Errorf("something was written again:\n%v\n%v", before, after)
 			}
 		},
-		"a copy that arrives after the first turn of the next execution is refused": func(b *bench) {
+		"a duplicate after the first turn of the next execution conflicts": func(b *bench) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
@@ -214,7 +214,7 @@ func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"its own turn, sent again, still compares the length of the history": func(b *bench) {
+		"a repeated turn still compares the length of the history": func(b *bench) {
 			b.begun()
 			turn := store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}}
 			_, err := b.commit(turn)
@@ -249,8 +249,8 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 			b.owner("another", time.Minute)
 			try("another owner", store.ErrFenced, func(*store.Commit) {})
 		},
-		"by a store that was rolled back to before the turn that it builds on": func(b *bench) {
-			b.started("a", "h0", 1) // what the store still has
+		"by a store that was rolled back past the preceding turn": func(b *bench) {
+			b.started("a", "h0", 1) // the state after the rollback
 			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
@@ -260,10 +260,10 @@ func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 	})
 }
 
-// A store that loses a continue-as-new loses all of it: the turn is decided again, and both may be sent.
+// A rollback loses a continue-as-new completely: the turn is decided again, and the lost commit may still be repeated.
 func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"otherwise too": func(b *bench) {
+		"differently": func(b *bench) {
 			b.begun()
 			_, err := b.commit(next())
 			b.must(err)
@@ -272,7 +272,7 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 			}
 			b.must(b.rdb.Del(b.ctx(), b.p.Owner()).Err())
 			b.owner(token, time.Minute)
-			b.begun() // and the inputs have been read again
+			b.begun() // and the inputs were read again
 			again := next()
 			again.NewHead, again.Prepend = "other", [][]byte{element("!c2.0")}
 			got, err := b.commit(again)
@@ -280,7 +280,7 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 			if ids(got.Unread) != "!c2.0 e2 e3" {
 				b.Errorf("answer %s", ids(got.Unread))
 			}
-			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a copy of the lost one
+			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a duplicate of the lost commit
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			b.wantInbox("a", "!c2.0 e2 e3")
@@ -290,7 +290,7 @@ func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 
 func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"of the end, the custom status, the parent and the outbox of the one before": func(b *bench) {
+		"of its end, custom status, parent and outbox": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 1, message("a", "s2", store.StartMessage))
 			b.must(err)
@@ -319,9 +319,9 @@ func TestNewIncarnationKeepsNothingOfTheFormer(t *testing.T) {
 			}
 			b.wantIndex("a", store.Running)
 			b.wantInbox("a", "!c2.0")
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 		},
-		"but keeps what it sets itself": func(b *bench) {
+		"but keeps its own fields": func(b *bench) {
 			b.started("a", "h1")
 			mark := store.Watermark{Execution: 2, Event: 4}
 			_, err := b.commit(store.Commit{

@@ -4,7 +4,7 @@ import (
 	"github.com/pawlrun/pawl/internal/record"
 )
 
-// Plain data that the owner of a partition shares: see package record, which documents it (decision 62).
+// Plain data that the owner of a partition shares with its store. Package record defines and documents it (decision 62).
 //
 //nolint:revive // as above
 type (

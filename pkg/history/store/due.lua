@@ -1,14 +1,14 @@
--- due returns what is due now, and puts each wakeup off by two seconds before anything is done about it, so that an instance
--- that cannot be handled neither spins nor starves the others.
+-- due returns the members that are due now. It postpones their wakeups by two seconds before they are handled, so that an instance that
+-- cannot be handled neither spins nor starves the others.
 --
--- The limits of the partition have wakeups of their own. A wakeup of a limit is at most two seconds ahead; one that is farther
--- ahead was set before the clock stepped back, and is due.
+-- The limits of the partition have wakeups of their own. The wakeup of a limit is at most two seconds ahead; one that is further
+-- ahead was set before the clock stepped back, and counts as due.
 --
 --! keys  partition wakeups limits
 --! args  token max#
 --! reply FENCED | OK now instance* next limit* next_limit
 --
--- max: of instances, and of limits; next, next_limit: when the next one is due, ms, or ''.
+-- max: maximum number of instances, and of limits; next, next_limit: time of the next wakeup, ms, or ''.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 local reply = {'OK', ms(t)}

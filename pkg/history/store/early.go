@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// early reads the bytes of the early inputs, by instance, and of all of them under "".
+// early reads the number of bytes of early inputs by instance; the entry "" is the total.
 func (s *Reader) early(ctx context.Context, part int) (map[string]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Early()))
 	if err != nil {
@@ -17,7 +17,7 @@ func (s *Reader) early(ctx context.Context, part int) (map[string]string, error)
 	return pairs(v)
 }
 
-// checkEarly returns what is wrong with the counts of early inputs, or "".
+// checkEarly returns the violation of the counts of early inputs, or "".
 func checkEarly(bytes map[string]string) string {
 	var sum, all int64
 	for id, text := range bytes {
@@ -32,12 +32,12 @@ func checkEarly(bytes map[string]string) string {
 		}
 	}
 	if sum != all {
-		return fmt.Sprintf("early inputs have %d bytes together, and %d are counted", sum, all)
+		return fmt.Sprintf("early inputs have %d bytes in total, but %d are counted", sum, all)
 	}
 	return ""
 }
 
-// sumOfEarly adds up the bytes of the instances.
+// sumOfEarly returns the total over all instances.
 func sumOfEarly(bytes map[string]string) (sum int64, err error) {
 	for id, text := range bytes {
 		if id == "" {

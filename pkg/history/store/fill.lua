@@ -1,10 +1,10 @@
--- fill appends elements to a list that is copied in parts, in a partition that is seized.
+-- fill appends elements to a list that is copied in chunks to a seized partition.
 --
 --! keys  partition list
 --! args  token from# | element*
 --! reply FENCED | CONFLICT length | OK
 --
--- from: the length of the list before; 0: the list is made anew. A part that was appended before is not appended again.
+-- from: length of the list before this chunk; 0: the list is created anew. A chunk that was already appended is not appended again.
 if fenced(partition, token, now()) then return {'FENCED'} end
 local length = redis.call('LLEN', list)
 if from == 0 then

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// FuzzRecord reads an instance's record, a hash of Redis, whatever its fields have. An error is ErrCorrupt, in bounded text.
+// FuzzRecord parses the record of an instance with arbitrary fields. Every error must match ErrCorrupt and have a bounded text.
 func FuzzRecord(f *testing.F) {
 	whole := "name=o\x00head=h\x00status=running\x00born=1-2\x00execution=1\x00events=3\x00created=1\x00updated=1\x00"
 	f.Add(whole)

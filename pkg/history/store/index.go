@@ -5,7 +5,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// setKey is the key of the set of an entry.
+// setKey returns the key of the set of an entry.
 func setKey(p redisx.Part, e *record.Entry) string {
 	if e.Numeric {
 		return p.Numbers(e.Field)
@@ -13,10 +13,10 @@ func setKey(p redisx.Part, e *record.Entry) string {
 	return p.Values(e.Field, e.Value)
 }
 
-// stalledSet is the key of the set of the stalled instances that have a record.
+// stalledSet returns the key of the set of stalled instances that have a record.
 func stalledSet(p redisx.Part) string { return p.Values(record.FieldStalled, "true") }
 
-// entryScore is the score of a member.
+// entryScore returns the score of an instance in the set of an entry.
 func entryScore(e *record.Entry) string {
 	if e.Numeric {
 		return e.Value

@@ -1,27 +1,28 @@
--- ingest moves a batch of messages from the stream into inboxes, together with the applied position.
+-- ingest moves a batch of messages from the stream to inboxes, and advances the applied position.
 --
 --! keys  partition wakeups early | to(record inbox ids)*
 --! args  token from_seq from_time to_seq to_time max_inbox# max_ids# span max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*
 --! reply FENCED | CONFLICT sequence time | DONE now | OK now message*
 --
--- max_ids, span: how many message ids an instance remembers, and for how many ms.
--- max_inbox_bytes: of the memory that an inbox takes in Redis; max_early, max_all_early: bytes of the early inputs of an instance, and of all.
--- seal: of the partition, which the first line of each element ends with.
--- message: its id or ''; its kind: 's' for a start, 'i' for one that has no effect if there is an instance, 'c' for a cancel, 'u' for
--- an update, whose ids are the ledger of updates, or ''.
--- DONE: this batch was ingested before.
--- A message is reported as d repeat | f inbox full | o an early input over its bound | u cancel of an unknown instance
--- | e<n> has a record | n<n> has none; n = length of the inbox.
+-- max_ids, span: how many message ids are kept per instance, and for how many ms.
+-- max_inbox_bytes: maximum memory of an inbox in Redis; max_early, max_all_early: maximum bytes of the early inputs of an instance, and of
+-- all instances.
+-- seal: the seal of the partition, with which the first line of each element ends.
+-- message: its id or ''; its kind: 's' for a start, 'i' for a start that has no effect on an existing instance, 'c' for a cancel, 'u' for
+-- an update, whose ids are those of the ledger of updates, or ''.
+-- DONE: this batch was already ingested.
+-- Each message is reported as d duplicate | f inbox full | o early input beyond its bound | u cancel of an unknown instance
+-- | e<n> pushed, with a record | n<n> pushed, without a record; n = length of the inbox.
 --
--- A full inbox still takes the start of its instance and, once, the mark that something was dropped behind it, so that the
--- instance fails with that error also if this owner dies before it can report it.
+-- A full inbox still accepts the start of its instance and, once, the mark that an input was dropped after it, so that the instance fails
+-- with that error even if this owner dies before it can report it.
 --
--- A start of kind i directly behind another start is a repeat: behind that one there is an instance. So starts cannot fill an inbox that is
--- held back.
+-- A start of kind i directly after another start is a duplicate: by then the instance exists. So starts cannot fill an inbox that is held
+-- back.
 --
--- Inputs of an instance that has neither record nor start are early. The hash `early` has their bytes by instance, and under '' of
--- all of them; the start removes its instance from it, and so does the commit that drops them. An early input over its bound leaves the
--- mark, too, if the instance has others.
+-- Inputs of an instance that has neither a record nor a start are early. The hash `early` counts their bytes per instance and, under
+-- the key '', in total. The start of the instance removes its entry, and so does the commit that drops the inputs. An early input beyond
+-- its bound also leaves the mark, if the instance has other early inputs.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 local applied = redis.call('HMGET', partition, 'seq', 'time')
@@ -29,14 +30,14 @@ local seq, time = applied[1] or '0', applied[2] or '0'
 if seq == to_seq and time == to_time and (seq ~= from_seq or time ~= from_time) then return {'DONE', t} end
 if seq ~= from_seq or time ~= from_time then return {'CONFLICT', seq, time} end
 
-seal = seal .. '\n' -- workers can push elements, but not this
+seal = seal .. '\n' -- workers can push elements, but do not have the seal
 local stamp, horizon = ms(t), ms(t - span)
 local largest = 1200000 -- bytes: no element is larger, so that short inboxes need not be measured
-local overhead = 512 -- of an early input: what Redis keeps for it beside the element
+local overhead = 512 -- bytes that Redis uses for an early input in addition to the element
 local known, length, size, remembered, started, ends_in_start, taken, early_bytes, reply = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local all_early, changed
 
--- measure returns the memory that an inbox takes, before this batch. In a Redis without MEMORY USAGE it is estimated.
+-- measure returns the memory that an inbox used before this batch. Without the command MEMORY USAGE it is estimated.
 local function measure(inbox, element)
   if size[inbox] == nil then
     size[inbox] = 0
@@ -61,7 +62,7 @@ local function set_early(instance, bytes)
   changed[instance] = true
 end
 
--- seen reports whether the message with the id was received before: within the span, or, an update, by the ledger of commit.lua.
+-- seen reports whether a message with the id was already received: within the span or, for an update, according to its ledger (commit.lua).
 local function seen(ids, id, kind)
   if kind == 'u' then return redis.pcall('HEXISTS', ids, id) == 1 end
   if not remembered[ids] then remembered[ids] = redis.call('ZCARD', ids) end
@@ -70,7 +71,7 @@ local function seen(ids, id, kind)
   return at and tonumber(at) > t - span
 end
 
--- is_start reports whether an element is a start that an owner has ingested.
+-- is_start reports whether an element is a start that ingest pushed.
 local function is_start(element)
   return element and string.sub(element, 1, 1) == '!' and string.find(element, seal, 1, true) ~= nil
 end
@@ -100,7 +101,7 @@ for m = 1, #message do -- read everything before the first write
     reply[m] = 'd'
   elseif not (start and absent) and (length[inbox] >= max_inbox or measure(inbox, element) >= max_inbox_bytes) then
     reply[m] = 'f'
-    ends_in_start[inbox] = false -- but in a mark
+    ends_in_start[inbox] = false -- the mark
   else
     if not start and absent then
       local own = early_of(instance) + #element + overhead
@@ -117,7 +118,7 @@ for m = 1, #message do -- read everything before the first write
       length[inbox] = length[inbox] + 1
       ends_in_start[inbox] = start and (not absent or length[inbox] == 1)
       reply[m] = (known[record] and 'e' or 'n') .. ms(length[inbox])
-      -- the start of an unknown instance goes in front of early inputs; a second start does not go in front of the first
+      -- the start of an unknown instance is pushed in front of its early inputs, but never in front of an earlier start
       if start and absent then
         started[inbox] = true
         if length[inbox] > 1 and early_of(instance) > 0 then set_early(instance, 0) end

@@ -15,7 +15,7 @@ import (
 
 func TestIngestPushesEachInputOnce(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"moves the position and the inputs together, and the wakeups of the instances are now": func(b *bench) {
+		"it moves position and inputs together, and sets the wakeups to now": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""), message("c", "e3", ""))
 			b.must(err)
 			want := []store.Ingested{{Unread: 1}, {Unread: 2}, {Unread: 1}}
@@ -24,10 +24,10 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "e1 e2")
 			b.wantApplied(2)
-			b.wantLook("a", 0)
-			b.wantLook("c", 0)
+			b.wantWakeup("a", 0)
+			b.wantWakeup("c", 0)
 		},
-		"writes nothing for a process that is not the owner": func(b *bench) {
+		"it writes nothing for a process that is not the owner": func(b *bench) {
 			for _, left := range []time.Duration{time.Minute, -time.Millisecond} {
 				if left > 0 {
 					b.owner("another", left)
@@ -40,15 +40,15 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "")
 			b.wantApplied(0)
-			b.wantNoLook("a")
+			b.wantNoWakeup("a")
 		},
-		"rejects an ownership that lasts longer than possible": func(b *bench) {
+		"it rejects an ownership that lasts longer than possible": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "until", b.now()+3_600_000, "span", 5000).Err()) // the clock has stepped back
 			if _, err := b.ingest(0, 1, message("a", "e1", "")); !errors.Is(err, store.ErrFenced) {
 				b.Errorf("%v, want ErrFenced", err)
 			}
 		},
-		"sent again reports that it was done, and pushes nothing twice": func(b *bench) {
+		"a repeat reports success, and pushes nothing twice": func(b *bench) {
 			for range 2 {
 				if _, err := b.ingest(0, 1, message("a", "e1", "")); err != nil {
 					b.Fatal(err)
@@ -56,7 +56,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "e1")
 		},
-		"refuses any other position, behind or ahead": func(b *bench) {
+		"any other position conflicts, earlier or later": func(b *bench) {
 			_, err := b.ingest(0, 7, message("a", "e1", ""))
 			b.must(err)
 			for _, from := range []uint64{0, 6, 8} {
@@ -67,18 +67,18 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.wantInbox("a", "e1")
 			b.wantApplied(7)
 		},
-		"distinguishes positions that differ by a nanosecond": func(b *bench) {
+		"positions that differ by a nanosecond are distinct": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "seq", "1", "time", fmt.Sprint(at(1).Time+1)).Err())
 			if _, err := b.ingest(1, 2); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
-		"moves the position of an idle partition without a message": func(b *bench) {
+		"the position of an idle partition advances without a message": func(b *bench) {
 			_, err := b.ingest(0, 5)
 			b.must(err)
 			b.wantApplied(5)
 		},
-		"drops a repeat, also within one batch, but not of another instance": func(b *bench) {
+		"a duplicate is dropped, also within a batch, but not for another instance": func(b *bench) {
 			got, err := b.ingest(0, 3, message("a", "m", ""), message("a", "m", ""), message("c", "m", ""))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat || got[2].Repeat {
@@ -91,7 +91,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "m")
 		},
-		"drops message ids after an hour": func(b *bench) {
+		"message ids expire after an hour": func(b *bench) {
 			_, err := b.ingest(0, 1, message("a", "m", ""))
 			b.must(err)
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Seen("a"), redisZ(b.now()-3_600_001, "m")).Err())
@@ -101,7 +101,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 				b.Error("still known")
 			}
 		},
-		"puts a start in front of what came early, and a second start behind": func(b *bench) {
+		"a start is pushed in front of early inputs, and a second start after them": func(b *bench) {
 			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
 			b.must(err)
 			_, err = b.ingest(2, 5, message("a", "s3", store.StartMessage), message("a", "s4", store.StartMessage), message("a", "e5", ""))
@@ -111,7 +111,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			b.must(err)
 			b.wantInbox("a", "!s3 e1 e2 !s4 e5 !s6")
 		},
-		"drops a start without effect directly behind another": func(b *bench) {
+		"a start without effect is dropped directly after another start": func(b *bench) {
 			got, err := b.ingest(0, 4, message("a", "s1", store.PlainStart), message("a", "s2", store.PlainStart), message("a", "e3", ""), message("a", "s4", store.PlainStart))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat || got[3].Repeat {
@@ -124,7 +124,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "!s1 e3 !s4 !s6")
 		},
-		"puts the start of an instance that exists behind": func(b *bench) {
+		"the start of an existing instance is appended": func(b *bench) {
 			b.started("a", "h1")
 			got, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "s2", store.StartMessage))
 			b.must(err)
@@ -133,7 +133,7 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			}
 			b.wantInbox("a", "e1 !s2")
 		},
-		"drops a cancel without a start, and takes one behind a start": func(b *bench) {
+		"a cancel is dropped without a start, and accepted after one": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "c1", store.CancelMessage), message("a", "e2", ""))
 			b.must(err)
 			if !got[0].Unknown {
@@ -144,28 +144,28 @@ func TestIngestPushesEachInputOnce(t *testing.T) {
 			if got[1].Unknown {
 				b.Errorf("%+v", got)
 			}
-			got, err = b.ingest(4, 5, message("a", "c5", store.CancelMessage)) // the start is not turned yet
+			got, err = b.ingest(4, 5, message("a", "c5", store.CancelMessage)) // the start was not processed yet
 			b.must(err)
 			if got[0].Unknown {
 				b.Errorf("%+v", got)
 			}
 			b.wantInbox("a", "!s3 e2 c4 c5")
 		},
-		"never delays a wakeup": func(b *bench) {
+		"a wakeup is never postponed": func(b *bench) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(b.now()-60_000, "a")).Err())
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
-			if in, _ := b.onAgenda("a"); in > -60_000 {
+			if in, _ := b.wakeupIn("a"); in > -60_000 {
 				b.Errorf("put off to %d ms", in)
 			}
 		},
 	})
 }
 
-// A full inbox may cost the instance, but not silently, and never the start that would empty it.
+// A full inbox may fail the instance, but never silently, and it never rejects the start that leads to its consumption.
 func TestFullInboxTakesMarkAndStart(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"it is so": func(b *bench) {
+		"on every store": func(b *bench) {
 			fill := b.rdb.Pipeline()
 			const chunk = 10_000
 			some := make([]any, chunk)
@@ -182,7 +182,7 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 			if !got[0].Full || !got[1].Full || got[2].Full {
 				b.Errorf("%+v", got)
 			}
-			got, err = b.ingest(3, 4, message("a", "e1", "")) // it was dropped, so it is no repeat
+			got, err = b.ingest(3, 4, message("a", "e1", "")) // it was dropped before, so it is not a duplicate
 			b.must(err)
 			if !got[0].Full {
 				b.Errorf("%+v", got)
@@ -202,12 +202,12 @@ func TestFullInboxTakesMarkAndStart(t *testing.T) {
 			if first != string(element("!s1")) {
 				b.Errorf("the inbox begins with %q", first)
 			}
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 		},
 	})
 }
 
-// Trap: a bound by count that is not also a bound by bytes. 1,600 events of 520 KB to one instance filled Redis.
+// Trap: an inbox that is bounded by number, but not by bytes. 1,600 events of 520 KB to one instance filled Redis.
 func TestInboxIsBoundedByBytes(t *testing.T) {
 	onReal(t, map[string]func(b *bench){
 		"of a running instance": func(b *bench) {
@@ -255,19 +255,19 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 			if early := take("a0"); early != 8 {
 				b.Errorf("%d of eight more were dropped", early)
 			}
-			if early := take("b"); early < 4 { // all of them have 16 MiB
+			if early := take("b"); early < 4 { // the bound for all instances is 16 MiB
 				b.Errorf("%d of eight were dropped", early)
 			}
 			if mark := b.inbox("a0"); !strings.HasSuffix(mark, " full.8") || strings.Count(mark, "full.") != 1 {
 				b.Errorf("a0 has %q", mark)
 			}
-			got, err := b.ingest(seq, seq+3, message("c", "s1", store.StartMessage), message("c", "e1", ""), large("c", 9, 1)[0]) // others go on
+			got, err := b.ingest(seq, seq+3, message("c", "s1", store.StartMessage), message("c", "e1", ""), large("c", 9, 1)[0]) // other instances are not affected
 			b.must(err)
 			if got[0].Early || got[1].Early || got[2].Early {
 				b.Errorf("%+v", got)
 			}
 			seq += 3
-			_, err = b.ingest(seq, seq+1, message("a0", "s2", store.StartMessage)) // makes room
+			_, err = b.ingest(seq, seq+1, message("a0", "s2", store.StartMessage)) // frees room
 			b.must(err)
 			seq++
 			if early := take("d"); early != 1 {
@@ -275,7 +275,7 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 			}
 			b.wantEarly("a1", "a2", "a3", "b", "d")
 			for _, id := range []string{"a1", "a2", "a3", "b", "d"} {
-				for _, pop := range [][]string{{strings.Fields(b.inbox(id))[0]}, nil} { // one, and then the rest
+				for _, pop := range [][]string{{strings.Fields(b.inbox(id))[0]}, nil} { // the first, then the rest
 					if pop == nil {
 						pop = strings.Fields(b.inbox(id))
 					}
@@ -290,7 +290,7 @@ func TestInboxIsBoundedByBytes(t *testing.T) {
 
 const largeBytes = 512 << 10
 
-// large makes n events of half a MiB.
+// large returns n events of half a MiB each.
 func large(instance string, seq uint64, n int) []store.Message {
 	out := make([]store.Message, n)
 	for i := range out {

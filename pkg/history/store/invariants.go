@@ -14,19 +14,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// instanceCheck is the check of one instance: what was read, and the rules that it breaks.
+// instanceCheck is the check of one instance: the data that was read, and the rules that it breaks.
 type instanceCheck struct {
 	*subject
 
 	keys        redisx.Part
 	loaded      Loaded
 	completions [][]byte           // the whole inbox, if a lease is missing
-	leases      map[heldKey]string // their effects
-	state       *history.State     // of the current execution
-	// Of the ledger of updates: its fields, and how many of them are about answers.
+	leases      map[heldKey]string // effect ids
+	state       *history.State     // state of the current execution
+	// ledgerFields is the number of fields of the ledger of updates; kept is how many of them belong to answers.
 	ledgerFields, kept int
 
-	unreadable bool // which is a violation, and no other rule is checked
+	unreadable bool // the data cannot be read, which is a violation; no other rule is checked
 
 	result     CheckResult
 	violations []string // rules that are broken
@@ -36,7 +36,7 @@ func (x *instanceCheck) violationf(format string, args ...any) {
 	x.violations = append(x.violations, fmt.Sprintf(format, args...))
 }
 
-// fold folds the history.
+// fold folds the history and collects its references to large payloads.
 func (x *instanceCheck) fold() {
 	state, bad := history.Check(x.loaded.Events)
 	for _, b := range bad {
@@ -49,7 +49,7 @@ func (x *instanceCheck) fold() {
 	x.loaded.Events = nil
 }
 
-// run finds the rules that the instance breaks.
+// run checks all rules.
 func (x *instanceCheck) run() {
 	if x.unreadable {
 		x.result.Events, x.result.Unread = 0, 0
@@ -77,22 +77,22 @@ func (x *instanceCheck) record(rec *Record) {
 	switch {
 	case s.Started == nil && rec.Events == 0 && s.Len == 0 && x.startFirst():
 	case s.Started == nil && rec.Events == 0 && s.Len == 0:
-		x.violationf("execution %d has just begun, and its start is not the first that is unread", rec.Execution)
+		x.violationf("execution %d has just begun, but its start is not the first unread input", rec.Execution)
 	case s.Started == nil:
-		x.violationf("has a record and no history")
+		x.violationf("has a record but no history")
 	case s.Started.Name != rec.Name || s.Started.Origin != rec.Origin || s.Execution() != rec.Execution && !x.rewinding():
-		x.violationf("the record is of another start than the history")
+		x.violationf("the record belongs to another start than the history")
 	case s.Len < rec.Events:
-		x.violationf("the record has %d events, and the history %d", rec.Events, s.Len)
+		x.violationf("the record has %d events, but the history has %d", rec.Events, s.Len)
 	case (rec.Status == Paused) != (s.PausedBy() != nil && s.End == nil) && !x.rewinding():
-		x.violationf("status is %s, and the history has a pause: %v", rec.Status, s.PausedBy() != nil)
+		x.violationf("status is %s, but the history has a pause: %v", rec.Status, s.PausedBy() != nil)
 	case rec.Status != Paused && s.Started != nil && (rec.Status == Pending) != (s.End == nil && s.Waiting(1)):
-		x.violationf("status is %s, and the instance waits at its gate: %v", rec.Status, s.Waiting(1))
+		x.violationf("status is %s, but the instance waits at its limit: %v", rec.Status, s.Waiting(1))
 	case rec.Status.Ended() != (s.End != nil):
-		x.violationf("status is %s, and the history has ended: %v", rec.Status, s.End != nil)
+		x.violationf("status is %s, but the history has ended: %v", rec.Status, s.End != nil)
 	}
 	if rec.Stalled != x.listed {
-		x.violationf("is listed as stalled: %v, and the record has that: %v", x.listed, rec.Stalled)
+		x.violationf("listed as stalled: %v, but marked so in the record: %v", x.listed, rec.Stalled)
 	}
 }
 
@@ -101,7 +101,7 @@ func (x *instanceCheck) startFirst() bool {
 	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte{'!'})
 }
 
-// rewinding reports whether the instance has been rewound, and the code has not seen that yet: its activities have no leases.
+// rewinding reports whether the instance was rewound and its code has not processed that yet: its activities have no leases.
 func (x *instanceCheck) rewinding() bool {
 	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte(RewoundMark))
 }
@@ -109,17 +109,17 @@ func (x *instanceCheck) rewinding() bool {
 // watermarks compares the outbox watermark with the messages of the history.
 func (x *instanceCheck) watermarks(rec *Record) {
 	if rec.Produced.Before(rec.Published) {
-		x.violationf("messages up to %s are sent, and the last that is pending is %s", rec.Published, rec.Produced)
+		x.violationf("messages up to %s are published, but the last one produced is %s", rec.Published, rec.Produced)
 	}
 	switch {
 	case rec.Produced.Execution > rec.Execution || rec.Produced.Execution == rec.Execution && rec.Produced.Event > x.state.Len:
-		x.violationf("messages up to %s are pending, and the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
+		x.violationf("messages up to %s are pending, but the history ends at %s", rec.Produced, Watermark{Execution: rec.Execution, Event: x.state.Len})
 	case rec.HasPendingMessages() && rec.Produced.Execution < rec.Execution && rec.Produced.Event > uint64(len(x.loaded.Previous)):
-		x.violationf("messages up to %s are pending, and the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
+		x.violationf("messages up to %s are pending, but the history of that execution has %d events", rec.Produced, len(x.loaded.Previous))
 	}
 	if ms := x.state.PendingMessages(); len(ms) > 0 {
 		if last := (Watermark{Execution: rec.Execution, Event: ms[len(ms)-1].ID}); rec.Produced.Before(last) {
-			x.violationf("event %d has a pending message, and the last that the record has is %q", last.Event, rec.Produced)
+			x.violationf("event %d has a pending message, but the last one in the record is %q", last.Event, rec.Produced)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (x *instanceCheck) retained(rec *Record) {
 	}
 	slices.Sort(want)
 	if !slices.Equal(want, rec.Retained) {
-		x.violationf("the record keeps the slots of %q, and the history those of %q", rec.Retained, want)
+		x.violationf("the record retains the slots of %q, but the history those of %q", rec.Retained, want)
 	}
 }
 
@@ -144,7 +144,7 @@ func (x *instanceCheck) indexes() {
 	for i, st := range record.Statuses() {
 		switch in := x.statuses&(1<<i) != 0; {
 		case rec == nil && in:
-			x.violationf("stands in the index of %s and has no record", st)
+			x.violationf("is in the index of %s but has no record", st)
 		case rec != nil && in != (st == rec.Status):
 			x.violationf("status is %s; in the index of %s: %v", rec.Status, st, in)
 		}
@@ -163,9 +163,9 @@ func (x *instanceCheck) valueSets() {
 	for _, set := range x.values {
 		switch at, ok := want[set.key]; {
 		case !ok:
-			x.violationf("is in the set %s, and has no record with the value", set.key)
+			x.violationf("is in the set %s, but has no record with the value", set.key)
 		case at != set.score:
-			x.violationf("is in the set %s with %.0f instead of %.0f", set.key, set.score, at)
+			x.violationf("is in the set %s with score %.0f instead of %.0f", set.key, set.score, at)
 		}
 		delete(want, set.key)
 	}
@@ -177,14 +177,14 @@ func (x *instanceCheck) valueSets() {
 // leftover reports the history, or the reports, of an execution that must not have any.
 func (x *instanceCheck) leftover(execution uint64, has string) {
 	if rec := x.loaded.Record; rec != nil {
-		x.violationf("execution %d has %s, and the current one is %d", execution, has, rec.Execution)
+		x.violationf("execution %d has %s, but the current one is %d", execution, has, rec.Execution)
 	} else {
-		x.violationf("has %s and no record", has)
+		x.violationf("has %s but no record", has)
 	}
 }
 
-// keepsExecution reports whether history and reports of an execution are kept: the first turn of the current one removes those of
-// the one before the last.
+// keepsExecution reports whether the history and the reports of an execution are kept: the first turn of an execution removes those of the
+// execution before the previous one.
 func (x *instanceCheck) keepsExecution(execution uint64) bool {
 	rec := x.loaded.Record
 	if rec == nil || execution > rec.Execution {
@@ -208,9 +208,9 @@ func (x *instanceCheck) outstanding() {
 			x.result.Leases++
 		case got != "":
 			x.violationf("activity %d (%s) has the lease of another effect", a, want.Name)
-		case x.rewinding(), slices.ContainsFunc(x.loaded.Unread, completes), slices.ContainsFunc(x.completions, completes): // popped, or arrived, since
+		case x.rewinding(), slices.ContainsFunc(x.loaded.Unread, completes), slices.ContainsFunc(x.completions, completes): // popped in the meantime, or arrived
 		default:
-			x.violationf("activity %d (%s) is outstanding, and has neither lease nor unread completion", a, want.Name)
+			x.violationf("activity %d (%s) is outstanding, but has neither a lease nor an unread completion", a, want.Name)
 		}
 	}
 }
@@ -221,32 +221,32 @@ func (x *instanceCheck) excess() {
 		if effect == "" || k.execution == executionOf(x.loaded.Record) && x.state.Activity(k.activity) != nil && !x.state.Waiting(k.activity) {
 			continue
 		}
-		x.violationf("lease of activity %d of execution %d belongs to nothing outstanding", k.activity, k.execution)
+		x.violationf("lease of activity %d of execution %d, which is not outstanding", k.activity, k.execution)
 	}
 }
 
-// wakeups finds a missing wakeup, and what the lists of the partition have of an instance that is not there.
+// wakeups finds a missing wakeup, and entries of an instance that does not exist in the lists of the partition.
 func (x *instanceCheck) wakeups() {
 	s, rec := x.state, x.loaded.Record
 	ahead := x.due && x.wakeup > float64(time.Now().UnixMilli()) // a future reconciliation will remove it
 	switch absent := rec == nil && len(x.loaded.Unread) == 0; {
 	case absent:
 		if x.due && !ahead {
-			x.violationf("is scheduled, and has neither record nor anything unread")
+			x.violationf("is scheduled, but has neither a record nor unread inputs")
 		}
 		if x.listed && !ahead {
-			x.violationf("is listed as stalled, and has neither record nor anything unread")
+			x.violationf("is listed as stalled, but has neither a record nor unread inputs")
 		}
 	case rec != nil && rec.Status == Paused && s.AdmittedLen()+s.ChildLen() == 0: // nothing is due
 	case !x.due && (len(x.loaded.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen()+s.WaitingLen() > 0):
-		x.violationf("is not scheduled, with %d unread, %d activities and %d children outstanding and %d timers",
+		x.violationf("is not scheduled, but has %d unread inputs, %d activities and %d children outstanding and %d timers",
 			len(x.loaded.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
 	}
 	if !x.due && rec != nil && rec.HasPendingMessages() {
-		x.violationf("is not scheduled, and has pending messages behind %q up to %s", rec.Published, rec.Produced)
+		x.violationf("is not scheduled, but has pending messages after %q up to %s", rec.Published, rec.Produced)
 	}
 	if started := rec != nil || len(x.loaded.Unread) == 0 || x.startFirst(); x.early && started {
-		x.violationf("early inputs are counted, and it has started or nothing unread")
+		x.violationf("has a count of early inputs, but has started or has no unread inputs")
 	}
 }
 
@@ -262,7 +262,7 @@ func score(v any) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// execution returns the current one, 0 without a record.
+// executionOf returns the current execution; 0 without a record.
 func executionOf(r *Record) uint64 {
 	if r == nil {
 		return 0

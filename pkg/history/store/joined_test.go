@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// What all partitions of a process ask every second, and what many instances with long activities ask, costs Redis few commands.
+// The due reads of all partitions of a process, every second, and the reconciliations of many instances take few commands of Redis.
 func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 	const partitions = 16
 	rdb := redistest.Start(t).Client(t)
@@ -28,7 +28,7 @@ func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 		st.Due(store.Tenure{Part: p, Token: "t"}, 8, func(_ store.DueSet, err error) { answers <- err })
 	}
 	held := redistest.Hold(rdb)
-	for p := range 2 { // as many as are outstanding at a time
+	for p := range 2 { // the number of outstanding calls
 		due(p)
 		<-held.Began()
 	}
@@ -42,7 +42,7 @@ func TestDueReadsAndReconciliationsAreJoinedAsArrays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := held.Commands(); n >= partitions { // some of them load scripts, and repeat what has lacked one
+	if n := held.Commands(); n >= partitions { // includes loading scripts, and repeating the call that found one missing
 		t.Errorf("%d commands for %d calls", n, 2*partitions)
 	}
 }

@@ -5,32 +5,32 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Fields of a record that a listing reads: those that may be large are left out, but for the end of a failed one, which has the code.
+// Record fields that a list reads. Fields that may be large are omitted, except the end of a failed instance, which contains its code.
 var (
 	listed       = []any{"name", "version", "orig", "execution", "status", "head", "created", "updated", "events", "ended", "parent", "held", "attributes", "stalled"}
 	listedFailed = append(slices.Clone(listed), "end")
 )
 
-// Row is an instance in a listing.
+// Row is an instance in a list.
 type Row struct {
 	Instance string
-	Status   Status  // of the index
-	Updated  int64   // when it reached the status, Unix milliseconds
-	Record   *Record // without payloads, watermarks and tickets, and End only if it failed; nil: it cannot be read, for the reason in Problem
-	Problem  string
-	Stalled  string // why it is stalled; empty: it is not
+	Status   Status // status of the index that contains the instance
+	Updated  int64  // time at which it reached the status, Unix ms
+	// Record has no payloads, watermarks and tickets, and End only if the instance failed; nil: it cannot be read, see Problem.
+	Record  *Record
+	Problem string // error of reading the record
+	Stalled string // reason for which the instance is stalled; empty: it is not
 }
 
-// Page is a part of a listing.
+// Page is a part of a list.
 type Page struct {
 	Rows []Row
-	// More reports that the listing continues behind the place Updated, Instance, also if this page kept no row.
+	// More reports whether the list continues after the position (Updated, Instance), even if this page has no rows.
 	More     bool
 	Updated  int64
 	Instance string
@@ -39,51 +39,51 @@ type Page struct {
 // ListQuery selects instances.
 type ListQuery struct {
 	Statuses []Status
-	// Only rows behind this place in the order of the listing; Instance "": from the beginning.
+	// Updated and Instance are the position after which the rows begin; Instance "": at the first row.
 	Updated  int64
 	Instance string
-	Oldest   bool // in the opposite order
-	Limit    int  // rows; 0: 100; at most 500
+	Oldest   bool // in reverse order
+	Limit    int  // number of rows; 0: 100; at most 500
 
 	IDs    []string                              // only these instances; nil: all
 	Prefix string                                // only instances whose id begins with it
-	Ranges []Range                               // only instances with a number in each
-	Values []Values                              // only instances with one value of each; at most MaxSets values each
-	Span   func(Status) (from, until int64)      // only rows whose Updated is in it, both included; nil: all
-	Pick   func(instance string) bool            // nil: all; decides before the record is read
-	Keep   func(instance string, _ *Record) bool // nil: all; not called for what cannot be read
+	Ranges []Range                               // only instances with a number in each range
+	Values []Values                              // only instances with one of the values in each; at most MaxSets values per field
+	Span   func(Status) (from, until int64)      // only rows whose Updated is within the returned times, both included; nil: all
+	Pick   func(instance string) bool            // decides before the record is read; nil: all pass
+	Keep   func(instance string, _ *Record) bool // decides on the record; not called for records that cannot be read; nil: all pass
 
-	brief     bool // few instances are looked up, because time is short
-	anyStatus bool // the statuses of rows do not matter, if the query has all of them
+	brief     bool // look up few instances, because time is limited
+	anyStatus bool // the statuses of rows do not matter if the query selects all of them
 }
 
-// Range is a range of the numbers of a field, both ends included. An end beyond MaxExact is not exact.
+// Range is a range of the numbers of a field, both ends included. An end beyond MaxExact is inexact.
 type Range struct {
 	Field       string
 	From, Until int64
 }
 
-// MaxExact is the largest number that sets have exactly: scores are floating-point numbers.
+// MaxExact is the largest integer that sets store exactly: scores are floating-point numbers.
 const MaxExact = 1<<53 - 1
 
-// Values are values of a field: texts, which have sets, and numbers.
+// Values are values of a field: strings, each of which has a set, and numbers.
 type Values struct {
 	Field   string
 	Of      []string
-	Numbers []int64 // at most MaxExact, and not below -MaxExact
+	Numbers []int64 // between -MaxExact and MaxExact
 }
 
 const (
-	defaultPage = 100
-	maxPage     = 500
-	maxScan     = 1000  // records that one page reads
-	maxMembers  = 4_000 // of the indexes, that one page reads
-	maxBatch    = 500   // of them at a time
-	keptOf      = 4     // records that are read first for each row of a page with a filter
+	defaultPage   = 100
+	maxPage       = 500
+	maxScan       = 1000  // maximum number of records that a page reads
+	maxMembers    = 4_000 // maximum number of members of indexes that a page reads
+	maxBatch      = 500   // members per request
+	recordsPerRow = 4     // records that are read first per row of a page with a filter
 )
 
-// List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
-// number of records, so a filter may leave it short or empty although there are more. With Oldest the order is the opposite.
+// List reads instances, ordered by their latest change of status, the newest first, and within a millisecond by descending id. A page
+// reads a bounded number of records, so with a filter it may be short or empty although the list continues. Oldest reverses the order.
 func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	page, err := s.list(ctx, part, q, true)
 	if err != nil {
@@ -92,12 +92,12 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 	return page, s.fillStalled(ctx, page.Rows, func(int) int { return part })
 }
 
-// list is List without the reasons of what is stalled; with records false those that the filter does not need are not read.
+// list is List without the reasons of stalled instances. Without records it reads only the records that the filter needs.
 func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) (Page, error) {
 	q.Limit = q.limit()
 	records = records || q.Keep != nil
 	page := Page{Updated: q.Updated, Instance: q.Instance}
-	plan, err := s.plan(ctx, part, &q)
+	plan, err := s.newPlan(ctx, part, &q)
 	if err != nil {
 		return Page{}, err
 	}
@@ -112,10 +112,10 @@ func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) 
 			return Page{}, err
 		}
 		room := maxScan - read
-		if q.Keep == nil { // all that are picked pass
+		if q.Keep == nil { // all picked rows pass
 			room = min(room, q.Limit-len(page.Rows))
 		}
-		if len(picked) > room { // the rest is for the next page
+		if len(picked) > room { // the rest is left to the next page
 			picked, end = picked[:room], false
 			rows = upTo(rows, picked[room-1].Instance)
 		}
@@ -136,7 +136,7 @@ func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) 
 			page.Updated, page.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
 		}
 		read, members = read+len(picked), members+len(rows)
-		if batch = min(2*batch, maxPage); len(picked) < len(rows)/4 { // few pass: members cost less than records
+		if batch = min(2*batch, maxPage); len(picked) < len(rows)/4 { // few pass: reading members is cheaper than reading records
 			batch = maxBatch
 		}
 		if end || read >= maxScan || members >= maxMembers {
@@ -153,12 +153,12 @@ func (q *ListQuery) limit() int {
 	return min(q.Limit, maxPage)
 }
 
-// upTo returns the rows up to that of an instance, which is among them.
+// upTo returns the rows up to the given instance, which must be among them.
 func upTo(rows []Row, instance string) []Row {
 	return rows[:1+slices.IndexFunc(rows, func(r Row) bool { return r.Instance == instance })]
 }
 
-// listable reports whether a row belongs to the list: its record is there, and passes the filter or cannot be read.
+// listable reports whether a row belongs to the list: it passes the filter, or its record cannot be read. A missing record is omitted.
 func (q *ListQuery) listable(row *Row) bool {
 	if row.Record == nil {
 		return row.Problem != ""
@@ -166,7 +166,7 @@ func (q *ListQuery) listable(row *Row) bool {
 	return q.Keep == nil || q.Keep(row.Instance, row.Record)
 }
 
-// order compares a row with a place in the order of the list.
+// order compares a row with a position in the order of the list.
 func (q *ListQuery) order(row *Row, at Page) int {
 	if q.Oldest {
 		return cmp.Or(cmp.Compare(row.Updated, at.Updated), strings.Compare(row.Instance, at.Instance))
@@ -174,8 +174,8 @@ func (q *ListQuery) order(row *Row, at Page) int {
 	return cmp.Or(cmp.Compare(at.Updated, row.Updated), strings.Compare(at.Instance, row.Instance))
 }
 
-// behind reports whether a row comes behind a place of the list.
-func (q *ListQuery) behind(row *Row, at Page) bool { return at.Instance == "" || q.order(row, at) > 0 }
+// after reports whether a row is after a position of the list.
+func (q *ListQuery) after(row *Row, at Page) bool { return at.Instance == "" || q.order(row, at) > 0 }
 
 func (q *ListQuery) sort(rows []Row) {
 	slices.SortFunc(rows, func(x, y Row) int { return q.order(&x, y.place()) })
@@ -203,23 +203,16 @@ func scored(v any) ([]Row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %T", redisx.ErrReply, list[i])
 		}
-		var score float64
-		switch x := list[i+1].(type) {
-		case float64:
-			score = x
-		case string:
-			if score, err = strconv.ParseFloat(x, 64); err != nil {
-				return nil, fmt.Errorf("%w: score %q", redisx.ErrReply, x)
-			}
-		default:
-			return nil, fmt.Errorf("%w: score %T", redisx.ErrReply, x)
+		at, err := score(list[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("%w: score %v", redisx.ErrReply, list[i+1])
 		}
-		rows = append(rows, Row{Instance: id, Updated: int64(score)})
+		rows = append(rows, Row{Instance: id, Updated: int64(at)})
 	}
 	return rows, nil
 }
 
-// fill reads the records of the rows in parallel, if they are needed; part is the partition of each.
+// fill reads the records of the rows in parallel, if they are needed; part returns the partition of a row.
 func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i int) int) error {
 	if !needed {
 		return nil
@@ -251,14 +244,14 @@ func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i 
 			return err
 		}
 		if err != nil {
-			rows[a.row].Problem = err.Error() // it must not hide the other rows
+			rows[a.row].Problem = err.Error() // an unreadable record must not hide the other rows
 		}
 		rows[a.row].Record = rec
 	}
 	return nil
 }
 
-// fillStalled reads why the stalled ones of the rows are.
+// fillStalled reads the reasons of the stalled instances among the rows.
 func (s *Reader) fillStalled(ctx context.Context, rows []Row, part func(i int) int) error {
 	var round readRound
 	for i := range rows {
@@ -274,7 +267,7 @@ func (s *Reader) fillStalled(ctx context.Context, rows []Row, part func(i int) i
 	return round.do(ctx, s.run)
 }
 
-// listedRecord parses the reply to HMGET of a record; nil: it is gone.
+// listedRecord parses the reply to HMGET of a record; nil: there is no record.
 func listedRecord(row Row, v any, err error) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", row.Instance, err)
@@ -283,7 +276,7 @@ func listedRecord(row Row, v any, err error) (*Record, error) {
 	m := make(map[string]string, r.Len())
 	for i := range r.Len() {
 		if text := r.Str(i); text != "" {
-			m[listedFailed[i].(string)] = text //nolint:forcetypeassert // they are texts
+			m[listedFailed[i].(string)] = text //nolint:forcetypeassert // all are strings
 		}
 	}
 	if r.Err() != nil || len(m) == 0 {

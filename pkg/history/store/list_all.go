@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// minShare is the minimum of rows that are read of a partition for a page of several.
+// minShare is the minimum number of rows that are read per partition for a page over several partitions.
 const minShare = 3
 
-// ListAll is List for several partitions: one page of their rows together, in the same order. It reads the members of all partitions
-// first, and then the records of the rows of the page only, unless the filter needs others.
+// ListAll is List for several partitions: one page of their merged rows, in the same order. It reads the members of all partitions first,
+// and then only the records of the rows of the page, unless the filter needs others.
 //
-//	partitions ──List, their share of the rows──▶ merged, in order ──one that has no row left──▶ its next page
-//	                                                 │                └──nothing found──▶ the page ends there
+//	partitions ──List, their share of the rows──▶ merged, in order ──a partition has no row left──▶ its next page
+//	                                                 │                └──no row found──▶ the page ends there
 //	                                                 ▼
 //	                                              Limit rows, or the end ──▶ records
 func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, error) {
@@ -36,7 +36,7 @@ func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, e
 	var of []int
 	for len(out.Rows) < limit {
 		best, cut := q.firstOf(sources)
-		if cut != nil && (best == nil || q.behind(&best.page.Rows[0], cut.page.place())) {
+		if cut != nil && (best == nil || q.after(&best.page.Rows[0], cut.page.place())) {
 			out.More, out.Updated, out.Instance = true, cut.page.Updated, cut.page.Instance
 			break
 		}
@@ -55,7 +55,7 @@ func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, e
 	return out, s.complete(ctx, &q, &out, of)
 }
 
-// complete reads the records of the page, unless the filter has read them.
+// complete reads the records of the page, unless the filter required them already.
 func (s *Reader) complete(ctx context.Context, q *ListQuery, page *Page, of []int) error {
 	part := func(i int) int { return of[i] }
 	if err := s.fill(ctx, page.Rows, q.Keep == nil, part); err != nil {
@@ -68,13 +68,13 @@ func (s *Reader) complete(ctx context.Context, q *ListQuery, page *Page, of []in
 	return nil
 }
 
-// listSource is what was read of a partition, and not taken.
+// listSource contains the rows of a partition that were read and not merged yet.
 type listSource struct {
 	part int
 	page Page
 }
 
-// read reads the next page if no row is left, and there may be others.
+// read reads the next page if no row is left and there may be more.
 func (l *listSource) read(ctx context.Context, s *Reader, q ListQuery) (err error) {
 	if len(l.page.Rows) > 0 || !l.page.More {
 		return nil
@@ -84,17 +84,17 @@ func (l *listSource) read(ctx context.Context, s *Reader, q ListQuery) (err erro
 	return err
 }
 
-// firstOf returns the source with the next row, and of those whose last page had none, and that are not at their end, the one whose place
-// comes first: behind it nothing is known. Both may be nil.
+// firstOf returns the source with the next row (best). It also returns, among the sources whose last page had no row but that may have
+// more, the one with the first position (cut): the rows after that position are not known yet. Both may be nil.
 func (q *ListQuery) firstOf(sources []*listSource) (best, cut *listSource) {
 	for _, l := range sources {
 		switch {
 		case len(l.page.Rows) > 0:
-			if best == nil || q.behind(&best.page.Rows[0], l.page.Rows[0].place()) {
+			if best == nil || q.after(&best.page.Rows[0], l.page.Rows[0].place()) {
 				best = l
 			}
 		case l.page.More:
-			if cut == nil || q.behind(cut.page.row(), l.page.place()) {
+			if cut == nil || q.after(cut.page.row(), l.page.place()) {
 				cut = l
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// Pages of any size and in either order, with and without a filter, give every instance of two statuses once and in order, also if many have changed in
-// the same millisecond, whatever sets they are read from.
+// Pages of any size and in either order, with and without a filter, return every instance of two statuses once and in order, even if many changed in
+// the same millisecond, whichever sets the list reads.
 func TestListPagesWithinOneMillisecond(t *testing.T) {
 	each(t, map[string]func(b *bench){"ties": func(b *bench) {
 		var all []place
@@ -73,8 +73,8 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 	}})
 }
 
-// Clients can name any number of orchestrations, and a list by the beginning of an id reads the sets of few. That one of them is of
-// another type shows whether it does.
+// Clients can name any number of orchestrations, but a list by prefix reads only the sets of a few. A key of another type among them shows
+// whether the list reads more.
 func TestListByPrefixReadsFewOrchestrations(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		for _, id := range []string{"i-1", "i-2", "j-1"} {
@@ -108,7 +108,7 @@ type place struct {
 	at   int64
 }
 
-// begin commits an instance in a partition, whose status it has since a time.
+// begin commits an instance in a partition, with the time since which it has its status.
 func (b *bench) begin(p place, rec store.Record) {
 	b.Helper()
 	own := store.Tenure{Part: p.part, Token: token}
@@ -122,7 +122,7 @@ func (b *bench) begin(p place, rec store.Record) {
 	b.must(b.rdb.ZAdd(b.ctx(), keys.Index(string(rec.Status)), redis.Z{Score: float64(p.at), Member: p.id}).Err())
 }
 
-// pages reads a list of partitions to its end.
+// pages reads a list over several partitions to its end.
 func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
 	b.Helper()
 	for more := true; more; {
@@ -142,7 +142,7 @@ func (b *bench) pages(parts []int, q store.ListQuery) (got []string) {
 	return got
 }
 
-// inBothOrders reads the pages of a list, the latest first as wanted, and the oldest first.
+// inBothOrders checks the pages of a list: the latest first is want, the oldest first is its reverse.
 func (b *bench) inBothOrders(name string, parts []int, q store.ListQuery, want []string) {
 	b.Helper()
 	for range 2 {
@@ -155,8 +155,8 @@ func (b *bench) inBothOrders(name string, parts []int, q store.ListQuery, want [
 	}
 }
 
-// A page of several partitions has the rows of all in order, however unevenly they are spread: also if one of them has all of the latest,
-// or has to be searched for longer than a page may.
+// A page over several partitions contains their rows in order, however unevenly they are distributed: even if one partition has all of the latest
+// rows, or must be searched for longer than a page allows.
 func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 	onReal(t, map[string]func(b *bench){"": func(b *bench) {
 		const base = 1_790_000_000_000
@@ -192,7 +192,7 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 				b.inBothOrders(fmt.Sprintf("limit %d, %s", limit, name), []int{3, 4, 6}, q, want)
 			}
 		}
-		skipped := make([]redis.Z, 4_100) // more than a page searches
+		skipped := make([]redis.Z, 4_100) // more than one page searches
 		for i := range skipped {
 			skipped[i] = redis.Z{Score: base + 5, Member: fmt.Sprintf("skipped-%d", i)}
 		}
@@ -206,11 +206,11 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 	}})
 }
 
-// A number is found by its set, as a text is by that of its value: records are not compared.
+// A number is found through its set, as a string is through the set of its value, without reading records.
 func TestNumbersAreFoundBySets(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		const n = 120
-		items := func(i int) string { // some have a text
+		items := func(i int) string { // some are strings
 			if i%10 == 3 {
 				return `"3"`
 			}
@@ -236,7 +236,7 @@ func TestNumbersAreFoundBySets(t *testing.T) {
 			"two ranges":    {store.ListQuery{Ranges: []store.Range{{Field: "items", From: -5, Until: 5}, {Field: "items", From: 5, Until: 9}}}, func(i int) bool { return items(i) == "5" }},
 			"range and ids": {store.ListQuery{IDs: []string{"i-006", "i-007", "i-001"}, Ranges: []store.Range{{Field: "items", From: 4, Until: 4}}}, func(i int) bool { return i == 6 }},
 		} {
-			for _, limit := range []int{2, 50} { // with few rows a walk through the status costs less
+			for _, limit := range []int{2, 50} { // with few rows a walk through the status is cheaper
 				q := c.q
 				q.Statuses, q.Limit = record.Statuses(), limit
 				var want []string
@@ -258,7 +258,7 @@ func TestNumbersAreFoundBySets(t *testing.T) {
 	}})
 }
 
-// A list finds the stalled instances by their set, with the reasons. Whatever ends a stall ends it there, too.
+// A list finds the stalled instances through their set, with the reasons. Everything that ends a stall also updates the set.
 func TestStalledInstancesAreInASet(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		listed := func(want string) {
@@ -276,7 +276,7 @@ func TestStalledInstancesAreInASet(t *testing.T) {
 		}
 		reconcile := func(id, head, why string) {
 			b.Helper()
-			_, err := b.look(store.Reconciliation{Instance: id, Head: head, MaxClaims: 3, Wakeup: b.now() + 60_000, Stalled: why})
+			_, err := b.reconcile(store.Reconciliation{Instance: id, Head: head, MaxClaims: 3, Wakeup: b.now() + 60_000, Stalled: why})
 			b.must(err)
 		}
 		b.started("a", "h1")
@@ -284,7 +284,7 @@ func TestStalledInstancesAreInASet(t *testing.T) {
 		listed("")
 		reconcile("a", "h1", "no code")
 		reconcile("b", "h1", "blocked")
-		reconcile("b", "h1", "") // leaves what is recorded
+		reconcile("b", "h1", "") // keeps the recorded reason
 		listed("a no code, b blocked")
 		reconcile("b", "h1", store.NotStalled)
 		listed("a no code")

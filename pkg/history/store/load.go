@@ -11,9 +11,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended
-// execution with pending messages. History that does not decode returns an error that matches history.ErrCorrupt or
-// history.ErrNewerVersion, and what could be read.
+// Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended execution
+// with pending messages. If a history cannot be decoded, the error matches history.ErrCorrupt or history.ErrNewerVersion, and
+// everything else that was read is returned, too.
 func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, error) {
 	rec, err := s.Record(ctx, part, instance)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, e
 	return out, err
 }
 
-// Record reads the record, nil if there is none.
+// Record reads the record of an instance; nil if there is none.
 func (s *Reader) Record(ctx context.Context, part int, instance string) (*Record, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
 	return recordOf(instance, v, err)
@@ -62,7 +62,7 @@ func pairs(v any) (map[string]string, error) {
 	out := make(map[string]string)
 	var bad error
 	put := func(k, v any) {
-		if f, ok := v.(float64); ok { // a score
+		if f, ok := v.(float64); ok { // a score in RESP3
 			v = strconv.FormatFloat(f, 'f', -1, 64)
 		}
 		ks, err1 := redisx.Str(k)
@@ -80,7 +80,7 @@ func pairs(v any) (map[string]string, error) {
 		}
 	case []any:
 		for i := 0; i < len(v); i++ {
-			if pair, nested := v[i].([]any); nested && len(pair) == 2 { // of RESP3
+			if pair, nested := v[i].([]any); nested && len(pair) == 2 { // nested pairs of RESP3
 				put(pair[0], pair[1])
 			} else if i++; i < len(v) {
 				put(v[i-1], v[i])
@@ -92,7 +92,7 @@ func pairs(v any) (map[string]string, error) {
 	return out, bad
 }
 
-// History reads the events of an execution. See Load for its errors.
+// History reads all events of an execution. Its errors are as for Load.
 func (s *Reader) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
 	var events []history.Event
 	for {
@@ -104,12 +104,12 @@ func (s *Reader) History(ctx context.Context, part int, instance string, executi
 	}
 }
 
-// historyCall reads a chunk of a history.
+// historyCall returns the call that reads a chunk of a history.
 func (s *Reader) historyCall(part int, instance string, execution uint64, from int) redisx.Call {
 	return redisx.Command("LRANGE", s.space.Part(part).History(instance, execution), from, from+historyChunk-1)
 }
 
-// appendEvents decodes the reply to historyCall.
+// appendEvents decodes the reply to historyCall and appends its events.
 func appendEvents(events []history.Event, instance string, v any, err error) ([]history.Event, error) {
 	if err != nil {
 		return events, fmt.Errorf("instance %s: read the history: %w", instance, err)
@@ -133,7 +133,7 @@ func appendEvents(events []history.Event, instance string, v any, err error) ([]
 	return events, nil
 }
 
-// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, like the reply to a commit.
+// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, as much as the reply to a commit contains.
 func (s *Reader) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
 	v, err := s.run.Do(ctx, s.unreadCall(part, instance))
 	return unread(instance, v, err)
@@ -152,7 +152,7 @@ func unread(instance string, v any, err error) ([][]byte, error) {
 	return elements(r.Strs(1)), r.Err()
 }
 
-// Inbox reads the whole inbox, for the check.
+// Inbox reads the whole inbox.
 func (s *Reader) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
 	if err != nil {

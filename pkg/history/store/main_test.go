@@ -29,13 +29,13 @@ type bench struct {
 	own   store.Tenure
 }
 
-// each runs every case, in a namespace of its own, on miniredis, a redis-server and a cluster.
+// each runs every case in its own namespace on miniredis, a redis-server and a cluster.
 func each(t *testing.T, cases map[string]func(b *bench)) {
 	t.Helper()
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
 }
 
-// onReal runs every case, in a namespace of its own, on a redis-server and a cluster.
+// onReal runs every case in its own namespace on a redis-server and a cluster.
 func onReal(t *testing.T, cases map[string]func(b *bench)) {
 	t.Helper()
 	redistest.Real(t, func(t *testing.T, rdb redis.UniversalClient) { suite(t, rdb, cases) })
@@ -70,7 +70,7 @@ func (b *bench) must(err error) {
 // ctx ends with the test.
 func (b *bench) ctx() context.Context { return b.Context() }
 
-// owner writes the owner of the partition, for how long from now.
+// owner makes token the owner of the partition for the time left.
 func (b *bench) owner(token string, left time.Duration) {
 	b.Helper()
 	span := max(left, time.Minute)
@@ -99,7 +99,7 @@ func (b *bench) commit(c store.Commit) (store.Committed, error) {
 	return redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
-func (b *bench) look(l store.Reconciliation) (store.Reconciled, error) {
+func (b *bench) reconcile(l store.Reconciliation) (store.Reconciled, error) {
 	l.Execution = 1
 	return redistest.Answer(func(done func(store.Reconciled, error)) { b.st.Reconcile(b.own, &l, done) })
 }
@@ -108,7 +108,7 @@ func (b *bench) due(n int) (store.DueSet, error) {
 	return redistest.Answer(func(done func(store.DueSet, error)) { b.st.Due(b.own, n, done) })
 }
 
-// at is a position; times are longer than Lua's numbers are exact.
+// at returns a position whose time exceeds the exact integers of Lua.
 func at(seq uint64) history.Position {
 	if seq == 0 {
 		return history.Position{}
@@ -129,7 +129,7 @@ func message(instance, id string, kind store.MessageKind) store.Message {
 	return store.Message{Instance: instance, ID: id, Kind: kind, Element: element(name)}
 }
 
-// inbox gives the ids in an inbox, separated by spaces.
+// inbox returns the ids in an inbox, separated by spaces.
 func (b *bench) inbox(instance string) string {
 	b.Helper()
 	all, err := b.rdb.LRange(b.ctx(), b.p.Inbox(instance), 0, -1).Result()
@@ -140,8 +140,8 @@ func (b *bench) inbox(instance string) string {
 	return strings.Join(all, " ")
 }
 
-// onAgenda returns in how many milliseconds the wakeup of the instance is; ok is false if it has none.
-func (b *bench) onAgenda(instance string) (in int64, ok bool) {
+// wakeupIn returns the time until the wakeup of the instance, ms; ok is false if it has none.
+func (b *bench) wakeupIn(instance string) (in int64, ok bool) {
 	b.Helper()
 	v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), instance).Result()
 	if err == redis.Nil {
@@ -151,17 +151,17 @@ func (b *bench) onAgenda(instance string) (in int64, ok bool) {
 	return int64(v) - b.now(), true
 }
 
-// wantLook checks that the wakeup is so far ahead, within what a slow machine needs.
-func (b *bench) wantLook(instance string, in int64) {
+// wantWakeup checks that the wakeup is in milliseconds from now, with a tolerance of 3 s for slow machines.
+func (b *bench) wantWakeup(instance string, in int64) {
 	b.Helper()
-	if got, ok := b.onAgenda(instance); !ok || got > in || got < in-3000 {
+	if got, ok := b.wakeupIn(instance); !ok || got > in || got < in-3000 {
 		b.Errorf("wakeup of %s in %d ms (set: %v), want in %d", instance, got, ok, in)
 	}
 }
 
-func (b *bench) wantNoLook(instance string) {
+func (b *bench) wantNoWakeup(instance string) {
 	b.Helper()
-	if got, ok := b.onAgenda(instance); ok {
+	if got, ok := b.wakeupIn(instance); ok {
 		b.Errorf("wakeup of %s in %d ms, want none", instance, got)
 	}
 }
@@ -180,7 +180,7 @@ func (b *bench) wantInbox(instance, ids string) {
 	}
 }
 
-// started commits the first turn of an instance, with activities of the given event ids.
+// started commits the first turn of an instance, which schedules activities with the given event ids.
 func (b *bench) started(instance, head string, activities ...uint64) {
 	b.Helper()
 	_, err := b.commit(store.Commit{
@@ -205,7 +205,7 @@ func (b *bench) lease(instance string, activity uint64) map[string]string {
 	return m
 }
 
-// claim writes a claim as the workers' script does; left may be negative.
+// claim writes a claim as the script of workers does; a negative left has expired.
 func (b *bench) claim(instance string, activity uint64, claims int, left time.Duration) {
 	b.Helper()
 	b.must(b.rdb.HSet(b.ctx(), b.p.Lease(instance, 1, activity), "t", "tok", "w", fmt.Sprint("w", activity),

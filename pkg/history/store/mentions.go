@@ -7,13 +7,13 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// mentionsChunk is the number of events that Mentions reads at a time.
+// mentionsChunk is the number of events that Mentions reads in one call.
 const mentionsChunk = 1000
 
-// Mentions returns those of the names that occur in what is stored of an instance: its inbox, its updates, and the histories of its
-// current execution and the one before. If the instance changes meanwhile, it returns all of them.
+// Mentions returns those of the names that occur in the stored data of an instance: its inbox, its updates, and the histories of its
+// current execution and the one before. If the instance takes a turn in the meantime, it returns all names.
 //
-// What a turn takes from the inbox is in the history behind it, so the inbox is read first; the head shows whether there was a turn.
+// A turn moves inputs from the inbox to the history, so the inbox is read first; a changed head shows that there was a turn.
 func (s *Reader) Mentions(ctx context.Context, part int, instance string, names []string) ([]string, error) {
 	rec, err := s.Record(ctx, part, instance)
 	if err != nil {

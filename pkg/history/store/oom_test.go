@@ -17,7 +17,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 	rdb := s.Client(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
-	refused := func(what string, err error) {
+	rejected := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "OOM") || redisx.Refused(err) {
 			t.Errorf("%s: %v", what, err)
@@ -32,12 +32,12 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			if got, err := b.due(10); err != nil || len(got.Instances) != 1 {
 				b.Errorf("due: %+v, %v", got, err)
 			}
-			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
+			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
 			if err != nil || got.Leases[0].Status != store.ClaimExpired {
 				b.Errorf("reconciliation: %+v, %v", got, err)
 			}
 		},
-		"a turn that begins nothing": func(b *bench) {
+		"a turn that starts nothing is written": func(b *bench) {
 			b.started("a", "h1", 1)
 			s.OutOfMemory(t)
 			_, err := b.commit(store.Commit{
@@ -51,7 +51,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			})
 			b.must(err)
 		},
-		"a turn that begins something is refused, and written later": func(b *bench) {
+		"a turn that starts something is rejected, and written later": func(b *bench) {
 			b.started("a", "h1")
 			s.OutOfMemory(t)
 			c := store.Commit{
@@ -59,7 +59,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 				Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
 			}
 			_, err := b.commit(c)
-			refused("commit", err)
+			rejected("commit", err)
 			if head, err := b.st.Head(b.ctx(), part, "a"); err != nil || head != "h1" || len(b.lease("a", 2)) > 0 {
 				b.Errorf("head %q, %v", head, err)
 			}
@@ -67,7 +67,7 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			_, err = b.commit(c)
 			b.must(err)
 		},
-		"a rewind is refused whole, and written later": func(b *bench) {
+		"a rewind is rejected completely, and written later": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.must(rdb.RPush(b.ctx(), b.p.History("a", 2), "of a rewind that Redis has lost").Err())
 			s.OutOfMemory(t)
@@ -90,12 +90,12 @@ func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 			b.over()
 			s.OutOfMemory(t)
 			b.must(b.purge(purgeOfA()))
-			b.wantGone(b.p.Seen("a")) // for its hour
+			b.wantGone(b.p.Seen("a")) // kept for an hour
 		},
-		"an input is refused, and taken later": func(b *bench) {
+		"an input is rejected, and ingested later": func(b *bench) {
 			s.OutOfMemory(t)
 			_, err := b.ingest(0, 1, message("a", "1", store.StartMessage))
-			refused("ingest", err)
+			rejected("ingest", err)
 			s.HasMemory(t)
 			_, err = b.ingest(0, 1, message("a", "1", store.StartMessage))
 			b.must(err)

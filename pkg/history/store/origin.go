@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// formatOrigin formats an origin: sequence and time, such as 3.1790000000123456789.
+// formatOrigin formats an origin as sequence and time, such as 3.1790000000123456789.
 func formatOrigin(p history.Position) string { return num(p.Seq) + "." + num(p.Time) }
 
 func parseOrigin(text string) (history.Position, error) {
@@ -16,13 +16,13 @@ func parseOrigin(text string) (history.Position, error) {
 	return history.Position{Seq: seq, Time: int64(at)}, err //nolint:gosec // written from a positive int64
 }
 
-// formatParent formats a parent: its instance, origin, execution and event, and the effect id of the start, separated by spaces.
-// An instance id contains none; the effect id is the rest. The limits that it holds are a field of their own.
+// formatParent formats a parent as its instance, origin, execution, event and effect id, separated by spaces. An instance id contains
+// no space; the effect id is the remainder. Held limits are stored in a separate field.
 func formatParent(p *history.Parent) string {
 	return strings.Join([]string{p.Instance, formatOrigin(p.Origin), num(p.Execution), num(p.Event), p.Effect}, " ")
 }
 
-var errNoParent = errors.New("not the place of a parent")
+var errNoParent = errors.New("not a reference to a parent")
 
 func parseParent(text, holds string) (*history.Parent, error) {
 	if text == "" {

@@ -21,28 +21,28 @@ var fillLua string
 //go:embed place.lua
 var placeLua string
 
-// Placement moves everything that a namespace keeps to the partitions of another number of them, without an owner and without workers
-// (decision 86, and package resize, which has the protocol). All partitions are seized, and each write requires it.
+// Placement moves the data of a namespace to a different number of partitions, while no owner and no worker runs (decision 86; package
+// resize describes the protocol). All partitions are seized, and every write requires that.
 //
 //	each key of an instance, each member of a set of instances or limits:
-//	where it was ──Copy──▶ there, and where it belongs ──Remove──▶ where it belongs
+//	old partition ──Copy──▶ old and new partition ──Remove──▶ new partition
 //
-// The id of an instance determines where its keys belong, and the name of a limit its wakeup. So what is left to do follows from
-// the keys alone: both steps may be repeated, from any state that a crash of the one or the other has left. Copy reads only what no Copy
-// writes, and Remove removes only what does not belong where it is.
+// The id of an instance determines the partition of its keys, and the name of a limit that of its wakeup. So the remaining work follows
+// from the keys alone: both steps may be repeated, from any state that a crash during either of them has left. Copy reads only data that
+// no Copy writes, and Remove removes only misplaced data.
 //
-// Two things depend on the secret of the partition, and are written anew: the seals of inbox elements, and the keys of leases.
+// Two values depend on the secret of the partition and are computed anew: the seals of inbox elements, and the keys of leases.
 type Placement struct {
 	reader  *Reader
 	home    func(name string) int
-	tenures []Tenure // by partition; of the old number and of the new one
+	tenures []Tenure // by partition, of both the old and the new number of partitions
 	fill    *redisx.Script
 	place   *redisx.Script
-	moved   func(keys int) // progress; may be called concurrently
+	moved   func(keys int) // reports progress; may be called concurrently
 }
 
-// NewPlacement makes one. home returns the partition of an instance, or of a limit; moved is called with numbers of keys that were copied
-// or removed.
+// NewPlacement returns a placement. home returns the partition of an instance or a limit; moved is called with the number of keys that
+// were copied or removed.
 func (s *Reader) NewPlacement(home func(name string) int, tenures []Tenure, moved func(keys int)) *Placement {
 	return &Placement{
 		reader: s, home: home, tenures: tenures, moved: moved,
@@ -55,31 +55,31 @@ func (s *Reader) NewPlacement(home func(name string) int, tenures []Tenure, move
 	}
 }
 
-// Misplaced counts what does not belong where it is.
+// Misplaced counts data that is not in its partition.
 type Misplaced struct {
 	Instances int64 // records, and inboxes without a record
-	Keys      int64 // of instances
-	Members   int64 // of sets and lists
+	Keys      int64 // keys of instances
+	Members   int64 // members of sets and lists
 }
 
-// Any reports whether there is something.
+// Any reports whether anything is misplaced.
 func (m Misplaced) Any() bool { return m.Keys+m.Members > 0 }
 
 const (
-	placeParallel = 64      // keys at a time
-	placeBytes    = 1 << 20 // of a list, read at a time, about
-	placeElements = 2048    // likewise
-	placeValues   = 2000    // of a command
+	placeParallel = 64      // concurrent keys
+	placeBytes    = 1 << 20 // approximate size of a chunk of a list
+	placeElements = 2048    // maximum number of elements of a chunk of a list
+	placeValues   = 2000    // values per command
 )
 
-// place is a key that the scan has found.
+// place is a key that the scan found.
 type place struct {
 	key  string
 	part int
 	name redisx.ParsedKey
 }
 
-// ofInstance reports whether the key is of one instance.
+// ofInstance reports whether the key belongs to a single instance.
 func (p *place) ofInstance() bool {
 	switch p.name.Kind {
 	case "i", "d", "u", "in", "h", "l", "r":
@@ -89,7 +89,7 @@ func (p *place) ofInstance() bool {
 	}
 }
 
-// command reads the members of a set or the fields of a hash whose members belong to partitions; "": the key is of another kind.
+// command returns the command that reads the key if it is a set or a hash whose members belong to partitions; "" for any other key.
 func (p *place) command() string {
 	switch p.name.Kind {
 	case "x", "v", "n", "wakeups", "limits":
@@ -101,7 +101,7 @@ func (p *place) command() string {
 	}
 }
 
-// each calls a function for all keys of the partitions of the namespace, concurrently.
+// each calls do for all keys of the partitions of the namespace, concurrently.
 func (m *Placement) each(ctx context.Context, do func(ctx context.Context, p *place) error) error {
 	return m.reader.scanKeys(ctx, func(ctx context.Context, keys []string) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -112,7 +112,7 @@ func (m *Placement) each(ctx context.Context, do func(ctx context.Context, p *pl
 				continue
 			}
 			name, ok := m.reader.space.Part(part).Parse(key)
-			if !ok { // not one of Pawl's
+			if !ok { // not a key of Pawl
 				continue
 			}
 			g.Go(func() error {
@@ -126,31 +126,28 @@ func (m *Placement) each(ctx context.Context, do func(ctx context.Context, p *pl
 	})
 }
 
-// Misplaced counts.
+// Misplaced counts the data that is not in its partition.
 func (m *Placement) Misplaced(ctx context.Context) (Misplaced, error) {
 	var instances, keys, members atomic.Int64
 	err := m.each(ctx, func(ctx context.Context, p *place) error {
-		switch {
-		case p.ofInstance():
-			if m.home(p.name.Instance) == p.part {
-				return nil
-			}
-			keys.Add(1)
-			if p.name.Kind == "i" {
-				instances.Add(1)
-			}
-			return nil
-		default:
+		if !p.ofInstance() {
 			return m.foreign(ctx, p, func(_ int, pairs []string) error {
 				members.Add(int64(len(pairs) / 2))
 				return nil
 			})
 		}
+		if m.home(p.name.Instance) != p.part {
+			keys.Add(1)
+			if p.name.Kind == "i" {
+				instances.Add(1)
+			}
+		}
+		return nil
 	})
 	return Misplaced{instances.Load(), keys.Load(), members.Load()}, err
 }
 
-// Copy writes what does not belong where it is where it belongs.
+// Copy copies misplaced data to its partition.
 func (m *Placement) Copy(ctx context.Context) error {
 	return m.each(ctx, func(ctx context.Context, p *place) error {
 		if p.ofInstance() {
@@ -166,7 +163,7 @@ func (m *Placement) Copy(ctx context.Context) error {
 	})
 }
 
-// Remove removes what does not belong where it is. Leases are first: what a worker that was overlooked would write depends on them.
+// Remove removes misplaced data. It removes leases first, because writes of a worker that was overlooked depend on them.
 func (m *Placement) Remove(ctx context.Context) error {
 	for left := true; left; {
 		var found atomic.Bool
@@ -203,7 +200,7 @@ func (m *Placement) Remove(ctx context.Context) error {
 	return nil
 }
 
-// foreign calls a function with the members of a key that belong to other partitions, and their scores or values, by partition.
+// foreign calls do with the members of a key that belong to other partitions, with their scores or values, by partition.
 func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs []string) error) error {
 	if p.name.Kind == "refused" {
 		return m.foreignRefusals(ctx, p, do)
@@ -224,7 +221,7 @@ func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs
 		}
 		to := make(map[int][]string)
 		for name, value := range members {
-			if home := m.home(name); name != "" && home != p.part { // "": the sum of the early inputs
+			if home := m.home(name); name != "" && home != p.part { // "": the total of the early inputs
 				to[home] = append(to[home], name, value)
 			}
 		}
@@ -239,7 +236,7 @@ func (m *Placement) foreign(ctx context.Context, p *place, do func(to int, pairs
 	}
 }
 
-// foreignRefusals is foreign for the list of inputs that could not be used; the values of the pairs are empty.
+// foreignRefusals is foreign for the list of refusals; the values of the pairs are empty.
 func (m *Placement) foreignRefusals(ctx context.Context, p *place, do func(to int, pairs []string) error) error {
 	to := make(map[int][]string)
 	err := m.reader.refusals(ctx, p.part, func(x Refusal, encoded string) {
@@ -258,7 +255,7 @@ func (m *Placement) foreignRefusals(ctx context.Context, p *place, do func(to in
 	return nil
 }
 
-// in is the key of the same kind in another partition.
+// in returns the corresponding key in another partition.
 func (m *Placement) in(p *place, to int) string {
 	return m.reader.space.Part(to).Prefix() + strings.TrimPrefix(p.key, m.reader.space.Part(p.part).Prefix())
 }
@@ -286,11 +283,11 @@ func (m *Placement) copyMembers(ctx context.Context, p *place, to int, pairs []s
 				return err
 			}
 		}
-		return m.write(ctx, to, key, "PEXPIRE", num(refusalsSpan.Milliseconds()))
+		return m.write(ctx, to, key, "PEXPIRE", num(refusalTTL.Milliseconds()))
 	}
 }
 
-// swapped are pairs of a member and its score, as ZADD takes them.
+// swapped swaps each member with its score, into the order that ZADD requires.
 func swapped(pairs []string) []string {
 	out := make([]string, len(pairs))
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -319,7 +316,7 @@ func (m *Placement) removeMembers(ctx context.Context, p *place, pairs []string)
 	}
 }
 
-// sums writes what follows from other keys of the partition: the names of its orchestrations, and the bytes of all early inputs.
+// sums recomputes the data that depends on other keys of the partition: the names of its orchestrations, and the total of early inputs.
 func (m *Placement) sums(ctx context.Context, part int) error {
 	p := m.reader.space.Part(part)
 	v, err := m.reader.run.Do(ctx, redisx.Command("ZRANGE", p.Orchestrations(), 0, -1))
@@ -354,7 +351,7 @@ func (m *Placement) sums(ctx context.Context, part int) error {
 	return m.write(ctx, part, p.Early(), "HSET", "", num(sum))
 }
 
-// write carries out a command on a key of a partition. The values of one that takes pairs, or a list of members, may be many.
+// write executes a command on a key of a partition, in batches if there are many values.
 func (m *Placement) write(ctx context.Context, part int, key, command string, values ...string) error {
 	for first := true; first || len(values) > 0; first = false {
 		n := min(len(values), placeValues)
@@ -372,16 +369,11 @@ func (m *Placement) write(ctx context.Context, part int, key, command string, va
 
 func (m *Placement) script(ctx context.Context, s *redisx.Script, part int, key string, args []any) error {
 	v, err := m.reader.run.Do(ctx, redisx.Call{Script: s, Keys: []string{m.reader.space.Part(part).Owner(), key}, Args: args})
-	if err != nil {
-		return err
-	}
-	if r := redisx.NewReply(v); r.Str(0) != "OK" {
-		return replyError("place", r)
-	}
-	return nil
+	_, err = okReply("place", v, err)
+	return err
 }
 
-// copyKey copies a key of an instance. A copy that was begun before is made anew.
+// copyKey copies a key of an instance. An incomplete earlier copy is replaced.
 func (m *Placement) copyKey(ctx context.Context, p *place, to int) error {
 	switch p.name.Kind {
 	case "h", "in":
@@ -390,14 +382,14 @@ func (m *Placement) copyKey(ctx context.Context, p *place, to int) error {
 		if err := m.copyPairs(ctx, p, to, "ZRANGE", p.key, 0, -1, "WITHSCORES"); err != nil {
 			return err
 		}
-		return m.write(ctx, to, m.in(p, to), "PEXPIRE", strconv.Itoa(seenSpan)) // as ingest has it
+		return m.write(ctx, to, m.in(p, to), "PEXPIRE", strconv.Itoa(seenSpan)) // as in ingest
 	default:
 		return m.copyPairs(ctx, p, to, "HGETALL", p.key)
 	}
 }
 
-// copyPairs copies a hash or a sorted set, as a command reads it. A lease gets the key by which the owner of its new partition verifies a
-// doorbell.
+// copyPairs copies the hash or sorted set that a command reads. A lease receives the key with which the owner of its new partition
+// verifies a doorbell.
 func (m *Placement) copyPairs(ctx context.Context, p *place, to int, read ...any) error {
 	v, err := m.reader.run.Do(ctx, redisx.Command(read...))
 	if err != nil {
@@ -457,7 +449,7 @@ func (m *Placement) copyList(ctx context.Context, p *place, to int) error {
 	}
 }
 
-// resealed is an element of an inbox with another seal, if it has the one.
+// resealed replaces the seal of an inbox element, if it has the old one.
 func resealed(element, was, seal string) string {
 	if was == "" {
 		return element

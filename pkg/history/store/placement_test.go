@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// placed is a namespace whose partitions are resized.
+// placed is a namespace whose number of partitions changes.
 type placed struct {
 	*testing.T
 	rdb     redis.UniversalClient
@@ -32,7 +32,7 @@ type placed struct {
 	tenures []store.Tenure
 }
 
-// seize seizes all partitions of a number, as a run of its own.
+// seize seizes n partitions in the name of the run id.
 func (b *placed) seize(id string, n int) {
 	b.Helper()
 	c := partition.NewChange(b.run, b.space)
@@ -48,7 +48,7 @@ func (b *placed) seize(id string, n int) {
 
 func homes(n int) func(string) int { return func(id string) int { return queue.PartitionOf(id, n) } }
 
-// fill writes keys of each kind for so many instances, in n partitions.
+// fill writes keys of each kind for a number of instances in n partitions.
 func (b *placed) fill(instances, n int) {
 	b.Helper()
 	pipe := b.rdb.Pipeline()
@@ -59,7 +59,7 @@ func (b *placed) fill(instances, n int) {
 		p, score := b.space.Part(t.Part), float64(1_790_000_000_000+i)
 		pipe.RPush(ctx, p.Inbox(id), "s1.2"+t.Seal()+"\n5\nbody", "effect\n6\nof a worker", "full.9"+t.Seal()+"\n7\n")
 		pipe.ZAdd(ctx, p.Wakeups(), redis.Z{Score: score, Member: id})
-		if i%5 == 0 { // its inputs came before its start
+		if i%5 == 0 { // early inputs
 			pipe.HIncrBy(ctx, p.Early(), "", int64(i+1))
 			pipe.HSet(ctx, p.Early(), id, i+1)
 			continue
@@ -88,8 +88,8 @@ func (b *placed) fill(instances, n int) {
 	}
 }
 
-// content is all that is kept, by key without the partition, and the members of lists that partitions have in common; without what depends
-// on the secret of a partition, which it verifies.
+// content returns all data, by key without its partition, and the members of the lists of partitions; it omits and verifies the values that
+// depend on the secret of a partition.
 func (b *placed) content(n int) map[string]string {
 	b.Helper()
 	out := make(map[string]string)
@@ -217,7 +217,7 @@ func (b *placed) keys(pattern string) (all []string) {
 	return slices.Compact(all)
 }
 
-// resize moves everything to n partitions; each step is interrupted several times, and repeated.
+// resize moves all data to n partitions; each step is interrupted several times and repeated.
 func (b *placed) resize(n int, keys int64) {
 	b.Helper()
 	st := store.NewReader(b.run, b.space)
@@ -269,7 +269,7 @@ func TestPlacementMovesEveryKeyWhateverIsInterrupted(t *testing.T) {
 	})
 }
 
-// Trap: a run that was paused and continues behind a later one empties what that one has copied.
+// Trap: a run that was paused and continues after a later run would delete what the later run has copied.
 func TestPlacementOfAnEarlierRunWritesNothing(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		run := redisx.NewRunner(rdb)

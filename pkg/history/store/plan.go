@@ -11,50 +11,50 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// plan finds the rows of a list, either from the statuses or from the smallest of its terms:
+// plan finds the rows of a list, either by walking through the statuses or by looking up the members of its smallest term:
 //
 //	statuses, in their order ──pages──▶ members of the sets of every term ──▶ records
 //	the smallest term        ──ids────▶ their statuses and members of the sets of the other terms ──in order──▶ records
 //
-// The sets of values have no order of lists, and no status, so that an end need not write them. Looking up all members of a small
-// term costs less than a walk through the statuses that few of their members pass; plan compares the two.
+// The sets of values are not sorted like lists, and contain no status, so that the end of an instance need not write them. Looking up
+// all members of a small term is cheaper than walking through statuses of which few members pass; newPlan compares the two costs.
 type plan struct {
 	reader *Reader
 
 	part  int
 	q     *ListQuery
-	sets  []statusSet // that are walked through
-	rows  []Row       // in place of sets: what was looked up, in order
+	sets  []statusSet // the sets to walk through
+	rows  []Row       // used instead of sets: the rows that were looked up, in order
 	byIDs bool
-	tests []*term // that a row has to pass
-	// Members of the statuses that are expected to have three times a page's rows among them, because a list waits for the slowest
-	// of its partitions; 0: all pass.
+	tests []*term // tests that a row must pass
+	// expect is the number of members of the statuses among which three times the rows of a page are expected, because a list waits for
+	// the slowest of its partitions; 0: all members pass.
 	expect int
-	// selected is the size of the smallest term, if the statuses are walked through; decides: the query selects by nothing else that
-	// sets know.
+	// selected is the size of the smallest term, if the statuses are walked through. decides: the sets alone decide which instances the
+	// query selects.
 	selected   int64
 	decides    bool
 	statusless bool // rows need no status
 }
 
-// statusSet is a set of instances of a status, by the time of the status.
+// statusSet is the set of the instances with a status, sorted by the time at which they reached it.
 type statusSet struct {
 	status Status
 	key    string
 }
 
 const (
-	// MaxSets bounds the values of a term of ListQuery.Values. Each has a set.
-	MaxSets  = 64
-	maxIDs   = 2_000 // that are looked up
-	briefIDs = 200   // of them, for a count whose time is bounded
-	fewIDs   = 64    // that are looked up before anything is counted
-	maxNames = 1_000 // orchestrations whose sets are read for the beginning of an id
-	minWalk  = 16    // members that are read of each status, if not all pass
+	// MaxSets is the maximum number of values of a term in ListQuery.Values. Each value has a set.
+	MaxSets     = 64
+	maxIDs      = 2_000 // maximum number of ids that are looked up
+	maxBriefIDs = 200   // the same, for a count whose time is bounded
+	fewIDs      = 64    // number of ids up to which a term is looked up without counting first
+	maxNames    = 1_000 // maximum number of orchestrations whose sets are read for a prefix of ids
+	minWalk     = 16    // minimum number of members that are read per status, if not all pass
 )
 
-// plan chooses between the two.
-func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error) {
+// newPlan chooses how to find the rows.
+func (s *Reader) newPlan(ctx context.Context, part int, q *ListQuery) (*plan, error) {
 	p := &plan{reader: s, part: part, q: q}
 	for _, st := range q.Statuses {
 		p.sets = append(p.sets, statusSet{st, s.space.Part(part).Index(string(st))})
@@ -94,11 +94,11 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 		return nil, err
 	}
 	best := slices.MinFunc(terms, func(a, b *term) int { return cmp.Compare(a.n, b.n) })
-	most := int64(maxIDs)
+	bound := int64(maxIDs)
 	if q.brief {
-		most = briefIDs
+		bound = maxBriefIDs
 	}
-	if best.n > most || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
+	if best.n > bound || p.lookUpCost(best.n) > p.walkCost(best.n, members, terms) {
 		p.test(terms, nil)
 		p.selected = best.n
 		p.expect = int(min(max(int64(p.q.Limit)*members/max(best.n, 1)*3, minWalk), maxPage))
@@ -113,22 +113,23 @@ func (s *Reader) plan(ctx context.Context, part int, q *ListQuery) (*plan, error
 	return p, p.lookUp(ctx, ids)
 }
 
-// counted reports that the number of rows is that of the members of a term.
+// counted reports whether the number of rows equals the number of members of the only term.
 func (p *plan) counted(terms []*term) bool {
 	return len(terms) == 1 && (p.q.Prefix == "" || !terms[0].numbers) && p.q.Pick == nil && p.q.Keep == nil && p.everything()
 }
 
-// test has rows tested for the terms but one, whose members they are.
-func (p *plan) test(terms []*term, but *term) {
+// test adds the tests of all terms except one, whose members the rows are.
+func (p *plan) test(terms []*term, except *term) {
+
 	for _, t := range terms {
-		if t != but && len(t.tests) > 0 {
+		if t != except && len(t.tests) > 0 {
 			p.tests = append(p.tests, t)
 		}
 	}
 }
 
-// few returns the smallest term and its ids, if they are few: most filters of people name a value that few instances have, and these are
-// found in one round trip. nil: no term has few.
+// few returns the smallest term and its ids if it has at most fewIDs: most filters that people type contain a value that few instances
+// have, and those are found in one round trip. It returns nil if no term is that small.
 func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string, _ error) {
 	found := make([][]string, len(terms))
 	var round readRound
@@ -150,20 +151,20 @@ func (p *plan) few(ctx context.Context, terms []*term) (best *term, ids []string
 	return best, ids, nil
 }
 
-// batch is the number of members that are read first.
+// batch returns the number of members that are read first.
 func (p *plan) batch() int {
 	switch {
 	case p.expect > 0:
 		return p.expect
 	case p.q.Keep != nil || len(p.tests) > 0 || p.q.Prefix != "":
-		return min(keptOf*p.q.Limit, maxPage)
+		return min(recordsPerRow*p.q.Limit, maxPage)
 	default:
 		return p.q.Limit
 	}
 }
 
-// lookUpCost and walkCost are of a page, and without a limit of all, in members that are read or looked up; a term has n of
-// `members` instances.
+// lookUpCost and walkCost estimate the cost of a page, or without a limit of the whole list, in members that are read or looked up. A
+// term selects n of `members` instances.
 func (p *plan) lookUpCost(n int64) int64 {
 	if p.statusless {
 		return n
@@ -178,7 +179,7 @@ func (p *plan) walkCost(n, members int64, terms []*term) int64 {
 	return members * int64(1+setsOf(terms))
 }
 
-// setsOf is the number of sets in which a row is looked up.
+// setsOf returns the number of sets in which each row is looked up.
 func setsOf(terms []*term) (n int) {
 	for _, t := range terms {
 		n += len(t.tests)
@@ -186,33 +187,33 @@ func setsOf(terms []*term) (n int) {
 	return n
 }
 
-// term is what a list selects by: values of a field, the ids with a prefix, or the numbers in a range.
+// term is a criterion of a list: values of a field, ids with a prefix, or a range of numbers.
 type term struct {
-	tests []memberTest // a row passes one; none: ids are compared
-	sets  []idSet      // that have the members together, and no member twice
+	tests []memberTest // a row must be in one of these sets; none: ids are compared
+	sets  []idSet      // sets that together contain the members, each once
 	n     int64
 
-	numbers bool // a set is one of numbers, of which no prefix selects a part
-	broad   bool // its field has few values: its sets are large
+	numbers bool // the sets contain numbers, from which a prefix cannot select
+	broad   bool // the field has few values, so its sets are large
 }
 
-// memberTest is a set that has a row that passes, with a score between two, both included.
+// memberTest is a set that must contain a row, with a score between from and until, both included.
 type memberTest struct {
 	key         string
 	from, until float64
 }
 
-// idSet is a set that has another order than lists, or a part of it.
+// idSet is a set, or a part of a set, that is not sorted like lists.
 type idSet struct{ count, read redisx.Call }
 
-// size adds requests for the number of members.
+// size adds the requests for the number of members.
 func (t *term) size(round *readRound) {
 	for _, set := range t.sets {
 		round.sum(set.count, &t.n)
 	}
 }
 
-// read adds requests for the members of each set, at most limit of each (0: all).
+// read adds the requests for the members of each set, at most limit per set (0: all).
 func (t *term) read(round *readRound, limit int, ids *[]string) {
 	for _, set := range t.sets {
 		call := set.read
@@ -237,8 +238,8 @@ func (t *term) ranged(key string, from, until int64) {
 	t.tests = append(t.tests, memberTest{key, float64(from), float64(until)})
 }
 
-// terms are those of the query. Because sets of values are ordered by id, a prefix is a part of each.
-// The set of orchestrations only grows, and clients can add names to it: if it has more than maxNames, a prefix alone is no term.
+// terms returns the terms of the query. Sets of values are sorted by id, so a prefix selects a part of each. Because clients can add names
+// to the set of orchestrations, which only grows, a prefix alone is not a term if that set has more than maxNames names.
 func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	keys := p.reader.space.Part(p.part)
 	from, until := "-", "+"
@@ -286,7 +287,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	return all, r.Err()
 }
 
-// count counts the members of the terms, and the instances that have a status in its span of time.
+// count counts the members of the terms, and the instances with one of the statuses in its span of time.
 func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error) {
 	var round readRound
 	for _, t := range terms {
@@ -301,7 +302,7 @@ func (p *plan) count(ctx context.Context, terms []*term) (members int64, _ error
 	return members, nil
 }
 
-// countCall counts the members of the set of a status in its span of time.
+// countCall returns the call that counts the members of the set of a status in its span of time.
 func (p *plan) countCall(set statusSet) redisx.Call {
 	if p.anyTime(set) {
 		return redisx.Command("ZCARD", set.key)
@@ -310,7 +311,7 @@ func (p *plan) countCall(set statusSet) redisx.Call {
 	return redisx.Command("ZCOUNT", set.key, from, until)
 }
 
-// everything reports whether the query has all statuses, at any time.
+// everything reports whether the query selects all statuses, at any time.
 func (p *plan) everything() bool {
 	return len(p.sets) == len(record.Statuses()) && !slices.ContainsFunc(p.sets, func(set statusSet) bool { return !p.anyTime(set) })
 }
@@ -320,7 +321,7 @@ func (p *plan) anyTime(set statusSet) bool {
 	return from <= 0 && until >= maxTime
 }
 
-// maxTime is the last time of RFC 3339, Unix ms.
+// maxTime is the last time that RFC 3339 can express, Unix ms.
 const maxTime = 253_402_300_799_999
 
 func (p *plan) span(st Status) (from, until int64) {
@@ -330,8 +331,9 @@ func (p *plan) span(st Status) (from, until int64) {
 	return p.q.Span(st)
 }
 
-// lookUp makes rows of ids that pass the tests, in one round trip; if they are many, only the rows of a page are tested, later. Those that
-// have none of the statuses are left out; if statuses do not matter, a set of a value has no ids of others.
+// lookUp turns ids into rows, and applies the tests in one round trip. If there are too many lookups, the tests are left to pick, which
+// applies them to the rows of a page only. Instances that have none of the statuses are omitted; if statuses do not matter, the set of a
+// value contains no other instances.
 func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	p.byIDs = true
 	rows, args := make([]Row, len(ids)), arguments(ids)
@@ -361,7 +363,7 @@ func (p *plan) lookUp(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// statuses makes rows of those ids that have one of the statuses, in its span of time.
+// statuses creates the rows of the ids that have one of the statuses, in its span of time.
 func (p *plan) statuses(round *readRound, ids []string, args []any, rows []Row) {
 	for _, set := range p.sets {
 		from, until := p.span(set.status)
@@ -373,14 +375,14 @@ func (p *plan) statuses(round *readRound, ids []string, args []any, rows []Row) 
 	}
 }
 
-// pass counts the tests that each of the ids passes.
+// pass returns how many of the tests each id passes.
 func (p *plan) pass(round *readRound, tests []*term, ids []any) (passed []int) {
 	passed = make([]int, len(ids))
 	for _, t := range tests {
 		for _, set := range t.tests {
 			p.members(round, set.key, ids, func(i int, score float64) {
 				if set.from <= score && score <= set.until {
-					passed[i]++ // an instance has one value of a field, in one set
+					passed[i]++ // an instance has one value of a field, so it is in one set
 				}
 			})
 		}
@@ -388,7 +390,7 @@ func (p *plan) pass(round *readRound, tests []*term, ids []any) (passed []int) {
 	return passed
 }
 
-// arguments are ids as commands have them: each is made one once, however many sets are asked.
+// arguments converts ids to command arguments, once for all sets.
 func arguments(ids []string) []any {
 	args := make([]any, len(ids))
 	for i, id := range ids {
@@ -397,7 +399,7 @@ func arguments(ids []string) []any {
 	return args
 }
 
-// members calls found for those of the ids that are in a set.
+// members calls found for each of the ids that is in a set.
 func (p *plan) members(round *readRound, key string, ids []any, found func(i int, score float64)) {
 	for from := 0; from < len(ids); from += maxBatch {
 		batch := ids[from:min(from+maxBatch, len(ids))]
@@ -426,11 +428,11 @@ func (p *plan) members(round *readRound, key string, ids []any, found func(i int
 	}
 }
 
-// next reads the next n rows behind a place, and reports whether they are the last.
-func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bool, _ error) {
+// next reads the next n rows after a position, and reports whether they are the last ones.
+func (p *plan) next(ctx context.Context, after Page, n int) (rows []Row, end bool, _ error) {
 	if p.byIDs {
 		at := 0
-		for at < len(p.rows) && !p.q.behind(&p.rows[at], behind) {
+		for at < len(p.rows) && !p.q.after(&p.rows[at], after) {
 			at++
 		}
 		p.rows = p.rows[at:]
@@ -439,23 +441,23 @@ func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bo
 	heads := make([]head, len(p.sets))
 	var round readRound
 	for i := range heads {
-		p.read(&round, &p.sets[i], behind, 0, n, &heads[i])
+		p.read(&round, &p.sets[i], after, 0, n, &heads[i])
 	}
 	if err := round.do(ctx, p.reader.run); err != nil {
 		return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
 	}
-	var last *Row // what the sets have behind it is not known
+	var last *Row // the members of the sets after this row are not known
 	for i := range heads {
 		h := &heads[i]
-		// Members of the same millisecond in front of the place are read again and skipped.
+		// Members before the position with the same millisecond are read again and skipped.
 		for offset := n; h.more && len(h.rows) == 0; offset += n {
-			p.read(&round, &p.sets[i], behind, offset, n, h)
+			p.read(&round, &p.sets[i], after, offset, n, h)
 			if err := round.do(ctx, p.reader.run); err != nil {
 				return nil, false, fmt.Errorf("partition %d: list: %w", p.part, err)
 			}
 		}
 		rows = append(rows, h.rows...)
-		if h.more && (last == nil || p.q.behind(last, h.rows[len(h.rows)-1].place())) {
+		if h.more && (last == nil || p.q.after(last, h.rows[len(h.rows)-1].place())) {
 			last = &h.rows[len(h.rows)-1]
 		}
 	}
@@ -468,20 +470,20 @@ func (p *plan) next(ctx context.Context, behind Page, n int) (rows []Row, end bo
 	return rows[:min(n, len(rows))], last == nil && len(rows) <= n, nil
 }
 
-// head is what was read of a set.
+// head is the part of a set that was read.
 type head struct {
-	rows []Row // behind the place
-	more bool  // there may be others
+	rows []Row // rows after the position
+	more bool  // the set may have more members
 }
 
-func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int, into *head) {
+func (p *plan) read(round *readRound, set *statusSet, after Page, offset, n int, into *head) {
 	from, until := p.span(set.status)
 	var command redisx.Call
 	if p.q.Oldest {
-		command = redisx.Command("ZRANGEBYSCORE", set.key, max(from, behind.Updated), until, "WITHSCORES", "LIMIT", offset, n)
+		command = redisx.Command("ZRANGEBYSCORE", set.key, max(from, after.Updated), until, "WITHSCORES", "LIMIT", offset, n)
 	} else {
-		if behind.Instance != "" {
-			until = min(until, behind.Updated)
+		if after.Instance != "" {
+			until = min(until, after.Updated)
 		}
 		command = redisx.Command("ZREVRANGEBYSCORE", set.key, until, from, "WITHSCORES", "LIMIT", offset, n)
 	}
@@ -492,7 +494,7 @@ func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int
 		members, err := scored(v)
 		into.more = len(members) == n
 		for _, m := range members {
-			if p.q.behind(&m, behind) {
+			if p.q.after(&m, after) {
 				m.Status = set.status
 				into.rows = append(into.rows, m)
 			}
@@ -503,7 +505,7 @@ func (p *plan) read(round *readRound, set *statusSet, behind Page, offset, n int
 
 func (r *Row) place() Page { return Page{Updated: r.Updated, Instance: r.Instance} }
 
-// pick returns the rows that pass what is decided without their records.
+// pick returns the rows that pass the criteria that do not require records.
 func (p *plan) pick(ctx context.Context, rows []Row) ([]Row, error) {
 	picked := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
 		return !strings.HasPrefix(r.Instance, p.q.Prefix) || p.q.Pick != nil && !p.q.Pick(r.Instance)

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Purge removes an instance that has ended and has no pending messages. A reply that was lost looks like a conflict to the next
-// attempt: the record is gone.
+// Purge removes an instance that has ended and has no pending messages. If the reply to a successful attempt is lost, the next attempt
+// reports a conflict, because the record is gone.
 func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), stalledSet(p), p.Index(string(pu.Status)), p.Orchestrations()}
@@ -29,20 +29,16 @@ func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 		args = append(args, id)
 	}
 	s.run.Go(redisx.Call{Script: s.purge, Keys: keys, Args: args}, func(v any, err error) {
+		r, err := okReply("purge of "+pu.Instance, v, err)
 		if err != nil {
-			done(0, fmt.Errorf("purge of %s: %w", pu.Instance, err))
-			return
-		}
-		r := redisx.NewReply(v)
-		if r.Str(0) != "OK" {
-			done(0, replyError("purge", r))
+			done(0, err)
 			return
 		}
 		done(r.Int(1), r.Err())
 	})
 }
 
-// Reports reads how cancelled activities of an execution ended, "" for those without a report.
+// Reports reads how cancelled activities of an execution ended; "" for activities without a report.
 func (s *Reader) Reports(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]string, error) {
 	args := make([]any, 0, 2+len(activities))
 	args = append(args, "HMGET", s.space.Part(part).Reports(instance, execution))

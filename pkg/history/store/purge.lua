@@ -1,17 +1,17 @@
--- purge removes an instance that has ended and has no pending messages. Inputs behind the purge belong to the next instance.
+-- purge removes an instance that has ended and has no pending messages. Inputs after the purge belong to the next instance with the id.
 --
 --! keys  partition wakeups record inbox stalled stalled_set index orchestrations updates unanswered | value=field* data*
 --! args  token instance head applied | field* pop*
 --! reply FENCED | ROLLEDBACK | CONFLICT head | CONFLICT inbox | OK now
 --
--- applied: '' if a client has requested the purge; otherwise the retention is over: then nothing may be unread, and the time of
--- the applied position may not be older than this.
--- value: the sets of values that have it; field: the name of the orchestration whose set that is, or ''; data: histories and
--- reports; pop: ids at the head of the inbox.
--- unanswered: the set of instances with open updates. One with a ledger leaves it, whatever its record has.
+-- applied: '' if a client requested the purge. Otherwise the retention period is over: then the inbox must be empty, and the time of the
+-- applied position must not be earlier than this.
+-- value: the sets of attribute values that contain the instance; field: the name of the orchestration if it is the set of an orchestration,
+-- or ''; data: histories and reports; pop: ids at the head of the inbox.
+-- unanswered: the set of instances with open updates. An instance with a ledger is removed from it, whatever its record contains.
 --
--- No lease is left: the commit that ended the instance has deleted them. The ids of the messages that it has received stay for
--- their hour: a repeat must not start it again. A start among what is left goes in front, as before an unknown instance.
+-- No lease is left: the commit that ended the instance deleted them. The ids of received messages are kept for their hour, so that a
+-- duplicate does not start the instance again. A start among the remaining inputs is moved to the front, as for an unknown instance.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 if (redis.call('HGET', record, 'head') or '') ~= head then return {'CONFLICT', 'head'} end

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// leases are the workers' scripts on the bench's store.
+// workers returns the scripts of workers on the store of the bench.
 func (b *bench) workers() *lease.Leases {
 	b.Helper()
 	run := redisx.NewRunner(b.rdb)
@@ -22,7 +22,7 @@ func (b *bench) workers() *lease.Leases {
 	return lease.New(run, b.space)
 }
 
-// unchanged makes calls that must write nothing.
+// unchanged checks that calls write nothing.
 func (b *bench) unchanged(what string, calls func()) {
 	b.Helper()
 	before := b.dump()
@@ -34,7 +34,7 @@ func (b *bench) unchanged(what string, calls func()) {
 
 func TestPurgedInstanceStaysPurged(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"by what was ingested and is sent again, or published again": func(b *bench) {
+		"by a repeated ingest or a duplicate message": func(b *bench) {
 			b.over(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
 			batch := append([]store.Message{message("a", "p", store.CancelMessage)}, events(1, 1)...)
@@ -50,7 +50,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			}
 			b.wantInbox("a", "e1")
 		},
-		"by a purge or a cancel that comes when nothing is there": func(b *bench) {
+		"by a purge or a cancel of an unknown instance": func(b *bench) {
 			b.over()
 			b.must(b.purge(purgeOfA()))
 			got, err := b.ingest(1, 2, message("a", "p2", store.CancelMessage))
@@ -60,7 +60,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 			}
 			b.wantGone(b.p.Seen("a"))
 		},
-		"by a worker that holds a lease of before": func(b *bench) {
+		"by a worker with an old lease": func(b *bench) {
 			b.late(func(ref lease.Ref, ws *lease.Leases) {
 				grip := lease.Claim{Ref: ref, Token: "tok"}
 				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Claim: grip, Body: []byte("x")}, done) })
@@ -79,7 +79,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by a report of how an activity ended": func(b *bench) {
+		"by a report about a cancelled activity": func(b *bench) {
 			b.late(func(ref lease.Ref, ws *lease.Leases) {
 				for execution := uint64(1); execution <= 3; execution++ {
 					ref.Execution = execution
@@ -90,10 +90,10 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by a reconciliation, a commit or a purge that was under way": func(b *bench) {
+		"by an outstanding reconciliation, commit or purge": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
-					if _, err := b.look(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
+					if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
 						b.Errorf("reconciliation: %v", err)
 					}
 					c := store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: store.Running, Create: leases(7), Record: &store.Record{}}
@@ -103,7 +103,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 				}
 			})
 		},
-		"by its first turn, or a reconciliation of inputs before its start": func(b *bench) {
+		"by its first turn, or a reconciliation of early inputs": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				first := store.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
@@ -113,7 +113,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 					b.Errorf("commit: %v", err)
 				}
 				early := store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: store.HoldEarly, Stalled: "it waits for its start"}
-				if _, err := b.look(early); err != nil {
+				if _, err := b.reconcile(early); err != nil {
 					b.Errorf("reconciliation: %v", err)
 				}
 			})
@@ -121,7 +121,7 @@ func TestPurgedInstanceStaysPurged(t *testing.T) {
 	})
 }
 
-// late purges an instance and makes calls that come too late: they must write nothing.
+// late purges an instance and checks that late calls write nothing.
 func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
 	b.Helper()
 	b.over()
@@ -133,7 +133,7 @@ func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
 
 func TestPruneRemovesReports(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"of the execution before the last, and of no other": func(b *bench) {
+		"of the last execution but one, and of no other": func(b *bench) {
 			b.turned()
 			for execution := uint64(1); execution <= 2; execution++ {
 				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", "{}").Err())
@@ -145,7 +145,7 @@ func TestPruneRemovesReports(t *testing.T) {
 				Prepend: [][]byte{element("!c3.0")},
 			})
 			b.must(err)
-			b.wantSound() // the execution that has just begun has not pruned yet
+			b.wantSound() // the new execution has not pruned yet
 			_, err = b.commit(store.Commit{
 				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: encoded(b, started(3)), Prune: 1,
 			})

@@ -22,7 +22,7 @@ func (b *bench) purge(pu store.Purge) error {
 	return err
 }
 
-// A list by the beginning of an id reads the sets of few orchestrations, and a client can name any number: a name goes with its last
+// A list by prefix reads the sets of a few orchestrations, but clients can name any number of them: a name is removed with its last
 // instance.
 func TestOrchestrationsHaveTheNamesOfInstances(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
@@ -45,7 +45,7 @@ func TestOrchestrationsHaveTheNamesOfInstances(t *testing.T) {
 		purge.Instance = "b"
 		b.must(b.purge(purge))
 		want("three", "two")
-		_, err := b.commit(store.Commit{ // another start replaces it
+		_, err := b.commit(store.Commit{ // another start replaces the instance
 			Instance: "c", Head: "h1", NewHead: "h2", From: store.Failed, Prepend: [][]byte{element("!h2.0")},
 			Record: &store.Record{Name: "three", Origin: at(2), Execution: 2, Status: store.Running, Created: 6, NewIncarnation: true},
 		})
@@ -60,8 +60,8 @@ func TestOrchestrationsHaveTheNamesOfInstances(t *testing.T) {
 	}})
 }
 
-// over has instance "a" at the end of its second execution, with all that an instance can have, the reports of both
-// executions among it; behind the purge come the messages given. Its head is h3.
+// over creates the instance "a", which has ended its second execution, with every kind of data, including the reports of both
+// executions; the inbox contains the purge and then the messages. Its head is h3.
 func (b *bench) over(behind ...store.Message) {
 	b.Helper()
 	b.sound()
@@ -80,7 +80,7 @@ func (b *bench) over(behind ...store.Message) {
 	batch := append([]store.Message{message("a", "p", store.CancelMessage)}, behind...)
 	_, err = b.ingest(0, uint64(len(batch)), batch...)
 	b.must(err)
-	_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
+	_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it cannot be read"})
 	b.must(err)
 }
 
@@ -88,7 +88,7 @@ func purgeOfA() store.Purge {
 	return store.Purge{Instance: "a", Execution: 2, Head: "h3", Status: store.Completed, Pop: []string{"p"}}
 }
 
-// wantGone checks that nothing of "a" is left but what is named.
+// wantGone checks that nothing of "a" is left except the named keys.
 func (b *bench) wantGone(but ...string) {
 	b.Helper()
 	left := b.dump()
@@ -116,15 +116,15 @@ func events(from, to int) (all []store.Message) {
 
 func TestPurgeRemovesAllKeys(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"every execution, its reports, its place in the index, its wakeup and its reason for being stalled": func(b *bench) {
-			b.started("c", "h1", 1) // a neighbour
+		"executions, reports, index entry, wakeup and reason of the stall": func(b *bench) {
+			b.started("c", "h1", 1) // another instance
 			before := b.dump()
 			b.over()
 			b.wantIndex("a", store.Completed)
 			b.must(b.purge(purgeOfA()))
 			b.wantGone(b.p.Seen("a"))
 			b.wantIndex("a", "")
-			b.wantNoLook("a")
+			b.wantNoWakeup("a")
 			after := b.dump()
 			delete(after, b.p.Seen("a"))
 			if !maps.Equal(before, after) {
@@ -132,7 +132,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			}
 			b.wantSound()
 		},
-		"without an input that requests it, when its retention is over": func(b *bench) {
+		"without a request, when the retention period is over": func(b *bench) {
 			b.over()
 			_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: store.Completed})
 			b.must(err)
@@ -141,10 +141,10 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 			b.must(b.purge(pu))
 			b.wantGone(b.p.Seen("a"))
 		},
-		"also of one that has not begun": func(b *bench) {
+		"also of an instance that has not begun": func(b *bench) {
 			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
+			_, err = b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "no orchestrator has its code"})
 			b.must(err)
 			b.must(b.purge(store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
 			b.wantInbox("a", "e3")
@@ -159,21 +159,21 @@ func TestInputsBehindPurgeAreKept(t *testing.T) {
 			b.over(events(1, 3)...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "e1 e2 e3")
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
-		"the start among it goes in front, and a second one stays where it is": func(b *bench) {
+		"a start among them is moved to the front, a second one is not": func(b *bench) {
 			b.over(append(events(1, 2), message("a", "s3", store.StartMessage), message("a", "e4", ""), message("a", "s5", store.StartMessage))...)
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s3 e1 e2 e4 !s5")
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 		},
-		"a start that comes first stays so": func(b *bench) {
+		"a start in front stays there": func(b *bench) {
 			b.over(message("a", "s1", store.StartMessage), message("a", "e2", ""), message("a", "s3", store.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "!s1 e2 !s3")
 		},
-		"also when three hundred elements come before the start": func(b *bench) {
+		"also after three hundred elements before the start": func(b *bench) {
 			b.over(append(events(1, 300), message("a", "s301", store.StartMessage), message("a", "e302", ""))...)
 			b.must(b.purge(purgeOfA()))
 			want := []string{"!s301"}
@@ -181,9 +181,9 @@ func TestInputsBehindPurgeAreKept(t *testing.T) {
 				want = append(want, fmt.Sprint("e", n))
 			}
 			b.wantInbox("a", strings.Join(append(want, "e302"), " "))
-			b.wantLook("a", 0)
+			b.wantWakeup("a", 0)
 		},
-		"and three hundred without a start wait for theirs, which goes in front": func(b *bench) {
+		"three hundred elements without a start wait for it, and it is pushed in front": func(b *bench) {
 			b.over(events(1, 300)...)
 			b.must(b.purge(purgeOfA()))
 			_, err := b.ingest(301, 302, message("a", "s302", store.StartMessage))
@@ -192,7 +192,7 @@ func TestInputsBehindPurgeAreKept(t *testing.T) {
 				b.Error(got)
 			}
 		},
-		"and the start of the next incarnation finds nothing of the former": func(b *bench) {
+		"the next incarnation finds nothing of the previous one": func(b *bench) {
 			b.over(message("a", "s1", store.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.must(second(b.commit(store.Commit{
@@ -217,7 +217,7 @@ func (b *bench) wantSound() {
 	found, err := b.st.Check(b.ctx(), nil, nil)
 	b.must(err)
 	for _, f := range found.Findings {
-		if f.Instance != "c" { // whose history is none
+		if f.Instance != "c" { // whose history is not valid
 			b.Error(f)
 		}
 	}
@@ -225,7 +225,7 @@ func (b *bench) wantSound() {
 
 func TestRejectedPurgeWritesNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"by the fence, by another head, by another inbox": func(b *bench) {
+		"by the fence, another head or another inbox": func(b *bench) {
 			b.over(append(events(1, 2), message("a", "s3", store.StartMessage))...)
 			before := b.dump()
 			try := func(why string, want error, change func(pu *store.Purge)) {
@@ -248,7 +248,7 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"when its reply was lost and it is sent again, also to the instance that has come since": func(b *bench) {
+		"when it is repeated after a lost reply, also to the next instance": func(b *bench) {
 			b.over(events(1, 1)...)
 			b.must(b.purge(purgeOfA()))
 			before := b.dump()
@@ -267,7 +267,7 @@ func TestRejectedPurgeWritesNothing(t *testing.T) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"when it is sent again to one that had not begun": func(b *bench) {
+		"when it is repeated to an instance that had not begun": func(b *bench) {
 			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
 			b.must(err)
 			pu := store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Head reads the head of an instance, "" without a record.
+// Head reads the head of an instance; "" if it has no record.
 func (s *Reader) Head(ctx context.Context, part int, instance string) (string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Instance(instance), "head"))
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Reader) InboxLen(ctx context.Context, part int, instance string) (uint6
 		return 0, fmt.Errorf("instance %s: length of the inbox: %w", instance, err)
 	}
 	n, err := redisx.Int(v)
-	return uint64(n), err //nolint:gosec // a length
+	return uint64(n), err //nolint:gosec // a length is not negative
 }
 
 // Count reads the number of instances of a status in a partition, in constant time.
@@ -35,14 +35,15 @@ func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, er
 	return s.size(ctx, part, redisx.Command("ZCARD", s.space.Part(part).Index(string(status))))
 }
 
-// Sizes are numbers of instances of a partition.
+// Sizes are the numbers of instances of a partition.
 type Sizes struct {
 	Status  map[Status]uint64
-	Since   map[Status][]uint64 // of those that have ended, how many have since each of some times
+	Since   map[Status][]uint64 // number of instances that have ended since each of the requested times
 	Stalled uint64
 }
 
-// Sizes counts the instances of each status, those that have ended since some times (Unix ms), and the stalled ones, in one round trip.
+// Sizes counts, in one round trip, the instances of each status, those that have ended since each of the given times (Unix ms), and the
+// stalled instances.
 func (s *Reader) Sizes(ctx context.Context, part int, since []int64) (Sizes, error) {
 	p := s.space.Part(part)
 	out := Sizes{Status: make(map[Status]uint64), Since: make(map[Status][]uint64)}
@@ -86,17 +87,17 @@ func (s *Reader) size(ctx context.Context, part int, count redisx.Call) (uint64,
 	return uint64(n), err //nolint:gosec // a size
 }
 
-// StalledIDs reads the ids of the stalled instances of a partition, in no order.
+// StalledIDs reads the ids of the stalled instances of a partition, in no particular order.
 func (s *Reader) StalledIDs(ctx context.Context, part int) ([]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stalled()))
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
+		return nil, fmt.Errorf("partition %d: read the stalled instances: %w", part, err)
 	}
 	r := redisx.NewReply([]any{v})
 	return r.Strs(0), r.Err()
 }
 
-// StalledReasons reads why instances of a partition are stalled, by instance; those that are not stalled are left out.
+// StalledReasons reads the reasons for which instances are stalled, by instance; instances that are not stalled are omitted.
 func (s *Reader) StalledReasons(ctx context.Context, part int, ids []string) (map[string]string, error) {
 	if len(ids) == 0 {
 		return map[string]string{}, nil
@@ -108,12 +109,12 @@ func (s *Reader) StalledReasons(ctx context.Context, part int, ids []string) (ma
 	}
 	v, err := s.run.Do(ctx, redisx.Command(args...))
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
+		return nil, fmt.Errorf("partition %d: read the stalled instances: %w", part, err)
 	}
 	r := redisx.NewReply([]any{v})
 	out := make(map[string]string, len(ids))
-	for i, why := range r.List(0) {
-		text, err := redisx.Str(why)
+	for i, reason := range r.List(0) {
+		text, err := redisx.Str(reason)
 		if err != nil {
 			return out, fmt.Errorf("partition %d: instance %s: %w", part, ids[i], err)
 		}
@@ -124,7 +125,7 @@ func (s *Reader) StalledReasons(ctx context.Context, part int, ids []string) (ma
 	return out, r.Err()
 }
 
-// StalledReason reads why one instance is stalled, "" if it is not.
+// StalledReason reads the reason for which an instance is stalled; "" if it is not.
 func (s *Reader) StalledReason(ctx context.Context, part int, instance string) (string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Stalled(), instance))
 	if err != nil {
@@ -133,8 +134,8 @@ func (s *Reader) StalledReason(ctx context.Context, part int, instance string) (
 	return redisx.Str(v)
 }
 
-// Wakeups reads the instances that are due within the span, soonest first, and Redis TIME (Unix ms). It changes nothing. It is a
-// script, because only a script reads the time of the partition's own master.
+// Wakeups reads the instances that are due within the span, soonest first, and the time of Redis (Unix ms). It writes nothing. It is a
+// script because only a script reads the time of the partition's own master.
 func (s *Reader) Wakeups(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.wakeups, Keys: []string{s.space.Part(part).Wakeups()}, Args: []any{within.Milliseconds()}})
 	if err != nil {
@@ -146,7 +147,7 @@ func (s *Reader) Wakeups(ctx context.Context, part int, within time.Duration) (n
 
 // Holder is the worker that has claimed an activity.
 type Holder struct {
-	Worker string // "" if it is not claimed
+	Worker string // "" if the activity is not claimed
 	Claims uint32
 }
 
@@ -167,7 +168,7 @@ func (s *Reader) Holders(ctx context.Context, part int, instance string, executi
 	return out, nil
 }
 
-// RawHistory reads at most limit encoded events behind the event with id after.
+// RawHistory reads at most limit encoded events after the event with the id after.
 func (s *Reader) RawHistory(ctx context.Context, part int, instance string, execution, after uint64, limit int) ([][]byte, error) {
 	key := s.space.Part(part).History(instance, execution)
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, num(after), num(after+uint64(limit)-1))) //nolint:gosec // limit is positive
@@ -178,12 +179,12 @@ func (s *Reader) RawHistory(ctx context.Context, part int, instance string, exec
 	return elements(r.Strs(0)), r.Err()
 }
 
-// Unreadable reports whether this build cannot decode what is stored, so that a retry will not help.
+// Unreadable reports whether err means that this build cannot decode the stored data, so that a retry will not help.
 func Unreadable(err error) bool {
 	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || redisx.Refused(err)
 }
 
-// Applied reads the position up to which a partition has ingested the inputs stream.
+// Applied reads the stream position up to which a partition has ingested INPUTS.
 func (s *Reader) Applied(ctx context.Context, part int) (history.Position, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HMGET", s.space.Part(part).Owner(), "seq", "time"))
 	if err != nil {

@@ -19,17 +19,14 @@ func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, err
 	}
 	leases := l.Leases
 	s.run.Go(redisx.Call{Script: s.reconcile, Keys: keys, Args: args, Join: true}, func(v any, err error) {
-		if err != nil {
-			done(Reconciled{}, err)
-			return
-		}
-		done(parseReconciled(redisx.NewReply(v), leases))
+		done(parseReconciled(v, err, leases))
 	})
 }
 
-func parseReconciled(r *redisx.Reply, leases []Lease) (Reconciled, error) {
-	if r.Str(0) != "OK" {
-		return Reconciled{}, replyError("reconcile", r)
+func parseReconciled(v any, err error, leases []Lease) (Reconciled, error) {
+	r, err := okReply("reconcile", v, err)
+	if err != nil {
+		return Reconciled{}, err
 	}
 	out := Reconciled{Now: r.Int(1), Unread: int(r.Int(2))}
 	for i, reply := range r.Strs(3) {
@@ -37,7 +34,6 @@ func parseReconciled(r *redisx.Reply, leases []Lease) (Reconciled, error) {
 			return out, fmt.Errorf("reconcile: %w: %q", redisx.ErrReply, reply)
 		}
 		st := LeaseState{Lease: leases[i], Status: LeaseStatus(reply[0])}
-		var err error
 		switch st.Status {
 		case LeaseClaimed:
 			_, err = fmt.Sscan(reply[1:], &st.Until, &st.Claims, &st.Span, &st.Token, &st.Worker)

@@ -1,25 +1,27 @@
 -- reconcile repairs the leases of an instance that has no turn to take, records why it is stalled, and sets the next wakeup.
 --
--- An expired claim is removed, so that the activity can be dispatched again (the script itself judges token and expiry: a worker
--- that has claimed in the meantime keeps the lease). A missing lease of an instance without unread inputs was lost by Redis: the
--- history at this head requires it, so it is created again.
+-- An expired claim is removed, so that the activity can be dispatched again. The script itself checks token and expiry: a worker that has
+-- claimed the lease in the meantime keeps it. If a lease is missing and the inbox is empty, Redis lost the lease: the history at this head
+-- requires it, so it is created again.
 --
 --! keys  partition wakeups record inbox stalled stalled_set | key*
 --! args  token instance head wakeup hold reason max_claims# published | lease(effect proof)*
 --! reply FENCED | CONFLICT head | OK now inbox_length lease*
 --
--- wakeup: ms, or ''; hold the inbox back: '' no, '1' yes, 'e' until its start comes, 'n' and a number: unless it has more inputs.
--- reason: why the instance is stalled, '' to leave what is recorded, '-' to remove it.
--- published: the watermark of the messages in the stream, '' to leave what is recorded.
+-- wakeup: ms, or ''.
+-- hold: whether to hold the inbox back: '' no, '1' yes, 'e' until the start of the instance arrives, 'n' and a number: yes if it has at
+-- most that many inputs.
+-- reason: why the instance is stalled; '' keeps the recorded reason, '-' removes it.
+-- published: the watermark of the messages that are in the stream; '' keeps the recorded one.
 -- key: the leases of the outstanding activities; lease: their effect ids and proof keys.
--- A lease is reported as W claims returned_at (unclaimed; returned_at 0: no worker has returned it)
+-- Each lease is reported as W claims returned_at (unclaimed; returned_at 0: no worker has returned it)
 -- | C until claims span token worker (claimed) | X claims (the claim had expired) | P claims (claims exhausted)
--- | M (missing, its completion is unread) | R (created again).
+-- | M (missing; its completion is unread) | R (missing, and created again).
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 if (redis.call('HGET', record, 'head') or '') ~= head then return {'CONFLICT', 'head'} end
 local unread = redis.call('LLEN', inbox)
-if unread == 0 and redis.call('EXISTS', record) == 0 then -- a late copy of a call for early inputs; there is no instance
+if unread == 0 and redis.call('EXISTS', record) == 0 then -- a late duplicate of a call for early inputs; there is no instance
   redis.call('HDEL', stalled, instance)
   redis.call('ZREM', wakeups, instance)
   return {'OK', ms(t), unread, {}}
@@ -56,8 +58,8 @@ for _, k in ipairs(recreate) do
   redis.call('DEL', key[k])
   redis.call('HSET', key[k], 'e', lease[k].effect, 'n', '0', 'c', ms(t), 'k', lease[k].proof)
 end
--- A record has a mark while its instance is stalled, so that commits of others need not remove a reason. stalled_set has the instances
--- with a mark.
+-- The record of a stalled instance is marked, so that commits of other instances need not remove a reason. stalled_set contains the
+-- instances with a marked record.
 if reason == '-' then
   redis.call('HDEL', stalled, instance)
   redis.call('HDEL', record, 'stalled')

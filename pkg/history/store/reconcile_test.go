@@ -13,13 +13,13 @@ import (
 
 func TestReconcileRepairsLeases(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"finds leases as they are, and takes away the claims that are over": func(b *bench) {
+		"it reports leases, and removes expired claims": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3, 4, 5)
 			b.claim("a", 2, 1, time.Second)
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
-			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claimed so often, and released
-			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claims exhausted, and released
+			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			var said string
 			for _, l := range got.Leases {
@@ -31,30 +31,30 @@ func TestReconcileRepairsLeases(t *testing.T) {
 			if l := b.lease("a", 3); l["t"] != "" || l["u"] != "" || l["w"] != "" || l["n"] != "2" || l["e"] != "e3" {
 				b.Errorf("%v", l)
 			}
-			b.wantLook("a", 1001) // when the claim that lasts is over
+			b.wantWakeup("a", 1001) // when the valid claim expires
 		},
-		"takes a claim for over that lasts longer than one can: the clock has stepped back": func(b *bench) {
+		"a claim that lasts longer than possible has expired: the clock stepped back": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
-			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
+			got, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			if got.Leases[0].Status != store.ClaimExpired {
 				b.Errorf("%+v", got)
 			}
 		},
-		"makes a lost lease again, unless something is unread": func(b *bench) {
+		"it recreates a lost lease, unless an input is unread": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a lost turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
 			l := store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
-			got, err := b.look(l)
+			got, err := b.reconcile(l)
 			b.must(err)
 			if got.Leases[0].Status != store.LeaseMissing || got.Unread != 1 {
 				b.Errorf("%+v", got)
 			}
-			b.wantLook("a", 2000)
+			b.wantWakeup("a", 2000)
 			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
-			got, err = b.look(l)
+			got, err = b.reconcile(l)
 			b.must(err)
 			if got.Leases[0].Status != store.LeaseRecreated || got.Unread != 0 {
 				b.Errorf("%+v", got)
@@ -63,48 +63,48 @@ func TestReconcileRepairsLeases(t *testing.T) {
 				b.Errorf("%v", l)
 			}
 		},
-		"is refused by the fence and by another head": func(b *bench) {
+		"it is rejected by the fence and by another head": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.claim("a", 1, 1, -time.Millisecond)
 			before := b.dump()
-			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrConflict) {
 				b.Error(err)
 			}
 			b.owner("another", time.Minute)
-			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrFenced) {
+			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrFenced) {
 				b.Error(err)
 			}
 			if after := b.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
 				b.Errorf("something was written:\n%v\n%v", before, after)
 			}
 		},
-		"sets why an instance is stalled, holds its inbox, and clears both": func(b *bench) {
-			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // it has no record yet
-			_, err := b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: store.HoldAll, Stalled: "why"})
+		"it sets and clears the reason of a stall and the hold of the inbox": func(b *bench) {
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // without a record
+			_, err := b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: store.HoldAll, Stalled: "why"})
 			b.must(err)
-			b.wantLook("a", 60_000)
+			b.wantWakeup("a", 60_000)
 			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "why" {
 				b.Errorf("%q, %v", why, err)
 			}
-			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Stalled: store.NotStalled})
+			_, err = b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Stalled: store.NotStalled})
 			b.must(err)
-			b.wantLook("a", 2000)
+			b.wantWakeup("a", 2000)
 			if all, err := b.st.StalledIDs(b.ctx(), part); err != nil || len(all) != 0 {
 				b.Errorf("%v, %v", all, err)
 			}
 		},
-		"with nothing due removes the wakeup of the instance": func(b *bench) {
+		"without anything due it removes the wakeup": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
+			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
 			b.must(err)
-			b.wantNoLook("a")
+			b.wantNoWakeup("a")
 		},
 	})
 }
 
 func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"returns the due instances, the longest first, and delays each by two seconds": func(b *bench) {
+		"instances are returned the longest due first, and postponed by two seconds": func(b *bench) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "later": -2000, "latest": -3000, "soon": 60_000} {
 				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
@@ -114,7 +114,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 			if fmt.Sprint(got.Instances) != "[latest later]" || got.Next != now-1000 {
 				b.Errorf("%+v", got)
 			}
-			b.wantLook("latest", 2000)
+			b.wantWakeup("latest", 2000)
 			got, err = b.due(2)
 			b.must(err)
 			if fmt.Sprint(got.Instances) != "[late]" {
@@ -124,7 +124,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"returns the limits of the partition in the same way, and keeps both lists apart": func(b *bench) {
+		"limits are returned in the same way, separately": func(b *bench) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now-1000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
@@ -139,7 +139,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 				b.Errorf("put off by %d ms", off)
 			}
 		},
-		"returns a limit whose sweep is from before the clock stepped back": func(b *bench) {
+		"a sweep that was scheduled before the clock stepped back is due": func(b *bench) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+3_600_000, "instance")).Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
@@ -154,12 +154,12 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 				b.Errorf("%+v", got)
 			}
 		},
-		"of no wakeups reports that nothing is due": func(b *bench) {
+		"without wakeups nothing is due": func(b *bench) {
 			if got, err := b.due(2); err != nil || len(got.Instances) != 0 || got.Next != 0 || got.Now == 0 {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"is refused by the fence, and delays no wakeup": func(b *bench) {
+		"rejected by the fence, it postpones no wakeup": func(b *bench) {
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.owner("another", time.Minute)
 			if _, err := b.due(2); !errors.Is(err, store.ErrFenced) {
@@ -174,7 +174,7 @@ func TestDueInstancesAreReturnedInOrder(t *testing.T) {
 
 func TestWakeupsListsInstancesDueWithinSpan(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"it is so": func(b *bench) {
+		"on every store": func(b *bench) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "soon": 5000, "far": 60_000} {
 				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
@@ -189,7 +189,7 @@ func TestWakeupsListsInstancesDueWithinSpan(t *testing.T) {
 
 func TestUnreadIsOrderedAndBounded(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"it is so": func(b *bench) {
+		"on every store": func(b *bench) {
 			read := func() []int {
 				got, err := b.st.Unread(b.ctx(), part, "a")
 				b.must(err)
@@ -203,7 +203,7 @@ func TestUnreadIsOrderedAndBounded(t *testing.T) {
 				b.Errorf("an inbox that is not there gives %v", got)
 			}
 			var want []int
-			for i := range 300 { // more than a batch, and no multiple of what is read at a time
+			for i := range 300 { // more than a batch, and not a multiple of the step
 				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", i+1)).Err())
 				want = append(want, i+1)
 			}

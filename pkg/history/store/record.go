@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// retainedField, followed by a ticket, is the field of the record for the ticket of a retained slot. orphans.lua of package
-// limiter reads it.
+// retainedField is the prefix of the record fields for tickets of retained slots; the ticket follows. orphans.lua of package limiter
+// reads these fields.
 const retainedField = "r:"
 
-// changedFields lists the fields that a commit writes; the script writes head, updated and events, and clears what NewIncarnation
-// clears. first: there is no record, so that what is empty need not be written.
+// changedFields returns the record fields that a commit writes. The script itself writes head, updated and events, and clears the
+// fields that NewIncarnation resets. first means that there is no record yet, so that empty fields need not be written.
 func changedFields(r *Record, first bool) []any {
 	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
@@ -43,7 +43,8 @@ func changedFields(r *Record, first bool) []any {
 		add("end", r.End)
 	}
 	if len(r.Unread) > 0 {
-		add("unread", encodeUnread(r.Unread))
+		b, _ := json.Marshal(r.Unread) // strings and numbers can always be encoded
+		add("unread", b)
 	}
 	if r.CustomVersion > 0 {
 		add("custom.type", r.Custom.Type)
@@ -68,7 +69,7 @@ func changedFields(r *Record, first bool) []any {
 	return f
 }
 
-// recordFields parses a record field by field, and keeps the first error.
+// recordFields parses the fields of a record, and keeps the first error.
 type recordFields struct {
 	fields map[string]string
 	err    error
@@ -96,14 +97,6 @@ func (h *recordFields) watermark(field string) Watermark {
 	m, err := parseWatermark(h.fields[field])
 	h.keep(field, err)
 	return m
-}
-
-func encodeUnread(all []history.UnreadEvents) string {
-	b, err := json.Marshal(all)
-	if err != nil { // names and numbers always encode
-		return "[]"
-	}
-	return string(b)
 }
 
 func (h *recordFields) unread(field string) (all []history.UnreadEvents) {

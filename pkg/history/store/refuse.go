@@ -15,17 +15,17 @@ import (
 //go:embed refuse.lua
 var refuseLua string
 
-// Bounds of the refusals of a partition.
+// Bounds of the refusals that are kept for a partition.
 const (
-	refusalsKept = 100
-	refusalsSpan = 24 * time.Hour
-	maxReason    = 512 // bytes of the reason, which quotes what was refused
+	maxRefusals = 100
+	refusalTTL  = 24 * time.Hour
+	maxReason   = 512 // bytes of the reason, which quotes the refused input
 )
 
-// Refuse records refusals.
+// Refuse records refusals. Only the last maxRefusals are kept.
 func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	var entries []string
-	for _, r := range rs[max(0, len(rs)-refusalsKept):] {
+	for _, r := range rs[max(0, len(rs)-maxRefusals):] {
 		r.Reason = text.Shorten(r.Reason, maxReason)
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	return s.writeRefusals(ctx, t, entries, nil)
 }
 
-// ForgetRefusals removes the refusals of an id, and reports whether there were any.
+// ForgetRefusals removes the refusals of an instance id, and reports whether there were any.
 func (s *Store) ForgetRefusals(ctx context.Context, t Tenure, instance string) (bool, error) {
 	var gone []string
 	err := s.refusals(ctx, t.Part, func(x Refusal, encoded string) {
@@ -52,16 +52,13 @@ func (s *Store) ForgetRefusals(ctx context.Context, t Tenure, instance string) (
 
 func (s *Store) writeRefusals(ctx context.Context, t Tenure, entries, gone []string) error {
 	p := s.space.Part(t.Part)
-	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds(), len(entries)}
+	args := []any{t.Token, maxRefusals, refusalTTL.Milliseconds(), len(entries)}
 	for _, entry := range slices.Concat(entries, gone) {
 		args = append(args, entry)
 	}
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.refuse, Keys: []string{p.Owner(), p.Refused()}, Args: args})
-	if err != nil {
+	if _, err = okReply("refuse", v, err); err != nil {
 		return fmt.Errorf("partition %d: write refusals: %w", t.Part, err)
-	}
-	if r := redisx.NewReply(v); r.Str(0) != "OK" {
-		return replyError("refuse", r)
 	}
 	return nil
 }
@@ -80,7 +77,7 @@ func (s *Reader) refusals(ctx context.Context, part int, each func(x Refusal, en
 	for _, encoded := range r.Strs(0) {
 		var x Refusal
 		if err := json.Unmarshal([]byte(encoded), &x); err != nil {
-			return fmt.Errorf("partition %d: a refusal does not decode: %w", part, err)
+			return fmt.Errorf("partition %d: decode a refusal: %w", part, err)
 		}
 		each(x, encoded)
 	}

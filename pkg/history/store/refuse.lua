@@ -1,11 +1,11 @@
--- refuse records inputs that cannot be used, newest first, because their senders no longer wait for an answer, and removes
--- records of a purged id.
+-- refuse records inputs that cannot be processed, newest first, because their senders no longer wait for a reply, and removes the
+-- entries of a purged id.
 --
 --! keys  partition refused
 --! args  token max# span# | entry* gone*
 --! reply FENCED | OK now
 --
--- max: how many are kept; span: for how long, ms.
+-- max: how many entries are kept; span: how long they are kept, ms.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 for k = 1, #entry do redis.call('LPUSH', refused, entry[k]) end

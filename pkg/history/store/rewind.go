@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -24,7 +23,7 @@ func (s *Reader) RewindSource(ctx context.Context, part int, instance string, ex
 	return out, err
 }
 
-// Rewind writes a rewind, or nothing.
+// Rewind writes a rewind, all or nothing: see rewind.lua.
 func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	p := s.space.Part(t.Part)
 	next := r.Execution + 1
@@ -35,7 +34,7 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	keys := []string{
 		p.Owner(), p.Wakeups(), p.Instance(r.Instance), p.Inbox(r.Instance), p.History(r.Instance, r.Execution),
 		p.History(r.Instance, next), p.Reports(r.Instance, next), p.Stalled(), stalledSet(p), p.Index(string(r.From)), p.Index(string(r.To)),
-		p.History(r.Instance, pruned), p.Reports(r.Instance, pruned), // no execution is 0
+		p.History(r.Instance, pruned), p.Reports(r.Instance, pruned), // there is no execution 0
 	}
 	for i := range r.Leave {
 		keys = append(keys, setKey(p, &r.Leave[i]))
@@ -46,7 +45,7 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	for _, l := range r.Delete {
 		keys = append(keys, p.Lease(r.Instance, r.Execution, l.Activity))
 	}
-	kept := Watermark{Execution: next, Event: r.Keep}.String() // all messages before it are published
+	kept := Watermark{Execution: next, Event: r.Keep}.String() // all earlier messages are published
 	fields := []any{
 		"execution", num(next), "status", string(r.To), "prod", kept, "pub", kept, "control", formatOrigin(r.Control), record.FieldUnanswered, r.Unanswered,
 	}
@@ -71,13 +70,9 @@ func (s *Store) Rewind(t Tenure, r *Rewind, done func(Committed, error)) {
 	}
 	args = append(args, fields...)
 	s.run.Go(redisx.Call{Script: s.rewind, Keys: keys, Args: args}, func(v any, err error) {
+		reply, err := okReply("rewind of "+r.Instance, v, err)
 		if err != nil {
-			done(Committed{}, fmt.Errorf("rewind of %s: %w", r.Instance, err))
-			return
-		}
-		reply := redisx.NewReply(v)
-		if reply.Str(0) != "OK" {
-			done(Committed{}, replyError("rewind", reply))
+			done(Committed{}, err)
 			return
 		}
 		out := Committed{Now: reply.Int(1), Number: reply.Int(3)}

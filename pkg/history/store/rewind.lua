@@ -1,19 +1,20 @@
--- rewind ends the current execution of an instance, whether it has its end event or not, and begins the next one with the first events
--- of its history.
+-- rewind ends the current execution of an instance, whether or not it has an end event, and begins the next one with the first events of
+-- its history.
 --
 --! keys  partition wakeups record inbox history next_history next_reports stalled stalled_set from_index to_index pruned pruned_reports | index=move* deleted*
 --! args  token instance head new_head keep# read# | move* result(place id)* prepend* release* field*
 --! reply FENCED | CONFLICT what | OK now workers(deleted worker)* number
 --
 -- keep: number of events that are copied; read: number of inbox elements that the owner has read.
--- index, move: see commit.
--- deleted: the leases of the execution that ends; prepend: elements put in front of the inbox; release, field: of the record.
--- result: the completions among those elements that kept activities wait for, by their places from 0.
--- CONFLICT inbox: a completion has arrived since, or Redis has lost one that was read: the activity would wait for it.
--- workers: who held the deleted leases, by their place among the deleted from 1. number: see commit.
+-- index, move: see commit.lua.
+-- deleted: the leases of the execution that ends; prepend: elements to push in front of the inbox; release, field: fields of the record.
+-- result: the completions of kept activities among the elements that were read, by index from 0 and id.
+-- CONFLICT inbox: a completion has arrived since the owner read the inbox, or Redis has lost one that was read, for which its activity
+-- would then wait.
+-- workers: the workers that held deleted leases, by index among the deleted, from 1. number: see commit.lua.
 --
--- The copy and everything that follows from it are one write. A head that is already the new one means that an earlier attempt
--- succeeded and its reply was lost: OK, nothing is written.
+-- The copy and all its consequences are one write. If the head is already the new head, an earlier attempt succeeded and its reply was
+-- lost: the reply is OK, and nothing is written.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 local was = redis.call('HMGET', record, 'head', 'events')
@@ -35,8 +36,8 @@ for i = 1, #result do
   if string.sub(redis.call('LINDEX', inbox, result[i].place) or '', 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
 
-if redis.call('EXISTS', next_history, next_reports) > 0 then redis.call('DEL', next_history, next_reports) end -- a first DEL would be let through out of memory
-for from = 0, keep - 1, 500 do -- unpack fails at 8,000
+if redis.call('EXISTS', next_history, next_reports) > 0 then redis.call('DEL', next_history, next_reports) end -- a DEL as the first write would let the script run on without memory
+for from = 0, keep - 1, 500 do -- unpack fails for 8,000 values
   redis.call('RPUSH', next_history, unpack(redis.call('LRANGE', history, from, math.min(from + 500, keep) - 1)))
 end
 if string.sub(pruned, -2) ~= ':0' then redis.call('UNLINK', pruned, pruned_reports) end

@@ -1,26 +1,25 @@
-// Package store keeps instances in Redis: their records, histories, inboxes and wakeups. Only its scripts write a partition,
-// besides those of the workers (package lease) and of the ownership itself (package partition).
+// Package store keeps instances in Redis: their records, histories, inboxes and wakeups. Only its scripts write to a partition, except
+// for the scripts of workers (package lease) and of the ownership itself (package partition).
 //
 // # Fences
 //
-// Every script names the owner's token and is rejected when another process owns the partition. Ingest names the position it
-// continues from, a commit the head that it expects and the ids of the inputs that it consumes; so a store that was rolled back
-// during a tenure rejects what was decided on lost state:
+// Every script receives the owner's token and is rejected if another process owns the partition. Ingest states the position from which
+// it continues; a commit states the head that it expects and the ids of the inputs that it consumes. So a store that was rolled back
+// during a tenure rejects everything that was decided on lost state:
 //
 //	ingest      applied = prev?  ──yes──▶ push to inboxes, applied = next      (otherwise CONFLICT)
 //	commit      head = expected? inbox begins with the ids? ──yes──▶ the whole turn, and the beginning
 //	                                                                of the next execution (otherwise CONFLICT)
 //	reconcile   head = expected? ──yes──▶ leases repaired, next wakeup set     (otherwise CONFLICT)
 //
-// Each ends by setting the next wakeup, from what is then in the inbox. The owner may bring a wakeup forward from memory; only
-// the store can report that there is none.
+// Each of them ends by setting the next wakeup according to the inbox at that time. The owner may set an earlier wakeup on its own; only
+// the store can determine that none is needed.
 //
-// The outbox of an instance has a watermark in its record: a commit advances the last event that produced a message, and the next
-// write after the publication advances the last one that is published. A reconciliation leaves the head as it is; so an owner
-// repeats the watermark with every write: nothing would detect that Redis has lost a reconciliation.
+// The record of an instance contains the watermark of its outbox: a commit advances the last event that produced a message, and the
+// next write after the publication advances the last event whose messages are published. A reconciliation does not change the head, so
+// nothing would detect that Redis lost one; therefore an owner repeats the watermark with every write.
 //
-// A reply that was lost leaves the outcome open: ingest and commit recognize their own earlier success, and the others can be
-// repeated.
+// A lost reply leaves the outcome open: ingest and commit detect their own earlier success, and the other scripts can be repeated.
 package store
 
 import (
@@ -58,14 +57,14 @@ var rewindLua string
 //go:embed unread.lua
 var unreadLua string
 
-// Bounds of message ids and of reads.
+// Bounds of message ids and of read batches.
 const (
-	seenCount    = 10_000         // message ids of an instance
-	seenSpan     = 60 * 60 * 1000 // for how long, ms
-	historyChunk = 5_000          // events of one read
+	seenCount    = 10_000         // message ids that are kept per instance
+	seenSpan     = 60 * 60 * 1000 // how long message ids are kept, ms
+	historyChunk = 5_000          // events per read
 )
 
-// Reader reads one namespace. It writes nothing, and is safe for concurrent use.
+// Reader reads one namespace. It never writes, and is safe for concurrent use.
 type Reader struct {
 	run   *redisx.Runner
 	space redisx.Space
@@ -73,7 +72,7 @@ type Reader struct {
 	unread, wakeups *redisx.Script
 }
 
-// NewReader makes a reader. The runner stays the caller's to close.
+// NewReader returns a reader. The caller closes the runner.
 func NewReader(run *redisx.Runner, space redisx.Space) *Reader {
 	return &Reader{
 		run: run, space: space,
@@ -93,7 +92,7 @@ type Store struct {
 	ingest, commit, reconcile, due, refuse, purge, wipe, cancelled, rewind *redisx.Script
 }
 
-// New makes a store. The runner stays the caller's to close.
+// New returns a store. The caller closes the runner.
 func New(run *redisx.Runner, space redisx.Space) *Store {
 	return &Store{
 		Reader: *NewReader(run, space),
@@ -131,11 +130,11 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 type Tenure struct {
 	Part   int
 	Token  string
-	Secret string // of the partition; see proof.go
+	Secret string // secret of the partition, see proof.go
 }
 
-// Ingest moves a batch into the inboxes and the position from prev to next, or does nothing. A nil reply without an error means
-// that this batch was ingested before.
+// Ingest moves a batch into the inboxes and the position from prev to next, or writes nothing. A nil answer without an error means that
+// the batch was already ingested.
 func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 3+3*len(batch))
@@ -157,7 +156,7 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 			return
 		}
 		r := redisx.NewReply(v)
-		switch word := r.Str(0); word {
+		switch r.Str(0) {
 		case "OK":
 			answer, bad := parseIngested(r.Strs(2))
 			done(r.Int(1), answer, errors.Join(bad, r.Err()))
@@ -192,17 +191,13 @@ func parseIngested(reply []string) ([]Ingested, error) {
 	return out, nil
 }
 
-// Due returns up to limit instances, and limits, that are due, and puts each off by two seconds.
+// Due returns up to limit instances and up to limit limits that are due, and postpones the wakeup of each by two seconds.
 func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	p := s.space.Part(t.Part)
 	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}, Join: true}, func(v any, err error) {
+		r, err := okReply("due", v, err)
 		if err != nil {
 			done(DueSet{}, err)
-			return
-		}
-		r := redisx.NewReply(v)
-		if r.Str(0) != "OK" {
-			done(DueSet{}, replyError("due", r))
 			return
 		}
 		due := DueSet{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Limits: r.Strs(4), NextLimit: r.Int(5)}
@@ -210,7 +205,19 @@ func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	})
 }
 
-// replyError returns the error for the first word of a reply that is not OK.
+// okReply returns the reply to a script if it is OK, and otherwise the error that it reports.
+func okReply(script string, v any, err error) (*redisx.Reply, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", script, err)
+	}
+	r := redisx.NewReply(v)
+	if r.Str(0) != "OK" {
+		return nil, replyError(script, r)
+	}
+	return r, nil
+}
+
+// replyError returns the error for a reply that is not OK.
 func replyError(script string, r *redisx.Reply) error {
 	switch word := r.Str(0); word {
 	case "FENCED":
@@ -228,5 +235,5 @@ func replyError(script string, r *redisx.Reply) error {
 	}
 }
 
-// num formats a number; those of type uint64 are below 2^63.
+// num formats a number. Values of type uint64 must be below 2^63.
 func num[T ~int64 | ~uint64](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -10,27 +10,27 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// TallyQuery selects instances, and how they are counted.
+// TallyQuery selects instances and defines how they are counted.
 type TallyQuery struct {
-	ListQuery // without a place and a limit
+	ListQuery // position and limit are ignored
 
-	Ungrouped bool // they are not counted by anything: all are in Tally.Other
+	Ungrouped bool // do not group the instances: all are in Tally.Other
 
-	Value func(instance string, _ *Record) string // by which they are counted; nil: by status
-	Field string                                  // of Value
-	Known []string                                // values that are likely: their sets are counted before a record is read
-	Until time.Time                               // after which no further batch is read; zero: what a page may read is
+	Value func(instance string, _ *Record) string // value by which instances are grouped; nil: by status
+	Field string                                  // field of Value
+	Known []string                                // likely values: their sets are counted before any record is read
+	Until time.Time                               // time after which no further batch is read; zero: as much is read as for a page
 }
 
-// Tally is a number of instances, and the same by a value.
+// Tally is a number of instances, in total and by value.
 type Tally struct {
 	Count  uint64
-	Groups map[string]uint64 // by value; "": without one
-	Other  uint64            // of Count, those that are in no group: their values were not read
-	More   bool              // others may pass: as many as a page of a list may read were read
+	Groups map[string]uint64 // by value; "": instances without a value
+	Other  uint64            // the part of Count that is in no group, because the values were not read
+	More   bool              // more instances may pass: the maximum number of members or records of a page was read
 }
 
-// tally counts with the plan of a list.
+// tally counts with the plan of a list:
 //
 //	sets decide who passes ──count──▶ Count ──sets of the known values──▶ their sum is Count: done
 //	otherwise                                                       ╰─▶ page, read records, count the sets of the values found
@@ -38,23 +38,23 @@ type Tally struct {
 //	the same, ungrouped    ──its size──▶ Count: done
 //	few of a term, any status, ungrouped ──▶ members of the sets of the other terms, no statuses
 //
-// So a field with few values costs a page at most, and no record is read for a count by status unless a list would read it. What
-// is read is bounded as a page of a list is.
+// So a field with few values costs at most a page, and a count by status reads no record unless a list would read it. Reads are
+// bounded like those of a page of a list.
 type tally struct {
 	*plan
 
 	q      *TallyQuery
 	out    Tally
-	sum    uint64            // of the groups in sets
-	sets   map[string]uint64 // by value, as its set counts it; nil: the sets of values do not decide
-	read   map[string]uint64 // by value, as read
-	counts bool              // Count is that of sets
+	sum    uint64            // total of the groups in sets
+	sets   map[string]uint64 // by value, the size of its set; nil: the sets of values do not decide
+	read   map[string]uint64 // by value, the number of instances that were read
+	counts bool              // Count comes from the sizes of sets
 }
 
 // Tally counts the instances of a query.
 func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, error) {
 	q.brief, q.anyStatus = !q.Until.IsZero(), q.Ungrouped
-	plan, err := s.plan(ctx, part, &q.ListQuery)
+	plan, err := s.newPlan(ctx, part, &q.ListQuery)
 	if err != nil {
 		return Tally{}, err
 	}
@@ -79,7 +79,7 @@ func (s *Reader) Tally(ctx context.Context, part int, q *TallyQuery) (Tally, err
 	return t.ungrouped(), nil
 }
 
-// ungrouped removes the groups, unless they are asked for.
+// ungrouped returns the result, without its groups if the query is ungrouped.
 func (t *tally) ungrouped() Tally {
 	if t.q.Ungrouped {
 		t.out.Groups, t.out.Other = nil, t.out.Count
@@ -87,7 +87,7 @@ func (t *tally) ungrouped() Tally {
 	return t.out
 }
 
-// countSets counts the sets of the plan, and those of the known values; done: nothing has to be read.
+// countSets counts the sets of the plan and those of the known values. done: nothing else needs to be read.
 func (t *tally) countSets(ctx context.Context) (done bool, _ error) {
 	byStatus := make([]int64, len(t.plan.sets))
 	var round readRound
@@ -108,7 +108,7 @@ func (t *tally) countSets(ctx context.Context) (done bool, _ error) {
 		return true, nil
 	}
 	t.out.Groups = nil
-	if !t.everything() { // the sets of the field have others, too
+	if !t.everything() { // the sets of the field contain other instances, too
 		return false, nil
 	}
 	t.sets = make(map[string]uint64)
@@ -119,10 +119,10 @@ func (t *tally) countSets(ctx context.Context) (done bool, _ error) {
 	return t.complete(), err
 }
 
-// maxGroupSets bounds the values whose sets are counted.
+// maxGroupSets is the maximum number of values whose sets are counted.
 const maxGroupSets = 200
 
-// countValues counts the sets of values that were not counted.
+// countValues counts the sets of those values that were not counted yet.
 func (t *tally) countValues(ctx context.Context, values []string) error {
 	var round readRound
 	found := make(map[string]*int64)
@@ -143,30 +143,30 @@ func (t *tally) countValues(ctx context.Context, values []string) error {
 	return nil
 }
 
-// complete reports that the sets of values have all instances.
+// complete reports whether the counted sets of values contain all instances.
 func (t *tally) complete() bool { return t.sets != nil && t.sum >= t.out.Count }
 
 const (
-	maxTallied = 20_000 // members that are counted without their records
-	firstBatch = 32     // of a count whose time is bounded: each partition reads one at least
+	maxTallied = 20_000 // members that are counted without reading their records
+	firstBatch = 32     // first batch of a count whose time is bounded; each partition reads at least one batch
 )
 
-// reads reports that records are read, not only members of sets.
+// reads reports whether records are read, not only members of sets.
 func (t *tally) reads() bool { return t.q.Keep != nil || t.q.Value != nil }
 
-// bounds are how many members are read at first, how many in all, and until when; zero: there is no such time.
+// bounds returns how many members are read in the first batch and in total, and until when; zero: no time limit.
 func (t *tally) bounds() (batch, members int, until time.Time) {
 	batch, members = maxBatch, maxTallied
 	if t.reads() {
 		members = maxMembers
 	}
-	if !t.q.Until.IsZero() && (t.reads() || !t.byIDs) { // otherwise the plan has read them
+	if !t.q.Until.IsZero() && (t.reads() || !t.byIDs) { // otherwise the plan has already read them
 		batch, until = firstBatch, t.q.Until
 	}
 	return batch, members, until
 }
 
-// readPages reads what a page of a list may read, and more if it reads no record.
+// readPages reads as much as a page of a list may read, and more if it reads no records.
 func (t *tally) readPages(ctx context.Context) error {
 	var at Page
 	batch, bound, until := t.bounds()
@@ -209,13 +209,13 @@ func (t *tally) readPages(ctx context.Context) error {
 	}
 }
 
-// add counts rows, and returns their values.
+// add counts rows, and returns the values that are new.
 func (t *tally) add(rows []Row) (values []string) {
 	for i := range rows {
 		row := &rows[i]
 		v := string(row.Status)
 		if t.reads() {
-			if row.Record == nil || t.q.Keep != nil && !t.q.Keep(row.Instance, row.Record) { // one that cannot be read has no values
+			if row.Record == nil || t.q.Keep != nil && !t.q.Keep(row.Instance, row.Record) { // a record that cannot be read has no values
 				continue
 			}
 		}
@@ -229,7 +229,7 @@ func (t *tally) add(rows []Row) (values []string) {
 	return values
 }
 
-// result joins what sets have counted with what was read.
+// result combines the counts of sets with those of the rows that were read.
 func (t *tally) result() {
 	groups, sum := t.read, uint64(0)
 	for v, n := range t.sets {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// Counts are those of the instances that pass, by sets and by reading, with values that the owner expects and others; a count that
-// was bounded reports a lower bound, and one of sets all instances although it has read few.
+// Counts match the instances that pass, whether from sets or from records, with known values and others; a count that reached its bound
+// is a lower bound, and a count from sets covers all instances although it reads few.
 func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		const n = 1200
@@ -54,7 +54,7 @@ func TestTalliesAreThoseOfTheInstances(t *testing.T) {
 				store.TallyQuery{ListQuery: store.ListQuery{Values: append(frequent[:1:1], store.Values{Field: "version", Of: []string{"2"}})}},
 				store.Tally{Count: n / 2},
 			},
-			"of a range and a prefix": { // the set of numbers has no order of ids
+			"of a range and a prefix": { // the set of numbers is not sorted by id
 				store.TallyQuery{ListQuery: store.ListQuery{Ranges: []store.Range{{Field: "items", From: 0, Until: 8}}, Values: frequent, Prefix: "i-0"}},
 				store.Tally{Count: 900},
 			},

@@ -1,4 +1,4 @@
--- unread reads the head of an inbox, a few elements at a time, so that large ones do not cost more than is read of them.
+-- unread reads the head of an inbox in small batches, so that reading a large inbox costs no more than its head.
 --
 --! keys  inbox
 --! args  max_elements# max_bytes#

@@ -10,12 +10,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// UpdateAnswer reads the answer to an update, nil if it is open or not known. open is the place in INPUTS of one that is open, zero
-// if it is not known; its time is that of an element, in whole milliseconds.
+// UpdateAnswer reads the answer to an update; nil if the update is open or unknown. open is the position in INPUTS of an open update,
+// zero if it is unknown; its time is that of the inbox element, in whole milliseconds.
 func (s *Reader) UpdateAnswer(ctx context.Context, part int, instance, update string) (answer *history.UpdateAnswer, open history.Position, err error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Updates(instance), update))
 	if v == nil || err != nil {
-		if redisx.Refused(err) { // a key of another type: nothing is known
+		if redisx.Refused(err) { // a key of another type: the answer is unknown
 			err = nil
 		}
 		return nil, open, err
@@ -34,8 +34,8 @@ func (s *Reader) UpdateAnswer(ctx context.Context, part int, instance, update st
 	return &a, open, nil
 }
 
-// readLedger reads how many updates are open in the ledger of an instance, and which of those that are open in its history are answered
-// there.
+// readLedger adds the reads that count the open updates in the ledger of an instance, and that find updates which are open in its history
+// and answered in the ledger.
 func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 	if !x.ledger {
 		return
@@ -64,7 +64,7 @@ func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 			if v != nil {
 				var b string
 				if b, err = redisx.Str(v); err == nil && b != "" && b[0] == 'a' {
-					x.violationf("update %d (%s) is open in the history, and answered in the ledger", u.ID, u.Name)
+					x.violationf("update %d (%s) is open in the history, but answered in the ledger", u.ID, u.Name)
 				}
 			}
 			return x.noted(err)
@@ -72,14 +72,14 @@ func (c *checker) readLedger(round *readRound, x *instanceCheck) {
 	}
 }
 
-// updates finds updates that are lost: open in the ledger, and neither unread nor open in the history.
+// updates finds lost updates: open in the ledger, but neither unread nor open in the history.
 func (x *instanceCheck) updates() {
 	rec := x.loaded.Record
 	switch {
 	case !x.ledger:
 	case rec == nil && len(x.loaded.Unread) == 0:
 		if x.ledgerFields > 0 {
-			x.violationf("has a ledger of updates, and neither record nor anything unread")
+			x.violationf("has a ledger of updates, but neither a record nor unread inputs")
 		}
 	case rec != nil && !rec.Status.Ended() && !rec.Replaced && len(x.loaded.Unread) < UnreadBatch:
 		known := len(x.state.OpenUpdates())
@@ -91,7 +91,7 @@ func (x *instanceCheck) updates() {
 			}
 		}
 		if open := x.ledgerFields - x.kept; open > known {
-			x.violationf("%d updates are open in the ledger, and %d are unread or open in the history", open, known)
+			x.violationf("%d updates are open in the ledger, but only %d are unread or open in the history", open, known)
 		}
 	}
 }

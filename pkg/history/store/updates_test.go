@@ -12,15 +12,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// TestLedgerAnswersRepeatsOfUpdates: an update is recognized from its ingest on, whatever its age; its answer is kept for as many answers and bytes as are bound,
-// and goes with the instance.
+// A duplicate of an update is recognized from its ingest on, whatever its age. Its answer is kept within the bounds on number and bytes of
+// answers, and removed with the instance.
 func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 	answer := func(b *bench, text string) []byte {
 		bytes, err := history.UpdateAnswer{At: 1, Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}.Encode()
 		b.must(err)
 		return bytes
 	}
-	// commit answers updates in a commit that consumes the inbox only.
+	// commit answers updates in a commit that only consumes the inbox.
 	commit := func(b *bench, answers ...store.Answer) {
 		b.Helper()
 		_, err := b.commit(store.Commit{Instance: "a", Execution: 1, Head: "h1", Answers: answers})
@@ -35,7 +35,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 		return string(a.Result.Data)
 	}
 	each(t, map[string]func(b *bench){
-		"a repeat is dropped while the update is open, and when it is answered": func(b *bench) {
+		"a duplicate is dropped while the update is open, and once it is answered": func(b *bench) {
 			b.started("a", "h1")
 			_, err := b.ingest(0, 1, message("a", "p k", store.UpdateMessage))
 			b.must(err)
@@ -56,7 +56,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
-		"one that is open has its place in the stream": func(b *bench) {
+		"an open update has its position in the stream": func(b *bench) {
 			b.started("a", "h1")
 			m := message("a", "p k", store.UpdateMessage)
 			m.Element = history.Element{ID: "s7", At: 1_790_000_000_123}.Encode()
@@ -68,7 +68,7 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				}
 			}
 		},
-		"two of one id in a batch are one": func(b *bench) {
+		"a duplicate within a batch is dropped": func(b *bench) {
 			got, err := b.ingest(0, 2, message("a", "p k", store.UpdateMessage), message("a", "p k", store.UpdateMessage))
 			b.must(err)
 			if got[0].Repeat || !got[1].Repeat {
@@ -115,16 +115,16 @@ func TestLedgerAnswersRepeatsOfUpdates(t *testing.T) {
 				b.Error("the answer is lost")
 			}
 		},
-		"the check finds an update that is lost": func(b *bench) {
+		"the check finds a lost update": func(b *bench) {
 			b.sound()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
-			b.wantRules("1 updates are open in the ledger, and 0 are unread")
+			b.wantRules("1 updates are open in the ledger, but only 0 are unread")
 		},
 		"the check finds a ledger without an instance": func(b *bench) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
-			b.wantRules("neither record nor anything unread")
+			b.wantRules("neither a record nor unread inputs")
 		},
-		"goes with the instance": func(b *bench) {
+		"it is removed with the instance": func(b *bench) {
 			b.over()
 			b.must(b.rdb.HSet(b.ctx(), b.p.Updates("a"), "p k", "o").Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Values("unanswered", "true"), redis.Z{Member: "a"}).Err())

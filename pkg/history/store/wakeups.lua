@@ -4,6 +4,6 @@
 --! args  within#
 --! reply OK now instance*
 --
--- within: ms; the instances are ordered by their wakeups.
+-- within: ms; the instances are sorted by their wakeups.
 local t = now()
 return {'OK', ms(t), redis.call('ZRANGEBYSCORE', wakeups, '-inf', ms(t + within))}

@@ -13,7 +13,7 @@ func parseWatermark(text string) (Watermark, error) {
 	return Watermark{Execution: execution, Event: event}, err
 }
 
-// parsePair parses two numbers with a dot between them.
+// parsePair parses two numbers separated by a dot.
 func parsePair(text string) (first, second uint64, err error) {
 	a, b, _ := strings.Cut(text, ".")
 	if first, err = strconv.ParseUint(a, 10, 64); err == nil {

@@ -35,13 +35,13 @@ func TestWatermarksAreOrdered(t *testing.T) {
 		}
 	}
 	if r := (&store.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
-		t.Error("what was sent of the execution before does not pay for this one")
+		t.Error("messages of the previous execution do not count for this one")
 	}
 }
 
 func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"parent, custom status and marks are read back as written, and stay": func(b *bench) {
+		"parent, custom status and watermarks are read back as written, and kept": func(b *bench) {
 			first := store.Record{
 				Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
 				Produced: store.Watermark{Execution: 1, Event: 12}, Published: store.Watermark{Execution: 1, Event: 7},
@@ -67,7 +67,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 			b.must(err)
 			check(2, "two", first.Produced, first.Produced)
 		},
-		"a custom status without data is one": func(b *bench) {
+		"a custom status may be empty": func(b *bench) {
 			_, err := b.commit(store.Commit{
 				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, CustomVersion: 2},
 			})
@@ -76,7 +76,7 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 				b.Errorf("%+v", rec)
 			}
 		},
-		"a field with an impossible value is named": func(b *bench) {
+		"the error names a field with an invalid value": func(b *bench) {
 			for field, text := range map[string]string{"prod": "3", "pub": "x.1", "parent": "p 1.2 3", "orig": "1", "custom.version": "two"} {
 				b.started("a"+field, "h1")
 				b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"+field), field, text).Err())
@@ -92,25 +92,25 @@ func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 
 func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"at the head that it saw": func(b *bench) {
+		"at the head that the owner has": func(b *bench) {
 			b.started("a", "h1")
 			mark := store.Watermark{Execution: 1, Event: 9}
-			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 			if got := b.record("a").Published; got != (store.Watermark{}) {
 				b.Errorf("sent %v", got)
 			}
-			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
+			_, err := b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
 			b.must(err)
-			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // has no watermark
+			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // without a watermark
 			b.must(err)
 			if got := b.record("a").Published; got != mark {
 				b.Errorf("sent %v", got)
 			}
 		},
-		"and makes no record of an instance that has none": func(b *bench) {
-			_, err := b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Published: store.Watermark{Execution: 1, Event: 9}})
+		"but creates no record": func(b *bench) {
+			_, err := b.reconcile(store.Reconciliation{Instance: "a", MaxClaims: 3, Published: store.Watermark{Execution: 1, Event: 9}})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); rec != nil || err != nil {
 				b.Errorf("%+v, %v", rec, err)
@@ -121,7 +121,7 @@ func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 
 func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"of the execution before, of an ended one, and never of the running one": func(b *bench) {
+		"of the previous execution and of an ended one, but not of a running one": func(b *bench) {
 			load := func(events, past int) {
 				b.Helper()
 				l, err := b.st.Load(b.ctx(), part, "a")
@@ -143,7 +143,7 @@ func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h2", MaxClaims: 3, Published: out})
+			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h2", MaxClaims: 3, Published: out})
 			b.must(err)
 			load(0, 0)
 			_, err = b.commit(store.Commit{
@@ -153,7 +153,7 @@ func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Published: store.Watermark{Execution: 2, Event: 2}})
+			_, err = b.reconcile(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Published: store.Watermark{Execution: 2, Event: 2}})
 			b.must(err)
 			load(0, 0)
 		},

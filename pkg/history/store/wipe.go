@@ -15,9 +15,9 @@ import (
 //go:embed wipe.lua
 var wipeLua string
 
-// OwnedKeys finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot
-// be read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis
-// Cluster whose slot is being moved, keys that have moved already are not found.
+// OwnedKeys finds the histories, reports and leases of an instance by their names, because a record or a history that cannot be read
+// does not list them. It scans the node of the partition, so its time is proportional to the number of keys of that node. While a
+// Redis Cluster moves the slot, keys that have already moved are not found.
 func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]record.OwnedKey, error) {
 	p := s.space.Part(part)
 	var node redis.Cmdable = s.run.Client()
@@ -32,7 +32,7 @@ func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]re
 	var out []record.OwnedKey
 	it := node.Scan(ctx, 0, p.Prefix()+"[hrl]:"+literal+":*", 1000).Iterator()
 	for it.Next(ctx) {
-		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // another id may begin with it
+		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // the prefix also matches longer ids
 			out = append(out, record.OwnedKey(n))
 		}
 	}
@@ -61,8 +61,8 @@ func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]re
 	return out, nil
 }
 
-// Wipe removes an instance, whatever its keys contain, with the inbox up to the purge that requests it. It is a conflict if the
-// purge is elsewhere by now. A reply that was lost looks like a conflict to the next attempt.
+// Wipe removes an instance, whatever its keys contain, and its inbox up to the purge that requests it. It reports a conflict if the
+// purge is no longer at its index, also if the reply to an earlier successful attempt was lost.
 func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := s.wipeKeys(t, w.Instance)
@@ -96,8 +96,8 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	})
 }
 
-// Unblock removes the inbox and the message ids of an instance if they are of another type, so that Redis would refuse every
-// input. It reports whether they were.
+// Unblock removes the inbox and the message ids of an instance if they have another Redis type, which would make Redis reject every
+// input. It reports whether it removed any.
 func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, error) {
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.wipe, Keys: s.wipeKeys(t, instance), Args: []any{t.Token, instance, 0, ""}})
 	_, keys, err := wiped(instance, v, err)
@@ -110,12 +110,9 @@ func (s *Store) wipeKeys(t Tenure, instance string) []string {
 }
 
 func wiped(instance string, v any, err error) (now, keys int64, _ error) {
+	r, err := okReply("wipe of "+instance, v, err)
 	if err != nil {
-		return 0, 0, fmt.Errorf("wipe of %s: %w", instance, err)
-	}
-	r := redisx.NewReply(v)
-	if r.Str(0) != "OK" {
-		return 0, 0, replyError("wipe", r)
+		return 0, 0, err
 	}
 	return r.Int(1), r.Int(2), r.Err()
 }

@@ -1,16 +1,16 @@
--- wipe removes an instance that cannot be read for a forced purge, whatever types and contents its keys have.
+-- wipe removes an unreadable instance for a forced purge, whatever the types and contents of its keys.
 --
 --! keys  partition wakeups inbox ids stalled early orchestrations | index=set* data*
 --! args  token instance place# purge | set*
 --! reply FENCED | CONFLICT inbox | OK now foreign_keys
 --
--- place: of the purge in the inbox, from 0; purge: its id; '': it is not in the inbox yet, and the script removes only what would keep
--- it out: an inbox or message ids of another type.
--- index: of each status, and the sets of values that have it; set: the name of the orchestration whose set that is, or ''; data: all keys
--- to remove.
--- CONFLICT: the purge is not in that place. foreign_keys: of another type, their number.
+-- place: index of the purge in the inbox, from 0; purge: its id. purge '': it is not in the inbox yet, and the script only removes an
+-- inbox or message ids of another type, which would keep it out.
+-- index: the set of each status, and the sets of attribute values that contain the instance; set: the name of the orchestration if it is the
+-- set of an orchestration, or ''; data: all keys to remove.
+-- CONFLICT: the purge is not at that index. foreign_keys: number of keys of another type.
 --
--- The message ids stay for their hour, as after a purge. So do the inputs behind the purge: they belong to the next instance of the id.
+-- The message ids are kept for their hour, as by purge. So are the inputs after the purge: they belong to the next instance with the id.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 local function foreign(command, key)

@@ -15,7 +15,7 @@ func (b *bench) wipe(w store.Wipe) error {
 
 func TestWipeRemovesEverythingOnce(t *testing.T) {
 	each(t, map[string]func(b *bench){
-		"keys of any type, and what came behind stays, the start in front": func(b *bench) {
+		"keys of any type; later inputs are kept, with the start in front": func(b *bench) {
 			b.over(message("a", "e1", ""), message("a", "!n", store.StartMessage))
 			for _, key := range []string{b.p.Instance("a"), b.p.History("a", 1), b.p.Reports("a", 2), b.p.Lease("a", 7, 9), b.p.Seen("a")} {
 				b.must(b.rdb.Del(b.ctx(), key).Err())
