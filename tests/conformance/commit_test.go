@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// turn draws a turn: mostly one that fits.
+// turn draws a turn, mostly a valid one.
 func (m *machine) turn() memstore.Turn {
 	id := m.instance()
 	in := m.model.Get(id)
@@ -30,7 +30,7 @@ func (m *machine) turn() memstore.Turn {
 		t.Head = "" // only the inbox is consumed
 		return t
 	case 10:
-		t.Execution++ // which has no history yet
+		t.Execution++ // the execution has no history yet
 	}
 	if in.Head == "" {
 		t.Begins = 1
@@ -42,7 +42,7 @@ func (m *machine) turn() memstore.Turn {
 		l := m.lease()
 		if oneIn(m, 3) { // claimed by a worker in the owner's process
 			l.Token, l.Worker = m.fresh("t"), "worker"
-			m.grips = append(m.grips, memstore.Grip{Instance: t.Instance, Execution: t.Execution, Activity: l.Activity, Effect: l.Effect, Token: l.Token})
+			m.claims = append(m.claims, memstore.Grip{Instance: t.Instance, Execution: t.Execution, Activity: l.Activity, Effect: l.Effect, Token: l.Token})
 		}
 		t.Create = append(t.Create, l)
 	}
@@ -54,13 +54,13 @@ func (m *machine) turn() memstore.Turn {
 	}
 	switch {
 	case oneIn(m, 4), in.End != "":
-		m.goOn(&t)
+		m.continueAsNew(&t)
 		t.Reborn = in.End != "" || oneIn(m, 4)
 	case oneIn(m, 6):
 		t.Status, t.End = "completed", m.fresh("end")
 	}
 	m.marks(&t, in)
-	if oneIn(m, 4) { // decided by time
+	if oneIn(m, 4) { // due by time
 		for _, e := range in.Inbox {
 			t.Due = max(t.Due, e.Time+draw(m, "due", int64(-1), 0, 1))
 		}
@@ -73,8 +73,8 @@ func (m *machine) turn() memstore.Turn {
 	return t
 }
 
-// goOn makes of a turn the last of its execution.
-func (m *machine) goOn(t *memstore.Turn) {
+// continueAsNew makes a turn the last one of its execution.
+func (m *machine) continueAsNew(t *memstore.Turn) {
 	t.Begins = t.Execution + 1
 	for k := range draw(m, "in front", 1, 2, 20) {
 		kind, id := "event", m.fresh("c")
@@ -88,7 +88,7 @@ func (m *machine) goOn(t *memstore.Turn) {
 	}
 }
 
-// marks draws the outbox watermarks of a turn, and which history goes.
+// marks draws the outbox watermarks of a turn, and the history that it removes.
 func (m *machine) marks(t *memstore.Turn, in *memstore.Instance) {
 	if oneIn(m, 3) {
 		t.Out = memstore.Place{Execution: t.Execution, Event: uint64(len(in.History()) + 1)}
@@ -109,7 +109,7 @@ func (m *machine) commit() {
 	was := m.model.Get(t.Instance).Record
 	m.send(func() {
 		if s := m.model.Get(t.Instance); s.Head == t.Expect && (s.Status != was.Status || s.Parent != was.Parent) {
-			return // a rollback made the head old again with another record: no owner sends this
+			return // a rollback restored an old head with another record: no owner sends this
 		}
 		m.both(fmt.Sprintf("commit by %s: %+v", token, t), func() (string, int64) {
 			return m.doCommit(token, &was, t)
@@ -180,7 +180,7 @@ func recordOf(t memstore.Turn) *store.Record {
 	return r
 }
 
-// indexed is what the indexes depend on of a record, nil without one.
+// indexed returns the parts of a record on which the indexes depend; nil without a record.
 func indexed(r *memstore.Record) *store.Record {
 	if r.Head == "" {
 		return nil

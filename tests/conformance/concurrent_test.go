@@ -19,20 +19,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// stage is a partition with an owner and workers, which use their own scripts and meet in Redis.
-type stage struct {
+// scenario is a partition with an owner and workers, which use their own scripts and interact through Redis.
+type scenario struct {
 	*testing.T
 	rdb    redis.UniversalClient
 	part   redisx.Part
 	store  *store.Store
 	leases *lease.Leases
 	own    store.Tenure
-	heads  int // of the instance "a"
+	heads  int // number of heads of the instance "a"
 }
 
-// How owner and workers interact; docs/conformance.md has the promise that each case holds.
+// How owner and workers interact; docs/conformance.md lists the promise of each case.
 func TestOwnersAndWorkersShareTheStore(t *testing.T) {
-	cases := map[string]func(*stage){
+	cases := map[string]func(*scenario){
 		"a cancelled activity is deleted, and no worker can claim, renew, ack or release it":      cancelledIsDeleted,
 		"cancelling what is not there changes nothing else, however often":                        cancelTwice,
 		"a renewal extends the claim to a TTL from now":                                           renewalExtends,
@@ -45,17 +45,17 @@ func TestOwnersAndWorkersShareTheStore(t *testing.T) {
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for name, f := range cases {
-			t.Run(name, func(t *testing.T) { f(newStage(t, rdb)) })
+			t.Run(name, func(t *testing.T) { f(newScenario(t, rdb)) })
 		}
 	})
 }
 
-func newStage(t *testing.T, rdb redis.UniversalClient) *stage {
+func newScenario(t *testing.T, rdb redis.UniversalClient) *scenario {
 	t.Helper()
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)
 	space := redisx.NewSpace(redistest.Namespace())
-	s := &stage{
+	s := &scenario{
 		T: t, rdb: rdb, part: space.Part(partition), store: store.New(run, space), leases: lease.New(run, space),
 		own: store.Tenure{Part: partition, Token: "owner"},
 	}
@@ -63,22 +63,22 @@ func newStage(t *testing.T, rdb redis.UniversalClient) *stage {
 	return s
 }
 
-func (s *stage) now() int64 {
+func (s *scenario) now() int64 {
 	s.Helper()
 	at, err := s.rdb.Time(s.Context()).Result()
 	s.must(err)
 	return at.UnixMilli()
 }
 
-func (s *stage) must(err error) {
+func (s *scenario) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// turn commits one of the instance a: what it schedules, cancels and reads.
-func (s *stage) turn(create, remove []uint64, pop ...string) (store.Committed, error) {
+// turn commits a turn of the instance a: the activities that it schedules and cancels, and the inputs that it consumes.
+func (s *scenario) turn(create, remove []uint64, pop ...string) (store.Committed, error) {
 	c := store.Commit{
 		Instance: "a", Execution: 1, Pop: pop, Events: [][]byte{[]byte("an event")}, Create: named(create), Delete: named(remove),
 		From: store.Running, Record: &store.Record{}, MaxUnread: 10, NewHead: fmt.Sprint("h", s.heads+1),
@@ -95,7 +95,7 @@ func (s *stage) turn(create, remove []uint64, pop ...string) (store.Committed, e
 	return done, err
 }
 
-func (s *stage) turned(create, remove []uint64, pop ...string) store.Committed {
+func (s *scenario) turned(create, remove []uint64, pop ...string) store.Committed {
 	s.Helper()
 	done, err := s.turn(create, remove, pop...)
 	s.must(err)
@@ -110,14 +110,14 @@ func named(activities []uint64) []store.Lease {
 	return out
 }
 
-// held is an activity of an instance, and the token of a worker.
+// held returns a claim of an activity with the token of a worker.
 func held(instance string, execution, activity uint64, token string) lease.Claim {
 	return lease.Claim{Token: token, Ref: lease.Ref{
 		Part: partition, Instance: instance, Execution: execution, Activity: activity, Effect: fmt.Sprint("e", activity),
 	}}
 }
 
-func (s *stage) claim(g lease.Claim) lease.ClaimReply {
+func (s *scenario) claim(g lease.Claim) lease.ClaimReply {
 	s.Helper()
 	c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
 		s.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
@@ -126,20 +126,20 @@ func (s *stage) claim(g lease.Claim) lease.ClaimReply {
 	return c
 }
 
-func (s *stage) renew(g lease.Claim, ttl time.Duration) lease.Outcome {
+func (s *scenario) renew(g lease.Claim, ttl time.Duration) lease.Outcome {
 	s.Helper()
 	out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Claim{g}, ttl, done) })
 	s.must(err)
 	return out[0]
 }
 
-func (s *stage) ack(g lease.Claim) (lease.Acked, error) {
+func (s *scenario) ack(g lease.Claim) (lease.Acked, error) {
 	return redistest.Answer(func(done func(lease.Acked, error)) {
 		s.leases.Ack(lease.Completion{Claim: g, Body: []byte("done")}, done)
 	})
 }
 
-func (s *stage) giveBack(g lease.Claim) lease.Outcome {
+func (s *scenario) release(g lease.Claim) lease.Outcome {
 	s.Helper()
 	out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
 		s.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: true}, done)
@@ -148,38 +148,38 @@ func (s *stage) giveBack(g lease.Claim) lease.Outcome {
 	return out
 }
 
-// wantAll requires the outcome of renewing, acking and releasing.
-func (s *stage) wantAll(g lease.Claim, want lease.Outcome) {
+// wantAll requires the same outcome of renewing, acking and releasing.
+func (s *scenario) wantAll(g lease.Claim, want lease.Outcome) {
 	s.Helper()
 	acked, err := s.ack(g)
 	s.must(err)
-	if renewed, back := s.renew(g, time.Minute), s.giveBack(g); renewed != want || acked.Outcome != want || back != want {
+	if renewed, back := s.renew(g, time.Minute), s.release(g); renewed != want || acked.Outcome != want || back != want {
 		s.Errorf("%s by %s: renewed %s, acked %s, released %s; want %s", g.Ref, g.Token, renewed, acked.Outcome, back, want)
 	}
 }
 
-func (s *stage) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) {
+func (s *scenario) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) {
 	s.Helper()
 	if c := s.claim(g); c.Outcome != want || c.Claims != claims {
 		s.Errorf("%s by %s: %s after %d claims, want %s after %d", g.Ref, g.Token, c.Outcome, c.Claims, want, claims)
 	}
 }
 
-func (s *stage) fields(g lease.Claim) map[string]string {
+func (s *scenario) fields(g lease.Claim) map[string]string {
 	s.Helper()
 	m, err := s.rdb.HGetAll(s.Context(), s.part.Lease(g.Instance, g.Execution, g.Activity)).Result()
 	s.must(err)
 	return m
 }
 
-func (s *stage) wantUnread(n int64) {
+func (s *scenario) wantUnread(n int64) {
 	s.Helper()
 	if got := s.rdb.LLen(s.Context(), s.part.Inbox("a")).Val(); got != n {
 		s.Errorf("%d elements in the inbox, want %d", got, n)
 	}
 }
 
-func cancelledIsDeleted(s *stage) {
+func cancelledIsDeleted(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
 	claimed, free := held("a", 1, 2, "t"), held("a", 1, 3, "t")
 	s.wantClaim(claimed, lease.Acquired, 1)
@@ -191,13 +191,13 @@ func cancelledIsDeleted(s *stage) {
 		s.wantClaim(g, lease.Gone, 0)
 		s.wantAll(g, lease.Gone)
 		if f := s.fields(g); len(f) > 0 {
-			s.Errorf("%s came back: %v", g.Ref, f)
+			s.Errorf("%s exists again: %v", g.Ref, f)
 		}
 	}
-	s.wantUnread(0) // it ends without a completion
+	s.wantUnread(0) // ends without a completion
 }
 
-func cancelTwice(s *stage) {
+func cancelTwice(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	s.wantClaim(held("a", 1, 2, "t"), lease.Acquired, 1)
 	for range 3 {
@@ -211,7 +211,7 @@ func cancelTwice(s *stage) {
 	s.wantUnread(0)
 }
 
-func renewalExtends(s *stage) {
+func renewalExtends(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
 	first := s.claim(g)
@@ -226,7 +226,7 @@ func renewalExtends(s *stage) {
 	}
 }
 
-func invalidTokens(s *stage) {
+func invalidTokens(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	for _, token := range []string{"invented", "", "t ", "T"} {
 		s.wantAll(held("a", 1, 2, token), lease.Stolen) // it has no holder
@@ -244,7 +244,7 @@ func invalidTokens(s *stage) {
 	s.wantUnread(0)
 }
 
-func countsAreSeparate(s *stage) {
+func countsAreSeparate(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
 	s.wantClaim(held("a", 1, 2, "t1"), lease.Acquired, 1)
 	for n := uint32(2); n <= 3; n++ {
@@ -254,8 +254,8 @@ func countsAreSeparate(s *stage) {
 	s.wantClaim(held("a", 1, 3, "t1"), lease.Acquired, 1)
 }
 
-// The inbox is a key of another type, as no correct program makes it: the push fails.
-func ackRollsBack(s *stage) {
+// The inbox is a key of another type, which no correct program creates: the push fails.
+func ackRollsBack(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
 	s.wantClaim(g, lease.Acquired, 1)
@@ -274,7 +274,7 @@ func ackRollsBack(s *stage) {
 	s.wantUnread(1)
 }
 
-func commitRollsBack(s *stage) {
+func commitRollsBack(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
 	s.wantClaim(g, lease.Acquired, 1)
@@ -297,14 +297,14 @@ func commitRollsBack(s *stage) {
 	s.wantAll(g, lease.Gone)
 }
 
-func arrivesDuringATurn(s *stage) {
+func arrivesDuringATurn(s *scenario) {
 	s.turned([]uint64{2, 3}, nil)
 	first, second := held("a", 1, 2, "t1"), held("a", 1, 3, "t2")
 	s.wantClaim(first, lease.Acquired, 1)
 	s.wantClaim(second, lease.Acquired, 1)
 	read, err := s.ack(first)
 	s.must(err)
-	late, err := s.ack(second) // between the owner's reading and its commit
+	late, err := s.ack(second) // between the read and the commit of the owner
 	s.must(err)
 	done := s.turned(nil, nil, read.Element.ID)
 	if len(done.Unread) != 1 || !bytes.Equal(done.Unread[0], late.Element.Encode()) {
@@ -318,7 +318,7 @@ func arrivesDuringATurn(s *stage) {
 	}
 }
 
-func isolation(s *stage) {
+func isolation(s *scenario) {
 	s.turned([]uint64{2}, nil)
 	for _, other := range []lease.Claim{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
 		s.wantClaim(other, lease.Gone, 0)
@@ -328,7 +328,7 @@ func isolation(s *stage) {
 	s.wantUnread(0)
 }
 
-// One consumer gets the tasks of a queue in the order in which they were published.
+// A single consumer receives the tasks of a queue in the order in which they were published.
 func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 	conn, err := queue.Open(t.Context(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 2})
 	if err != nil {
@@ -353,7 +353,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 		select {
 		case d := <-puller.Tasks():
 			if d.Task.Activity != i+1 {
-				t.Fatalf("task %d came in place %d", d.Task.Activity, i+1)
+				t.Fatalf("task %d was delivered as number %d", d.Task.Activity, i+1)
 			}
 			d.Ack()
 			puller.Want(1)

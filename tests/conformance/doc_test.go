@@ -1,13 +1,13 @@
-// Package conformance runs the scripts of Pawl beside their model (package model): the same random calls to both, with the
-// replies compared, and after each call every key of the partition. The stores are miniredis, a redis-server and a one-node
+// Package conformance runs the scripts of Pawl next to their model (package memstore): both receive the same random calls, and the
+// replies are compared, and after each call every key of the partition. The stores are miniredis, a redis-server and a one-node
 // Redis Cluster.
 //
-// The calls are those that owners and workers may send, and those that they should not: former tokens, stale heads, ids that
-// are not at the head of the inbox, requests that arrive again, at once or much later. Between calls the store may be rolled
-// back to an earlier copy, and time may pass or step back: the times that are stored are moved, in Redis and in the model alike,
-// because no test should wait and no Redis lets its clock be set.
+// The calls are those that owners and workers may send, and some that they must not: old tokens, stale heads, ids that are not at the
+// head of the inbox, and duplicates that arrive immediately or much later. Between calls the store may be rolled back to an earlier
+// copy, and time may advance or step back: the stored times are shifted, in Redis and in the model, because a test should not wait, and
+// the clock of Redis cannot be set.
 //
-// The scripts of a limit run beside package memlimit in the same way: see limit_test.go.
+// The scripts of a limit run next to package memlimit in the same way: see limit_test.go.
 package conformance
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-// TestMain sets how much is tried; the flags of rapid still rule.
+// TestMain sets the number of checks; the flags of rapid take precedence.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.checks": "45", "rapid.steps": "60", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
 		if err := flag.Set(name, value); err != nil {
@@ -51,17 +51,17 @@ func conform(t *testing.T, rdb redis.UniversalClient) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		r := newRig(rt, rdb, n)
+		r := newHarness(rt, rdb, n)
 		defer r.close()
-		rt.Repeat((&machine{rig: r}).actions())
+		rt.Repeat((&machine{harness: r}).actions())
 	})
 }
 
-// The suite must be able to fail: it detects every mistake that is seeded into the model.
+// The suite must be able to fail: it detects every mistake that is planted into the model.
 func TestModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
-	first := map[memstore.Mistake]int{ // seeds that find soon what is rare
+	first := map[memstore.Mistake]int{ // seeds that reveal rare mistakes early
 		memstore.AckOfNothing: 42, memstore.RequeueUnseen: 311, memstore.BlindHold: 65, memstore.PurgeLeavesStart: 184, memstore.FullStart: 171, memstore.PopByCount: 5,
 		memstore.NoPreviousPosition: 5, memstore.BlindRescore: 7, memstore.CancelBeforeCreate: 4, memstore.AckAfterExpiry: 15, memstore.NoApplied: 9,
 		memstore.EffectIgnored: 37, memstore.AckWithoutLook: 15, memstore.FrontTwice: 29, memstore.NoPrune: 98, memstore.BirthInherits: 31, memstore.SentBlind: 45,
@@ -73,11 +73,11 @@ func TestModelMistakesAreDetected(t *testing.T) {
 		t.Run(string(wrong), func(t *testing.T) {
 			hunt := rapid.Custom(func(rt *rapid.T) string {
 				n++
-				r := newRig(rt, rdb, n)
+				r := newHarness(rt, rdb, n)
 				defer r.close()
 				r.hunt, r.model.Rules.Wrong = true, wrong
-				actions := (&machine{rig: r}).actions()
-				if !ofRepairs(wrong) { // the seeds above are of the others
+				actions := (&machine{harness: r}).actions()
+				if !ofRepairs(wrong) { // the seeds above are for the other mistakes
 					delete(actions, "rewind")
 					delete(actions, "look at a paused one")
 				}

@@ -19,7 +19,7 @@ import (
 
 const partition = 3
 
-// rules are the constants of the Lua, and what the calls of this suite pass, in ms.
+// rules returns the constants of the scripts, and the arguments that this suite passes, in ms.
 func rules() memstore.Rules {
 	return memstore.Rules{
 		Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: store.InboxBound, Seen: 3_600_000,
@@ -28,8 +28,8 @@ func rules() memstore.Rules {
 
 const leaseTTL, ownerTTL, claims = 10_000, 5000, 3
 
-// rig is a partition in Redis and the same in the model.
-type rig struct {
+// harness is a partition in Redis and the same partition in the model.
+type harness struct {
 	rt     *rapid.T
 	ctx    context.Context //nolint:containedctx // lives as long as one check
 	rdb    redis.UniversalClient
@@ -38,16 +38,16 @@ type rig struct {
 	store  *store.Store
 	leases *lease.Leases
 	gates  *limiter.Limiter
-	lua    map[string]*redisx.Script // of the ownership; ingest, with a bound that a test can reach
+	lua    map[string]*redisx.Script // scripts of the ownership, and ingest with a bound that a test can reach
 	model  *memstore.Store
-	hunt   bool   // the model is wrong: a difference is what is wanted
+	hunt   bool   // the model has a planted mistake: a difference must be found
 	found  string // the first difference of a hunt
 }
 
-func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
+func newHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *harness {
 	space := redisx.NewSpace("c" + strconv.Itoa(n))
 	run := redisx.NewRunner(rdb)
-	r := &rig{
+	r := &harness{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
 		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
 	}
@@ -72,37 +72,36 @@ func script(rt *rapid.T, name, body string) *redisx.Script {
 	return s
 }
 
-func (r *rig) close() {
+func (r *harness) close() {
 	defer r.run.Close()
 	if keys := r.keys(); len(keys) > 0 {
 		r.must(r.rdb.Del(r.ctx, keys...).Err())
 	}
 }
 
-func (r *rig) must(err error) {
+func (r *harness) must(err error) {
 	r.rt.Helper()
 	if err != nil {
 		r.rt.Fatal(err)
 	}
 }
 
-func (r *rig) now() int64 {
+func (r *harness) now() int64 {
 	t, err := r.rdb.Time(r.ctx).Result()
 	r.must(err)
 	return t.UnixMilli()
 }
 
 // ownership runs a script of internal/partition.
-func (r *rig) ownership(name string, args ...any) *redisx.Reply {
+func (r *harness) ownership(name string, args ...any) *redisx.Reply {
 	v, err := r.run.Do(r.ctx, redisx.Call{Script: r.lua[name], Keys: []string{r.part.Owner()}, Args: args})
 	r.must(err)
 	return redisx.NewReply(v)
 }
 
-// both makes a call to Redis and to the model and compares answers and keys. call gives the
-// answer as text, and the time of the script if the answer has it; a time that it does
-// not have lies between the moments before and after.
-func (r *rig) both(what string, call func() (answer string, now int64), oracle func(m *memstore.Store, now int64) string) {
+// both makes a call to Redis and to the model, and compares answers and keys. call returns the answer as text, and the time of the
+// script if the answer contains it; otherwise the time lies between the times before and after the call.
+func (r *harness) both(what string, call func() (answer string, now int64), oracle func(m *memstore.Store, now int64) string) {
 	before := r.now()
 	got, now := call()
 	times, slack := []int64{now}, int64(0)
@@ -127,7 +126,7 @@ func (r *rig) both(what string, call func() (answer string, now int64), oracle f
 	r.differf("%s: Redis answers %q, the model %q", what, got, want)
 }
 
-func (r *rig) differf(format string, args ...any) {
+func (r *harness) differf(format string, args ...any) {
 	if !r.hunt {
 		r.rt.Fatalf(format, args...)
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// content is all that Redis has of the partition: hash, zset or list, by key.
+// content contains all keys of the partition in Redis: a hash, sorted set or list by key.
 type content map[string]any
 
-func (r *rig) keys() []string {
+func (r *harness) keys() []string {
 	keys, err := r.rdb.Keys(r.ctx, r.part.Prefix()+"*").Result()
 	r.must(err)
 	slices.Sort(keys)
 	return keys
 }
 
-// kind returns the type of the keys of a kind.
-func (r *rig) kind(key string) redisx.ParsedKey {
+// kind parses a key.
+func (r *harness) kind(key string) redisx.ParsedKey {
 	n, ok := r.part.Parse(key)
 	if !ok {
 		r.rt.Fatalf("key %s is none of Pawl's", key)
@@ -36,7 +36,7 @@ func (r *rig) kind(key string) redisx.ParsedKey {
 	return n
 }
 
-func (r *rig) read() content {
+func (r *harness) read() content {
 	all := content{}
 	pipe := r.rdb.Pipeline()
 	cmds := map[string]redis.Cmder{}
@@ -65,8 +65,8 @@ func (r *rig) read() content {
 	return all
 }
 
-// restore makes Redis have an earlier content and nothing else, as a restart from an old file does.
-func (r *rig) restore(all content) {
+// restore replaces the content of Redis by an earlier one, like a restart from an old file.
+func (r *harness) restore(all content) {
 	pipe := r.rdb.TxPipeline()
 	for _, key := range r.keys() {
 		pipe.Del(r.ctx, key)
@@ -76,7 +76,7 @@ func (r *rig) restore(all content) {
 	r.must(err)
 }
 
-// write has the keys of a content written.
+// write writes the keys of a content.
 func (all content) write(ctx context.Context, pipe redis.Pipeliner) {
 	for key, v := range all {
 		switch v := v.(type) {
@@ -93,17 +93,17 @@ func (all content) write(ctx context.Context, pipe redis.Pipeliner) {
 }
 
 // shift moves the times in Redis into the past.
-func (r *rig) shift(d int64) {
+func (r *harness) shift(d int64) {
 	pipe := r.rdb.TxPipeline()
 	pipe.Exists(r.ctx, r.part.Owner())
 	for key, v := range r.read() {
 		switch k := r.kind(key).Kind; k {
 		case "wakeups", "limits", "d":
-			for _, z := range v.([]redis.Z) { //nolint:forcetypeassert // read made it so
+			for _, z := range v.([]redis.Z) { //nolint:forcetypeassert // ensured by read
 				pipe.ZAdd(r.ctx, key, redis.Z{Member: z.Member, Score: z.Score - float64(d)})
 			}
 		case "p", "l":
-			h := v.(map[string]string) //nolint:forcetypeassert // read made it so
+			h := v.(map[string]string) //nolint:forcetypeassert // ensured by read
 			field := map[string]string{"p": "until", "l": "u"}[k]
 			if h[field] != "" && (k == "l" || h["owner"] != "") {
 				pipe.HSet(r.ctx, key, field, strconv.FormatInt(number(h[field])-d, 10))
@@ -124,9 +124,9 @@ func place(s string) memstore.Place {
 
 func number(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
 
-// snapshot reads the partition as a model, and checks what the model does not have: that
-// each instance is in the index of its status and the sets of its values, with one score, and in no other.
-func (r *rig) snapshot() *memstore.Store {
+// snapshot reads the partition as a model. It also checks what the model does not represent: that each instance is in the index of
+// its status and the sets of its values, with one score, and in no other.
+func (r *harness) snapshot() *memstore.Store {
 	s := memstore.NewStore(rules())
 	get := func(id string) *memstore.Instance {
 		if s.Instances[id] == nil {
@@ -142,7 +142,7 @@ func (r *rig) snapshot() *memstore.Store {
 			r.hash(s, get, n, v)
 		case []redis.Z:
 			for _, z := range v {
-				member := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
+				member := z.Member.(string) //nolint:forcetypeassert // a member of ZRANGE
 				switch n.Kind {
 				case "wakeups":
 					s.Agenda[member] = int64(z.Score)
@@ -190,7 +190,7 @@ func (r *rig) snapshot() *memstore.Store {
 	return s
 }
 
-func (r *rig) hash(s *memstore.Store, get func(string) *memstore.Instance, n redisx.ParsedKey, h map[string]string) {
+func (r *harness) hash(s *memstore.Store, get func(string) *memstore.Instance, n redisx.ParsedKey, h map[string]string) {
 	switch n.Kind {
 	case "p":
 		s.Owner = memstore.Ownership{
@@ -213,7 +213,7 @@ func (r *rig) hash(s *memstore.Store, get func(string) *memstore.Instance, n red
 	}
 }
 
-// difference returns how Redis differs from the model. Times may differ by slack; then the model takes Redis's.
+// difference returns how Redis differs from the model. Times may differ by slack; the model then adopts those of Redis.
 func difference(is, want *memstore.Store, slack int64) (all []string) {
 	differ := func(what string, a, b any) {
 		if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {
@@ -255,7 +255,7 @@ func difference(is, want *memstore.Store, slack int64) (all []string) {
 	return all
 }
 
-// bare leaves out what only the model's own world uses.
+// bare removes the fields that only the model uses.
 func bare(es []memstore.Element) (out []memstore.Element) {
 	for _, e := range es {
 		out = append(out, memstore.Element{ID: e.ID, Time: e.Time, Tag: e.Tag})
@@ -263,7 +263,7 @@ func bare(es []memstore.Element) (out []memstore.Element) {
 	return out
 }
 
-// leasesOf turns the model's into the store's.
+// leasesOf converts leases of the model to leases of the store.
 func leasesOf(cs []memstore.Create) (out []store.Lease) {
 	for _, c := range cs {
 		l := store.Lease{Activity: c.Activity, Effect: c.Effect}

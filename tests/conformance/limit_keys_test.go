@@ -14,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func (r *gateRig) keys(name string) []string {
+func (r *limitHarness) keys(name string) []string {
 	k := r.space.Limit(name)
 	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 
-// both makes a call to Redis and to the model and compares answers and keys. The answer has the time in ms, or not; the
-// model is tried at moments within it, and takes over the numbers that Redis has given.
-func (r *gateRig) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Gate, now int64) string) {
+// both makes a call to Redis and to the model, and compares answers and keys. The answer contains its time in ms, or none; the model is
+// tried at several times within that ms, and adopts the numbers that Redis assigned.
+func (r *limitHarness) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Gate, now int64) string) {
 	before := r.now()
 	got, now := call()
 	times := []int64{now*1000 + 500, now*1000 + 999, now*1000 + 1, now * 1000}
@@ -49,14 +49,14 @@ func (r *gateRig) both(name, what string, call func() (answer string, now int64)
 	r.differf("%s: Redis answers\n%q, the model\n%q", what, got, want)
 }
 
-// now is Redis TIME in µs.
-func (r *gateRig) now() int64 {
+// now returns Redis TIME in µs.
+func (r *limitHarness) now() int64 {
 	t, err := r.rdb.Time(r.ctx).Result()
 	r.must(err)
 	return t.UnixMicro()
 }
 
-func (r *gateRig) content(name string) content {
+func (r *limitHarness) content(name string) content {
 	all := content{}
 	for i, key := range r.keys(name) {
 		switch i {
@@ -79,8 +79,8 @@ func (r *gateRig) content(name string) content {
 
 func scored(v any) []redis.Z { z, _ := v.([]redis.Z); return z }
 
-// read returns a limit of Redis as one of the model.
-func (r *gateRig) read(name string) *memlimit.Gate {
+// read returns a limit in Redis as a limit of the model.
+func (r *limitHarness) read(name string) *memlimit.Gate {
 	all, keys := r.content(name), r.keys(name)
 	g := &memlimit.Gate{}
 	for _, z := range scored(all[keys[0]]) {
@@ -90,7 +90,7 @@ func (r *gateRig) read(name string) *memlimit.Gate {
 		g.Holders = append(g.Holders, memlimit.Holder{Member: r.parse(z.Member), Known: int64(z.Score)})
 	}
 	for _, z := range scored(all[keys[2]]) {
-		text := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
+		text := z.Member.(string) //nolint:forcetypeassert // a member of ZRANGE
 		g.Away = append(g.Away, memlimit.Turned{Member: r.parse(text[1:]), Cleared: text[0] == 'c', Told: int64(z.Score)})
 	}
 	slices.SortFunc(g.Holders, func(a, b memlimit.Holder) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
@@ -106,7 +106,7 @@ func (r *gateRig) read(name string) *memlimit.Gate {
 	return g
 }
 
-func (r *gateRig) state(g *memlimit.Gate, h map[string]string) {
+func (r *limitHarness) state(g *memlimit.Gate, h map[string]string) {
 	n := func(field string) int { return int(number(h[field])) }
 	g.Count = memlimit.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
 	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
@@ -124,13 +124,13 @@ func (r *gateRig) state(g *memlimit.Gate, h map[string]string) {
 	}}
 }
 
-func (r *gateRig) parse(text any) memlimit.Member {
-	m, err := limit.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
+func (r *limitHarness) parse(text any) memlimit.Member {
+	m, err := limit.ParseMember(text.(string)) //nolint:forcetypeassert // a member of ZRANGE
 	r.must(err)
 	return memlimit.Member(m)
 }
 
-// gateDifference returns how a limit in Redis differs from the model. Numbers may differ within the ms; then the model takes Redis's.
+// gateDifference returns how a limit in Redis differs from the model. Numbers may differ within the ms; the model then adopts those of Redis.
 func gateDifference(is, want *memlimit.Gate) (all []string) {
 	near := func(a int64, b *int64) {
 		if a-*b < 1000 && *b-a < 1000 {
@@ -158,7 +158,7 @@ func gateDifference(is, want *memlimit.Gate) (all []string) {
 	return all
 }
 
-func (r *gateRig) pass() {
+func (r *limitHarness) pass() {
 	const hour = 3_600_000
 	d := pick(r, "time", int64(1), 499, 999, 1000, 1001, 1999, 2000, 2001, 2500, 60_000, hour+1, -1500, -hour)
 	r.rt.Logf("time passes: %d ms", d)
@@ -168,7 +168,7 @@ func (r *gateRig) pass() {
 	}
 }
 
-// shifted is a content whose times lie further in the past.
+// shifted returns a content whose times lie further in the past.
 func shifted(all content, keys []string, d int64) content {
 	for i, key := range keys {
 		switch v := all[key].(type) {
@@ -196,8 +196,8 @@ func shifted(all content, keys []string, d int64) content {
 	return all
 }
 
-// restore gives Redis the content of a limit and nothing else. expires: its keys have an hour left.
-func (r *gateRig) restore(name string, all content, expires bool) {
+// restore replaces the content of a limit in Redis. With expires its keys expire in an hour.
+func (r *limitHarness) restore(name string, all content, expires bool) {
 	pipe := r.rdb.TxPipeline()
 	for _, key := range r.keys(name) {
 		pipe.Del(r.ctx, key)
@@ -212,14 +212,14 @@ func (r *gateRig) restore(name string, all content, expires bool) {
 	r.must(err)
 }
 
-func (r *gateRig) save() {
+func (r *limitHarness) save() {
 	r.saved, r.savedAs = map[string]content{}, map[string]*memlimit.Gate{}
 	for name, g := range r.model {
 		r.saved[name], r.savedAs[name] = r.content(name), g.Clone()
 	}
 }
 
-func (r *gateRig) rollback() {
+func (r *limitHarness) rollback() {
 	if r.saved == nil {
 		return
 	}

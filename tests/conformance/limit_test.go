@@ -24,15 +24,15 @@ func TestLimitScriptsMatchModel(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		rapid.Check(t, func(rt *rapid.T) {
 			n++
-			r := newGateRig(rt, rdb, n)
+			r := newLimitHarness(rt, rdb, n)
 			defer r.close()
 			rt.Repeat(r.actions())
-			r.examine()
+			r.checkInvariants()
 		})
 	})
 }
 
-// The suite must be able to fail: it detects every mistake that is seeded into the model.
+// The suite must be able to fail: it detects every mistake that is planted into the model.
 func TestLimitModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
@@ -40,7 +40,7 @@ func TestLimitModelMistakesAreDetected(t *testing.T) {
 		t.Run(string(wrong), func(t *testing.T) {
 			hunt := rapid.Custom(func(rt *rapid.T) string {
 				n++
-				r := newGateRig(rt, rdb, n)
+				r := newLimitHarness(rt, rdb, n)
 				defer r.close()
 				r.hunt = true
 				for _, g := range r.model {
@@ -64,8 +64,8 @@ func TestLimitModelMistakesAreDetected(t *testing.T) {
 	}
 }
 
-// gateRig is two limits in Redis, one of them of a key, and the same in the model.
-type gateRig struct {
+// limitHarness is two limits in Redis, one of them with a key, and the same limits in the model.
+type limitHarness struct {
 	rt      *rapid.T
 	ctx     context.Context //nolint:containedctx // lives as long as one check
 	rdb     redis.UniversalClient
@@ -73,17 +73,17 @@ type gateRig struct {
 	space   redisx.Space
 	gates   *limiter.Limiter
 	model   map[string]*memlimit.Gate
-	version int // of the newest policy
+	version int // version of the newest policy
 	sent    []func()
 	saved   map[string]content
 	savedAs map[string]*memlimit.Gate
-	hunt    bool   // the model is wrong: a difference is what is wanted
+	hunt    bool   // the model has a planted mistake: a difference must be found
 	found   string // the first difference of a hunt
 }
 
-func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
+func newLimitHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *limitHarness {
 	space, run := redisx.NewSpace("g"+strconv.Itoa(n)), redisx.NewRunner(rdb)
-	r := &gateRig{
+	r := &limitHarness{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, space: space,
 		gates: limiter.New(run, space, func(string) int { return partition }), model: map[string]*memlimit.Gate{},
 	}
@@ -93,11 +93,11 @@ func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
 	return r
 }
 
-// gateNames are of two actions: with the first key the limit of an action without a key is listed.
+// gateNames returns the limits of two actions. The first key of an action also registers the limit of the action itself.
 func gateNames() []string { return []string{"charge-card", limit.Name("ship", "acme")} }
 
-func (r *gateRig) close() {
-	r.run.Close() // before the keys go: a limit is put on its list also after its answer
+func (r *limitHarness) close() {
+	r.run.Close() // before the keys are deleted: a limit may be registered even after its reply
 	keys := []string{r.space.Part(partition).Limits()}
 	for _, name := range gateNames() {
 		keys = append(append(keys, r.keys(name)...), r.space.Limit(limit.Action(name)).State())
@@ -107,14 +107,14 @@ func (r *gateRig) close() {
 	}
 }
 
-func (r *gateRig) must(err error) {
+func (r *limitHarness) must(err error) {
 	r.rt.Helper()
 	if err != nil {
 		r.rt.Fatal(err)
 	}
 }
 
-func (r *gateRig) differf(format string, args ...any) {
+func (r *limitHarness) differf(format string, args ...any) {
 	if !r.hunt {
 		r.rt.Fatalf(format, args...)
 	}
@@ -123,28 +123,28 @@ func (r *gateRig) differf(format string, args ...any) {
 	}
 }
 
-func (r *gateRig) actions() map[string]func(*rapid.T) {
+func (r *limitHarness) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"admit": func(*rapid.T) { r.admit() }, "admit more": func(*rapid.T) { r.admit() }, "admit still more": func(*rapid.T) { r.admit() },
-		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() }, "disown": func(*rapid.T) { r.disown() },
+		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() }, "disown": func(*rapid.T) { r.releaseOrphans() },
 		"stats": func(*rapid.T) { r.stats() }, "again": func(*rapid.T) { r.again() }, "time passes": func(*rapid.T) { r.pass() },
 		"save": func(*rapid.T) { r.save() }, "rollback": func(*rapid.T) { r.rollback() },
 	}
 }
 
-func pick[T any](r *gateRig, what string, from ...T) T {
+func pick[T any](r *limitHarness, what string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(r.rt, what)
 }
 
-func (r *gateRig) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
+func (r *limitHarness) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
 
-// gate is mostly the first limit.
-func (r *gateRig) gate() string {
+// gate draws a limit, mostly the first one.
+func (r *limitHarness) gate() string {
 	return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...)
 }
 
-// member draws one of six: activities, starts and kept slots. Some are under another, or two under one another.
-func (r *gateRig) member() memlimit.Member {
+// member draws one of six callers: activities, starts and retained slots. Some are below another one, or two below the same one.
+func (r *limitHarness) member() memlimit.Member {
 	n := rapid.IntRange(1, 6).Draw(r.rt, "member")
 	m := memlimit.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "o3.4", "-"}[n%3]}
 	if n%3 != 0 {
@@ -153,8 +153,8 @@ func (r *gateRig) member() memlimit.Member {
 	return m
 }
 
-// force draws a policy: mostly none, or the newest, sometimes one that is older.
-func (r *gateRig) force() *memlimit.Force {
+// force draws a policy: mostly none or the newest, sometimes an older one.
+func (r *limitHarness) force() *memlimit.Force {
 	if !r.oneIn(4) {
 		return nil
 	}
@@ -203,7 +203,7 @@ func texts[M ~struct{ Ticket, Instance, Place, HeldByAncestor string }](ms []M) 
 
 func sorted(texts []string) []string { slices.Sort(texts); return texts }
 
-func (r *gateRig) send(call func()) {
+func (r *limitHarness) send(call func()) {
 	r.sent = append(r.sent, call)
 	call()
 	if r.oneIn(6) {
@@ -212,14 +212,14 @@ func (r *gateRig) send(call func()) {
 	}
 }
 
-func (r *gateRig) again() {
+func (r *limitHarness) again() {
 	if len(r.sent) > 0 {
 		r.rt.Log("an earlier call arrives again")
 		pick(r, "which", r.sent...)()
 	}
 }
 
-func (r *gateRig) admit() {
+func (r *limitHarness) admit() {
 	name, f := r.gate(), r.force()
 	var leave []memlimit.Leave
 	for range pick(r, "leaves", 0, 0, 1, 1, 2) {
@@ -259,8 +259,8 @@ func (r *gateRig) admit() {
 	})
 }
 
-// disown removes members without a lease or instance from a limit, with a time about that of their latest request.
-func (r *gateRig) disown() {
+// releaseOrphans removes members without a lease or instance from a limit, with a time close to that of their latest request.
+func (r *limitHarness) releaseOrphans() {
 	name, now := r.gate(), r.now()/1000
 	var leave []memlimit.Leave
 	for range pick(r, "disowned", 1, 1, 2, 3) {
@@ -291,7 +291,7 @@ func kindOf(k limiter.Kind) memlimit.Kind {
 	}[k]
 }
 
-func (r *gateRig) sweep() {
+func (r *limitHarness) sweep() {
 	name, f := r.gate(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
@@ -315,7 +315,7 @@ func (r *gateRig) sweep() {
 	})
 }
 
-func (r *gateRig) clear() {
+func (r *limitHarness) clear() {
 	if !r.oneIn(4) {
 		return
 	}
@@ -328,7 +328,7 @@ func (r *gateRig) clear() {
 }
 
 // stats compares the statistics of a limit, and of one member.
-func (r *gateRig) stats() {
+func (r *limitHarness) stats() {
 	name, m := r.gate(), r.member()
 	r.both(name, "stats of "+name, func() (string, int64) {
 		s, ok, err := r.gates.Stats(r.ctx, name)
@@ -364,8 +364,8 @@ func (r *gateRig) stats() {
 	})
 }
 
-// examine requires that the limits keep the invariants that `pawl check` checks.
-func (r *gateRig) examine() {
+// checkInvariants requires that the limits satisfy the invariants that `pawl check` checks.
+func (r *limitHarness) checkInvariants() {
 	for _, name := range gateNames() {
 		for _, err := range r.gates.Check(r.ctx, name) {
 			r.rt.Error(err)

@@ -11,12 +11,12 @@ import (
 
 // machine draws the calls.
 type machine struct {
-	*rig
-	n       int // makes unused names
+	*harness
+	n       int // counter for unused names
 	former  []string
-	grips   []memstore.Grip // that have been claimed, or tried
-	sent    []func()        // calls of the owner that may arrive again
-	redis   content         // a copy of the store to go back to
+	claims  []memstore.Grip // claims that succeeded or were attempted
+	sent    []func()        // calls of the owner, duplicates of which may arrive later
+	redis   content         // a copy of the store, for a rollback
 	savedAs *memstore.Store
 }
 
@@ -25,11 +25,11 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"acquire": func(*rapid.T) { m.acquire() }, "renew ownership": func(*rapid.T) { m.renewOwnership() },
 		"release": func(*rapid.T) { m.release() }, "ingest": func(*rapid.T) { m.ingest() }, "ingest more": func(*rapid.T) { m.ingest() },
 		"due": func(*rapid.T) { m.due() }, "commit": func(*rapid.T) { m.commit() }, "commit more": func(*rapid.T) { m.commit() },
-		"look": func(*rapid.T) { m.look() }, "claim": func(*rapid.T) { m.claim() }, "claim more": func(*rapid.T) { m.claim() },
+		"look": func(*rapid.T) { m.reconcile() }, "claim": func(*rapid.T) { m.claim() }, "claim more": func(*rapid.T) { m.claim() },
 		"renew": func(*rapid.T) { m.renew() }, "ack": func(*rapid.T) { m.ack() }, "abandon": func(*rapid.T) { m.abandon() },
 		"purge": func(*rapid.T) { m.purge() }, "report": func(*rapid.T) { m.report() },
-		"rewind": func(*rapid.T) { m.rewind() }, "look at a paused one": func(*rapid.T) { m.lookHolding(func() memstore.Hold { return memstore.Known }) },
-		"list": func(*rapid.T) { m.list() }, "relist": func(*rapid.T) { m.relist() },
+		"rewind": func(*rapid.T) { m.rewind() }, "look at a paused one": func(*rapid.T) { m.reconcileHolding(func() memstore.Hold { return memstore.Known }) },
+		"list": func(*rapid.T) { m.list() }, "relist": func(*rapid.T) { m.reschedule() },
 		"again": func(*rapid.T) { m.again() }, "time passes": func(*rapid.T) { m.pass() },
 		"save": func(*rapid.T) { m.redis, m.savedAs = m.read(), m.model.Clone() }, "rollback": func(*rapid.T) { m.rollback() },
 	}
@@ -40,7 +40,7 @@ func (m *machine) fresh(prefix string) string {
 	return prefix + strconv.Itoa(m.n)
 }
 
-// oneIn is true once in n draws.
+// oneIn returns true once in n draws.
 func oneIn(m *machine, n int) bool { return rapid.IntRange(1, n).Draw(m.rt, "one in") == n }
 
 func draw[T any](m *machine, what string, from ...T) T {
@@ -51,7 +51,7 @@ func instances() []string { return []string{"a", "b:2", "c~%41"} }
 
 func (m *machine) instance() string { return draw(m, "instance", instances()...) }
 
-// token is mostly the owner's.
+// token draws a token, mostly the owner's.
 func (m *machine) token() string {
 	if len(m.former) == 0 || m.model.Owner.Token != "" && !oneIn(m, 8) {
 		return m.model.Owner.Token
@@ -59,7 +59,7 @@ func (m *machine) token() string {
 	return draw(m, "token", m.former...)
 }
 
-// send makes a call of the owner, and keeps it: it may arrive again.
+// send makes a call of the owner, and keeps it, because a duplicate of it may arrive later.
 func (m *machine) send(call func()) {
 	m.sent = append(m.sent, call)
 	call()
@@ -138,7 +138,7 @@ func (m *machine) release() {
 	}, func(s *memstore.Store, _ int64) string { return string(s.Release(token, clean)) })
 }
 
-// position is mostly the applied one.
+// position draws a position, mostly the applied one.
 func (m *machine) position() memstore.Position {
 	p := m.model.Owner.Applied
 	switch {
@@ -150,7 +150,7 @@ func (m *machine) position() memstore.Position {
 	return p
 }
 
-// position gives the place its time: nanoseconds, of which Lua's numbers lose the last digits.
+// position returns a position with a time in nanoseconds, which exceeds the exact integers of Lua.
 func position(seq uint64) memstore.Position {
 	if seq == 0 {
 		return memstore.Position{}

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// refused returns the text of a refusal, and fails upon any other error.
+// refused returns the text of a rejection, and fails on any other error.
 func (m *machine) refused(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -32,10 +32,10 @@ func (m *machine) tenure(token string) store.Tenure {
 	return store.Tenure{Part: partition, Token: token, Secret: secret}
 }
 
-// secret is that of the partition: what owners write to an inbox ends with its seal, which the model does not have.
+// secret is the secret of the partition: elements that owners write to an inbox end with its seal, which the model does not have.
 const secret = "secret"
 
-// sealed is the id of an element as the owner writes it; workers cannot seal theirs.
+// sealed returns the id of an element as the owner writes it; workers cannot seal their elements.
 func sealed(id string) string {
 	if strings.HasPrefix(id, "a") {
 		return id
@@ -51,7 +51,7 @@ func allSealed(ids []string) []string {
 	return out
 }
 
-// unsealed is the id as the model has it.
+// unsealed returns the id as in the model.
 func unsealed(id string) string { return strings.TrimSuffix(id, store.Tenure{Secret: secret}.Seal()) }
 
 func (m *machine) ingest() {
@@ -181,7 +181,7 @@ func (m *machine) due() {
 	})
 }
 
-// list does what an entry into a limit does first.
+// list registers a limit, as its first caller does.
 func (m *machine) list() {
 	name := draw(m, "gate", "charge-card", "charge-card/acme")
 	m.both("list "+name, func() (string, int64) {
@@ -194,8 +194,8 @@ func (m *machine) list() {
 	})
 }
 
-// relist ends a visit.
-func (m *machine) relist() {
+// reschedule ends a visit of a limit by setting its next sweep.
+func (m *machine) reschedule() {
 	name, in := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
 	if !oneIn(m, 3) {
 		in = draw(m, "next", int64(500), 2000)
@@ -217,10 +217,10 @@ func (m *machine) relist() {
 	})
 }
 
-// holds are the model's in the terms of the store.
+// holds maps the holds of the model to those of the store.
 var holds = map[memstore.Hold]store.InboxHold{"": store.HoldNone, memstore.Stalled: store.HoldAll, memstore.Early: store.HoldEarly}
 
-// hold draws that the owner holds back what is unread.
+// hold draws whether the owner holds the inbox back.
 func (m *machine) hold() memstore.Hold {
 	if !oneIn(m, 8) {
 		return ""
@@ -228,15 +228,15 @@ func (m *machine) hold() memstore.Hold {
 	return draw(m, "hold", memstore.Stalled, memstore.Early)
 }
 
-// lease draws an activity; its effect is one of two.
+// lease draws an activity; its effect id is one of two.
 func (m *machine) lease() memstore.Create {
 	n := draw(m, "activity", uint64(1), 2, 3)
 	return memstore.Create{Activity: n, Effect: fmt.Sprintf("effect%d%s", n, draw(m, "timeline", "x", "x", "x", "y"))}
 }
 
-func (m *machine) look() { m.lookHolding(m.hold) }
+func (m *machine) reconcile() { m.reconcileHolding(m.hold) }
 
-func (m *machine) lookHolding(held func() memstore.Hold) {
+func (m *machine) reconcileHolding(held func() memstore.Hold) {
 	token, id := m.token(), m.instance()
 	in := m.model.Get(id)
 	g := memstore.Glance{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: held(), Known: max(0, len(in.Inbox)-1)}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// purge is sent for instances that have ended, mostly. The scripts do not check that; so others are purged too.
+// purge purges mostly instances that have ended. The scripts do not check that, so others are purged, too.
 func (m *machine) purge() {
 	token, id := m.token(), m.instance()
 	if ended := m.ended(); len(ended) > 0 && !oneIn(m, 4) {
@@ -30,7 +30,7 @@ func (m *machine) purge() {
 	was := in.Record
 	m.send(func() {
 		if in := m.model.Get(id); in.Head == p.Head && (in.Status != was.Status || in.Parent != was.Parent || in.Execution != p.Execution) {
-			return // a head is another's: no owner sends this
+			return // the head belongs to another record: no owner sends this
 		}
 		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
 			pu := &store.Purge{
@@ -54,7 +54,7 @@ func (m *machine) ended() (all []string) {
 	return all
 }
 
-// report records how activities ended, of an execution that is kept or is not.
+// report records how activities of an execution ended, whether or not the execution is kept.
 func (m *machine) report() {
 	id := m.instance()
 	ref := lease.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}

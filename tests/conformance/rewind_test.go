@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// ofRepairs reports a mistake that only rewinds, or pauses, show.
+// ofRepairs reports whether only rewinds or pauses reveal a mistake.
 func ofRepairs(wrong memstore.Mistake) bool {
 	return strings.HasPrefix(string(wrong), "a rewind ") || wrong == memstore.HoldUnseen
 }
 
-// rewind is sent for an instance that has a history; mostly it fits.
+// rewind rewinds an instance that has a history, mostly with valid arguments.
 func (m *machine) rewind() {
 	token, id := m.token(), m.instance()
 	in := m.model.Get(id)
@@ -33,7 +33,7 @@ func (m *machine) rewind() {
 			r.Results = append(r.Results, record.Placed{Place: i, ID: e.ID})
 		}
 	}
-	if strings.HasSuffix(r.NewHead, "7") { // without a draw, which would give the seeds of TestModelMistakesAreDetected other meanings
+	if strings.HasSuffix(r.NewHead, "7") { // without a draw, which would change the meaning of the seeds of TestModelMistakesAreDetected
 		r.Results = append(r.Results, record.Placed{Place: len(in.Inbox) / 2, ID: "a.acked.but.forgotten"})
 	}
 	if oneIn(m, 6) {
@@ -45,7 +45,7 @@ func (m *machine) rewind() {
 	}
 	m.send(func() {
 		if in := m.model.Get(id); in.Head == r.Head && (in.Status != was.Status || in.Parent != was.Parent || in.Execution != r.Execution) {
-			return // a head is another's: no owner sends this
+			return // the head belongs to another record: no owner sends this
 		}
 		m.both(fmt.Sprintf("rewind by %s: %+v", token, r), func() (string, int64) { return m.doRewind(token, &was, &r) },
 			func(s *memstore.Store, now int64) string {

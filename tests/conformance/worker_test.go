@@ -12,24 +12,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// grip draws a claim of a worker: mostly one that it has made.
-func (m *machine) grip() memstore.Grip {
-	if len(m.grips) == 0 || oneIn(m, 10) {
+// drawClaim draws a claim of a worker, mostly one that it has made.
+func (m *machine) drawClaim() memstore.Grip {
+	if len(m.claims) == 0 || oneIn(m, 10) {
 		l := m.lease()
 		return memstore.Grip{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
 	}
-	last := m.grips[max(0, len(m.grips)-3):]
+	last := m.claims[max(0, len(m.claims)-3):]
 	return draw(m, "grip", last...)
 }
 
-func gripOf(g memstore.Grip) lease.Claim {
+func claimOf(g memstore.Grip) lease.Claim {
 	return lease.Claim{
 		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
 	}
 }
 
-// existing lists the leases that there are.
+// existing lists the existing leases.
 func (m *machine) existing() (all []memstore.Grip) {
 	for _, id := range instances() {
 		in := m.model.Get(id)
@@ -44,17 +44,17 @@ func byPlace(p, q memstore.Place) int {
 	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
 }
 
-// claim is mostly for a lease that is there.
+// claim claims a lease, mostly an existing one.
 func (m *machine) claim() {
-	g := m.grip()
+	g := m.drawClaim()
 	if all := m.existing(); len(all) > 0 && !oneIn(m, 6) {
 		g = draw(m, "lease", all...)
 		g.Token = m.fresh("t")
 	}
-	m.grips = append(m.grips, g)
+	m.claims = append(m.claims, g)
 	worker := draw(m, "worker", "w1", "w2")
 	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
-		b := lease.ClaimRequest{Claim: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
+		b := lease.ClaimRequest{Claim: claimOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
 		c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { m.leases.Claim(b, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
@@ -68,13 +68,13 @@ func (m *machine) claim() {
 }
 
 func (m *machine) renew() {
-	grips := make([]memstore.Grip, draw(m, "leases", 1, 2, 3))
-	sent := make([]lease.Claim, len(grips))
-	for i := range grips {
-		grips[i] = m.grip()
-		sent[i] = gripOf(grips[i])
+	claims := make([]memstore.Grip, draw(m, "leases", 1, 2, 3))
+	sent := make([]lease.Claim, len(claims))
+	for i := range claims {
+		claims[i] = m.drawClaim()
+		sent[i] = claimOf(claims[i])
 	}
-	m.both(fmt.Sprintf("renew %+v", grips), func() (string, int64) {
+	m.both(fmt.Sprintf("renew %+v", claims), func() (string, int64) {
 		out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
 		m.must(err)
 		words := make([]string, len(out))
@@ -83,8 +83,8 @@ func (m *machine) renew() {
 		}
 		return fmt.Sprint(words), 0
 	}, func(s *memstore.Store, now int64) string {
-		out := make([]memstore.Answer, len(grips))
-		for i, g := range grips {
+		out := make([]memstore.Answer, len(claims))
+		for i, g := range claims {
 			out[i] = s.Prolong(now, g)
 		}
 		return fmt.Sprint(out)
@@ -92,9 +92,9 @@ func (m *machine) renew() {
 }
 
 func (m *machine) ack() {
-	g := m.grip()
+	g := m.drawClaim()
 	m.both(fmt.Sprintf("ack %+v", g), func() (string, int64) {
-		c := lease.Completion{Claim: gripOf(g), Body: []byte(g.Effect)}
+		c := lease.Completion{Claim: claimOf(g), Body: []byte(g.Effect)}
 		a, err := redistest.Answer(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
@@ -105,10 +105,10 @@ func (m *machine) ack() {
 }
 
 func (m *machine) abandon() {
-	g, uncounted := m.grip(), oneIn(m, 2)
+	g, uncounted := m.drawClaim(), oneIn(m, 2)
 	delay := draw(m, "delay", int64(0), 1000, 60_000)
 	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
-		back := lease.ReleaseRequest{Claim: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
+		back := lease.ReleaseRequest{Claim: claimOf(g), Uncounted: uncounted, Delay: ms(delay)}
 		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Release(back, done) })
 		m.must(err)
 		return o.String(), 0
