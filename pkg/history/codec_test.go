@@ -55,7 +55,7 @@ func events(t *rapid.T) []history.Event {
 		&history.Failed{Failure: failure},
 		&history.Cancelled{Failure: failure, By: str("by"), Text: str("text")},
 		&history.SideEffectRecorded{Result: payload("effect")},
-		&history.SideEffectRecorded{Result: payload("effect beside a failure"), Failure: &failure},
+		&history.SideEffectRecorded{Result: payload("result next to a failure"), Failure: &failure},
 		&history.Started{
 			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), StatusVersion: id.Draw(t, "statuses"), CustomStatus: payload("status"),
 			Parent: &history.Parent{

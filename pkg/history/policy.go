@@ -67,12 +67,7 @@ type Declared struct {
 
 // IsLimitCode reports whether code is the code of a failure that a limit causes.
 func IsLimitCode(code string) bool {
-	switch code {
-	case CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited}, code)
 }
 
 // Limit is the state of a caller at its limit, as part of the schedule of an activity or of the start of an instance. The owner

@@ -33,10 +33,9 @@ func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 
 // Cancelled reads the marks of children that were cancelled within CancelledSpan.
 func (s *Reader) Cancelled(ctx context.Context) ([]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("ZRANGE", s.space.Cancelled(), 0, -1))
+	marks, err := s.strs(ctx, "ZRANGE", s.space.Cancelled(), 0, -1)
 	if err != nil {
 		return nil, fmt.Errorf("read cancelled children: %w", err)
 	}
-	r := redisx.NewReply([]any{v})
-	return r.Strs(0), r.Err()
+	return marks, nil
 }

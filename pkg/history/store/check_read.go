@@ -141,14 +141,12 @@ func (c *checker) readLists(round *readRound, x *instanceCheck) {
 		}
 		return x.noted(err)
 	})
-	round.add(redisx.Command("HEXISTS", p.Stalled(), x.id), func(v any, err error) error {
-		x.listed = v == int64(1)
-		return x.noted(err)
-	})
-	round.add(redisx.Command("HEXISTS", p.Early(), x.id), func(v any, err error) error {
-		x.early = v == int64(1)
-		return x.noted(err)
-	})
+	for key, listed := range map[string]*bool{p.Stalled(): &x.listed, p.Early(): &x.early} {
+		round.add(redisx.Command("HEXISTS", key, x.id), func(v any, err error) error {
+			*listed = v == int64(1)
+			return x.noted(err)
+		})
+	}
 }
 
 // readValues reads the scores of an instance in the sets that contain it, or should contain it.

@@ -180,15 +180,13 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 
 // orchestrations finds sets of orchestrations that a list by id would not read, and names without a set.
 func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys) error {
-	v, err := c.reader.run.Do(ctx, redisx.Command("ZRANGE", p.keys.Orchestrations(), 0, -1))
+	names, err := c.reader.strs(ctx, "ZRANGE", p.keys.Orchestrations(), 0, -1)
 	if redisx.Refused(err) {
 		c.findf(part, "list %s cannot be read: %v", p.keys.Orchestrations(), err)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("check: partition %d: list the orchestrations: %w", part, err)
 	}
-	r := redisx.NewReply([]any{v})
-	names := r.Strs(0)
 	for _, key := range p.sets {
 		if name, ok := strings.CutPrefix(key, p.keys.Values(record.FieldOrchestration, "")); ok && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -199,7 +197,7 @@ func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys
 			return fmt.Errorf("check: partition %d: read the orchestration %s: %w", part, name, err)
 		}
 	}
-	return r.Err()
+	return nil
 }
 
 // orchestration compares the name of an orchestration with its set. Instances may start or be purged in the meantime, so a difference is

@@ -119,8 +119,10 @@ func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) 
 			picked, end = picked[:room], false
 			rows = upTo(rows, picked[room-1].Instance)
 		}
-		if err := s.fill(ctx, picked, records, func(int) int { return part }); err != nil {
-			return Page{}, err
+		if records {
+			if err := s.fill(ctx, picked, func(int) int { return part }); err != nil {
+				return Page{}, err
+			}
 		}
 		for i, row := range picked {
 			if records && !q.listable(&row) {
@@ -212,43 +214,24 @@ func scored(v any) ([]Row, error) {
 	return rows, nil
 }
 
-// fill reads the records of the rows in parallel, if they are needed; part returns the partition of a row.
-func (s *Reader) fill(ctx context.Context, rows []Row, needed bool, part func(i int) int) error {
-	if !needed {
-		return nil
-	}
-	type answer struct {
-		row   int
-		reply any
-		err   error
-	}
-	answers := make(chan answer, len(rows))
-	for i, row := range rows {
-		fields := listed
+// fill reads the records of the rows in one round trip; part returns the partition of a row.
+func (s *Reader) fill(ctx context.Context, rows []Row, part func(i int) int) error {
+	var round readRound
+	for i := range rows {
+		row, fields := &rows[i], listed
 		if row.Status == Failed {
 			fields = listedFailed
 		}
-		s.run.Go(redisx.Command(append([]any{"HMGET", s.space.Part(part(i)).Instance(row.Instance)}, fields...)...), func(reply any, err error) {
-			answers <- answer{i, reply, err}
+		call := redisx.Command(append([]any{"HMGET", s.space.Part(part(i)).Instance(row.Instance)}, fields...)...)
+		round.add(call, func(v any, err error) error {
+			row.Record, err = listedRecord(row.Instance, v, err)
+			if Unreadable(err) { // it must not hide the other rows
+				row.Problem, err = err.Error(), nil
+			}
+			return err
 		})
 	}
-	for range rows {
-		var a answer
-		select {
-		case a = <-answers:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		rec, err := listedRecord(rows[a.row], a.reply, a.err)
-		if err != nil && !Unreadable(err) {
-			return err
-		}
-		if err != nil {
-			rows[a.row].Problem = err.Error() // an unreadable record must not hide the other rows
-		}
-		rows[a.row].Record = rec
-	}
-	return nil
+	return round.do(ctx, s.run)
 }
 
 // fillStalled reads the reasons of the stalled instances among the rows.
@@ -268,9 +251,9 @@ func (s *Reader) fillStalled(ctx context.Context, rows []Row, part func(i int) i
 }
 
 // listedRecord parses the reply to HMGET of a record; nil: there is no record.
-func listedRecord(row Row, v any, err error) (*Record, error) {
+func listedRecord(instance string, v any, err error) (*Record, error) {
 	if err != nil {
-		return nil, fmt.Errorf("instance %s: read the record: %w", row.Instance, err)
+		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
 	}
 	r := redisx.NewReply(v)
 	m := make(map[string]string, r.Len())
@@ -284,7 +267,7 @@ func listedRecord(row Row, v any, err error) (*Record, error) {
 	}
 	rec, err := parseRecord(m)
 	if err != nil {
-		return nil, fmt.Errorf("instance %s: %w", row.Instance, err)
+		return nil, fmt.Errorf("instance %s: %w", instance, err)
 	}
 	return rec, nil
 }

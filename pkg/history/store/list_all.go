@@ -58,8 +58,10 @@ func (s *Reader) ListAll(ctx context.Context, parts []int, q ListQuery) (Page, e
 // complete reads the records of the page, unless the filter required them already.
 func (s *Reader) complete(ctx context.Context, q *ListQuery, page *Page, of []int) error {
 	part := func(i int) int { return of[i] }
-	if err := s.fill(ctx, page.Rows, q.Keep == nil, part); err != nil {
-		return err
+	if q.Keep == nil {
+		if err := s.fill(ctx, page.Rows, part); err != nil {
+			return err
+		}
 	}
 	if err := s.fillStalled(ctx, page.Rows, part); err != nil {
 		return err

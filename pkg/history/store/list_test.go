@@ -202,12 +202,12 @@ func TestListOfSeveralPartitionsIsInOrder(t *testing.T) {
 		for i, p := range all {
 			want[i] = p.id
 		}
-		b.inBothOrders("behind many that are skipped", []int{3, 4, 6}, q, want)
+		b.inBothOrders("after many that are skipped", []int{3, 4, 6}, q, want)
 	}})
 }
 
 // A number is found through its set, as a string is through the set of its value, without reading records.
-func TestNumbersAreFoundBySets(t *testing.T) {
+func TestNumbersAreFoundThroughSets(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		const n = 120
 		items := func(i int) string { // some are strings

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -319,12 +318,11 @@ func (m *Placement) removeMembers(ctx context.Context, p *place, pairs []string)
 // sums recomputes the data that depends on other keys of the partition: the names of its orchestrations, and the total of early inputs.
 func (m *Placement) sums(ctx context.Context, part int) error {
 	p := m.reader.space.Part(part)
-	v, err := m.reader.run.Do(ctx, redisx.Command("ZRANGE", p.Orchestrations(), 0, -1))
+	names, err := m.reader.strs(ctx, "ZRANGE", p.Orchestrations(), 0, -1)
 	if err != nil {
 		return err
 	}
-	names := redisx.NewReply([]any{v})
-	for _, name := range names.Strs(0) {
+	for _, name := range names {
 		v, err := m.reader.run.Do(ctx, redisx.Command("EXISTS", p.Values(record.FieldOrchestration, name)))
 		if err != nil {
 			return err
@@ -338,8 +336,8 @@ func (m *Placement) sums(ctx context.Context, part int) error {
 		}
 	}
 	early, err := m.reader.early(ctx, part)
-	if err != nil || names.Err() != nil || len(early) == 0 {
-		return errors.Join(err, names.Err())
+	if err != nil || len(early) == 0 {
+		return err
 	}
 	sum, err := sumOfEarly(early)
 	if err != nil {
@@ -422,14 +420,9 @@ func (m *Placement) copyList(ctx context.Context, p *place, to int) error {
 		was, seal = m.tenures[p.part].Seal(), m.tenures[to].Seal()
 	}
 	for from, step := 0, 16; ; {
-		v, err := m.reader.run.Do(ctx, redisx.Command("LRANGE", p.key, from, from+step-1))
-		if err != nil {
+		elements, err := m.reader.strs(ctx, "LRANGE", p.key, from, from+step-1)
+		if err != nil || len(elements) == 0 {
 			return err
-		}
-		r := redisx.NewReply([]any{v})
-		elements := r.Strs(0)
-		if r.Err() != nil || len(elements) == 0 {
-			return r.Err()
 		}
 		args, size := []any{m.tenures[to].Token, from}, 0
 		for _, e := range elements {

@@ -276,15 +276,14 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	if p.q.Prefix == "" || len(p.q.Values) > 0 || p.q.IDs != nil {
 		return all, nil
 	}
-	v, err := p.reader.run.Do(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
+	names, err := p.reader.strs(ctx, "ZRANGE", keys.Orchestrations(), 0, maxNames)
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: list the orchestrations: %w", p.part, err)
 	}
-	r := redisx.NewReply([]any{v})
-	if names := r.Strs(0); len(names) <= maxNames {
+	if len(names) <= maxNames {
 		of(new(term), record.FieldOrchestration, names)
 	}
-	return all, r.Err()
+	return all, nil
 }
 
 // count counts the members of the terms, and the instances with one of the statuses in its span of time.

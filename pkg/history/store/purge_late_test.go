@@ -126,7 +126,7 @@ func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
 	b.Helper()
 	b.over()
 	b.must(b.purge(purgeOfA()))
-	b.unchanged("what came too late", func() {
+	b.unchanged("late calls", func() {
 		calls(lease.Ref{Part: part, Instance: "a", Execution: 2, Activity: 2, Effect: "e2"}, b.workers())
 	})
 }

@@ -24,7 +24,7 @@ func (b *bench) purge(pu store.Purge) error {
 
 // A list by prefix reads the sets of a few orchestrations, but clients can name any number of them: a name is removed with its last
 // instance.
-func TestOrchestrationsHaveTheNamesOfInstances(t *testing.T) {
+func TestOrchestrationSetHasTheNamesOfInstances(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		want := func(names ...string) {
 			b.Helper()
@@ -153,7 +153,7 @@ func TestPurgeRemovesAllKeys(t *testing.T) {
 	})
 }
 
-func TestInputsBehindPurgeAreKept(t *testing.T) {
+func TestInputsAfterPurgeAreKept(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"in order, with a wakeup now": func(b *bench) {
 			b.over(events(1, 3)...)

@@ -11,6 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
+// strs runs a command whose reply is a list of strings.
+func (s *Reader) strs(ctx context.Context, command ...any) ([]string, error) {
+	v, err := s.run.Do(ctx, redisx.Command(command...))
+	if err != nil {
+		return nil, err
+	}
+	r := redisx.NewReply([]any{v})
+	return r.Strs(0), r.Err()
+}
+
 // Head reads the head of an instance; "" if it has no record.
 func (s *Reader) Head(ctx context.Context, part int, instance string) (string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Instance(instance), "head"))
@@ -89,12 +99,11 @@ func (s *Reader) size(ctx context.Context, part int, count redisx.Call) (uint64,
 
 // StalledIDs reads the ids of the stalled instances of a partition, in no particular order.
 func (s *Reader) StalledIDs(ctx context.Context, part int) ([]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stalled()))
+	ids, err := s.strs(ctx, "HKEYS", s.space.Part(part).Stalled())
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read the stalled instances: %w", part, err)
 	}
-	r := redisx.NewReply([]any{v})
-	return r.Strs(0), r.Err()
+	return ids, nil
 }
 
 // StalledReasons reads the reasons for which instances are stalled, by instance; instances that are not stalled are omitted.
@@ -102,24 +111,15 @@ func (s *Reader) StalledReasons(ctx context.Context, part int, ids []string) (ma
 	if len(ids) == 0 {
 		return map[string]string{}, nil
 	}
-	args := make([]any, 0, 2+len(ids))
-	args = append(args, "HMGET", s.space.Part(part).Stalled())
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	v, err := s.run.Do(ctx, redisx.Command(args...))
+	v, err := s.run.Do(ctx, redisx.Command(append([]any{"HMGET", s.space.Part(part).Stalled()}, arguments(ids)...)...))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read the stalled instances: %w", part, err)
 	}
-	r := redisx.NewReply([]any{v})
+	r := redisx.NewReply(v)
 	out := make(map[string]string, len(ids))
-	for i, reason := range r.List(0) {
-		text, err := redisx.Str(reason)
-		if err != nil {
-			return out, fmt.Errorf("partition %d: instance %s: %w", part, ids[i], err)
-		}
-		if text != "" {
-			out[ids[i]] = text
+	for i, id := range ids {
+		if reason := r.Str(i); reason != "" {
+			out[id] = reason
 		}
 	}
 	return out, r.Err()
@@ -171,12 +171,11 @@ func (s *Reader) Holders(ctx context.Context, part int, instance string, executi
 // RawHistory reads at most limit encoded events after the event with the id after.
 func (s *Reader) RawHistory(ctx context.Context, part int, instance string, execution, after uint64, limit int) ([][]byte, error) {
 	key := s.space.Part(part).History(instance, execution)
-	v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, num(after), num(after+uint64(limit)-1))) //nolint:gosec // limit is positive
+	events, err := s.strs(ctx, "LRANGE", key, num(after), num(after+uint64(limit)-1)) //nolint:gosec // limit is positive
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the history: %w", instance, err)
 	}
-	r := redisx.NewReply([]any{v})
-	return elements(r.Strs(0)), r.Err()
+	return elements(events), nil
 }
 
 // Unreadable reports whether err means that this build cannot decode the stored data, so that a retry will not help.

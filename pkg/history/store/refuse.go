@@ -69,17 +69,16 @@ func (s *Reader) Refusals(ctx context.Context, part int) (all []Refusal, err err
 }
 
 func (s *Reader) refusals(ctx context.Context, part int, each func(x Refusal, encoded string)) error {
-	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
+	all, err := s.strs(ctx, "LRANGE", s.space.Part(part).Refused(), 0, -1)
 	if err != nil {
 		return fmt.Errorf("partition %d: read refusals: %w", part, err)
 	}
-	r := redisx.NewReply([]any{v})
-	for _, encoded := range r.Strs(0) {
+	for _, encoded := range all {
 		var x Refusal
 		if err := json.Unmarshal([]byte(encoded), &x); err != nil {
 			return fmt.Errorf("partition %d: decode a refusal: %w", part, err)
 		}
 		each(x, encoded)
 	}
-	return r.Err()
+	return nil
 }

@@ -184,7 +184,7 @@ func (t *tally) readPages(ctx context.Context) error {
 				picked, end = picked[:room], false
 			}
 			picked = slices.Clone(picked)
-			if err := t.reader.fill(ctx, picked, true, func(int) int { return t.part }); err != nil {
+			if err := t.reader.fill(ctx, picked, func(int) int { return t.part }); err != nil {
 				return err
 			}
 			records += len(picked)

@@ -12,7 +12,7 @@ import (
 
 // Counts match the instances that pass, whether from sets or from records, with known values and others; a count that reached its bound
 // is a lower bound, and a count from sets covers all instances although it reads few.
-func TestTalliesAreThoseOfTheInstances(t *testing.T) {
+func TestTalliesMatchTheInstances(t *testing.T) {
 	each(t, map[string]func(b *bench){"": func(b *bench) {
 		const n = 1200
 		for i := range n {

@@ -34,7 +34,7 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 			}
 			b.wantGone(b.p.Inbox("a"), b.p.Wakeups())
 			if got := b.rdb.LRange(b.ctx(), b.p.Inbox("a"), 0, -1).Val(); len(got) != 2 || got[0][0] != '!' {
-				b.Errorf("behind the purge: %q", got)
+				b.Errorf("after the purge: %q", got)
 			}
 			if b.rdb.Exists(b.ctx(), b.p.History("a:1", 1)).Val() != 1 {
 				b.Error("the history of another instance is gone")
