@@ -10,13 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Accepted requests from the stream's leader its time first and the last input of the partition second. So every input that
-// was acknowledged by the time At is at or before Last, or was removed from the stream. The errors are those of Attach,
-// except that no stream is created: jetstream.ErrStreamNotFound.
+// Accepted requests the time from the leader of the stream first, and the last input of the partition second. So every input that was
+// acknowledged by the time At is at or before Last, or was removed from the stream. The errors are those of Attach, except that no
+// stream is created: a missing one is jetstream.ErrStreamNotFound.
 //
-// The server finds the last message of a partition by comparing all subjects of the stream, which has two for each recent instance.
-// So the first one behind known is requested before, if the stream still has the message of that position: a stream grows only at its
-// end. The caller has received all of the partition up to known, which is zero, a position of the reader, or an End.
+// The server finds the last message of a partition by comparing all subjects of the stream, which has two for each recent instance. To
+// avoid that, the first message after known is requested first, if the stream still has the message at known: a stream grows only at
+// its end. The caller must have received all of the partition up to known, which is zero, a position of the reader, or an End.
 func (c *inputStream) Accepted(ctx context.Context, partition int, known history.Position) (Accepted, error) {
 	disconnected := c.disconnects.next()
 	ctx, release := c.whileConnected(ctx, disconnected)
@@ -42,7 +42,7 @@ func (c *inputStream) accepted(ctx context.Context, partition int, known history
 		return Accepted{}, err
 	}
 	a := Accepted{At: stream.TimeStamp, End: history.Position{Seq: stream.State.LastSeq, Time: stream.State.LastTime.UnixNano()}}
-	some, err := c.someBehind(ctx, partition, known, a.End)
+	some, err := c.mayHaveLater(ctx, partition, known, a.End)
 	if err != nil || !some {
 		return a, err
 	}
@@ -57,8 +57,8 @@ func (c *inputStream) accepted(ctx context.Context, partition int, known history
 	return a, nil
 }
 
-// someBehind reports whether the partition may have messages behind a position; end is that of the stream.
-func (c *inputStream) someBehind(ctx context.Context, partition int, known, end history.Position) (bool, error) {
+// mayHaveLater reports whether the partition may have messages after known; end is the end of the stream.
+func (c *inputStream) mayHaveLater(ctx context.Context, partition int, known, end history.Position) (bool, error) {
 	if known.Seq == 0 || known.Seq > end.Seq {
 		return true, nil
 	}

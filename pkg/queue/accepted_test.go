@@ -47,9 +47,9 @@ func TestAcceptedNamesTheLastInputOfThePartitionAndALaterTime(t *testing.T) {
 	}
 }
 
-// TestAcceptedBehindAPositionIsTheLastOfTheWholeStream requests the inputs behind a position and all inputs: after each of many inputs, and
-// in a stream that was made again and has grown beyond the position.
-func TestAcceptedBehindAPositionIsTheLastOfTheWholeStream(t *testing.T) {
+// The inputs after a position and all inputs are requested after each of many inputs, and in a stream that was recreated and has grown
+// beyond the position.
+func TestAcceptedAfterAPositionMatchesTheWholeStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 4})
 	p, known := c.PartitionOf("a"), history.Position{}
 	same := func() Accepted {
@@ -59,7 +59,7 @@ func TestAcceptedBehindAPositionIsTheLastOfTheWholeStream(t *testing.T) {
 		whole, err := c.Accepted(soon(t), p, history.Position{})
 		ok(t, err)
 		if got.Last != whole.Last && (got.Last != history.Position{} || whole.Last.Time > known.Time) || got.End != whole.End || got.At.After(whole.At) {
-			t.Errorf("behind %+v: %+v, and of all %+v", known, got, whole)
+			t.Errorf("after %+v: %+v, over the whole stream: %+v", known, got, whole)
 		}
 		return got
 	}
@@ -71,7 +71,7 @@ func TestAcceptedBehindAPositionIsTheLastOfTheWholeStream(t *testing.T) {
 		}
 	}
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	r, err := c.Attach(soon(t), p, history.Position{}) // makes the stream again
+	r, err := c.Attach(soon(t), p, history.Position{}) // recreates the stream
 	ok(t, err)
 	defer r.Stop()
 	_, err = c.PublishInput(soon(t), event("a", "x", "new"))

@@ -10,18 +10,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// busy is a server whose JetStream is that of another one, and answers when the test permits it.
+// busy is a server whose JetStream is that of another server, and that replies only when the test permits it.
 type busy struct {
-	front *stand
+	front *testServer
 
 	mu     sync.Mutex
-	asked  map[string]bool // the inboxes of the requests that came
+	asked  map[string]bool // the inboxes of the requests that arrived
 	closed chan struct{}   // requests are answered once it is closed
 }
 
 func newBusy(t *testing.T) *busy {
 	t.Helper()
-	b := &busy{front: &stand{t: t, port: -1, plain: true}, asked: make(map[string]bool), closed: make(chan struct{})}
+	b := &busy{front: &testServer{t: t, port: -1, plain: true}, asked: make(map[string]bool), closed: make(chan struct{})}
 	b.front.start()
 	t.Cleanup(b.front.stop)
 	close(b.closed)
@@ -40,12 +40,12 @@ func newBusy(t *testing.T) *busy {
 		})
 	})
 	ok(t, err)
-	ok(t, here.Flush()) // the server has the subscription before the first request
+	ok(t, here.Flush()) // the server receives the subscription before the first request
 	t.Cleanup(answers.Wait)
 	return b
 }
 
-// stall answers nothing until the returned function is called.
+// stall holds all replies back until the returned function is called.
 func (b *busy) stall() (answer func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,9 +59,9 @@ func (b *busy) requests() int {
 	return len(b.asked)
 }
 
-// A server that is slow because of many requests becomes no faster by repeated ones: where every partition repeated its requests until
-// they timed out, a fleet that started on a busy machine never came to an end of it.
-func TestFewPartitionsRequestAtATime(t *testing.T) {
+// A server that is slow because of many requests does not become faster by repetitions: when every partition repeated its requests until
+// they timed out, a fleet that started on a busy machine never finished starting.
+func TestConcurrentRequestsOfPartitionsAreBounded(t *testing.T) {
 	const partitions = 64
 	b := newBusy(t)
 	c := b.front.open(Options{Partitions: partitions})
@@ -82,7 +82,7 @@ func TestFewPartitionsRequestAtATime(t *testing.T) {
 			}
 		})
 	}
-	// A request that has timed out lets another one begin before it is counted here.
+	// A request that has timed out admits another one before it is counted here.
 	most := 0
 	eventually(t, "some have timed out", func() bool {
 		came := b.requests()

@@ -11,24 +11,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A stream without a leader does not reply, and neither does a server whose leader has just failed. The timeouts bound
-// how long a caller waits before its request can reach the next leader.
+// A stream without a leader does not reply, and neither does a server whose leader has just failed. The timeouts bound how long a
+// caller waits before its request can reach the next leader.
 const (
-	apiTimeout    = 2 * time.Second // of a request to JetStream
-	createTimeout = 4 * time.Second // of a request that the cluster has to agree on
-	readAgain     = time.Second / 4 // after which a request without reply is sent again: there may be a leader now
-	createAgain   = time.Second / 2
-	placeTimeout  = time.Second // of the first creation of a consumer on one server, which may be dead
+	apiTimeout    = 2 * time.Second // timeout of a request to JetStream
+	createTimeout = 4 * time.Second // timeout of a request on which the servers of the cluster must agree
+	readAgain     = time.Second / 4 // interval at which an unanswered read is repeated: there may be a leader by then
+	createAgain   = time.Second / 2 // the same for a create
+	placeTimeout  = time.Second     // timeout of the first attempt to create a consumer, whose server may have failed
 )
 
 // messageGet is the body of a request for one stored message.
 type messageGet struct {
-	Seq     uint64 `json:"seq,omitempty"`          // this message; with NextFor, the first one from here on
-	NextFor string `json:"next_by_subj,omitempty"` // of this subject
-	LastFor string `json:"last_by_subj,omitempty"` // the last one of this subject
+	Seq     uint64 `json:"seq,omitempty"`          // the message with this sequence; with NextFor, the first one from here on
+	NextFor string `json:"next_by_subj,omitempty"` // the next message with this subject
+	LastFor string `json:"last_by_subj,omitempty"` // the last message with this subject
 }
 
-// stored is the part of a stored message that this package uses.
+// stored contains the fields of a stored message that this package uses.
 type stored struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
@@ -37,8 +37,8 @@ type stored struct {
 // message gets one stored message from the stream's leader. A follower that lags would report a lost tail. Errors:
 // jetstream.ErrMsgNotFound, jetstream.ErrStreamNotFound.
 //
-// It is not Stream.GetMsg of the library, which sends its request once: a request that arrives while the stream has no
-// leader is never answered.
+// It does not use Stream.GetMsg of the library, which sends its request once: a request that arrives while the stream has no leader is
+// never answered.
 func (c *streams) message(ctx context.Context, stream string, get messageGet) (stored, error) {
 	var answer struct {
 		Message stored `json:"message"`
@@ -54,7 +54,7 @@ func (c *streams) info(ctx context.Context, stream string) (*jetstream.StreamInf
 }
 
 // api makes one read-only request to JetStream.
-func (c *streams) api(ctx context.Context, what string, request, answer any) error {
+func (c *streams) api(ctx context.Context, call string, request, answer any) error {
 	if !c.Connected() { // otherwise it would wait for its timeout, or be sent after its caller has returned
 		return ErrDisconnected
 	}
@@ -64,8 +64,8 @@ func (c *streams) api(ctx context.Context, what string, request, answer any) err
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	ctx, settle := c.whileAllowed(ctx, c.apiSubject(what))
-	m, err := c.read(ctx, c.apiSubject(what), body)
+	ctx, settle := c.whileAllowed(ctx, c.apiSubject(call))
+	m, err := c.read(ctx, c.apiSubject(call), body)
 	if err = settle(err); err != nil {
 		return c.explain(err)
 	}
@@ -81,10 +81,10 @@ func (c *streams) api(ctx context.Context, what string, request, answer any) err
 	return json.Unmarshal(m.Data, answer)
 }
 
-// read sends a request, and repeats it after readAgain until one of them is answered: a request that was sent while there
-// was no leader is never answered.
+// read sends a request, and repeats it at the interval readAgain until one is answered: a request that was sent while there was no
+// leader is never answered.
 func (c *streams) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
-	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library takes half a megabyte
+	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library would take half a megabyte
 	sub, err := c.nc.ChanSubscribe(inbox, replies)
 	if err != nil {
 		return nil, err
@@ -106,10 +106,10 @@ func (c *streams) read(ctx context.Context, subject string, body []byte) (*nats.
 	})
 }
 
-// repeated makes a request, and repeats it whenever it is not answered within a while, which doubles, until ctx ends.
-func repeated[T any](ctx context.Context, while time.Duration, request func(context.Context) (T, error)) (T, error) {
-	for ; ; while *= 2 {
-		once, cancel := context.WithTimeout(ctx, while)
+// repeated makes a request, and repeats it whenever it is not answered in time, until ctx ends. The time doubles with each attempt.
+func repeated[T any](ctx context.Context, wait time.Duration, request func(context.Context) (T, error)) (T, error) {
+	for ; ; wait *= 2 {
+		once, cancel := context.WithTimeout(ctx, wait)
 		v, err := request(once)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
@@ -118,9 +118,9 @@ func repeated[T any](ctx context.Context, while time.Duration, request func(cont
 	}
 }
 
-func (c *streams) apiSubject(what string) string { return jetstream.DefaultAPIPrefix + what }
+func (c *streams) apiSubject(call string) string { return jetstream.DefaultAPIPrefix + call }
 
-// apiError returns the sentinels that callers distinguish.
+// apiError returns the sentinel for errors that callers distinguish, and otherwise e.
 func apiError(e *jetstream.APIError) error {
 	switch e.ErrorCode {
 	case jetstream.JSErrCodeMessageNotFound:

@@ -12,31 +12,31 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// AllPartitions is the partition of a reader that reads the whole stream, in one order.
+// AllPartitions is the partition of a reader that reads the whole stream, in the order of the stream.
 const AllPartitions = -1
 
-// attachTimeout bounds an Attach whose context does not.
+// attachTimeout bounds an Attach whose context has no deadline.
 const attachTimeout = 15 * time.Second
 
-// startPoint is where a reader begins.
+// startPoint is where a reader starts.
 type startPoint struct {
-	seq uint64 // of the first message that is read
+	seq uint64 // sequence of the first message to read
 	gap *Gap
 }
 
 // Attach reads the inputs of a partition, in order, from the position that is stored with its state (the zero position:
 // from the beginning). It compares that position with the stream first:
 //
-//   - the stream has a message with that sequence and time: continue behind it;
-//   - the stream begins behind that sequence, so it was trimmed: continue, and if the
+//   - the stream has a message with that sequence and time: continue after it;
+//   - the stream begins after that sequence, so it was trimmed: continue, and if the
 //     next message is gone too, Reader.Gap reports that;
 //   - anything else (the stream was deleted, restored or has lost its tail, and its
-//     sequences may have started again): begin with the first message that is strictly
+//     sequences may have restarted): begin with the first message that is strictly
 //     later than the position's time.
 //
-// A stream that does not exist is created again. Any later error, a missed heartbeat or a disconnect ends the reader; its
-// caller attaches again. ctx bounds the attaching, not the reading. It takes at most 15 s from when it is the partition's turn: a
-// process attaches to 16 at a time.
+// A stream that does not exist is created again. Any later error, missed heartbeat or disconnect ends the reader; its
+// caller attaches again. ctx bounds the attaching, not the reading. An Attach takes at most 15 s once it is admitted: a process attaches
+// to at most 16 partitions concurrently.
 func (c *inputStream) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
 	disconnected := c.disconnects.next() // first, so that no later disconnect is missed
 	if !c.Connected() {                  // all partitions retry, twice a second
@@ -81,7 +81,7 @@ func (c *inputStream) attach(ctx context.Context, partition int, after history.P
 	if err != nil {
 		return nil, err
 	}
-	begin, err := c.look(ctx, before.State, after)
+	begin, err := c.findStart(ctx, before.State, after)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *inputStream) attach(ctx context.Context, partition int, after history.P
 	// The stream may have been replaced before the consumer was created.
 	now, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
-		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
+		err = fmt.Errorf("%w: the stream was replaced in the meantime", ErrDetached)
 	}
 	if err != nil {
 		c.dropConsumer(name)
@@ -104,9 +104,9 @@ func (c *inputStream) attach(ctx context.Context, partition int, after history.P
 	return c.newReader(partition, name, begin, disconnected)
 }
 
-// createReader creates the consumer of a reader. Its name is chosen here, so that a repeated request creates no second one.
-// A cluster places a consumer on one server and does not move it. While the cluster has not yet detected that this server
-// has failed, requests with that name are not answered. So another name is tried after a timeout that doubles.
+// createReader creates the consumer of a reader. It chooses the name, so that a repeated request does not create a second consumer. A
+// cluster places a consumer on one server and does not move it. While the cluster has not yet detected that this server has failed,
+// requests with that name are not answered. So another name is tried after a timeout, which doubles with each attempt.
 func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (name string, err error) {
 	for within := placeTimeout; ; within *= 2 {
 		cfg.Name = nuid.Next()
@@ -124,21 +124,21 @@ func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerCo
 	}
 }
 
-// Behind returns the sequence of the first message behind a stored position, as Attach finds it, and the gap before it, if any.
+// Behind returns the sequence of the first message after a stored position, as Attach finds it, and the gap before it, if any.
 func (c *inputStream) Behind(ctx context.Context, after history.Position) (seq uint64, gap *Gap, err error) {
 	info, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return 0, nil, fmt.Errorf("queue: state of the inputs stream: %w", err)
 	}
-	p, err := c.look(ctx, info.State, after)
+	p, err := c.findStart(ctx, info.State, after)
 	if err != nil {
-		return 0, nil, fmt.Errorf("queue: place behind %d in the inputs stream: %w", after.Seq, err)
+		return 0, nil, fmt.Errorf("queue: find the message after %d in the inputs stream: %w", after.Seq, err)
 	}
 	return p.seq, p.gap, nil
 }
 
-// look decides where to begin.
-func (c *inputStream) look(ctx context.Context, st jetstream.StreamState, after history.Position) (startPoint, error) {
+// findStart determines where a reader starts.
+func (c *inputStream) findStart(ctx context.Context, st jetstream.StreamState, after history.Position) (startPoint, error) {
 	first := st.FirstSeq
 	if st.Msgs == 0 {
 		first = st.LastSeq + 1
@@ -164,8 +164,8 @@ func (c *inputStream) look(ctx context.Context, st jetstream.StreamState, after 
 	return startPoint{seq: seq}, err
 }
 
-// firstLater returns the first sequence whose message is later than a time in Unix nanoseconds, or the sequence behind the
-// stream's last. It is a binary search, because the times of a stream ascend.
+// firstLater returns the first sequence whose message is later than a time in Unix nanoseconds, or the sequence after the stream's last
+// one. It is a binary search, because the times of a stream ascend.
 func (c *streams) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
 	low, high := max(st.FirstSeq, 1), st.LastSeq+1
 	for low < high {
@@ -185,7 +185,7 @@ func (c *streams) firstLater(ctx context.Context, st jetstream.StreamState, than
 	return low, nil
 }
 
-// anchored reports whether the stream has at p.Seq the message of p.Time.
+// anchored reports whether the message of the stream at p.Seq has the time p.Time.
 func (c *inputStream) anchored(ctx context.Context, st jetstream.StreamState, p history.Position) (bool, error) {
 	if p.Seq == 0 || p.Seq > st.LastSeq {
 		return p.Seq == 0 && p.Time == 0, nil
@@ -200,8 +200,8 @@ func (c *inputStream) anchored(ctx context.Context, st jetstream.StreamState, p 
 	return m.Time.UnixNano() == p.Time, nil
 }
 
-// consumer is the configuration of a consumer in memory, without acknowledgements, that the server deletes when it is
-// unused.
+// consumer returns the configuration of a consumer in memory, without acknowledgements, which the server deletes when it has been unused
+// for a minute.
 func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -214,7 +214,7 @@ func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
 	}
 }
 
-// dropConsumer deletes a consumer before it expires.
+// dropConsumer deletes a consumer before it expires. It does not wait.
 func (c *inputStream) dropConsumer(name string) {
 	if c.nc.IsConnected() {
 		_ = c.nc.Publish(c.streams.apiSubject("CONSUMER.DELETE."+c.streams.inputs.Name+"."+name), nil)

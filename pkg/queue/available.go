@@ -14,24 +14,24 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-// errNoJetStream is reported while NATS is reachable and JetStream is not.
+// errNoJetStream is the error while NATS is reachable but JetStream is not.
 var errNoJetStream = errors.New("queue: JetStream does not answer: it is starting, or electing a leader")
 
-// passingCodes are transient errors of JetStream: a cluster without a leader, or a stream or consumer without an available
+// passingCodes are the codes of transient errors of JetStream: a cluster without a leader, or a stream or consumer without an available
 // replica.
 var passingCodes = []jetstream.ErrorCode{
 	10004,        // incomplete results
 	10007,        // cluster not assigned to this server
 	10008,        // temporarily unavailable
 	10009,        // cluster cannot handle request
-	10041,        // of Raft
-	10049,        // store of a stream not created: the files of a deleted one of that name are still being removed, or the disk fails
+	10041,        // Raft error
+	10049,        // stream store not created: the files of a deleted stream with that name are still being removed, or the disk fails
 	10118, 10194, // stream is offline
 	10119, 10195, // consumer is offline
 }
 
-// Unavailable reports whether an error means that NATS, or its JetStream, temporarily did not accept or answer a request:
-// the connection is lost, no leader is elected, or no reply came in time. A rejected request is not.
+// Unavailable reports whether an error means that NATS, or its JetStream, temporarily did not accept or answer a request: the connection
+// is lost, no leader is elected, or no reply arrived in time. It is false for a rejected request.
 func Unavailable(err error) bool {
 	for _, passing := range []error{
 		ErrDisconnected, ErrTimeout, ErrUnknown, ErrNoStream, errNoJetStream, errSilence, errLost, context.DeadlineExceeded,
@@ -46,7 +46,7 @@ func Unavailable(err error) bool {
 	return errors.As(err, &api) && api.APIError() != nil && slices.Contains(passingCodes, api.APIError().ErrorCode)
 }
 
-// refusedConnection reports whether a connection failed for a reason that does not pass: credentials, or TLS.
+// refusedConnection reports whether a connection failed for a permanent reason: credentials, or TLS.
 func refusedConnection(err error) bool {
 	if err == nil {
 		return false
@@ -65,22 +65,22 @@ func refusedConnection(err error) bool {
 	return outage.RefusedTLS(err)
 }
 
-// connected returns nil if the connection can be used, otherwise the reason: an error that is Unavailable, or a final one.
+// connected returns nil if the connection can be used, and otherwise the reason: an error that is Unavailable, or a permanent one.
 func connected(nc *nats.Conn) error {
 	err := nc.LastError()
 	switch {
 	case nc.IsConnected():
 		return nil
 	case nc.IsClosed():
-		return fmt.Errorf("queue: NATS at %s: the connection is closed: %w", at(nc), errors.Join(nats.ErrConnectionClosed, err))
+		return fmt.Errorf("queue: NATS at %s: the connection is closed: %w", servers(nc), errors.Join(nats.ErrConnectionClosed, err))
 	case refusedConnection(err):
-		return fmt.Errorf("queue: NATS at %s: %w", at(nc), err)
+		return fmt.Errorf("queue: NATS at %s: %w", servers(nc), err)
 	default:
-		return fmt.Errorf("%w at %s", ErrDisconnected, at(nc))
+		return fmt.Errorf("%w at %s", ErrDisconnected, servers(nc))
 	}
 }
 
-func at(nc *nats.Conn) string { return redact.URLs(strings.Join(nc.Servers(), ",")) }
+func servers(nc *nats.Conn) string { return redact.URLs(strings.Join(nc.Servers(), ",")) }
 
 // await repeats an attempt until NATS and JetStream are available, or ctx ends.
 func (c *link) await(ctx context.Context, operation string, attempt func(context.Context) error) error {
@@ -92,7 +92,7 @@ func (c *link) await(ctx context.Context, operation string, attempt func(context
 	})
 }
 
-// observe reports the outcome of an operation.
+// observe reports the outcome of an operation to the outage reporter.
 func (c *link) observe(operation string, err error) {
 	switch {
 	case err == nil:
@@ -102,7 +102,7 @@ func (c *link) observe(operation string, err error) {
 	}
 }
 
-// explain adds advice to those errors of JetStream that have none.
+// explain adds advice to errors of JetStream that give none.
 func (c *link) explain(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
@@ -116,8 +116,8 @@ func (c *link) explain(err error) error {
 	}
 }
 
-// withoutJetStream distinguishes a server that has no JetStream from one whose JetStream is temporarily unavailable. In a
-// cluster another server may have it.
+// withoutJetStream distinguishes a server without JetStream from one whose JetStream is temporarily unavailable. In a cluster another
+// server may have it.
 func (c *link) withoutJetStream() error {
 	enabled, _ := c.nc.ConnectedServerJetStream()
 	clustered := c.nc.ConnectedClusterName() != ""

@@ -63,7 +63,7 @@ func TestOpenAndJoinEndWithTheirContext(t *testing.T) {
 	}
 }
 
-func TestRefusedCredentialsFailAtOnce(t *testing.T) {
+func TestRejectedCredentialsFailImmediately(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, Username: "u", Password: "right", NoSigs: true, NoLog: true})
 	ok(t, err)
 	srv.Start()
@@ -74,7 +74,7 @@ func TestRefusedCredentialsFailAtOnce(t *testing.T) {
 	}
 }
 
-func TestRefusedCredentialsFailAnOpenThatWaits(t *testing.T) {
+func TestRejectedCredentialsFailAWaitingOpen(t *testing.T) {
 	s := newStand(t)
 	url := strings.Replace(s.srv.ClientURL(), "//", "//u:wrong@", 1)
 	s.stop()

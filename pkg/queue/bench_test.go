@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkTaskRound measures publish → pull → acknowledge, with client and server
-// in one process, by the number of places that the worker has.
+// BenchmarkTaskRound measures publish → pull → acknowledge, with client and server in one process, by the number of slots of the worker.
 func BenchmarkTaskRound(b *testing.B) {
 	for _, places := range []int{1, 16, 256} {
 		b.Run(map[int]string{1: "places=1", 16: "places=16", 256: "places=256"}[places], func(b *testing.B) {

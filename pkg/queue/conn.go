@@ -14,10 +14,11 @@ import (
 	"github.com/pawlrun/pawl/internal/timers"
 )
 
-// Conn is one namespace on one NATS connection. It is safe for concurrent use. Close does not close the NATS connection.
+// Conn connects a process to one namespace through a NATS connection. It is safe for concurrent use. Close does not close the NATS
+// connection.
 //
-// Its methods are those of its parts: inputs and tasks are the two streams, signals are messages of core NATS, requests have
-// replies.
+// Its methods are those of its parts: inputs and tasks are the two streams, signals are core-NATS messages without replies, requests are
+// core-NATS messages with replies.
 type Conn struct {
 	*link
 	*streams
@@ -28,10 +29,10 @@ type Conn struct {
 	*requests
 }
 
-// Open creates the streams of a namespace, or verifies existing ones: a stream that differs in what cannot be changed is a
-// *MismatchError. It is for orchestrators; programs that do not decide the number of partitions use Join.
+// Open creates the streams of a namespace, or verifies existing ones: a stream whose unchangeable settings differ is a *MismatchError.
+// It is for orchestrators; programs that do not decide the number of partitions use Join.
 //
-// Open and Join wait, until ctx ends, while NATS or JetStream is unavailable, and fail at once if waiting cannot help.
+// Open and Join wait until ctx ends while NATS or JetStream is unavailable, and fail immediately if waiting cannot help.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	o.Partitions = cmp.Or(o.Partitions, DefaultPartitions)
 	c, err := newConn(nc, o)
@@ -41,12 +42,12 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c.parts = c.opts.Partitions
 	c.inputs, c.tasks = inputsConfig(c.opts, c.subj), tasksConfig(c.opts, c.subj)
 	err = c.await(ctx, "open namespace", func(ctx context.Context) error {
-		if have, err := c.existing(ctx, c.inputs.Name); err == nil { // one of another kind may have the subjects of TASKS, too
+		if have, err := c.existing(ctx, c.inputs.Name); err == nil { // an existing INPUTS of another kind may also have the subjects of TASKS
 			if err := verify(have, c.inputs); err != nil {
 				return err
 			}
 		}
-		for _, stream := range []jetstream.StreamConfig{c.tasks, c.inputs} { // a client takes INPUTS as a sign that the namespace exists
+		for _, stream := range []jetstream.StreamConfig{c.tasks, c.inputs} { // INPUTS last: a client takes it as a sign that the namespace exists
 			if err := c.ensure(ctx, stream); err != nil {
 				return err
 			}
@@ -59,8 +60,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	return c, c.start()
 }
 
-// Join opens an existing namespace with the number of partitions that it has. The error is ErrNoNamespace if it does not
-// exist.
+// Join opens an existing namespace with its number of partitions. The error is ErrNoNamespace if it does not exist, and a *MismatchError
+// if o.Partitions is set and differs.
 func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c, err := newConn(nc, o)
 	if err != nil {
@@ -87,9 +88,8 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	return c, c.start()
 }
 
-// JoinToPublish is Join for a client, which needs fewer permissions: it does not read TASKS, and without permission to read
-// the state of INPUTS the number of partitions is unknown. Inputs can be published nevertheless; Request returns the
-// *PermissionError.
+// JoinToPublish is Join for a client, which needs fewer permissions: it does not read TASKS, and without permission to read the state of
+// INPUTS the number of partitions is unknown. Inputs can be published nevertheless, but Request returns the *PermissionError.
 func JoinToPublish(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c, err := newConn(nc, o)
 	if err != nil {
@@ -160,12 +160,12 @@ func (c *Conn) start() error {
 }
 
 const (
-	sweepEvery = 250 * time.Millisecond // publishes without an acknowledgement are ended
-	checkEvery = time.Second            // fetches are checked
+	sweepEvery = 250 * time.Millisecond // interval at which publishes without an acknowledgement are ended
+	checkEvery = time.Second            // interval at which fetches are checked
 )
 
-// watch ends what was under way when the connection was lost. Its outcome is unknown, and waiting for a timeout would only
-// delay the repetition. While no publish is outstanding it wakes up once a second.
+// watch ends all outstanding operations when the connection is lost. Their outcome is unknown, and waiting for a timeout would only
+// delay their repetition. While no publish is outstanding it wakes up once a second.
 func (c *Conn) watch(status chan nats.Status, ticks *timers.Ticker, sweepAfter time.Duration) {
 	defer c.nc.RemoveStatusListener(status)
 	defer ticks.Stop()
@@ -209,8 +209,8 @@ func (c *Conn) readRefusals(seen *violations) {
 	}
 }
 
-// receivesAt reports whether a subject is an inbox of the Conn. They are subscribed to one after the other, and a server
-// that refuses one refuses all.
+// receivesAt reports whether a subject is an inbox of the Conn. The inboxes are subscribed to one after the other, and a server that
+// rejects one rejects all.
 func (c *Conn) receivesAt(subject string) bool {
 	return subject == c.toInputs.inbox+"*" || subject == c.toTasks.inbox+"*" || subject == c.answers.Load()
 }
@@ -222,7 +222,7 @@ func (c *Conn) statusChanged(now nats.Status) {
 		return
 	case now == nats.RECONNECTING:
 		c.observe("connection", ErrDisconnected)
-	case now == nats.CLOSED && err != nil: // by the server, which has refused it
+	case now == nats.CLOSED && err != nil: // closed because the server rejected it
 		c.log.Error("nats connection closed", "error", err)
 	}
 	c.disconnects.notify()
@@ -230,8 +230,8 @@ func (c *Conn) statusChanged(now nats.Status) {
 	c.toTasks.failAll(ErrDisconnected)
 }
 
-// Close ends the goroutines of the Conn and fails outstanding publishes with ErrClosed. Readers, pullers and subscriptions
-// are stopped by their owners before.
+// Close ends the goroutines of the Conn and fails outstanding publishes with ErrClosed. Readers, pullers and subscriptions must be
+// stopped before.
 func (c *Conn) Close() {
 	c.cancel()
 	c.wg.Wait()

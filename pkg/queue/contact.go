@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	contactGap   = 2500 * time.Millisecond // silence that ends a contact
+	contactGap   = 2500 * time.Millisecond // silence after which a contact has ended
 	probeEvery   = time.Second
 	probeTimeout = 2 * time.Second
 )
 
-// contact records when INPUTS was last received from: a message or heartbeat of any reader, or the reply to a probe. It
-// depends on no option of the NATS connection, and on no lock that a write to a dead connection may hold.
+// contact records when something was last received from INPUTS: a message or heartbeat of any reader, or the reply to a probe. It does not
+// depend on options of the NATS connection, or on a lock that a write to a dead connection may hold.
 type contact struct {
 	began time.Time
 	last  atomic.Int64 // ns since began
-	since atomic.Int64 // likewise: the beginning of the current contact
+	since atomic.Int64 // start of the current contact, ns since began
 }
 
 func newContact() *contact { return &contact{began: time.Now()} }
 
-// received records contact. It is called for every message of every reader; a nil contact records nothing.
+// received records contact. It is called for every message of every reader; a nil contact ignores it.
 func (k *contact) received(now time.Time) {
 	if k == nil {
 		return
@@ -40,8 +40,8 @@ func (k *contact) received(now time.Time) {
 	}
 }
 
-// InputsHeard reports for how long nothing has been received from INPUTS, and for how long messages had arrived without a
-// gap of 2.5 s before that. ProbeInputs and readers keep it up to date.
+// InputsHeard returns how long nothing has been received from INPUTS (silent), and how long messages had arrived without a gap of 2.5 s
+// before that (steady). ProbeInputs and readers keep it up to date.
 func (c *inputStream) InputsHeard() (silent, steady time.Duration) {
 	k := c.contact
 	last := k.last.Load()
@@ -49,8 +49,8 @@ func (c *inputStream) InputsHeard() (silent, steady time.Duration) {
 }
 
 // ProbeInputs sends a request to the leader of INPUTS whenever nothing has been received for a second, until ctx ends, so that
-// InputsHeard is meaningful also in a process that reads no partition. The requested message cannot exist, so the leader does no work for
-// its reply.
+// InputsHeard is also meaningful in a process that reads no partition. The requested message cannot exist, so the reply costs the leader
+// no work.
 func (c *inputStream) ProbeInputs(ctx context.Context) {
 	for {
 		if silent, _ := c.InputsHeard(); silent > probeEvery && c.nc.IsConnected() {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// behind opens a Conn on a connection through a proxy, with the library's own defaults: two minutes between pings.
-func (s *stand) behind(p **netfault.Proxy) *Conn {
+// behind opens a Conn through a proxy, with the library's default of two minutes between pings.
+func (s *testServer) behind(p **netfault.Proxy) *Conn {
 	s.t.Helper()
 	u, err := url.Parse(s.srv.ClientURL())
 	ok(s.t, err)
@@ -70,7 +70,7 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 	}
 }
 
-// A stream without a leader answers with an error, and that is no contact: nothing can be read.
+// A stream without a leader answers with an error, which does not count as contact: nothing can be read.
 func TestOnlyAReplyOfTheStreamIsContact(t *testing.T) {
 	c := newStand(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))

@@ -81,7 +81,7 @@ func TestOversizedListIsSentInSeveralMessages(t *testing.T) {
 	}
 }
 
-func TestRequestIsAnsweredByTheOwnerAtOnceAndLater(t *testing.T) {
+func TestOwnerAnswersRequestsImmediatelyOrLater(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan string, 1)
 	inbox, err := c.OnAnswers(func(token string, body []byte) error {
@@ -115,7 +115,7 @@ func TestRequestToAPartitionWithoutAnOwnerFails(t *testing.T) {
 	}
 }
 
-func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
+func TestStopWaitsForServedRequests(t *testing.T) {
 	c := newStand(t).open(Options{})
 	began, ended := make(chan struct{}), make(chan struct{})
 	s, err := c.ServeRequests(0, func(ctx context.Context, _ Access, _ []byte) ([]byte, error) {
@@ -135,14 +135,14 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestRepliesToSubjectsOtherThanInboxesAreRefused(t *testing.T) {
+func TestRepliesToSubjectsOtherThanInboxesAreRejected(t *testing.T) {
 	for _, bad := range []string{"", "$JS.API.STREAM.DELETE.X", "pawl.default.to.a.cancel", "a.*", "a.>", "a b", "a..b", ".a", "a."} {
 		if safeReply(bad) {
 			t.Errorf("%q is not refused", bad)
 		}
 	}
 	if !safeReply(nats.NewInbox()) || !safeReply("my.inbox.7") {
-		t.Error("an inbox is refused")
+		t.Error("an inbox is rejected")
 	}
 	for _, bad := range []string{"", "$JS", "pawl", "pawl.", "a.*", "a..", "> "} {
 		if CheckReplyPrefixes([]string{bad}) == nil {
@@ -151,7 +151,7 @@ func TestRepliesToSubjectsOtherThanInboxesAreRefused(t *testing.T) {
 	}
 }
 
-// Trap: a header that names where to answer, accepted from every sender. It is an inbox, or what a setting allows.
+// Trap: a reply subject that any sender can choose. It must be an inbox, or match a setting.
 func TestRepliesAreSentToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -183,14 +183,14 @@ func TestRepliesAreSentToInboxesOnly(t *testing.T) {
 			if err := c.Answer(reply, nil); (err == nil) != allowed {
 				t.Errorf("%v, an answer to %q: %v", k.prefixes, reply, err)
 			}
-			if err := c.AnswerMember(reply, nil); (err == nil) != (allowed || reply == "_INBOX.x.1") { // as those of orchestrators
+			if err := c.AnswerMember(reply, nil); (err == nil) != (allowed || reply == "_INBOX.x.1") { // like the inboxes of orchestrators
 				t.Errorf("%v, an answer of a member to %q: %v", k.prefixes, reply, err)
 			}
 		}
 	}
 }
 
-func TestRequestsThatNameNoInboxAreNotAnswered(t *testing.T) {
+func TestRequestsWithoutAnInboxAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	c := newStand(t).open(Options{})
 	served := make(chan struct{}, 1)
@@ -207,7 +207,7 @@ func TestRequestsThatNameNoInboxAreNotAnswered(t *testing.T) {
 	}
 }
 
-// The bytes of version 1: a change requires a new version.
+// The bytes of version 1. A change of them requires a new version.
 func TestMessagesOfVersion1RoundTrip(t *testing.T) {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
 	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}

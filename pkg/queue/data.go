@@ -4,7 +4,7 @@ import (
 	"github.com/pawlrun/pawl/internal/message"
 )
 
-// Plain data that the owner of a partition shares: see package message, which documents it (decision 62).
+// Plain data that the owner of a partition shares with this package. Package message defines and documents it (decision 62).
 //
 //nolint:revive // as above
 type (

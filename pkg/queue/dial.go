@@ -15,18 +15,18 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-// pingEvery is the interval of pings. A dead connection is detected after 3 to 4.5 s: at the third ping, if the two before
-// it were not answered.
+// pingEvery is the interval of pings. A dead connection is detected after 3 to 4.5 s: at the third ping, if the previous two were not
+// answered.
 const pingEvery = 1500 * time.Millisecond
 
-// dialTimeout bounds one attempt at one server.
+// dialTimeout bounds one connection attempt to one server.
 const dialTimeout = 2 * time.Second
 
-// Dial connects to NATS with Pawl's defaults: it reconnects indefinitely, with 50 ms to 1 s and jitter between attempts,
-// and considers a connection lost if no ping has been answered for 4.5 s. If no server is reachable (each is tried for 2
-// s), the connection is returned nevertheless and made in the background: Open and Join, and so the Start of an
-// orchestrator or worker, wait for it. The error, on one line, is a rejected connection: bad credentials, TLS that does not
-// match, a bad URL. With nats.RetryOnFailedConnect(false) an unreachable server is an error, too.
+// Dial connects to NATS with Pawl's defaults: it reconnects indefinitely, waiting 50 ms to 1 s with jitter between attempts, and
+// considers a connection lost if no ping was answered for 4.5 s. If no server is reachable (each is tried for 2 s), it returns the
+// connection nevertheless and connects in the background: Open and Join, and therefore the Start of an orchestrator or worker, wait for
+// it. A connection that is rejected (bad credentials, mismatched TLS, a bad URL) is an error with a text of one line. With
+// nats.RetryOnFailedConnect(false) an unreachable server is an error, too.
 //
 // url may list several servers, separated by commas. opts override the defaults. Asynchronous errors of the connection are
 // logged to slog.Default unless nats.ErrorHandler is among opts.
@@ -34,9 +34,8 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 	return DialContext(context.Background(), url, opts...)
 }
 
-// DialContext is Dial for a program that can be stopped while it waits for a server that does not reply: when ctx ends
-// first, it returns the cause at once. The attempt under way ends by itself, and closes what it has opened. ctx bounds the
-// first attempt only.
+// DialContext is Dial for a program that can be stopped while it waits for a server that does not reply: if ctx ends first, it returns
+// the cause immediately. The outstanding attempt ends on its own, and closes its connection. ctx bounds only the first attempt.
 func DialContext(ctx context.Context, url string, opts ...nats.Option) (*nats.Conn, error) {
 	type result struct {
 		nc  *nats.Conn
@@ -65,17 +64,17 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 	if err := redact.Check(url); err != nil {
 		return nil, fmt.Errorf("queue: NATS at %s: %w", redact.URLs(url), err)
 	}
-	asynchronous := outage.New(slog.Default()).Logger() // one line a minute
+	asynchronous := outage.New(slog.Default()).Logger() // one line per minute
 	all := append([]nats.Option{
 		nats.Name("pawl " + filepath.Base(os.Args[0])),
 		nats.Timeout(dialTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a password that is being replaced is rejected for a while
+		nats.IgnoreAuthErrorAbort(), // a password that is being replaced may be rejected for a while
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(2),
-		nats.FlusherTimeout(5 * time.Second), // a blocked write holds a lock that the detection above needs
+		nats.FlusherTimeout(5 * time.Second), // a blocked write holds a lock that the detection by pings needs
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			subject := ""
 			if s != nil {
@@ -84,7 +83,7 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 			asynchronous.Warn("nats connection reported an error", "error", err, "subject", subject)
 		}),
 	}, opts...)
-	failed := make(chan error, 1) // the first attempt, if there are others behind it
+	failed := make(chan error, 1) // error of the first attempt, if others follow it
 	nc, err := nats.Connect(url, append(all, firstFailure(failed))...)
 	if err == nil && !nc.IsConnected() {
 		select {
@@ -93,7 +92,7 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 				nc.Close()
 				err = first
 			}
-		case <-time.After(time.Second): // it has connected meanwhile
+		case <-time.After(time.Second): // connected in the meantime
 		}
 	}
 	switch {
@@ -106,7 +105,7 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 	}
 }
 
-// firstFailure sends the error of the first failed attempt.
+// firstFailure returns an option that sends the error of the first failed attempt.
 func firstFailure(failed chan<- error) nats.Option {
 	return func(o *nats.Options) error {
 		next := o.ReconnectErrCB

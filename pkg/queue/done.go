@@ -7,10 +7,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// typeDone is the content type of a Done.
+// typeDone is the content type of the body of a Done.
 const typeDone = "application/msgpack"
 
-// maxDone bounds the body of a Done, in bytes: a payload, and the other fields of a failure.
+// maxDone is the maximum size of the body of a Done in bytes: a payload, and the other fields of a failure.
 const maxDone = 2 * MaxPayload
 
 func doneFields(d *Done) func(*wire.Codec) {
@@ -29,7 +29,7 @@ func encodeDone(d *Done) ([]byte, error) {
 
 func checkDoneSize(b []byte) error {
 	if len(b) > maxDone {
-		return fmt.Errorf("%w: a done of %d bytes, at most %d are allowed", ErrTooLarge, len(b), maxDone)
+		return fmt.Errorf("%w: done of %d bytes, at most %d are allowed", ErrTooLarge, len(b), maxDone)
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func decodeDone(b []byte) (*Done, error) {
 
 func checkDone(d *Done) error {
 	if d.Scheduled == 0 {
-		return fmt.Errorf("%w: a done without the event that it answers", ErrMalformed)
+		return fmt.Errorf("%w: done without the event that it answers", ErrMalformed)
 	}
 	if err := checkEffect(d.Effect); err != nil {
 		return err
@@ -57,7 +57,7 @@ func checkDone(d *Done) error {
 		p = d.Failure.Data
 	}
 	if err := checkSize(p.Type, len(p.Data)); err != nil {
-		return fmt.Errorf("the end of child %d: %w", d.Scheduled, err)
+		return fmt.Errorf("end of child %d: %w", d.Scheduled, err)
 	}
 	return nil
 }

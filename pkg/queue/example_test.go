@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Options of nats.go replace the defaults.
+// Options of nats.go override the defaults.
 func ExampleDial() {
 	nc, err := queue.Dial("nats://n1:4222,nats://n2:4222", nats.UserCredentials("shop.creds"))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// scripted deletes the INPUTS stream and answers publishes in its place: the n-th attempt gets the n-th answer, ""
-// means that none comes, and what is behind the last one gets the status "no responders".
+// scripted deletes the INPUTS stream and answers publishes in its place: the n-th attempt receives the n-th answer; "" means no answer.
+// Further attempts receive the status "no responders".
 func scripted(t *testing.T, c *Conn, answers ...string) (attempts func() int) {
 	t.Helper()
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
@@ -43,15 +43,15 @@ const (
 	diskError  = `{"stream":"x","error":{"code":503,"err_code":10077,"description":"write: input/output error"}}`
 )
 
-// An application that gets "not accepted" may do the same again under another id, and would do it twice.
+// An application that receives "not accepted" may repeat the operation under another id, so the operation would be executed twice.
 func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
 	for name, answers := range map[string][]string{
-		"then no stream":                 {""},
-		"then a full stream":             {"", fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream},
-		"then a message that is refused": {"", oversized, oversized, oversized, oversized, oversized, oversized, oversized, oversized},
-		"a PubAck that cannot be read":   {"{"},
-		"an empty PubAck from a stream":  {`{}`},
-		"a disk error of the leader":     {diskError},
+		"then no stream":                {""},
+		"then a full stream":            {"", fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream},
+		"then a rejected message":       {"", oversized, oversized, oversized, oversized, oversized, oversized, oversized, oversized},
+		"an undecodable PubAck":         {"{"},
+		"an empty PubAck from a stream": {`{}`},
+		"a disk error of the leader":    {diskError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestFailedAttemptIsReturnedAsNotAccepted(t *testing.T) {
 
 // A stream whose leader is being elected has no responders for seconds.
 func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
-	for _, id := range []string{"once", ""} { // no server took it: a repeat is harmless also without an id
+	for _, id := range []string{"once", ""} { // no server accepted it: a repetition is harmless even without an id
 		c := newStand(t).open(Options{})
 		attempts := scripted(t, c)
 		in := event("a", "x", "1")
@@ -120,11 +120,11 @@ func TestPublishWaitsForAStreamWithoutALeader(t *testing.T) {
 	}
 }
 
-func TestPublishWithoutAStreamReturnsThatWhenItsContextEnds(t *testing.T) {
+func TestPublishWithoutAStreamReturnsErrNoStreamWhenItsContextEnds(t *testing.T) {
 	c := newStand(t).open(Options{})
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	var err error
-	for range 5 { // the context may end while an attempt is under way, whose fate is unknown then
+	for range 5 { // if the context ends during an attempt, the outcome is unknown
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		_, err = c.PublishInput(ctx, event("a", "x", "1"))
 		cancel()
@@ -144,7 +144,7 @@ func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := c.PublishInput(soon(t), event("a", "x", "1")); done <- err }()
 	eventually(t, "the first attempt", func() bool { return attempts() == 1 })
-	c.toInputs.failAll(ErrDisconnected) // as when the connection is lost
+	c.toInputs.failAll(ErrDisconnected) // as if the connection was lost
 	if err := get(t, done, "the publish"); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrDisconnected) {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
 	}
 }
 
-// Nothing was sent, so another attempt repeats nothing.
-func TestPublishWaitsForAConnectionAlsoWithoutAnID(t *testing.T) {
+// Nothing was sent, so another attempt cannot duplicate anything.
+func TestPublishWithoutAnIDWaitsForAConnection(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	s.stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// issueBytes are messages that ended processes: an array and a string of 2^32, and what surrounds them.
+// issueBytes are messages that once crashed processes: an array and a string of 2^32 bytes, in several contexts.
 func issueBytes(f *testing.F) (all [][]byte) {
 	f.Helper()
 	for _, text := range []string{"82a674656e616e74a178a563656e7473ddffffffff", "960101dbffffffff3030303030303030", "9601dfffffffff", "92019193", "c1", ""} {
@@ -26,8 +26,8 @@ func issueBytes(f *testing.F) (all [][]byte) {
 	return all
 }
 
-// FuzzMessages decodes a message as each of those that Pawl's processes send each other. What is refused is typed; what is
-// accepted is the same when it is written and read again.
+// FuzzMessages decodes bytes as each kind of message between Pawl's processes. The error of a rejected message is typed; an accepted message
+// is the same after it is encoded and decoded again.
 func FuzzMessages(f *testing.F) {
 	failure := &history.Failure{Code: "c", Message: "m", Also: []string{"a"}}
 	task := Task{Instance: "i", Activity: 2, Name: "a", Execution: 1}
@@ -65,8 +65,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// FuzzInput reads an input with any subject, headers and body. What is refused is reported in bounded text; what is accepted has an
-// id and a name that can be part of a subject and a key, and answers where it may.
+// FuzzInput decodes an input with any subject, headers and body. A rejection has a bounded text. An accepted input has an id and a name that
+// can be part of a subject and a key, and replies only to an allowed subject.
 func FuzzInput(f *testing.F) {
 	for _, b := range issueBytes(f) {
 		f.Add("0.to.i.start.bill-tenant", HeaderContentType, "application/msgpack", b)

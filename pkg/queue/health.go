@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Health is the state of NATS as a connection sees it.
+// Health is the state of NATS as seen from a connection.
 type Health struct {
-	Server  string // name of the server that is connected to
+	Server  string // name of the connected server
 	Version string
-	Latency time.Duration // of a PING
+	Latency time.Duration // round trip of a PING
 	Streams []StreamHealth
 }
 
@@ -22,13 +22,14 @@ type StreamHealth struct {
 	Messages  uint64
 	Bytes     uint64
 	Consumers int
-	Leader    string // empty: the server is alone
-	Replicas  int    // of the configuration
+	Leader    string // empty: the server is not clustered
+	Replicas  int    // configured number of replicas
 	Behind    int    // replicas that are offline, or not current
-	Error     string // why there is no more
+	Error     string // reason for which the other fields are missing
 }
 
-// Health requests the state of the streams.
+// Health requests the state of the streams. The error is ErrDisconnected without a connection; the error of a single stream is in its
+// StreamHealth.
 func (c *Conn) Health(ctx context.Context) (Health, error) {
 	h := Health{Server: c.nc.ConnectedServerName(), Version: c.nc.ConnectedServerVersion()}
 	if !c.Connected() {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: one message of a publisher ended the NATS connection of every orchestrator for good: the refusal went to the subject of
-// its Pawl-Reply, of more than the 4 KiB that the server reads.
+// Trap: a single message of a publisher permanently ended the NATS connection of every orchestrator: the rejection was sent to the subject in
+// its Pawl-Reply, which exceeded the 4 KiB that the server accepts.
 func TestNothingIsPublishedOnSubjectsThatTheServerDoesNotRead(t *testing.T) {
 	for _, to := range []string{strings.Repeat("y", 5000), "a b", "a\r\nPUB b 0", "a\x00b", "a\x7f", ""} {
 		m := &nats.Msg{Subject: "pawl.ns.in.0.to.i.start.o", Header: nats.Header{HeaderReply: {to}, HeaderID: {strings.Repeat("i", 300)}}}
@@ -30,8 +30,8 @@ func TestNothingIsPublishedOnSubjectsThatTheServerDoesNotRead(t *testing.T) {
 	}
 }
 
-// Trap: a refusal that quotes what it refuses. 2,000 messages with headers of 200 KB made a log of 585 MB.
-func TestRefusalsQuoteABoundedPartOfTheMessage(t *testing.T) {
+// Trap: a rejection that quotes the whole message. 2,000 messages with headers of 200 KB produced a log of 585 MB.
+func TestRejectionsQuoteABoundedPartOfTheMessage(t *testing.T) {
 	root, long := "pawl.ns.", strings.Repeat("x", 200<<10)
 	parent := "p\x00" + long
 	for name, m := range map[string]*nats.Msg{

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// decodeInput decodes a message as the stream has stored it. It does not fail: an invalid message has a Problem.
+// decodeInput decodes a message as stored by the stream. It does not fail: an invalid message has a Problem.
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	in := Input{Pos: pos, Size: len(m.Data)}
 	if err := (incoming{&in}).read(m, root); err != nil {
@@ -27,8 +27,8 @@ func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	return in
 }
 
-// inputError is why an input cannot be used. Its text is bounded: it quotes what any publisher may have sent, and goes into
-// the log, the list of refused inputs and a reply.
+// inputError is the reason for which an input cannot be processed. Its text is bounded, because it quotes untrusted data, and is written to
+// the log, the list of refusals and a reply.
 type inputError struct {
 	text string
 	err  error
@@ -40,6 +40,7 @@ func (e *inputError) Unwrap() error { return e.err }
 // incoming decodes an input.
 type incoming struct{ *Input }
 
+// read decodes the subject, the headers and the body.
 func (in incoming) read(m *nats.Msg, root string) error {
 	rest, ok := strings.CutPrefix(m.Subject, root+"in.")
 	_, rest, ok2 := strings.Cut(rest, ".")
@@ -100,7 +101,7 @@ func (in incoming) read(m *nats.Msg, root string) error {
 	}
 }
 
-// kindOf returns the kind of a token; 0 if there is none.
+// kindOf returns the kind with that token; 0 if there is none.
 func kindOf(token string) InputKind {
 	for _, k := range inputKinds() {
 		if k.String() == token {
@@ -110,7 +111,7 @@ func kindOf(token string) InputKind {
 	return 0
 }
 
-// update decodes the id and the deadline of an update. One without an id gets one from its position in the stream.
+// update decodes the id and the deadline of an update. An update without an id receives one derived from its position in the stream.
 func (in incoming) update(h nats.Header) error {
 	if in.ID == "" {
 		in.ID = fmt.Sprintf("#%d.%d", in.Pos.Seq, in.Pos.Time)
@@ -122,7 +123,7 @@ func (in incoming) update(h nats.Header) error {
 	return err
 }
 
-// moment decodes a time, Unix ms, or a duration since the acceptance; 0 without the header.
+// moment decodes a time, or a duration since the acceptance, to Unix ms; 0 without the header.
 func (in incoming) moment(h nats.Header, name string) (int64, error) {
 	v := h.Get(name)
 	if v == "" {
@@ -139,7 +140,7 @@ func (in incoming) moment(h nats.Header, name string) (int64, error) {
 	return at.UnixMilli(), nil
 }
 
-// startOptions decodes when and for how long an instance runs, and what happens to one that has its id. They are accepted from clients.
+// startOptions decodes when and for how long an instance runs, and the policy for an id that is in use. They are accepted from clients.
 func (in incoming) startOptions(h nats.Header) (err error) {
 	if in.Sender != SenderClient {
 		return nil
@@ -157,7 +158,7 @@ func (in incoming) startOptions(h nats.Header) (err error) {
 	case !ok, restarts && reuse != history.ReuseIgnore && reuse != history.ReuseTerminate:
 		return fmt.Errorf("%w: %s %q, want ignore, reject or after-failure", ErrMalformed, HeaderReuse, h.Get(HeaderReuse))
 	case !restarts && reuse == history.ReuseTerminate:
-		return fmt.Errorf("%w: %s %s of a start, which is sent to operate.%s%s", ErrMalformed, HeaderReuse, reuse, verbRestart, in.Name)
+		return fmt.Errorf("%w: %s %s is only allowed on operate.%s%s", ErrMalformed, HeaderReuse, reuse, verbRestart, in.Name)
 	case !restarts:
 		in.Reuse = reuse
 	}
@@ -176,7 +177,7 @@ func (in incoming) headers(h nats.Header) error {
 	}
 	reply := h.Get(HeaderReply)
 	if in.ID, in.By = h.Get(HeaderID), h.Get(HeaderBy); safeReply(reply) {
-		in.Reply = reply // also of rejected inputs
+		in.Reply = reply // also for rejected inputs
 	}
 	if in.ID == "" {
 		in.ID = h.Get(nats.MsgIdHdr)
@@ -187,30 +188,30 @@ func (in incoming) headers(h nats.Header) error {
 		}
 	}
 	if in.Kind == KindStart || in.Kind == KindEvent {
-		in.Headers = travelling(h)
+		in.Headers = propagated(h)
 	}
 	return nil
 }
 
-// travelling returns the headers that travel with an instance. Anything else, and what is not well-formed, is dropped. A trace context in
-// the case of HTTP is accepted, because bridges pass headers on as they are.
-func travelling(h nats.Header) (out history.Headers) {
+// propagated returns the headers that are passed on with an instance. Other headers and malformed ones are dropped. A trace context with
+// the capitalization of HTTP is accepted, because bridges pass headers on unchanged.
+func propagated(h nats.Header) (out history.Headers) {
 	var names []string
 	for name := range h {
-		if own, declared := travellingName(name); history.IsDeclared(own) == declared && own != "" {
+		if own, declared := propagatedName(name); history.IsDeclared(own) == declared && own != "" {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names) // the same of them are dropped, whatever the order
+	slices.Sort(names) // so that the same headers are dropped in any order
 	for _, name := range names {
-		own, _ := travellingName(name)
+		own, _ := propagatedName(name)
 		out = out.With(own, h.Get(name))
 	}
 	return out
 }
 
-// travellingName returns the name of a header that travels, and whether it was declared by its prefix. own is empty for any other header.
-func travellingName(name string) (own string, declared bool) {
+// propagatedName returns the name of a header that is passed on, and whether its prefix declared it. own is empty for any other header.
+func propagatedName(name string) (own string, declared bool) {
 	n := len(HeaderDeclared)
 	switch {
 	case len(name) > n && strings.EqualFold(name[:n], HeaderDeclared):
@@ -222,14 +223,14 @@ func travellingName(name string) (own string, declared bool) {
 	}
 }
 
-// RepliesTo reports whether a reply may be sent to a subject. The sender of an input or a request names the subject, and
-// must not make an orchestrator, which has more permissions, publish to subjects of other applications or of the server. So
-// it is an inbox, or matches Options.ReplyPrefixes.
+// RepliesTo reports whether a reply may be sent to a subject. The sender of an input or a request chooses the subject, and must not make
+// an orchestrator, which has more permissions, publish to subjects of other applications or of the server. So the subject must be an
+// inbox, or match Options.ReplyPrefixes.
 func (c *link) RepliesTo(subject string) bool {
 	return safeReply(subject) && slices.ContainsFunc(c.opts.ReplyPrefixes, func(p string) bool { return strings.HasPrefix(subject, p) })
 }
 
-// safeReply reports whether a text is one subject that belongs neither to the server nor to Pawl.
+// safeReply reports whether s is a single subject that belongs neither to the server nor to Pawl.
 func safeReply(s string) bool {
 	return checkSubject(s) == nil && len(s) <= maxHeader && !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "pawl.") &&
 		!strings.ContainsAny(s, "*>") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
@@ -273,8 +274,8 @@ func (in incoming) start(h nats.Header, data []byte) error {
 		if event != "" {
 			return fmt.Errorf("%w: %s and %s", ErrMalformed, HeaderEvent, HeaderUpdate)
 		}
-		if in.Reuse != history.ReuseIgnore { // the ledger remembers the update longer than ingest the start: see decision 72
-			return fmt.Errorf("%w: %s of a start that replaces or rejects: send the update behind it", ErrMalformed, HeaderUpdate)
+		if in.Reuse != history.ReuseIgnore { // the ledger keeps the update longer than ingest keeps the id of the start: see decision 72
+			return fmt.Errorf("%w: %s of a start that replaces or rejects: send the update after it", ErrMalformed, HeaderUpdate)
 		}
 		if err := in.update(h); err != nil {
 			return err
@@ -307,7 +308,7 @@ func (in incoming) start(h nats.Header, data []byte) error {
 	return err
 }
 
-// cancel decodes the requester and the reason. An unknown reason counts as none: that the instance ends is more important.
+// cancel decodes the requester and the reason. An unknown reason counts as none, because the cancellation itself matters more.
 func (in incoming) cancel(h nats.Header, data []byte) error {
 	if in.Sender == SenderOrchestrator {
 		if in.Of = h.Get(HeaderOf); in.Of != "" {
@@ -337,13 +338,13 @@ func (in incoming) cancel(h nats.Header, data []byte) error {
 	if in.Kind == KindOperate {
 		in.Operate = body.Operate
 	}
-	if body.By != "" { // on one line, because its children receive it in a header
+	if body.By != "" { // on one line, because the children receive it in a header
 		in.By = text.Cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}
 	return nil
 }
 
-// payload decodes a body, or a part of one.
+// payload decodes a body or a part of a body.
 func payload(data []byte, typ string) (history.Payload, error) {
 	if err := checkSize(typ, len(data)); err != nil {
 		return history.Payload{}, err
@@ -358,8 +359,7 @@ func payload(data []byte, typ string) (history.Payload, error) {
 	return history.Payload{Type: t, Data: data}, nil
 }
 
-// contentType returns the type of a payload: JSON by default. Unknown types are passed on; decoding them fails at the
-// receiver.
+// contentType returns the content type of a payload: JSON by default. Unknown types are passed on; decoding them fails at the receiver.
 func contentType(v string) (string, error) {
 	if v == "" {
 		return history.TypeJSON, nil
@@ -371,7 +371,7 @@ func contentType(v string) (string, error) {
 	return t, nil
 }
 
-// positionOf returns the position of a message in the stream, and the number of its delivery by the consumer.
+// positionOf returns the position of a message in the stream, and its delivery number by the consumer.
 func positionOf(m *nats.Msg) (pos history.Position, delivery uint64, err error) {
 	meta, err := m.Metadata()
 	if err != nil {

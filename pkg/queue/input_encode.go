@@ -14,19 +14,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Limits of the other fields of an input, in bytes.
+// Maximum sizes of the other fields of an input, in bytes.
 const (
 	maxHeader   = 256
-	maxProblem  = 512     // bytes of the text that reports why an input cannot be used
-	maxVersion  = 100     // of an orchestration's version
-	maxUpdateID = 200     // of an update
-	maxEffect   = 100     // of an effect id
-	maxAbove    = 9 << 10 // of the ancestors with which a child is cancelled
-	maxHolds    = 8 << 10 // of the limits that ancestors hold; cut, because they only serve to detect deadlocks
-	maxText     = 8 << 10 // of a cancel; cut, because the cancellation is more important
+	maxProblem  = 512     // text that reports why an input cannot be processed
+	maxVersion  = 100     // version of an orchestration
+	maxUpdateID = 200     // id of an update
+	maxEffect   = 100     // effect id
+	maxAbove    = 9 << 10 // marks of the ancestors with which a child is cancelled
+	maxHolds    = 8 << 10 // limits that ancestors hold; truncated, because they only serve to detect deadlocks
+	maxText     = 8 << 10 // text of a cancel; truncated, because the cancellation itself matters more
 )
 
-// check returns an error if the input may not be published.
+// check returns an error if the input must not be published.
 func (o outgoing) check() error {
 	if err := CheckInstance(o.Instance); err != nil {
 		return err
@@ -35,11 +35,11 @@ func (o outgoing) check() error {
 		return err
 	}
 	if o.Sender != SenderOrchestrator && (o.Parent != nil || o.Of != "" || o.Reason != 0) {
-		return fmt.Errorf("%w: a parent, and the start that a cancel or a request concerns, are named by orchestrators only", ErrMalformed)
+		return fmt.Errorf("%w: only orchestrators may name a parent, or the start that a cancel or a request concerns", ErrMalformed)
 	}
 	for _, h := range [...]string{o.ID, o.Reply, o.By} {
 		if len(h) > maxHeader || strings.ContainsAny(h, "\r\n") {
-			return fmt.Errorf("%w: id, reply and by are single lines of at most %d bytes", ErrMalformed, maxHeader)
+			return fmt.Errorf("%w: id, reply and by must be single lines of at most %d bytes", ErrMalformed, maxHeader)
 		}
 	}
 	switch o.Kind {
@@ -76,7 +76,7 @@ func checkKind(from Sender, k InputKind, name string) error {
 		return nil
 	case KindCancel, KindPurge, KindDone:
 		if name != "" {
-			return fmt.Errorf("%w: a %s has no name, this one has %q", ErrBadName, k, name)
+			return fmt.Errorf("%w: %s must not have a name, this one has %q", ErrBadName, k, name)
 		}
 		return nil
 	default:
@@ -113,7 +113,7 @@ func (o outgoing) checkStart() error {
 	return o.checkPayload(o.Event.Name, o.Event.Payload)
 }
 
-// checkPayload checks one payload of the input, which is for name.
+// checkPayload checks one payload of the input, which belongs to name.
 func (o outgoing) checkPayload(name string, p history.Payload) error {
 	if err := checkSize(p.Type, len(p.Data)); err != nil {
 		return fmt.Errorf("%s %s of instance %s: %w", o.Kind, name, o.Instance, err)
@@ -126,7 +126,7 @@ func (o outgoing) checkPayload(name string, p history.Payload) error {
 
 func (o outgoing) checkDone() error {
 	if o.Done == nil {
-		return fmt.Errorf("%w: a done for instance %s without content", ErrMalformed, o.Instance)
+		return fmt.Errorf("%w: done for instance %s without content", ErrMalformed, o.Instance)
 	}
 	if err := checkDone(o.Done); err != nil {
 		return fmt.Errorf("%w, for instance %s", err, o.Instance)
@@ -134,10 +134,10 @@ func (o outgoing) checkDone() error {
 	return nil
 }
 
-// checkVersion checks the version of an orchestration; empty is the newest.
+// checkVersion checks the version of an orchestration; empty means the newest.
 func checkVersion(v string) error {
 	if len(v) > maxVersion {
-		return fmt.Errorf("%w: a version of %d characters, at most %d are allowed", ErrBadName, len(v), maxVersion)
+		return fmt.Errorf("%w: version of %d characters, at most %d are allowed", ErrBadName, len(v), maxVersion)
 	}
 	if v == "" {
 		return nil
@@ -148,7 +148,7 @@ func checkVersion(v string) error {
 	return nil
 }
 
-// checkUpdateID checks the id of an update that its sender has chosen. Ids that begin with # are made by Pawl.
+// checkUpdateID checks the id that the sender of an update has chosen. Ids that begin with # are reserved for Pawl.
 func checkUpdateID(id string) error {
 	if id == "" || len(id) > maxUpdateID || id[0] == '#' || strings.ContainsFunc(id, unicode.IsControl) || !utf8.ValidString(id) {
 		return fmt.Errorf("%w: update id %q, want 1 to %d bytes of text that do not begin with #", ErrMalformed, text.Cut(id, maxHeader), maxUpdateID)
@@ -156,7 +156,7 @@ func checkUpdateID(id string) error {
 	return nil
 }
 
-// checkEffect checks an effect id: it has no spaces, so that headers can list them.
+// checkEffect checks an effect id. It contains no spaces, so that headers can list them.
 func checkEffect(id string) error {
 	ok := id != "" && len(id) <= maxEffect
 	for i := range len(id) {
@@ -194,7 +194,7 @@ func (o outgoing) message() (nats.Header, []byte, error) {
 	}
 }
 
-// headers sets only headers with a value.
+// headers is a header to which only nonempty values are added.
 type headers nats.Header
 
 func (h headers) set(key, value string) {
@@ -203,7 +203,7 @@ func (h headers) set(key, value string) {
 	}
 }
 
-// setAll sets headers that travel.
+// setAll sets the headers that are passed on.
 func (h headers) setAll(all history.Headers) {
 	for name, value := range all.All() {
 		if name == history.HeaderStartSpan {
@@ -227,12 +227,12 @@ func taskHeader(all history.Headers) nats.Header {
 	return nats.Header(h)
 }
 
-// headersOfTask returns the headers of a task's message.
+// headersOfTask returns the headers that a task received from its instance.
 func headersOfTask(h nats.Header) history.Headers {
 	if len(h) == 0 {
 		return ""
 	}
-	return travelling(h).WithStartSpan(h.Get(headerSpan))
+	return propagated(h).WithStartSpan(h.Get(headerSpan))
 }
 
 func (o outgoing) start(h headers) []byte {
@@ -286,7 +286,7 @@ func (o outgoing) cancel(h headers) ([]byte, error) {
 type cancelBody struct {
 	Text string `json:"text,omitempty"`
 	By   string `json:"by,omitempty"`
-	// Force is of a purge: also if the instance runs.
+	// Force also purges a running instance.
 	Force bool `json:"force,omitempty"`
 	Operate
 }

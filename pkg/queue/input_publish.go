@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	publishTimeout = 30 * time.Second // of a PublishInput whose context has no deadline
-	attemptTimeout = 2 * time.Second  // of one of its attempts, if it may make another
+	publishTimeout = 30 * time.Second // timeout of a PublishInput whose context has no deadline
+	attemptTimeout = 2 * time.Second  // timeout of each attempt, if another one may follow
 	firstBackoff   = 50 * time.Millisecond
 	maxBackoff     = 250 * time.Millisecond
 )
 
-// PublishInput publishes an input and waits until the stream has stored it; seq is its sequence there. While the stream has
-// no leader, or there is no connection, it retries until ctx ends (without a deadline: for 30 s). If in has an ID, an
-// attempt with an unknown outcome is retried too, because a repeated ID has no effect; without an ID such an attempt is the
-// last.
+// PublishInput publishes an input and waits until the stream has stored it; seq is its sequence there. While the stream has no leader, or
+// there is no connection, it retries until ctx ends (without a deadline: for 30 s). If in has an ID, an attempt with an unknown outcome is
+// retried, too, because a repeated ID has no effect; without an ID such an attempt is the last one.
 //
-// Errors: after an attempt with an unknown outcome always ErrUnknown, whatever the later attempts returned, and none of
-// those that follow. Otherwise the input was not accepted: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed,
-// ErrTooLarge, ErrPermission and ErrStreamFull are returned at once, ErrNoStream and ErrDisconnected when ctx ends. Both
-// ErrUnknown and these match ctx's error too, if ctx ended the attempts.
+// Errors: after an attempt with an unknown outcome the error is ErrUnknown and none of the following, whatever later attempts returned.
+// Otherwise the input was not accepted: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge, ErrPermission and
+// ErrStreamFull are returned immediately, ErrNoStream and ErrDisconnected when ctx ends. If ctx ended the attempts, the error also
+// matches ctx's error.
 func (c *inputStream) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -78,8 +77,8 @@ func (p *publication) again() bool {
 	}
 }
 
-// error returns the error for the caller; done is why no time remains for another attempt, or nil. If an attempt before the
-// last may have been accepted, the last error is included as text only: it is about the last attempt alone.
+// error returns the error for the caller; done is the reason for which no time is left for another attempt, or nil. If an attempt before
+// the last one may have been accepted, the last error is included only as text, because it concerns the last attempt alone.
 func (p *publication) error(done error) error {
 	err := p.last
 	switch {
@@ -91,14 +90,14 @@ func (p *publication) error(done error) error {
 	if done == nil {
 		return fmt.Errorf("queue: publish %s of %s, %d attempts: %w", p.in.Kind, p.in.Instance, p.attempts, err)
 	}
-	if err == nil { // ctx had ended before
+	if err == nil { // ctx had ended before the first attempt
 		return fmt.Errorf("queue: publish %s of %s: %w", p.in.Kind, p.in.Instance, done)
 	}
 	return fmt.Errorf("queue: publish %s of %s, %d attempts: %w: %w", p.in.Kind, p.in.Instance, p.attempts, done, err)
 }
 
-// publishOnce makes one attempt. It waits for the acknowledgement at most attemptTimeout if another attempt is possible:
-// the leader that received it may have failed.
+// publishOnce makes one attempt. If another attempt is possible, it waits for the acknowledgement at most attemptTimeout: the leader
+// that received the message may have failed.
 func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
 	type end struct {
 		seq uint64
@@ -120,9 +119,8 @@ func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, err
 	}
 }
 
-// PublishInputAsync makes one attempt and does not wait. done is called exactly once, from any goroutine (perhaps this
-// one), and must not block. Errors as of PublishInput, each about this attempt alone, and ErrBusy when 65,536 publishes are
-// outstanding.
+// PublishInputAsync makes one attempt and does not wait. done is called exactly once, from any goroutine (possibly this one), and must
+// not block. The errors are those of PublishInput for this attempt alone, and ErrBusy when 65,536 publishes are outstanding.
 func (c *inputStream) PublishInputAsync(input OutInput, done func(seq uint64, err error)) {
 	in := outgoing{&input}
 	if err := in.check(); err != nil {
@@ -148,7 +146,7 @@ func (c *inputStream) PublishInputAsync(input OutInput, done func(seq uint64, er
 	})
 }
 
-// explain describes parts that are too large together, though each of them is not.
+// explain describes an input whose parts are too large together, although each of them is not.
 func (o outgoing) explain(err error) error {
 	if o.Event == nil {
 		return fmt.Errorf("%s of instance %s: %w", o.Kind, o.Instance, err)

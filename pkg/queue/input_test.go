@@ -27,7 +27,7 @@ func parent() *history.Parent {
 	return &history.Parent{Instance: "order-42@eu=1", Origin: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Depth: 4, AncestorMarks: "a,b"}
 }
 
-// asRead is the input that must be read of one that was published.
+// asRead returns the input that must be read after in was published.
 func asRead(t *testing.T, o OutInput, pos history.Position) Input {
 	t.Helper()
 	_, body, err := outgoing{&o}.message()
@@ -38,7 +38,7 @@ func asRead(t *testing.T, o OutInput, pos history.Position) Input {
 	}
 }
 
-// readAll gives everything that the only partition has been sent.
+// readAll returns all inputs of the only partition.
 func readAll(t *testing.T, c *Conn, n int) []Input {
 	t.Helper()
 	in, _ := readAfter(t, c, history.Position{}, n)
@@ -97,7 +97,7 @@ func TestStartCarriesItsEventInTheSameMessage(t *testing.T) {
 	}
 }
 
-func TestInputAndEventThatDoNotFitIntoOneMessageAreNamed(t *testing.T) {
+func TestErrorNamesInputAndEventThatExceedOneMessage(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	full := packed(strings.Repeat("x", MaxPayload))
 	_, err := c.PublishInput(soon(t), OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: full, Event: &OutEvent{Name: "paid", Payload: full}})
@@ -128,7 +128,7 @@ func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 			t.Errorf("%v %q: %+v, event %+v", k.header, k.body, in, in.Event)
 		}
 	}
-	// The example of the package's documentation, over the wire.
+	// The example in the documentation of the package, sent to a server.
 	m := nats.NewMsg("pawl.default.to.t-1.start.tenant")
 	m.Header.Set("Pawl-Event", "paid")
 	m.Data = []byte(`{"paid":3}`)
@@ -201,7 +201,7 @@ func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 	}
 }
 
-// A build that has more reasons than this one must still be able to cancel.
+// A newer build that has more reasons than this one must still be able to cancel.
 func TestCancelOfAnUnknownReasonIsACancel(t *testing.T) {
 	root := subjectsOf("default").root
 	m := nats.NewMsg(root + "in.0.own.a.cancel")
@@ -212,7 +212,7 @@ func TestCancelOfAnUnknownReasonIsACancel(t *testing.T) {
 	}
 }
 
-// Children are cancelled with the same reason, in messages that must not be refused.
+// Children are cancelled with the same text, in messages that must not be rejected.
 func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("ü", maxText)
@@ -238,7 +238,7 @@ func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	}
 }
 
-func TestInputThatReadersWouldRefuseIsNotSent(t *testing.T) {
+func TestInputThatReadersWouldRejectIsNotSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	long := strings.Repeat("x", MaxPayload+1)
 	start := func(change func(*OutInput)) OutInput {
@@ -275,7 +275,7 @@ func TestInputThatReadersWouldRefuseIsNotSent(t *testing.T) {
 	}
 }
 
-// instanceIDs draws valid ids, most of which have dots.
+// instanceIDs draws valid ids, most of which contain dots.
 func instanceIDs() *rapid.Generator[string] {
 	return rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,99}(\.{0,2}[A-Za-z0-9_:@=+~%-]{1,99})?`)
 }
@@ -340,6 +340,6 @@ func TestLimitsOfAncestorsAreASeparateHeader(t *testing.T) {
 		}
 	}
 	if text := parentText(parent("charge=t1")); len(strings.Fields(text)) != 8 {
-		t.Errorf("the header has eight parts, and gets %q", text)
+		t.Errorf("the header must have eight parts, but has %q", text)
 	}
 }

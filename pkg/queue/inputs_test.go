@@ -128,7 +128,7 @@ func TestPublishWithoutAKindIsNotAccepted(t *testing.T) {
 	}
 }
 
-func TestInvalidInputIsRefusedBeforeItIsSent(t *testing.T) {
+func TestInvalidInputIsRejectedBeforeItIsSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	for _, k := range []struct {
 		in   OutInput
@@ -153,7 +153,7 @@ func TestInvalidInputIsRefusedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// Trap: a stream that takes every subject, every size and any number of bytes.
+// Trap: a stream that accepts every subject, every size and any number of bytes.
 func TestStreamsAcceptOnlyKnownKindsAndSizes(t *testing.T) {
 	s := newStand(t)
 	old := s.open(Options{}) // with the settings of an earlier build
@@ -182,8 +182,8 @@ func TestStreamsAcceptOnlyKnownKindsAndSizes(t *testing.T) {
 	}
 }
 
-// What every partition has ingested is kept for a window, so that a Redis that is rolled back can be fed again. A stream that fills
-// up keeps less of it.
+// Inputs that every partition has ingested are kept for a window, so that they can be ingested again after a rollback of Redis. A stream
+// that fills up keeps less.
 func TestFullStreamHasAShorterDuplicateWindow(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1, InputsMaxBytes: 1 << 20})
 	for n := range 2 { // empty, and with 600 KiB
@@ -264,7 +264,7 @@ func TestMissingAcknowledgementTimesOut(t *testing.T) {
 	}
 }
 
-func TestStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+func TestStreamWithAnotherNumberOfPartitionsIsRejected(t *testing.T) {
 	s := newStand(t)
 	s.open(Options{Partitions: 8})
 	_, err := Open(soon(t), s.dial(), Options{Partitions: 16})
@@ -301,8 +301,8 @@ func TestNamespaceCanBeOpenedConcurrently(t *testing.T) {
 	}
 }
 
-func TestServerWithoutJetStreamIsNamed(t *testing.T) {
-	s := &stand{t: t, dir: t.TempDir(), port: -1, plain: true}
+func TestErrorNamesServerWithoutJetStream(t *testing.T) {
+	s := &testServer{t: t, dir: t.TempDir(), port: -1, plain: true}
 	s.start()
 	t.Cleanup(s.stop)
 	_, err := Open(soon(t), s.dial(), Options{})

@@ -13,11 +13,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A leader that dies takes what it has not acknowledged with it. The publish ends long before its timeout, as unknown.
+// A failed leader loses what it has not acknowledged. The publish ends long before its timeout, with an unknown outcome.
 func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 	for name, answer := range map[string]*nats.Msg{
-		"acknowledged":       {Data: []byte(`{"stream":"x","seq":7}`)},
-		"taken by no stream": {Header: nats.Header{"Status": {"503"}}},
+		"acknowledged":          {Data: []byte(`{"stream":"x","seq":7}`)},
+		"accepted by no stream": {Header: nats.Header{"Status": {"503"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +42,7 @@ func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 	}
 }
 
-// While the consumer of a queue has no leader, requests to create it fail, and each costs the cluster an agreement.
+// While the consumer of a queue has no leader, requests to create it fail, and each requires an agreement of the cluster.
 func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
@@ -66,10 +66,10 @@ func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
 	p.Want(1)
 	offer(t, c, "q", 1, 1)
 	get(t, p.Tasks(), "a task after the consumer was deleted").Ack()
-	eventually(t, "a request to create the consumer again", func() bool { return created.Load() > 0 }) // its subscription has a goroutine of its own
+	eventually(t, "a request to create the consumer again", func() bool { return created.Load() > 0 }) // the subscription has its own goroutine
 }
 
-// deadPlacement is JetStream that places the first consumer on a server that is dead: no request with its name is answered.
+// deadPlacement is a JetStream that places the first consumer on a dead server: no request with its name is answered.
 type deadPlacement struct {
 	jetstream.JetStream
 

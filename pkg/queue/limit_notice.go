@@ -6,23 +6,22 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// SendLimitNotices sends notices of limits to the owner of a partition. The error need not be handled: the sweep repeats them.
+// SendLimitNotices sends notices of limits to the owner of a partition. The error need not be handled: the sweep repeats the notices.
 func (c *signals) SendLimitNotices(partition int, ws []LimitNotice) error {
 	return inParts(ws, func(w LimitNotice) int { return len(w.Gate) + len(w.Member) + 24 }, func(part []LimitNotice) error {
 		return c.send(c.subj.limit(partition), encodeList(part, wireLimitNotice))
 	})
 }
 
-// OnLimitNotices calls fn for the notices to a partition, in order. A notice may be forged: it is a reason to check, not a fact.
-// Kinds that this build does not know are passed on.
+// OnLimitNotices calls fn for the notices to a partition, in order. A notice may be forged: it is a reason to check, not a fact. Notices
+// of unknown kinds are passed on.
 func (c *signals) OnLimitNotices(partition int, fn func([]LimitNotice)) (*Subscription, error) {
-	return subscribe(c.nc, c.subj.limit(partition), func(m *nats.Msg) {
+	return c.onMessage(c.subj.limit(partition), func(m *nats.Msg) error {
 		ws, err := decodeList("limit notice", m.Data, wireLimitNotice)
-		if err != nil {
-			c.ignore(m, err)
-			return
+		if err == nil {
+			fn(ws)
 		}
-		fn(ws)
+		return err
 	})
 }
 

@@ -27,7 +27,7 @@ func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 	}
 }
 
-func TestManyLimitNoticesAreSeveralMessages(t *testing.T) {
+func TestManyLimitNoticesAreSentInSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan []LimitNotice, 99)
 	s, err := c.OnLimitNotices(0, func(ws []LimitNotice) { got <- ws })

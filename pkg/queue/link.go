@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// link is what all parts of a Conn share: the NATS connection and the settings of the namespace.
+// link contains what all parts of a Conn share: the NATS connection and the settings of the namespace.
 type link struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
@@ -24,12 +24,12 @@ type link struct {
 	count counters
 
 	outage      *outage.Reporter
-	ownOutage   bool // not shared with other components of the process
+	ownOutage   bool // true unless it is shared with other components of the process
 	disconnects *disconnects
 	fetches     fetches
-	partitions  chan struct{} // the partitions whose requests to JetStream are under way; see admit
+	partitions  chan struct{} // a token for each partition with outstanding requests to JetStream; see admit
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -38,7 +38,7 @@ type link struct {
 type streams struct {
 	*link
 
-	inputs, tasks jetstream.StreamConfig // with which lost streams are created again
+	inputs, tasks jetstream.StreamConfig // configurations with which lost streams are created again
 	mendMu        sync.Mutex
 	mended        time.Time // last attempt to repair a stream; under mendMu
 }
@@ -68,19 +68,19 @@ type signals struct{ *link }
 type requests struct {
 	*link
 
-	unjoined *PermissionError // why the number of partitions is unknown; nil: it is known
-	answers  atomic.Value     // string: the subject of the latest inbox of OnAnswers
+	unjoined *PermissionError // reason for which the number of partitions is unknown; nil: it is known
+	answers  atomic.Value     // string: subject of the latest inbox of OnAnswers
 }
 
-// maxPartitionRequests is for how many partitions a process makes requests to JetStream at a time.
+// maxPartitionRequests is the maximum number of partitions for which a process makes requests to JetStream concurrently.
 //
-// nats-server answers such requests one after another, and each is repeated until it is answered or has timed out. Were those of all
-// partitions made at once, a server that is busy, because many processes start together, would spend its time on requests whose callers have
-// given up and ask again: the fleet would never start.
+// nats-server answers such requests one after another, and each is repeated until it is answered or has timed out. If the requests of all
+// partitions were made at once, a server that is busy, because many processes start together, would spend its time on requests whose
+// callers have timed out and retry: the fleet would never start.
 const maxPartitionRequests = 16
 
-// admit waits until the requests of one more partition may be made. Timeouts that are shorter than the wait for a busy server begin behind
-// it. The returned function must be called when they are answered.
+// admit waits until the requests of one more partition may be made. Short timeouts should begin after this wait. The returned function must
+// be called when the requests are answered.
 func (c *link) admit(ctx context.Context) (done func(), err error) {
 	select {
 	case c.partitions <- struct{}{}:
@@ -104,13 +104,13 @@ func (c *link) PartitionOf(instance string) int {
 	return PartitionOf(instance, c.parts)
 }
 
-// Connected reports whether messages can be sent. While they cannot, requests fail at once with ErrDisconnected.
+// Connected reports whether messages can be sent. While it is false, requests fail immediately with ErrDisconnected.
 func (c *link) Connected() bool { return c.nc.IsConnected() }
 
 // NATS returns the connection on which the Conn was opened.
 func (c *link) NATS() *nats.Conn { return c.nc }
 
-// disconnects notifies readers that the connection was lost, if only for a moment.
+// disconnects signals to readers that the connection was lost, even if only for a moment.
 type disconnects struct {
 	mu sync.Mutex
 	ch chan struct{} // closed at the next disconnect
@@ -133,8 +133,8 @@ func (l *disconnects) notify() {
 	l.ch = make(chan struct{})
 }
 
-// whileConnected returns a context that ends at a disconnect, with ErrDisconnected as its cause: requests sent before it are no longer
-// answered. The returned function must be called.
+// whileConnected returns a context that ends at a disconnect, with ErrDisconnected as its cause: requests that were sent before are no
+// longer answered. The returned function must be called.
 func (c *link) whileConnected(ctx context.Context, disconnected <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup

@@ -17,27 +17,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stand is one nats-server that a test may stop and start again, with its files.
-type stand struct {
+// testServer is a nats-server that a test may stop and restart, keeping its files.
+type testServer struct {
 	t     testing.TB
 	dir   string
 	port  int
 	plain bool // without JetStream
-	alone bool // of a cluster whose other servers are not there
+	alone bool // in a cluster whose other servers are absent
 
 	password string // of user u; empty: anyone may connect
 	srv      *server.Server
 }
 
-func newStand(t testing.TB) *stand {
+func newStand(t testing.TB) *testServer {
 	t.Helper()
-	s := &stand{t: t, dir: t.TempDir(), port: -1}
+	s := &testServer{t: t, dir: t.TempDir(), port: -1}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
 }
 
-func (s *stand) start() {
+func (s *testServer) start() {
 	s.t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true, JetStreamMaxStore: 1 << 40}
 	if s.password != "" {
@@ -60,12 +60,12 @@ func (s *stand) start() {
 	}
 }
 
-func (s *stand) stop() {
+func (s *testServer) stop() {
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
 }
 
-func (s *stand) dial() *nats.Conn {
+func (s *testServer) dial() *nats.Conn {
 	s.t.Helper()
 	nc, err := Dial(s.srv.ClientURL())
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *stand) dial() *nats.Conn {
 	return nc
 }
 
-func (s *stand) open(o Options) *Conn {
+func (s *testServer) open(o Options) *Conn {
 	s.t.Helper()
 	if o.Partitions == 0 {
 		o.Partitions = 4
@@ -93,7 +93,7 @@ func (s *stand) open(o Options) *Conn {
 	return c
 }
 
-// soon is a context with the timeout of a test.
+// soon returns a context with the timeout of a test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -111,7 +111,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 	}
 }
 
-// eventually polls until ok, for what can only be seen from outside.
+// eventually polls until ok, for conditions that can only be observed from outside.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	poll.Until(t, 60*time.Second, what, ok)
@@ -128,7 +128,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// read collects n inputs of a reader, each behind the one before it.
+// read collects n inputs of a reader, and checks that their positions ascend.
 func read(t testing.TB, r *Reader, n int) []Input {
 	t.Helper()
 	var all []Input
@@ -152,7 +152,7 @@ func read(t testing.TB, r *Reader, n int) []Input {
 	return all
 }
 
-// names gives the inputs' names in order.
+// names returns the names of the inputs, in order.
 func names(in []Input) []string {
 	out := make([]string, len(in))
 	for i := range in {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Limits of names and sizes.
+// Maximum sizes.
 const (
 	MaxInstance   = 200       // bytes of an instance id
 	MaxName       = 200       // bytes of the name of an orchestration, event, activity or queue
@@ -20,15 +20,15 @@ const (
 
 	// maxEnvelope bounds a message without its payloads: headers, names, and the fields of a failure.
 	maxEnvelope = 64 << 10
-	// maxSealing is by how much a sealed payload may be longer: by its head, and the message and the stack of a failure.
+	// maxSealing is the maximum overhead of a sealed payload: its header, and the message and the stack of a failure.
 	maxSealing = 32 << 10
-	// maxInput and maxTask bound a message of each stream with its headers, in bytes. The NATS server has a limit of its own
-	// (max_payload, 1 MiB unless configured otherwise), which may be lower.
-	maxInput = 2*MaxPayload + maxEnvelope // a start and its event, or the end of a child
+	// maxInput and maxTask are the maximum sizes of a message of each stream with its headers, in bytes. The limit of the NATS server
+	// (max_payload, 1 MiB unless configured otherwise) may be lower.
+	maxInput = 2*MaxPayload + maxEnvelope // a start with its event, or the end of a child
 	maxTask  = MaxPayload + maxEnvelope
 )
 
-// checkSize returns ErrTooLarge for a payload over the limit.
+// checkSize returns ErrTooLarge for a payload that exceeds the limit.
 func checkSize(contentType string, n int) error {
 	limit := MaxPayload
 	if contentType == history.TypeSealed {
@@ -40,15 +40,15 @@ func checkSize(contentType string, n int) error {
 	return nil
 }
 
-// CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to 200 characters of the alphabet
-// [A-Za-z0-9_:@=+~%.-] and neither begins nor ends with a dot.
+// CheckInstance returns an error that matches ErrBadInstance unless id consists of 1 to 200 characters of [A-Za-z0-9_:@=+~%.-] and
+// neither begins nor ends with a dot.
 func CheckInstance(id string) error {
 	if id == "" || len(id) > MaxInstance {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadInstance, len(id), MaxInstance)
 	}
 	for i := range len(id) {
 		if c := id[i]; !alphanumeric(c) && strings.IndexByte("_:@=+~%.-", c) < 0 {
-			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ : @ = + ~ %% . - (EscapeID makes an id of any text)", ErrBadInstance, id, c)
+			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ : @ = + ~ %% . - (EscapeID turns any text into an id)", ErrBadInstance, id, c)
 		}
 	}
 	if id[0] == '.' || id[len(id)-1] == '.' {
@@ -57,17 +57,16 @@ func CheckInstance(id string) error {
 	return nil
 }
 
-// CheckName returns an error that is ErrBadName unless name consists of 1 to 200
-// characters of the alphabet [A-Za-z0-9_.-] and no dot stands at an end or beside
-// another, so that it can be the end of a subject. It holds for orchestrations and events.
+// CheckName returns an error that matches ErrBadName unless name consists of 1 to 200 characters of [A-Za-z0-9_.-], neither begins nor
+// ends with a dot, and has no two adjacent dots, so that it can be the end of a subject. It applies to orchestrations and events.
 func CheckName(name string) error {
 	if name != "" && (name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..")) {
-		return fmt.Errorf("%w: %q has nothing before, behind or between its dots", ErrBadName, name)
+		return fmt.Errorf("%w: %q begins or ends with a dot, or has two adjacent dots", ErrBadName, name)
 	}
 	return checkQueue(name)
 }
 
-// checkQueue is CheckName without the rule about dots: they are encoded.
+// checkQueue is CheckName without the rule about dots, which are encoded in queue names.
 func checkQueue(name string) error {
 	if name == "" || len(name) > MaxName {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadName, len(name), MaxName)
@@ -80,15 +79,15 @@ func checkQueue(name string) error {
 	return nil
 }
 
-// Names on the subjects of starts that are requests of operators: of a batch, and of an imported instance.
+// Names in the subjects of starts that are operator requests: a batch, and an imported instance.
 const (
 	verbBatch  = "batch"
 	verbImport = "import"
-	// verbRestart begins the name on the subject of a start that terminates the instance with its id.
+	// verbRestart is the prefix of the name in the subject of a start that terminates the instance with its id.
 	verbRestart = "restart."
 )
 
-// operatorStart returns the verb of such a start; "" for any other.
+// operatorStart returns the verb of a start that is an operator request; "" for any other start.
 func operatorStart(name string) string {
 	switch name {
 	case message.BatchName:
@@ -100,11 +99,11 @@ func operatorStart(name string) string {
 	}
 }
 
-// maxSubject is longer than the longest subject of Pawl, and less than the server's limit: it closes, permanently, a
-// connection that sends a line of more than 4 KiB.
+// maxSubject exceeds the longest subject of Pawl. It is below the server's limit: the server permanently closes a connection that sends a
+// line of more than 4 KiB.
 const maxSubject = 1 << 10
 
-// checkSubject checks every subject before it is published: a part of it may be untrusted, such as the name of a worker.
+// checkSubject checks every subject before a message is published: parts of it may be untrusted, such as the name of a worker.
 func checkSubject(s string) error {
 	bad := s == "" || len(s) > maxSubject
 	for i := 0; i < len(s) && !bad; i++ {
@@ -131,18 +130,18 @@ func checkNamespace(ns string) error {
 	return nil
 }
 
-// instanceToken returns the subject token of an instance: the id with a comma for each dot. No id has a comma, so
-// different ids have different tokens, and an id without dots is its own token.
+// instanceToken returns the subject token of an instance: the id with each dot replaced by a comma. No id contains a comma, so different
+// ids have different tokens, and an id without dots is its own token.
 func instanceToken(id string) string { return strings.ReplaceAll(id, ".", ",") }
 
-// instanceOf returns the id whose token is given. The error is ErrBadInstance if there is none.
+// instanceOf returns the id with the given token. The error is ErrBadInstance if there is none.
 func instanceOf(token string) (string, error) {
 	id := strings.ReplaceAll(token, ",", ".")
 	return id, CheckInstance(id)
 }
 
-// PartitionOf returns the partition that the server's {{partition(n,1)}} assigns to the token of an instance: FNV-1a of
-// 32 bits, modulo n. A test compares it with the server.
+// PartitionOf returns the partition that the server's {{partition(n,1)}} assigns to the token of an instance: 32-bit FNV-1a, modulo n. A
+// test compares it with the server.
 func PartitionOf(instance string, n int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(instanceToken(instance))) // a hash.Hash never fails
@@ -154,8 +153,8 @@ type subjects struct{ root string } // "pawl.<ns>."
 
 func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} }
 
-// input returns the subject of an input. Clients and orchestrators have a prefix each, so that permissions can distinguish
-// them. A client starts a batch, and imports an instance, on a subject of operators, because it does what they may do.
+// input returns the subject of an input. Clients and orchestrators have different prefixes, so that permissions can distinguish them. A
+// client starts a batch, and imports an instance, on a subject of operators, because these starts have the power of an operator.
 func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
 	if verb := operatorStart(name); from == SenderClient && k == KindStart && verb != "" {
 		k, name = KindOperate, verb
@@ -167,7 +166,7 @@ func (s subjects) input(from Sender, instance string, k InputKind, name string) 
 	return subject
 }
 
-// inputOf builds the subject of an input to be published. A client terminates an instance by a start on a subject of operators.
+// inputOf returns the subject on which an input is published. A client terminates an instance by a start on a subject of operators.
 func (s subjects) inputOf(in *OutInput) string {
 	if in.Sender == SenderClient && in.Kind == KindStart && in.Reuse == history.ReuseTerminate {
 		return s.input(in.Sender, in.Instance, KindOperate, verbRestart+in.Name)
@@ -175,12 +174,11 @@ func (s subjects) inputOf(in *OutInput) string {
 	return s.input(in.Sender, in.Instance, in.Kind, in.Name)
 }
 
-// source and transform define how the stream stores inputs: source matches all inputs, and its second wildcard is the
-// instance.
+// source and transform define how the stream files inputs: source matches all inputs, and its second wildcard is the instance.
 func (s subjects) source() string { return s.root + "*.*.>" }
 
-// inputs lists the subjects of INPUTS, one per sender and kind of input. No stream stores messages on other subjects below
-// "to" and "own", so their publishers get no acknowledgement.
+// inputs lists the subjects of INPUTS, one per sender and kind of input. No stream stores messages on other subjects below "to" and
+// "own", so publishers to those receive no acknowledgement.
 func (s subjects) inputs() []string {
 	var all []string
 	for _, from := range [...]Sender{SenderClient, SenderOrchestrator} {
@@ -223,7 +221,7 @@ func (s subjects) workers() string         { return s.root + "workers" }
 func (s subjects) drain() string           { return s.root + "drain" }
 func (s subjects) turn(at string) string   { return s.root + "turn." + at }
 
-// code is the subject on which a member that has an orchestration is looked for: a version of it, or, with newest, any.
+// code returns the subject on which a member with an orchestration is searched: with a version of it or, if newest, with any version.
 func (s subjects) code(name, version string, newest bool) string {
 	token := "any"
 	if !newest {
@@ -234,20 +232,20 @@ func (s subjects) code(name, version string, newest bool) string {
 
 func (s subjects) watch() string { return s.root + "watch" }
 
-// object matches a part of the objects of a writer; objectPart is that of one whose name has its writer in front.
+// object matches a part of all objects of a writer; objectPart is the subject of a part of one object, whose name begins with its writer.
 func (s subjects) object(writer, part string) string {
 	return s.root + "object." + writer + ".*." + part
 }
 func (s subjects) objectPart(name, part string) string { return s.root + "object." + name + "." + part }
 func (s subjects) removing(name string) string         { return s.root + "removing." + name }
 
-// change, ended and result are of an instance; docs/http-api.md has their content.
+// change, ended and result are the subjects of an instance; docs/http-api.md documents their content.
 func (s subjects) change(instance string) string { return s.root + "change." + instanceToken(instance) }
 func (s subjects) ended(instance string) string  { return s.root + "ended." + instanceToken(instance) }
 func (s subjects) result(instance string) string { return s.root + "result." + instanceToken(instance) }
 
-// queueToken returns the subject token of a queue: its name with an equals sign for each dot. No name has an equals sign,
-// so different queues have different tokens.
+// queueToken returns the subject token of a queue: its name with each dot replaced by an equals sign. No name contains an equals sign, so
+// different queues have different tokens.
 func queueToken(queue string) string { return strings.ReplaceAll(queue, ".", "=") }
 
 func inputsStream(ns string) string { return "PAWL-" + ns + "-INPUTS" }
@@ -255,10 +253,10 @@ func tasksStream(ns string) string  { return "PAWL-" + ns + "-TASKS" }
 
 func objectsStream(ns string) string { return "PAWL-" + ns + "-OBJECTS" }
 
-// LevelGlobal is the level of the policy for all actions that have none, nor one of their group.
+// LevelGlobal is the level of the policy for all actions without a policy of their own or of their group.
 const LevelGlobal = "global"
 
-// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action:, group: or pause: with a name.
+// CheckLevel returns an error that matches ErrBadName unless level is LevelGlobal, or action:, group: or pause: followed by a name.
 func CheckLevel(level string) error {
 	kind, name, _ := strings.Cut(level, ":")
 	switch {

@@ -20,7 +20,7 @@ import (
 type StoredObject struct {
 	Name   string
 	Owners []string
-	At     time.Time // of its writing, by the server's clock
+	At     time.Time // time at which it was written, by the server's clock
 	before uint64    // its parts have lower sequences
 }
 
@@ -34,8 +34,8 @@ type subjectsPage struct {
 	} `json:"state"`
 }
 
-// names calls a function for pages of at most 100,000 names of objects that have a subject: filter, which has wildcards for the name.
-// Names that appear or disappear meanwhile may be left out.
+// names calls each with pages of at most 100,000 names of objects that have a subject matching filter, which contains wildcards for the
+// name. Names that appear or disappear in the meantime may be missing.
 func (c *objects) names(ctx context.Context, filter, suffix string, each func(p *subjectsPage, names []string) error) error {
 	prefix := strings.TrimSuffix(strings.TrimSuffix(filter, suffix), "*.*")
 	for offset := 0; ; {
@@ -60,28 +60,21 @@ func (c *objects) names(ctx context.Context, filter, suffix string, each func(p 
 	}
 }
 
-// Objects calls a function for pages of the objects that are older than an age by the server's clock, and once with none.
+// Objects calls each with pages of the objects that are older than age by the server's clock. If there are none, it is called once.
 func (c *objects) Objects(ctx context.Context, age time.Duration, each func([]StoredObject) error) error {
 	return c.names(ctx, c.subj.object("*", objectOwners), "."+objectOwners, func(p *subjectsPage, names []string) error {
 		var page []StoredObject
 		for _, name := range names {
-			m, err := c.getPart(ctx, c.subj.objectPart(name, objectOwners), 0)
-			if errors.Is(err, ErrNoObject) {
-				continue
-			}
+			m, at, _, err := c.getStored(ctx, c.subj.objectPart(name, objectOwners))
 			if err != nil {
 				return err
 			}
-			at, _, err := storedAt(m)
-			if err != nil {
-				return err
-			}
-			if p.TimeStamp.Sub(at) < age {
+			if m == nil || p.TimeStamp.Sub(at) < age {
 				continue
 			}
 			o := StoredObject{Name: name, At: at, before: p.State.LastSeq + 1}
 			if err := wire.Decode(m.Data, ownersFields(&o.Owners)); err != nil {
-				o.Owners = nil // of a foreign writer
+				o.Owners = nil // written by a foreign program
 			}
 			page = append(page, o)
 		}
@@ -89,7 +82,18 @@ func (c *objects) Objects(ctx context.Context, age time.Duration, each func([]St
 	})
 }
 
-// storedAt is when the server has stored a message, and its sequence.
+// getStored reads a message of the store, nil if it is gone, the time at which the server stored it, and its sequence.
+func (c *objects) getStored(ctx context.Context, subject string) (m *nats.Msg, at time.Time, seq uint64, err error) {
+	if m, err = c.getPart(ctx, subject, 0); errors.Is(err, ErrNoObject) {
+		return nil, at, 0, nil
+	}
+	if err == nil {
+		at, seq, err = storedAt(m)
+	}
+	return m, at, seq, err
+}
+
+// storedAt returns the time at which the server stored a message, and its sequence.
 func storedAt(m *nats.Msg) (at time.Time, seq uint64, err error) {
 	header := func(key string) string {
 		return cmp.Or(m.Header.Get(key), m.Header.Get(textproto.CanonicalMIMEHeaderKey(key)))
@@ -103,7 +107,7 @@ func storedAt(m *nats.Msg) (at time.Time, seq uint64, err error) {
 	return at, seq, err
 }
 
-// Mark is the mark of an object.
+// Mark is the mark of an object that is about to be removed.
 type Mark struct {
 	At   time.Time // by the server's clock
 	Age  time.Duration
@@ -111,36 +115,31 @@ type Mark struct {
 	seq  uint64
 }
 
-// Marked returns the marks, by the names of their objects.
+// Marked returns all marks, by object name.
 func (c *objects) Marked(ctx context.Context) (map[string]Mark, error) {
 	marks := make(map[string]Mark)
 	err := c.names(ctx, c.subj.removing("*.*"), "", func(p *subjectsPage, names []string) error {
 		for _, name := range names {
-			m, err := c.getPart(ctx, c.subj.removing(name), 0)
-			if errors.Is(err, ErrNoObject) {
-				continue
-			}
+			m, at, seq, err := c.getStored(ctx, c.subj.removing(name))
 			if err != nil {
 				return err
 			}
-			at, seq, err := storedAt(m)
-			if err != nil {
-				return err
+			if m != nil {
+				marks[name] = Mark{at, p.TimeStamp.Sub(at), name, seq}
 			}
-			marks[name] = Mark{at, p.TimeStamp.Sub(at), name, seq}
 		}
 		return nil
 	})
 	return marks, err
 }
 
-// MarkObject marks an object. One that is marked keeps its mark.
+// MarkObject marks an object. It has no effect on an object that is already marked.
 func (c *objects) MarkObject(ctx context.Context, name string) error {
 	_, err := c.putPart(ctx, c.subj.removing(name), nil)
 	return err
 }
 
-// unmarked returns ErrRemoving for an object that is marked.
+// unmarked returns ErrRemoving if the object is marked.
 func (c *objects) unmarked(ctx context.Context, name string) error {
 	switch _, err := c.getPart(ctx, c.subj.removing(name), 0); {
 	case err == nil:
@@ -152,17 +151,17 @@ func (c *objects) unmarked(ctx context.Context, name string) error {
 	}
 }
 
-// UnmarkObject removes that mark of an object, and no later one.
+// UnmarkObject removes the mark of an object, but no later one.
 func (c *objects) UnmarkObject(ctx context.Context, m Mark) error {
 	return c.purgeObjects(ctx, c.subj.removing(m.name), m.seq+1)
 }
 
-// RemoveObject removes the parts that an object had when it was listed, in one step, and leaves its mark.
+// RemoveObject removes the parts that an object had when it was listed, in one step. Its mark stays.
 func (c *objects) RemoveObject(ctx context.Context, o StoredObject) error {
 	return c.purgeObjects(ctx, c.subj.objectPart(o.Name, "*"), o.before)
 }
 
-// purgeObjects removes messages with lower sequences.
+// purgeObjects removes the matching messages with sequences below before.
 func (c *objects) purgeObjects(ctx context.Context, filter string, before uint64) error {
 	var answer struct {
 		Purged uint64 `json:"purged"`

@@ -23,31 +23,31 @@ import (
 //	pawl.<ns>.object.<writer>.<digits>.<n>      parts of 512 KiB, from 0
 //	pawl.<ns>.removing.<writer>.<digits>        a mark: the object is about to be removed
 //
-// A subject takes one message and no second one, so an object is never changed; to write it again has no effect. A writer has a prefix of
-// its own, so that permissions can distinguish them; only orchestrators list, mark and remove. A reader needs the name, which is in the
-// reference. Decision record 81 has the protocol.
+// Each subject accepts a single message, so an object never changes, and writing it again has no effect. Each writer has its own prefix, so
+// that permissions can distinguish them; only orchestrators list, mark and remove objects. A reader needs the name, which is part of the
+// reference. Decision 81 describes the protocol.
 
 const (
 	objectPart   = 512 << 10 // bytes; with its headers it fits into a message of the server (1 MiB by default)
 	objectOwners = "owners"
 	maxObject    = pawlcodec.MaxStored + 64<<10
 
-	// objectsInFlight is how many bytes of objects a process reads at one time. A larger object is read alone.
+	// objectsInFlight is the maximum number of bytes of objects that a process reads concurrently. A larger object is read alone.
 	objectsInFlight = 128 << 20
-	// partTimeout bounds the time without progress of a read and of a write.
+	// partTimeout bounds the time without progress of a read or a write.
 	partTimeout = 2 * time.Second
 
-	// FollowerLag is how long a reader normally asks again for a part that a server does not have, because that one may lag.
+	// FollowerLag is how long a reader normally retries a part that a server does not have, because that server may lag.
 	FollowerLag = partTimeout
 
-	// maxOwners bounds the owners of an object: a sender or a child, the instance, and its parent.
+	// maxOwners is the maximum number of owners of an object: a sender or a child, the instance, and its parent.
 	maxOwners = 8
 
-	// MaxStoring bounds the time in which a client or a worker tries to store an object. It is shorter than ObjectAge, so that no object is
-	// removed while it is written.
+	// MaxStoring is the maximum time for which a client or a worker tries to store an object. It is shorter than ObjectAge, so that no
+	// object is removed while it is written.
 	MaxStoring = 12 * time.Hour
-	// ObjectAge is the age below which an object may belong to an input that no instance has yet: one that its sender repeats, or that waits
-	// a day for a start.
+	// ObjectAge is the age below which an object may belong to an input that no instance has received yet: its sender may still repeat it,
+	// or it may wait up to a day for a start.
 	ObjectAge = 48 * time.Hour
 )
 
@@ -67,7 +67,7 @@ func newObjects(s *streams) *objects {
 	return &objects{link: s.link, streams: s, reading: semaphore.NewWeighted(objectsInFlight)}
 }
 
-// objectsConfig is the configuration of OBJECTS. It has no limit of its own unless one is given, because NATS would reserve it.
+// objectsConfig returns the configuration of OBJECTS. It has no size limit unless one is configured, because NATS would reserve it.
 func objectsConfig(o Options, s subjects) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:                 objectsStream(o.Namespace),
@@ -91,9 +91,9 @@ func (c *objects) EnsureObjects(ctx context.Context) error {
 	return c.await(ctx, "open object store", func(ctx context.Context) error { return c.streams.ensure(ctx, objectsConfig(c.opts, c.subj)) })
 }
 
-// PutObject stores an object. It returns when all of it is stored. What was written of one that fails is removed with its owners. The error
-// is ErrRemoving if a part was there already and the object is marked: the mark is older than any removal by an hour, so one that is not seen
-// here is followed by another look for references before the removal.
+// PutObject stores an object, and returns when all of it is stored. The written parts of an object that fails are removed together with its
+// owners. The error is ErrRemoving if a part already existed and the object is marked. A mark precedes the removal by at least an hour, so
+// if a later mark is not seen here, references are checked once more before the removal.
 func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) (err error) {
 	defer func() { c.transferred(&c.count.objectsStored, err) }()
 	if len(o.Body) > maxObject {
@@ -110,7 +110,7 @@ func (c *objects) PutObject(ctx context.Context, o pawlcodec.Object) (err error)
 		there, err = c.putPart(ctx, c.subj.objectPart(o.Name, strconv.Itoa(n)), part)
 		again, body = again || there, body[len(part):]
 	}
-	if err == nil && again && strings.HasPrefix(o.Name, pawlcodec.ByOrchestrator+".") { // names of others are random
+	if err == nil && again && strings.HasPrefix(o.Name, pawlcodec.ByOrchestrator+".") { // names by other writers are random
 		err = c.unmarked(ctx, o.Name)
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *objects) transferred(n *atomic.Uint64, err error) {
 	}
 }
 
-// ObjectsSize returns the bytes of the object store, and which part of its limit they are; 0: it has no limit.
+// ObjectsSize returns the size of the object store in bytes, and the used share of its limit, from 0 to 1; 0 if it has no limit.
 func (c *objects) ObjectsSize(ctx context.Context) (bytes uint64, used float64, err error) {
 	info, err := c.streams.info(ctx, objectsStream(c.opts.Namespace))
 	if err != nil {
@@ -142,7 +142,7 @@ func ownersFields(owners *[]string) func(*wire.Codec) {
 	return func(w *wire.Codec) { wire.ListOf(w, owners, maxOwners, (*wire.Codec).String) }
 }
 
-// putPart publishes a message of the store, and again until ctx ends or partTimeout is over. there: the subject had one already.
+// putPart publishes a message of the store, and repeats it until ctx ends or partTimeout has passed. there: the subject already had one.
 func (c *objects) putPart(ctx context.Context, subject string, data []byte) (there bool, err error) {
 	if !c.Connected() { // otherwise it would wait in the reconnect buffer
 		return false, ErrDisconnected
@@ -167,8 +167,8 @@ func (c *objects) putPart(ctx context.Context, subject string, data []byte) (the
 	}
 }
 
-// GetObject reads an object of that size. wait is how long it asks again for a part that is missing, up to FollowerLag. The error is ErrNoObject if
-// the store does not have all of it. within bounds the transfer, once there is memory for it; 0: only progress does.
+// GetObject reads an object of the given size. wait is how long a missing part is retried, up to FollowerLag. within bounds the transfer,
+// once memory is available for it; 0: only progress is required. The error is ErrNoObject if the store does not have all of it.
 func (c *objects) GetObject(ctx context.Context, name string, size int, wait, within time.Duration) (body []byte, err error) {
 	defer func() { c.transferred(&c.count.objectsRead, err) }()
 	if size > maxObject {
@@ -189,10 +189,10 @@ func (c *objects) GetObject(ctx context.Context, name string, size int, wait, wi
 		if err != nil {
 			return nil, err
 		}
-		if body == nil { // the size is a claim until there is a first part
+		if body == nil { // the size is only claimed until the first part has arrived
 			body = make([]byte, 0, size)
 		}
-		if len(m.Data) != min(objectPart, size-len(body)) { // of a foreign writer: a million parts of a byte would take an hour
+		if len(m.Data) != min(objectPart, size-len(body)) { // written by a foreign program: a million parts of one byte would take an hour
 			return nil, fmt.Errorf("%w: it has another size", ErrNoObject)
 		}
 		body = append(body, m.Data...)
@@ -200,7 +200,7 @@ func (c *objects) GetObject(ctx context.Context, name string, size int, wait, wi
 	return body, nil
 }
 
-// LostObjects returns those of the objects that the store does not have. Each is asked for twice: the first server may lag.
+// LostObjects returns the names of the objects that the store does not have. Each is requested twice, because the first server may lag.
 func (c *objects) LostObjects(ctx context.Context, names []string) ([]string, error) {
 	for range 2 {
 		var lost []string
@@ -218,7 +218,8 @@ func (c *objects) LostObjects(ctx context.Context, names []string) ([]string, er
 	return names, nil
 }
 
-// getPart reads a message of the store from any server that has it. A follower may lag: one that is missing is asked for again.
+// getPart reads a message of the store from any server that has it. A missing message is requested again until wait has passed, because a
+// follower may lag.
 func (c *objects) getPart(ctx context.Context, part string, wait time.Duration) (*nats.Msg, error) {
 	if !c.Connected() {
 		return nil, ErrDisconnected

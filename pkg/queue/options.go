@@ -16,7 +16,7 @@ const (
 	DefaultPartitions = 64
 
 	DefaultReplyPrefix = "_INBOX"
-	// DefaultInputsMaxBytes holds ten minutes of inputs at 1.7 MB/s.
+	// DefaultInputsMaxBytes is enough for ten minutes of inputs at 1.7 MB/s.
 	DefaultInputsMaxBytes = 1 << 30
 )
 
@@ -24,31 +24,30 @@ const (
 type Options struct {
 	Namespace string // default "default"; 1 to 64 characters of A-Z a-z 0-9 _ -
 
-	// Partitions is fixed when the namespace is created. Open: default 64, maximum
-	// 1024; a stream with another number is an error. Join: 0 accepts the stream's.
+	// Partitions is fixed when the namespace is created. Open: default 64, maximum 1024; it is an error if the stream has another number.
+	// Join: 0 accepts the number of the stream.
 	Partitions int
 
-	Replicas       int   // of both streams, when Open creates them; default 1
+	Replicas       int   // number of replicas of both streams, when Open creates them; default 1
 	InputsMaxBytes int64 // size limit of INPUTS, set by Open; default 1 GiB; NATS reserves it
 
 	ObjectsMaxBytes int64 // size limit of OBJECTS, set by EnsureObjects; default none; NATS reserves it
 
-	// AckWait is the time in which a worker must claim a delivered task before it is
-	// delivered again; default 10 s. It must not exceed the lease TTL. Tasks delivered to a worker that is then
-	// disconnected wait for so long.
+	// AckWait is the time within which a worker must claim a delivered task before the task is delivered again; default 10 s. It must not
+	// exceed the lease TTL. Tasks that were delivered to a worker that is then disconnected wait that long.
 	AckWait time.Duration
 
-	// ReplyPrefixes are the prefixes of subjects to which orchestrators and workers reply; default DefaultReplyPrefix,
-	// the inboxes of NATS, also those of a role ("_INBOX_client"). There are no replies to subjects of the server ("$") and of Pawl.
+	// ReplyPrefixes are the prefixes of subjects to which orchestrators and workers reply. The default is DefaultReplyPrefix, which matches
+	// the inboxes of NATS, including those of a role ("_INBOX_client"). Replies are never sent to subjects of the server ("$") or of Pawl.
 	ReplyPrefixes []string
 
 	// PublishTimeout is the maximum wait for an acknowledgement; default 3 s.
 	PublishTimeout time.Duration
 
-	Local *Local // to the other role in this process; default: none
+	Local *Local // shortcut to the other role in this process; default: none
 
 	Logger *slog.Logger     // default: discard
-	Outage *outage.Reporter // of the process; default: one of the Conn's own
+	Outage *outage.Reporter // outage reporter of the process; default: one of the Conn's own
 }
 
 func (o Options) withDefaults() Options {
@@ -80,8 +79,8 @@ func (o Options) check() error {
 	return CheckReplyPrefixes(o.ReplyPrefixes)
 }
 
-// CheckReplyPrefixes returns an error unless each prefix can be the beginning of a subject that belongs neither to the
-// server nor to Pawl.
+// CheckReplyPrefixes returns an error unless each prefix can be the beginning of a subject that belongs neither to the server nor to
+// Pawl.
 func CheckReplyPrefixes(prefixes []string) error {
 	for _, p := range prefixes {
 		if strings.Contains(p, "..") || !safeReply(strings.TrimSuffix(p, ".")+".x") {

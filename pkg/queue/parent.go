@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// noneAbove stands for no ancestors with which the child is cancelled.
+// noneAbove encodes that there are no ancestors with which the child is cancelled.
 const noneAbove = "-"
 
 // parentText encodes the parent of an instance as a header.
@@ -19,7 +19,7 @@ func parentText(p *history.Parent) string {
 	return fmt.Sprintf("%s %d %d %d %d %s %d %s", p.Instance, p.Origin.Seq, p.Origin.Time, p.Execution, p.Event, p.Effect, p.Depth, cmp.Or(p.AncestorMarks, noneAbove))
 }
 
-// parseParent decodes a header of parentText. The error is ErrMalformed or ErrBadInstance.
+// parseParent decodes a header that parentText encoded. The error is ErrMalformed or ErrBadInstance.
 func parseParent(text string) (*history.Parent, error) {
 	part := strings.Split(text, " ")
 	if len(part) != 8 {
@@ -31,7 +31,7 @@ func parseParent(text string) (*history.Parent, error) {
 	event, err4 := strconv.ParseUint(part[4], 10, 64)
 	depth, err5 := strconv.ParseUint(part[6], 10, 64)
 	if errors.Join(err1, err2, err3, err4, err5) != nil {
-		return nil, fmt.Errorf("%w: %s has a number that does not parse: %.*q", ErrMalformed, HeaderParent, maxHeader, text)
+		return nil, fmt.Errorf("%w: %s contains an invalid number: %.*q", ErrMalformed, HeaderParent, maxHeader, text)
 	}
 	p := &history.Parent{Instance: part[0], Origin: history.Position{Seq: seq, Time: at}, Execution: execution, Event: event, Effect: part[5], Depth: depth}
 	if part[7] != noneAbove {
@@ -50,14 +50,14 @@ func checkParent(p *history.Parent) error {
 	if p.Execution == 0 || p.Event == 0 {
 		return fmt.Errorf("%w: parent %s without execution or event", ErrMalformed, p.Instance)
 	}
-	if p.Origin.Seq == 0 || p.Origin.Time <= 0 { // the record of the child could not be read again
+	if p.Origin.Seq == 0 || p.Origin.Time <= 0 { // otherwise the record of the child could not be parsed
 		return fmt.Errorf("%w: parent %s without its origin (sequence %d, time %d)", ErrMalformed, p.Instance, p.Origin.Seq, p.Origin.Time)
 	}
 	return checkEffect(p.Effect)
 }
 
-// holdsText encodes the limits that ancestors hold as a header: on one line, and the first ones if there are too many. It
-// returns nothing if that is impossible: the start is more important than detecting a deadlock.
+// holdsText encodes the limits that ancestors hold as a header: on one line, truncated to the first ones if there are too many. It returns
+// "" if they cannot be encoded, because the start is more important than detecting a deadlock.
 func holdsText(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return ""

@@ -12,18 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrPermission matches a *PermissionError.
+// ErrPermission matches every *PermissionError.
 var ErrPermission = errors.New("queue: permission missing")
 
-// PermissionError is a publish or a subscription that the NATS server has rejected. The server reports it asynchronously
-// and answers nothing; this package returns it as the error of the call that it concerns.
+// PermissionError is the error of a publish or a subscription that the NATS server has rejected. The server reports it asynchronously
+// and sends no reply; this package returns it as the error of the call that it concerns.
 type PermissionError struct {
 	Operation string // publish or subscribe
 	Subject   string
 	Inbox     bool // the subject is an inbox, where replies are received
 }
 
-// Error names the missing permission.
+// Error returns the missing permission.
 func (e *PermissionError) Error() string {
 	text := fmt.Sprintf("queue: the NATS user has no permission to %s to %q", e.Operation, e.Subject)
 	if e.Inbox {
@@ -32,16 +32,16 @@ func (e *PermissionError) Error() string {
 	return text
 }
 
-// Is matches ErrPermission.
+// Is reports whether target is ErrPermission.
 func (e *PermissionError) Is(target error) bool { return target == ErrPermission }
 
-// violationEvery is the interval at which rejections are read from the connection while something waits for an answer.
+// violationEvery is the interval at which rejections are read from the connection while a call waits for a reply.
 const violationEvery = 50 * time.Millisecond
 
 var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// violations reads the rejections of a connection, of which the library keeps the last one. A rejection that is followed by
-// another within 50 ms is missed; the call that it concerns ends by its timeout. It is used by one goroutine.
+// violations reads the rejections of a connection, of which the library keeps only the last one. A rejection that is followed by another
+// one within 50 ms is missed; the call that it concerns ends by its timeout. It must be used by one goroutine.
 type violations struct {
 	nc   *nats.Conn
 	last error // compared by identity: each rejection is a separate error
@@ -49,14 +49,14 @@ type violations struct {
 
 func newViolations(nc *nats.Conn) *violations {
 	v := &violations{nc: nc}
-	_ = v.next() // of before
+	_ = v.next() // discard an earlier one
 	return v
 }
 
-// next returns the rejection since the last call, or nil.
+// next returns the latest rejection since the last call, or nil.
 func (v *violations) next() *PermissionError {
 	err := v.nc.LastError()
-	if !errors.Is(err, nats.ErrPermissionViolation) || err == v.last { //nolint:errorlint // is it this one?
+	if !errors.Is(err, nats.ErrPermissionViolation) || err == v.last { //nolint:errorlint // identity decides whether it is the same rejection
 		return nil
 	}
 	v.last = err
@@ -67,13 +67,11 @@ func (v *violations) next() *PermissionError {
 	case m[1] == "Publish":
 		return &PermissionError{Operation: "publish", Subject: m[2]}
 	default:
-		return &PermissionError{Operation: "subscribe", Subject: m[2], Inbox: strings.HasPrefix(m[2], v.inbox())}
+		return &PermissionError{Operation: "subscribe", Subject: m[2], Inbox: strings.HasPrefix(m[2], inboxPrefix(v.nc))}
 	}
 }
 
-func (v *violations) inbox() string { return inboxPrefix(v.nc) }
-
-// inboxPrefix is what the inboxes of a connection begin with.
+// inboxPrefix returns the prefix of the inboxes of a connection.
 func inboxPrefix(nc *nats.Conn) string {
 	if p := nc.Opts.InboxPrefix; p != "" {
 		return p + "."
@@ -81,23 +79,21 @@ func inboxPrefix(nc *nats.Conn) string {
 	return nats.InboxPrefix
 }
 
-// whileAllowed is a context that is done, with a *PermissionError as its cause, when the server refuses a publish to a subject
-// that begins with prefix, or the inbox: no answer comes then. The function returned must be called; it gives the error of
-// what was done with the context, which is that cause if there is one.
+// whileAllowed is the function whileAllowed for the connection of the link.
 func (c *link) whileAllowed(ctx context.Context, prefix string) (context.Context, func(error) error) {
 	return whileAllowed(ctx, c.nc, prefix)
 }
 
-// RequestAllowed makes a request that ends with a *PermissionError if the server rejects it, or its inbox.
+// RequestAllowed makes a request. It ends with a *PermissionError if the server rejects the request or its inbox.
 func RequestAllowed(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, error) {
 	ctx, settle := whileAllowed(ctx, nc, subject)
 	m, err := nc.RequestWithContext(ctx, subject, nil)
 	return m, settle(err)
 }
 
-// whileAllowed returns a context that ends, with a *PermissionError as its cause, when the server rejects a publish to a
-// subject with the prefix, or the inbox: no reply arrives then. The returned function must be called; it returns that
-// cause, if there is one, instead of the error of the operation.
+// whileAllowed returns a context that ends, with a *PermissionError as its cause, when the server rejects the inbox or a publish to a
+// subject with the prefix, because no reply arrives in that case. The returned function must be called with the error of the operation; it
+// returns that cause instead, if there is one.
 func whileAllowed(ctx context.Context, nc *nats.Conn, prefix string) (context.Context, func(error) error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	seen := newViolations(nc)

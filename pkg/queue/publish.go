@@ -19,30 +19,30 @@ import (
 // maxInFlight is the maximum number of publishes without an acknowledgement.
 const maxInFlight = 1 << 16
 
-// publisher publishes to a stream and matches the acknowledgements: one inbox subscription, one map, ids in ascending
-// order. It replaces the library's asynchronous publishing, which blocks its caller, keeps a timer and two channels per
-// message, and reports the end of a message in three different ways.
+// publisher publishes to a stream and matches the acknowledgements: one inbox subscription, one map, ascending ids. It replaces the
+// asynchronous publishing of the library, which blocks its caller, keeps a timer and two channels per message, and reports the end of a
+// message in three different ways.
 //
-// Every publish ends exactly once, by the code that removes it from the map: its acknowledgement, the sweep after the
-// timeout, a disconnect, or the end of the publisher.
+// Every publish ends exactly once, by the code that removes it from the map: its acknowledgement, the sweep after the timeout, a
+// disconnect, or the end of the publisher.
 //
-// A publisher is for one stream, which answers in the order of sending. So a message without an answer was lost with a
-// leader if a later one has been acknowledged, or was rejected for lack of a stream; the sweep ends it.
+// A publisher serves one stream, which answers in the order of sending. So if a later message was acknowledged, or rejected for lack of a
+// stream, a message without an answer was lost with a leader; the sweep ends it.
 type publisher struct {
 	nc      *nats.Conn
-	inbox   string // with the dot
+	inbox   string // prefix of the reply subjects, including the dot
 	sub     *Subscription
 	timeout time.Duration
-	ticks   *timers.Ticker // required while something is pending
+	ticks   *timers.Ticker // required while a publish is pending
 
-	mu      sync.Mutex
-	closed  bool
-	deaf    *PermissionError // the server rejects the inbox, until the next connection; otherwise nil
-	last    uint64           // id used last
-	first   uint64           // no id below it is pending
-	past    uint64           // the highest id with an answer; messages sent before it are answered or lost
-	lost    uint64           // past at the last sweep: earlier messages have had time to be answered
-	pending map[uint64]inFlight
+	mu            sync.Mutex
+	closed        bool
+	inboxRejected *PermissionError // set while the server rejects the inbox, until the next connection
+	last          uint64           // last assigned id
+	first         uint64           // no lower id is pending
+	past          uint64           // highest id with an answer; earlier messages were answered or lost
+	lost          uint64           // past at the last sweep: earlier messages have had time to be answered
+	pending       map[uint64]inFlight
 }
 
 type inFlight struct {
@@ -82,8 +82,8 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 	}
 }
 
-// unsent types an error of the library's publish. The errors that it returns before it writes anything are named here; any
-// other one may have occurred in the middle of a write.
+// unsent classifies an error of the library's publish. The listed errors are returned before anything is written; any other one may have
+// occurred in the middle of a write.
 func (p *publisher) unsent(err error, size int) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -103,8 +103,8 @@ func (p *publisher) add(subject string, done func(uint64, error)) (uint64, error
 	if p.closed {
 		return 0, ErrClosed
 	}
-	if p.deaf != nil { // the acknowledgement could not be received
-		return 0, p.deaf
+	if p.inboxRejected != nil { // the acknowledgement could not be received
+		return 0, p.inboxRejected
 	}
 	if len(p.pending) >= maxInFlight {
 		return 0, ErrBusy
@@ -115,14 +115,14 @@ func (p *publisher) add(subject string, done func(uint64, error)) (uint64, error
 	return p.last, nil
 }
 
-// outstanding reports whether a publish has no acknowledgement.
+// outstanding reports whether any publish has no acknowledgement.
 func (p *publisher) outstanding() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.pending) > 0
 }
 
-// end removes the publish from the map, if it is still there, and reports its end.
+// end removes the publish from the map and reports its end, unless it has already ended.
 func (p *publisher) end(id, seq uint64, err error) {
 	p.mu.Lock()
 	f, ok := p.pending[id]
@@ -145,7 +145,7 @@ func (p *publisher) acknowledged(m *nats.Msg) {
 	p.end(id, seq, err)
 }
 
-// sweep ends publishes that have waited too long. Ids and deadlines ascend together.
+// sweep ends publishes that have timed out or were lost. Ids and deadlines ascend together.
 func (p *publisher) sweep(now time.Time) {
 	var late []inFlight
 	p.mu.Lock()
@@ -171,12 +171,12 @@ func (p *publisher) sweep(now time.Time) {
 	}
 }
 
-// refused ends publishes that the server has rejected: those to a subject, which were not accepted, or, if the inbox is not
-// permitted, all that wait for an acknowledgement in it, which may have been accepted.
+// refused ends publishes that the server has rejected. Those to a rejected subject were not accepted. If the inbox was rejected, all that
+// wait for an acknowledgement end, and may have been accepted.
 func (p *publisher) refused(v *PermissionError) {
 	if v.Inbox {
 		p.mu.Lock()
-		p.deaf = v
+		p.inboxRejected = v
 		p.mu.Unlock()
 		p.endAll(fmt.Errorf("%w: %w", ErrUnknown, v))
 		return
@@ -195,11 +195,11 @@ func (p *publisher) refused(v *PermissionError) {
 	}
 }
 
-// failAll ends all outstanding publishes when the connection is lost: they may have been accepted. Another server may have
-// other permissions.
+// failAll ends all outstanding publishes when the connection is lost: they may have been accepted. The inbox may be permitted by the next
+// server.
 func (p *publisher) failAll(err error) {
 	p.mu.Lock()
-	p.deaf = nil
+	p.inboxRejected = nil
 	p.mu.Unlock()
 	p.endAll(fmt.Errorf("%w: %w", ErrUnknown, err))
 }
@@ -223,8 +223,8 @@ func (p *publisher) close() {
 	p.failAll(ErrClosed)
 }
 
-// parseAck decodes a PubAck: the sequence, or the error. One that cannot be read is ErrUnknown, not ErrMalformed, which is
-// for a message that can never be accepted.
+// parseAck decodes a PubAck and returns the sequence, or its error. An undecodable one is ErrUnknown, not ErrMalformed, which means that
+// the message can never be accepted.
 func parseAck(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -252,8 +252,8 @@ func parseAck(m *nats.Msg) (uint64, error) {
 	return ack.Seq, nil
 }
 
-// plainAck reads a PubAck that has the name of the stream and the sequence only, {"stream":"S","seq":1}, in a tenth of the time of package
-// json: each task has one.
+// plainAck reads a PubAck that contains only the name of the stream and the sequence, {"stream":"S","seq":1}, in a tenth of the time of
+// encoding/json: there is one for every task.
 func plainAck(b []byte) (seq uint64, ok bool) {
 	stream, ok := bytes.CutPrefix(b, []byte(`{"stream":"`))
 	stream, number, found := bytes.Cut(stream, []byte(`","seq":`))
@@ -265,9 +265,8 @@ func plainAck(b []byte) (seq uint64, ok bool) {
 	return seq, err == nil
 }
 
-// refusal types the error of a PubAck. The server reports a full stream with a code that it uses for every failure to
-// store, so the text decides. Any other failure of the leader's store (a disk error) does not keep the followers from
-// storing what they have agreed on.
+// refusal classifies the error of a PubAck. The server reports a full stream with a code that it uses for every failure to store a
+// message, so the text decides. After any other failure of the leader's store (a disk error) the followers may still store the message.
 func refusal(e *jetstream.APIError) error {
 	switch {
 	case strings.HasPrefix(e.Description, "maximum bytes exceeded"), strings.HasPrefix(e.Description, "maximum messages exceeded"),
@@ -280,7 +279,7 @@ func refusal(e *jetstream.APIError) error {
 	}
 }
 
-// Codes of the server that the library does not name.
+// Error codes of the server that the library does not define.
 const (
 	codeNoPeers         = 10005
 	codeNoResources     = 10023

@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What plainAck does not read is left to package json, and what it reads is what that reads.
+// plainAck leaves PubAcks that it does not recognize to encoding/json, and agrees with it on all others.
 func TestPubAcksAreReadAsJSON(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{
@@ -36,7 +36,7 @@ func TestPubAcksAreReadAsJSON(t *testing.T) {
 	}
 }
 
-// BenchmarkParseAck compares a PubAck that is read by plainAck with one that is left to package json.
+// BenchmarkParseAck compares a PubAck that plainAck reads with one that is left to encoding/json.
 func BenchmarkParseAck(b *testing.B) {
 	for name, text := range map[string]string{"plain": `{"stream":"PAWL-default-TASKS","seq":1790000}`, "json": `{"seq":1790000,"stream":"PAWL-default-TASKS"}`} {
 		b.Run(name, func(b *testing.B) {

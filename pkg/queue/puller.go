@@ -15,45 +15,45 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxWaiting is the maximum number of pull requests of a queue's consumer. The server drops further ones silently; they are
-// found missing and repeated.
+// maxWaiting is the maximum number of pull requests of a queue's consumer. The server silently drops further ones; they are detected as
+// lost and repeated.
 const maxWaiting = 16384
 
-// Puller pulls tasks from one queue. It never has more than were requested with Want, so that no task waits behind a busy
-// worker while another is idle. It repairs itself: after a disconnect, missed heartbeats, or the loss of its consumer or
-// stream, it sets up again and requests again what had not arrived.
+// Puller pulls tasks from one queue. It never receives more than were requested with Want, so that no task waits for a busy worker while
+// another one is idle. It repairs itself: after a disconnect, missed heartbeats, or the loss of its consumer or stream, it sets up again
+// and repeats the requests that were not answered.
 type Puller struct {
 	c     *taskStream
 	queue string
 	tasks chan *Delivery
 
-	ctx     context.Context // done when Stop is called
+	ctx     context.Context // cancelled by Stop
 	cancel  context.CancelFunc
-	stopped chan struct{} // the goroutine has ended
+	stopped chan struct{} // closed when the goroutine has ended
 
 	mu       sync.Mutex
 	consumer jetstream.Consumer // as it was created last
-	fetch    *fetch             // nil while it is set up
-	held     int                // wanted meanwhile
+	fetch    *fetch             // nil while it is being set up
+	wanted   int                // number of tasks wanted in the meantime
 	narrow   bool               // one task is requested at a time
 }
 
-// Delivery is a task that was delivered to this process. Exactly one of its methods should be called within AckWait, or the
-// task is delivered again. They do not wait and may be lost: only the claim decides.
+// Delivery is a task that was delivered to this process. Exactly one of its methods should be called within AckWait, otherwise the task is
+// delivered again. They do not wait and may be lost: only the claim decides.
 type Delivery struct {
 	Task  Task
 	reply string
 	nc    *nats.Conn
 }
 
-// Ack removes the task from the queue: it is claimed, or no longer required.
-func (d *Delivery) Ack() { d.say("+ACK") }
+// Ack removes the task from the queue, because it was claimed or is no longer required.
+func (d *Delivery) Ack() { d.send("+ACK") }
 
-// Nak returns the task, to be delivered at once to any worker.
-func (d *Delivery) Nak() { d.say("-NAK") }
+// Nak returns the task, to be delivered immediately to any worker.
+func (d *Delivery) Nak() { d.send("-NAK") }
 
-// Return returns the task to be delivered to another worker: at once after its first delivery, otherwise after a delay
-// that grows to a second, so that workers that all cannot run it do not pass it on without a pause.
+// Return returns the task to be delivered to another worker: immediately after its first delivery, and otherwise after a delay that grows
+// to a second, so that workers that cannot run it do not pass it on without a pause.
 func (d *Delivery) Return() {
 	n := deliveries(d.reply)
 	if n <= 1 {
@@ -68,8 +68,8 @@ const (
 	maxReturnDelay = time.Second
 )
 
-// deliveries returns how often the message of a delivery has been delivered, from its reply subject:
-// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.… 0: the subject is none of a delivery.
+// deliveries returns how often the message has been delivered, from its reply subject:
+// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.… It returns 0 for any other subject.
 func deliveries(reply string) int {
 	tokens := strings.Split(reply, ".")
 	at := 4
@@ -83,21 +83,21 @@ func deliveries(reply string) int {
 	return n
 }
 
-// NakAfter returns the task, to be delivered after a delay.
+// NakAfter returns the task, to be delivered after the delay.
 func (d *Delivery) NakAfter(delay time.Duration) {
-	d.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
+	d.send(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
 // Term removes a task that cannot be decoded.
-func (d *Delivery) Term() { d.say("+TERM") }
+func (d *Delivery) Term() { d.send("+TERM") }
 
-func (d *Delivery) say(word string) {
-	_ = d.nc.Publish(d.reply, []byte(word)) // lost or not sent: delivered again
+func (d *Delivery) send(reply string) {
+	_ = d.nc.Publish(d.reply, []byte(reply)) // if it is lost or not sent, the task is delivered again
 }
 
-// Pull opens a queue, and creates its consumer if necessary. Nothing is delivered until Want is called. ctx bounds the
-// opening, not the pulling; until it ends, Pull waits while NATS or JetStream is unavailable. The error is ErrBadName, or
-// of JetStream; a queue that was opened once is retried indefinitely.
+// Pull opens a queue, and creates its consumer if necessary. Nothing is delivered until Want is called. ctx bounds the opening, not the
+// pulling; until it ends, Pull waits while NATS or JetStream is unavailable. The error is ErrBadName, or one of JetStream. Once opened, the
+// queue is retried indefinitely.
 func (c *taskStream) Pull(ctx context.Context, queue string) (*Puller, error) {
 	if err := checkQueue(queue); err != nil {
 		return nil, err
@@ -113,10 +113,10 @@ func (c *taskStream) Pull(ctx context.Context, queue string) (*Puller, error) {
 	return p, nil
 }
 
-// Tasks delivers what was requested. It is never closed.
+// Tasks delivers the requested tasks. It is never closed.
 func (p *Puller) Tasks() <-chan *Delivery { return p.tasks }
 
-// Want requests n more tasks: n slots have become free. It does not wait.
+// Want requests n more tasks, because n slots have become free. It does not wait.
 func (p *Puller) Want(n int) {
 	if n <= 0 {
 		return
@@ -124,14 +124,14 @@ func (p *Puller) Want(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fetch == nil {
-		p.held += n
+		p.wanted += n
 		return
 	}
 	p.fetch.want(n)
 }
 
-// Narrow limits the requests to one task at a time: the first one, and each further one, when Next is called. Tasks that
-// were requested before still arrive until those requests expire. Want only adds to what is wanted.
+// Narrow limits the requests to one task at a time: one immediately, and one for each call of Next. Tasks that were requested before still
+// arrive until those requests expire. Want only increases the number of wanted tasks.
 func (p *Puller) Narrow() { p.setNarrow(true) }
 
 // Widen requests all tasks that are wanted, as a new Puller does.
@@ -150,21 +150,20 @@ func (p *Puller) setNarrow(on bool) {
 func (p *Puller) Next() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fetch != nil { // a new one may ask for one from the start
+	if p.fetch != nil { // a new fetch has a permit from the start
 		p.fetch.permit()
 	}
 }
 
-// Stop ends the pulling and waits. Tasks that were delivered and not received are returned first, so that other workers get
-// them at once. Nothing may be received from Tasks afterwards.
+// Stop ends the pulling and waits. Tasks that were delivered and not received are returned first, so that other workers receive them
+// immediately. Nothing may be received from Tasks afterwards.
 func (p *Puller) Stop() {
 	p.cancel()
 	<-p.stopped
 }
 
-// resume fetches again. The consumer is created only if it is gone: while an existing one has no leader, a request to
-// create it is not answered, and costs the cluster an agreement; a request to describe it is cheap, and is answered as soon
-// as there is a leader.
+// resume fetches again. It creates the consumer only if it is gone: while an existing consumer has no leader, a request to create it is
+// not answered, and requires an agreement of the cluster; a request for its state is cheap, and is answered as soon as there is a leader.
 func (p *Puller) resume(ctx context.Context) error {
 	var ignored struct{}
 	err := p.c.streams.api(ctx, "CONSUMER.INFO."+p.c.streams.tasks.Name+"."+queueToken(p.queue), struct{}{}, &ignored)
@@ -178,7 +177,7 @@ func (p *Puller) resume(ctx context.Context) error {
 	}
 }
 
-// setUp ensures that the consumer exists and fetches what was wanted meanwhile.
+// setUp ensures that the consumer exists, and fetches what was wanted in the meantime.
 func (p *Puller) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -226,16 +225,16 @@ func (p *Puller) begin() error {
 		f.setNarrow(true)
 		f.permit()
 	}
-	if p.held > 0 {
-		f.want(p.held)
-		p.held = 0
+	if p.wanted > 0 {
+		f.want(p.wanted)
+		p.wanted = 0
 	}
 	return nil
 }
 
-// take is called for every message that arrives.
-func (p *Puller) take(m *nats.Msg, asked bool) {
-	if !asked {
+// take handles a message that has arrived.
+func (p *Puller) take(m *nats.Msg, requested bool) {
+	if !requested {
 		p.returnTask(&Delivery{reply: m.Reply, nc: p.c.nc})
 		return
 	}
@@ -257,7 +256,7 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 	}
 }
 
-// open decodes a task. It returns nil if the task cannot be read, and has been removed or returned.
+// open decodes a task. It returns nil if the task cannot be decoded; it was removed or returned in that case.
 func (p *Puller) open(reply string, header nats.Header, data []byte) *Delivery {
 	d := &Delivery{reply: reply, nc: p.c.nc}
 	var err error
@@ -267,15 +266,15 @@ func (p *Puller) open(reply string, header nats.Header, data []byte) *Delivery {
 		err = fmt.Errorf("%w: activity %s of %s was scheduled for queue %q", ErrForged, d.Task.Name, d.Task.Instance, d.Task.Queue)
 	}
 	if err != nil {
-		p.refuse(d, err)
+		p.reject(d, err)
 		return nil
 	}
 	return d
 }
 
-// Burst returns at most n of the tasks that the queue has at this moment, in the order of the queue, beside those requested with
-// Want. It is for callers that settle many tasks without running them; a task that is to run is returned with Nak. What arrived
-// is returned also with an error.
+// Burst returns at most n of the tasks that are currently in the queue, in order, in addition to those requested with Want. It is for callers
+// that settle many tasks without running them; a task that must run is returned with Nak. Tasks that have arrived are returned even with
+// an error.
 func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {
 	p.mu.Lock()
 	consumer := p.consumer
@@ -296,7 +295,7 @@ func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {
 			if d := p.open(m.Reply(), m.Headers(), m.Data()); d != nil {
 				all = append(all, d)
 			}
-		case <-ctx.Done(): // what arrives later is delivered again after AckWait
+		case <-ctx.Done(): // tasks that arrive later are delivered again after AckWait
 			return all, context.Cause(ctx)
 		}
 	}
@@ -307,9 +306,9 @@ func (p *Puller) returnTask(d *Delivery) {
 	d.Nak()
 }
 
-// refuse handles a message that is not a task. One of a newer version is left for a newer worker; any other one would be
-// delivered again indefinitely.
-func (p *Puller) refuse(d *Delivery, err error) {
+// reject handles a message that is not a valid task. A task of a newer version is left for a newer worker; any other one is removed, because
+// it would be delivered again indefinitely.
+func (p *Puller) reject(d *Delivery, err error) {
 	switch {
 	case errors.Is(err, ErrNewer):
 		d.NakAfter(time.Second)
@@ -325,14 +324,14 @@ func (p *Puller) refuse(d *Delivery, err error) {
 	p.c.log.Error("task not decodable", "queue", p.queue, "error", err)
 }
 
-// run supervises the fetch and replaces it when it has ended.
+// run supervises the fetch, and replaces it when it has ended.
 func (p *Puller) run(disconnected <-chan struct{}) {
 	defer close(p.stopped)
 	for {
 		f := p.fetch // only this goroutine changes it
 		select {
 		case <-p.ctx.Done():
-			p.giveUp(f)
+			p.closeFetch(f)
 			return
 		case <-disconnected:
 			disconnected = p.c.disconnects.next()
@@ -340,28 +339,28 @@ func (p *Puller) run(disconnected <-chan struct{}) {
 		case <-f.done:
 			p.c.count.resets.Add(1)
 			p.c.failedPull("pulling interrupted", p.queue, f.reason())
-			p.giveUp(f)
-			if disconnected = p.again(); disconnected == nil {
+			p.closeFetch(f)
+			if disconnected = p.setUpAgain(); disconnected == nil {
 				return
 			}
 		}
 	}
 }
 
-// giveUp closes a fetch. Tasks in its buffer go to the caller or, when stopping, back to the queue; tasks that had not
+// closeFetch closes a fetch. Tasks in its buffer are passed to the caller or, when stopping, returned to the queue; tasks that had not
 // arrived are wanted again.
-func (p *Puller) giveUp(f *fetch) {
+func (p *Puller) closeFetch(f *fetch) {
 	p.mu.Lock()
 	p.fetch = nil
 	p.mu.Unlock()
 	n := f.close(true)
 	p.mu.Lock()
-	p.held += n
+	p.wanted += n
 	p.mu.Unlock()
 }
 
-// again sets up until it succeeds, and returns the channel of the next disconnect; nil if Stop is called.
-func (p *Puller) again() <-chan struct{} {
+// setUpAgain retries until it succeeds, and returns the channel of the next disconnect; nil if Stop is called.
+func (p *Puller) setUpAgain() <-chan struct{} {
 	wait := 20 * time.Millisecond
 	for {
 		select {
@@ -389,7 +388,7 @@ func (p *Puller) again() <-chan struct{} {
 	}
 }
 
-// failedPull logs why no tasks arrive. An outage has log lines of its own.
+// failedPull logs the reason for which no tasks arrive. An outage has log lines of its own.
 func (c *taskStream) failedPull(what, queue string, err error) {
 	c.observe("pull tasks", err)
 	level := slog.LevelWarn

@@ -21,7 +21,7 @@ func task(queue string, n int) Task {
 	return t
 }
 
-// offer publishes tasks and waits until the stream has them.
+// offer publishes tasks and waits until the stream has stored them.
 func offer(t testing.TB, c *Conn, queue string, from, n int) {
 	t.Helper()
 	errs := make(chan error, n)
@@ -33,7 +33,7 @@ func offer(t testing.TB, c *Conn, queue string, from, n int) {
 	}
 }
 
-// insist offers a task until the stream is back.
+// insist repeats offering a task until the stream is available again.
 func insist(t testing.TB, c *Conn, queue string) {
 	t.Helper()
 	eventually(t, "the stream", func() bool {
@@ -84,7 +84,7 @@ func TestBusyPullerHoldsNoTasks(t *testing.T) {
 	busy, idle := pull(t, a, "q"), pull(t, b, "q")
 	busy.Want(1)
 	offer(t, a, "q", 0, 1)
-	first := get(t, busy.Tasks(), "the first task") // and is busy with it from here on
+	first := get(t, busy.Tasks(), "the first task") // the worker is busy with it from here on
 	first.Ack()
 	offer(t, a, "q", 1, 100)
 	idle.Want(100)
@@ -189,7 +189,7 @@ func TestPoisonIsRemovedAndCountedAndTakesNoSlot(t *testing.T) {
 	}
 	p.Want(1)
 	offer(t, c, "q", 0, 1)
-	get(t, p.Tasks(), "the task behind the poison").Ack()
+	get(t, p.Tasks(), "the task after the poison").Ack()
 	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
 	if n := c.Stats().Poison; n != 4 {
 		t.Fatalf("counted %d", n)
@@ -210,8 +210,7 @@ func TestTaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
 	}
 }
 
-// refusals reports whether at least n requests were made after the first, which a
-// refusal does.
+// refusals reports whether at least n requests were made after the first one; a rejection makes one.
 func (p *Puller) refusals(n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +224,7 @@ func TestLostConsumerOrStreamIsRepaired(t *testing.T) {
 	p := pull(t, c, "q")
 	p.Want(4)
 	offer(t, c, "q", 0, 1)
-	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; otherwise only the silence would show it
+	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; otherwise only silence would reveal the loss
 	ok(t, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task after the consumer was lost").Ack()
@@ -253,12 +252,12 @@ func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 		eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
 		s.start()
 		eventually(t, "the connection", c.nc.IsConnected)
-		insist(t, c, "q") // the stream was in memory
+		insist(t, c, "q") // the stream was only in memory
 		get(t, p.Tasks(), "a task after the restart").Ack()
 		p.Want(1)
 	}
 	p.Stop()
-	if n := p.held; n != 4 {
+	if n := p.wanted; n != 4 {
 		t.Fatalf("%d wanted at the end, want 4", n)
 	}
 }
@@ -274,7 +273,7 @@ func TestBufferedTasksSurviveADisconnect(t *testing.T) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		sub := p.fetch.sub.sub
-		n, _, err := sub.Pending() // what is in the callback counts until the next is taken out
+		n, _, err := sub.Pending() // the message in the callback counts until the next one is taken
 		second, derr := sub.Delivered()
 		return err == nil && derr == nil && second == 2 && n == 2
 	})
@@ -303,7 +302,7 @@ func TestLostPullRequestIsDetected(t *testing.T) {
 	f, err = newFetch(nc, "silent", readExpires, readExpires, nil)
 	ok(t, err)
 	f.want(2)
-	f.heard = time.Now().Add(time.Hour) // others are served
+	f.lastReceived = time.Now().Add(time.Hour) // other requests are answered
 	f.check(time.Now().Add(readExpires + 2*fetchGrace))
 	if !errors.Is(f.reason(), errLost) || f.close(false) != 2 {
 		t.Fatal(f.reason())
@@ -320,7 +319,7 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	f.want(5)
 	first, err := requests.NextMsg(5 * time.Second)
 	ok(t, err)
-	// As the server would: the status is in the header that the client decodes.
+	// Like the server, with the status in the header that the client decodes.
 	f.message(&nats.Msg{Subject: first.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"3"}}})
 	second, err := requests.NextMsg(5 * time.Second)
 	ok(t, err)
@@ -333,8 +332,8 @@ func TestPullRequestThatEndsIsRenewed(t *testing.T) {
 	}
 }
 
-// Of a queue without tasks a worker requests less often, until one comes.
-func TestRequestsOfCalmQueueLastLonger(t *testing.T) {
+// A worker requests less often from a queue without tasks, until one arrives.
+func TestRequestsToIdleQueueLastLonger(t *testing.T) {
 	s := newStand(t)
 	nc := s.dial()
 	requests, err := nc.SubscribeSync("next")
@@ -349,7 +348,7 @@ func TestRequestsOfCalmQueueLastLonger(t *testing.T) {
 		ok(t, json.Unmarshal(m.Data, &body))
 		return m.Reply, body.Expires
 	}
-	// As the server would: the status is in the header that the client decodes.
+	// Like the server, with the status in the header that the client decodes.
 	ends := func(reply string) {
 		f.message(&nats.Msg{Subject: reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"1"}}})
 	}
@@ -359,7 +358,7 @@ func TestRequestsOfCalmQueueLastLonger(t *testing.T) {
 		t.Errorf("the first request lasts %v", took)
 	}
 	f.mu.Lock()
-	f.came = f.came.Add(-2 * calmAfter)
+	f.lastMessage = f.lastMessage.Add(-2 * calmAfter)
 	f.mu.Unlock()
 	ends(reply)
 	if _, took = lasts(); took <= pullExpires || took > calmExpires {
@@ -372,15 +371,15 @@ func TestRequestsOfCalmQueueLastLonger(t *testing.T) {
 	}
 }
 
-// A single server that is lost takes the connection with it; one of a cluster does not.
-func TestHeartbeatsAreRareOnlyWhereTheConnectionShowsALoss(t *testing.T) {
+// A single server that fails takes the connection with it; a server of a cluster does not.
+func TestHeartbeatsAreRareOnlyOnASingleServer(t *testing.T) {
 	for name, c := range map[string]struct {
-		at   stand
+		at   testServer
 		want time.Duration
 	}{
-		"a single server has the streams":     {stand{}, nearHeartbeat},
-		"one of a cluster has them":           {stand{alone: true}, fetchHeartbeat},
-		"a server has them on the other side": {stand{plain: true}, fetchHeartbeat},
+		"on a single server":                {testServer{}, nearHeartbeat},
+		"in a cluster":                      {testServer{alone: true}, fetchHeartbeat},
+		"behind a server without JetStream": {testServer{plain: true}, fetchHeartbeat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.at
@@ -394,7 +393,7 @@ func TestHeartbeatsAreRareOnlyWhereTheConnectionShowsALoss(t *testing.T) {
 	}
 }
 
-// So the heartbeats of an idle process come together.
+// Requests end together, so that the heartbeats of an idle process coincide.
 func TestRequestsEndTogether(t *testing.T) {
 	t.Parallel()
 	for at := int64(0); at < int64(3*readExpires); at += int64(777 * time.Millisecond) {
@@ -432,7 +431,7 @@ func TestRequestsEndTogether(t *testing.T) {
 	}
 }
 
-// A request without an answer ends its fetch also if nothing else happens.
+// A request without an answer ends its fetch even if nothing else happens.
 func TestConnChecksItsFetches(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -444,7 +443,7 @@ func TestConnChecksItsFetches(t *testing.T) {
 	defer f.close(false)
 	f.want(1)
 	f.mu.Lock()
-	f.heard = f.heard.Add(-f.silence())
+	f.lastReceived = f.lastReceived.Add(-f.silence())
 	f.mu.Unlock()
 	c.fetches.add(f)
 	get(t, f.done, "the end of the fetch")
@@ -530,7 +529,7 @@ func TestForgedTaskIsDropped(t *testing.T) {
 		"attempt":           func(t *Task) { t.Attempt = 2 },
 		"key of the call":   func(t *Task) { t.CallKey = "another" },
 		"effect id":         func(t *Task) { t.Effect = "another" },
-		"genuine elsewhere": func(t *Task) { *t = task("other", 1) }, // and sent to this queue
+		"genuine elsewhere": func(t *Task) { *t = task("other", 1) }, // but sent to this queue
 	} {
 		forged := genuine
 		forge(&forged)
@@ -539,7 +538,7 @@ func TestForgedTaskIsDropped(t *testing.T) {
 		ok(t, err)
 		offer(t, c, "pay", 7, 1)
 		p.Want(1)
-		d := get(t, p.Tasks(), "the task behind the forged one")
+		d := get(t, p.Tasks(), "the task after the forged one")
 		d.Ack()
 		if d.Task.Instance != "i-7" || c.Stats().Forged != before+1 {
 			t.Errorf("forged %s: delivered %+v, %d counted", what, d.Task, c.Stats().Forged-before)

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	maxBatch  = 256     // messages of one batch, and requested messages of a reader
-	readAhead = 8 << 20 // bytes that a reader tries not to exceed with its requests
-	minAhead  = 8       // requested messages, however large they are
+	maxBatch  = 256     // messages per batch, and requested messages of a reader
+	readAhead = 8 << 20 // bytes that the requests of a reader should not exceed
+	minAhead  = 8       // minimum number of requested messages, however large they are
 )
 
 // Reader reads the inputs of one partition, from Attach to the first irregularity.
 //
 //	server ──≤ 256 requested──▶ buffered ──one batch──▶ Batches
 //
-// Nothing is acknowledged: the position to continue from is stored with the state. Inputs that the caller has not received
-// stop the server from sending more, so a slow owner costs no memory.
+// Nothing is acknowledged: the position to continue from is stored with the state. Inputs that the caller has not received prevent the
+// server from sending more, so a slow owner does not consume memory.
 type Reader struct {
 	c            *inputStream
 	partition    int
@@ -34,30 +34,30 @@ type Reader struct {
 	disconnected <-chan struct{}
 	fetch        *fetch
 
-	batches chan []Input
-	more    chan struct{} // signals that something was buffered
-	done    chan struct{} // the reader has ended
-	handed  atomic.Uint64 // everything up to this sequence was received by the caller, or is before the start point
+	batches      chan []Input
+	more         chan struct{} // signals that inputs were buffered
+	done         chan struct{} // closed when the reader has ended
+	receivedUpTo atomic.Uint64 // all inputs up to this sequence were received by the caller, or precede the start point
 
 	stopOnce sync.Once
 	stop     chan struct{}
 
-	mu     sync.Mutex
-	hand   []Input
-	size   int    // bytes of one message, a moving average
-	asked  int    // messages requested or buffered
-	came   uint64 // sequence of the last message that has arrived, or before the start point
-	behind uint64 // of the partition's last message, if it had not arrived at the last call of Tail; otherwise 0
-	number uint64 // of the consumer's last delivery
-	err    error
+	mu          sync.Mutex
+	buffer      []Input
+	size        int    // size of a message in bytes, a moving average
+	requested   int    // number of messages that are requested or buffered
+	lastArrived uint64 // sequence of the last message that has arrived, or before the start point
+	behind      uint64 // sequence of the partition's last message, if it had not arrived at the last call of Tail; otherwise 0
+	number      uint64 // delivery number of the consumer's last message
+	err         error
 }
 
 func (c *inputStream) newReader(partition int, consumer string, begin startPoint, disconnected <-chan struct{}) (*Reader, error) {
 	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, disconnected: disconnected,
 		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
-	r.handed.Store(begin.seq - 1)
-	r.came = begin.seq - 1
-	r.asked = maxBatch
+	r.receivedUpTo.Store(begin.seq - 1)
+	r.lastArrived = begin.seq - 1
+	r.requested = maxBatch
 	f, err := newFetch(c.nc, c.streams.apiSubject("CONSUMER.MSG.NEXT."+c.streams.inputs.Name+"."+consumer), readExpires, readExpires, r.take)
 	if err != nil {
 		c.dropConsumer(consumer)
@@ -71,39 +71,39 @@ func (c *inputStream) newReader(partition int, consumer string, begin startPoint
 	return r, nil
 }
 
-// Batches delivers the inputs, in order, at most 256 at a time: those that are buffered at that moment. It is never closed;
-// see Done.
+// Batches delivers the inputs in order, in batches of all that are buffered, at most 256. It is never closed; see Done.
 func (r *Reader) Batches() <-chan []Input { return r.batches }
 
 // Done is closed when the reader has ended. Inputs that were not received by then are read again by the next reader.
 func (r *Reader) Done() <-chan struct{} { return r.done }
 
-// Err returns why the reader has ended: ErrClosed after Stop, otherwise an error that is ErrDetached. It is nil before.
+// Err returns the reason for which the reader has ended: ErrClosed after Stop, otherwise an error that matches ErrDetached. Before the end
+// it returns nil.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Gap is not nil if messages had been removed before they were read.
+// Gap returns the gap of messages that had been removed before they were read; nil if there is none.
 func (r *Reader) Gap() *Gap { return r.gap }
 
-// Stop ends the reader and waits for it.
+// Stop ends the reader and waits for its goroutine.
 func (r *Reader) Stop() {
 	r.stopOnce.Do(func() { close(r.stop) })
 	<-r.done
 }
 
-// Tail returns the end of the stream as a position to continue from if the caller has received everything of its partition
-// up to there; otherwise ok is false. An owner moves the stored position of an idle partition there once it has ingested
-// what it received, so that the stream can be trimmed.
+// Tail returns the end of the stream as a position to continue from, if the caller has received everything of its partition up to there;
+// otherwise ok is false. The owner of an idle partition moves the stored position there once it has ingested what it received, so that
+// the stream can be trimmed.
 //
-// The end is read first and the partition's last message second. So a message up to that end is seen by the second request,
-// and was received or is missing.
+// The end is read first and the partition's last message second. So a message up to that end is visible to the second request, and was
+// received or is missing.
 //
-// A message that is missing at two calls, although requests are outstanding, is no longer delivered: the server of the
-// consumer is alive, and its replica of the stream does not follow the leader. Then the reader ends, and the next one may be
-// placed on another server. The caller waits for a while between two calls.
+// If a message is missing at two calls, although requests are outstanding, it is no longer delivered: the server of the consumer is alive,
+// but its replica of the stream does not follow the leader. In that case the reader ends, and the next one may be placed on another
+// server. The caller should wait for a while between two calls.
 func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err error) {
 	fail := func(err error) (history.Position, bool, error) {
 		return history.Position{}, false, fmt.Errorf("queue: tail of partition %d: %w", r.partition, err)
@@ -122,25 +122,25 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fail(err)
 	}
-	if r.Err() != nil { // the stream may have been replaced meanwhile
+	if r.Err() != nil { // the stream may have been replaced in the meantime
 		return fail(r.Err())
 	}
 	r.checkStall(last.Seq)
-	if end.LastSeq == 0 || last.Seq > r.handed.Load() {
+	if end.LastSeq == 0 || last.Seq > r.receivedUpTo.Load() {
 		return history.Position{}, false, nil
 	}
 	return history.Position{Seq: end.LastSeq, Time: end.LastTime.UnixNano()}, true, nil
 }
 
-// errStalled ends a reader whose consumer does not deliver what the stream has.
-var errStalled = errors.New("the consumer delivers nothing, and the stream has more")
+// errStalled ends a reader whose consumer does not deliver messages that the stream has.
+var errStalled = errors.New("the consumer delivers nothing, but the stream has more messages")
 
-// checkStall ends the reader if it still lacks the message that it has lacked before. last is the partition's last message.
+// checkStall ends the reader if the message that was missing at the last call still is. last is the sequence of the partition's last message.
 func (r *Reader) checkStall(last uint64) {
 	outstanding := r.fetch.outstanding()
 	r.mu.Lock()
-	stalled := outstanding && r.behind > r.came
-	if r.behind = 0; last > r.came {
+	stalled := outstanding && r.behind > r.lastArrived
+	if r.behind = 0; last > r.lastArrived {
 		r.behind = last
 	}
 	r.mu.Unlock()
@@ -149,22 +149,22 @@ func (r *Reader) checkStall(last uint64) {
 	}
 }
 
-// Behind reports whether the last call of Tail has found a message that had not arrived.
+// Behind reports whether the last call of Tail found a message that had not arrived.
 func (r *Reader) Behind() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.behind > 0
 }
 
-// errMisfiled is the problem of an input that the stream has filed by another number of partitions, behind a change of it: see Resize.
-var errMisfiled = errors.New("the stream has filed it by a former number of partitions: send it again")
+// errMisfiled is the problem of an input that the stream has assigned to a partition by a previous number of partitions: see Resize.
+var errMisfiled = errors.New("the stream assigned it to a partition by a previous number of partitions: send it again")
 
-// take is called for every message that arrives.
-func (r *Reader) take(m *nats.Msg, asked bool) {
+// take handles a message that has arrived.
+func (r *Reader) take(m *nats.Msg, requested bool) {
 	pos, number, err := positionOf(m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && (!asked || number != r.number+1) {
+	if err == nil && (!requested || number != r.number+1) {
 		err = fmt.Errorf("delivery %d follows delivery %d", number, r.number)
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 	if in.Problem == nil && r.partition != AllPartitions && PartitionOf(in.Instance, r.c.parts) != r.partition {
 		in.Problem = errMisfiled
 	}
-	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has accepted the input and acknowledged it
+	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has already accepted and acknowledged the input
 		r.c.log.Warn("reply subject not allowed, input taken without reply", "instance", text.Cut(in.Instance, maxHeader), "reply", in.Reply)
 		in.Reply = ""
 	}
@@ -183,29 +183,29 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 	if in.Problem != nil {
 		r.c.count.unusable.Add(1)
 	}
-	r.number, r.came = number, pos.Seq
+	r.number, r.lastArrived = number, pos.Seq
 	r.size += (len(m.Data) - r.size) / 8
-	r.hand = append(r.hand, in)
+	r.buffer = append(r.buffer, in)
 	select {
 	case r.more <- struct{}{}:
 	default:
 	}
 }
 
-// run delivers batches until something ends the reader. The channel is nil while nothing is buffered.
+// run delivers batches until something ends the reader.
 func (r *Reader) run() {
 	var batch []Input
 	for {
 		if batch == nil {
 			batch = r.next()
 		}
-		var out chan []Input
+		var out chan []Input // nil while nothing is buffered
 		if batch != nil {
 			out = r.batches
 		}
 		select {
 		case out <- batch:
-			r.handed.Store(batch[len(batch)-1].Pos.Seq)
+			r.receivedUpTo.Store(batch[len(batch)-1].Pos.Seq)
 			r.refill(len(batch))
 			batch = nil
 		case <-r.more:
@@ -229,8 +229,8 @@ func (r *Reader) refill(taken int) {
 	if r.size > 0 {
 		room = min(maxBatch, max(minAhead, readAhead/r.size))
 	}
-	n := room - (r.asked - taken)
-	r.asked += max(n, 0) - taken
+	n := room - (r.requested - taken)
+	r.requested += max(n, 0) - taken
 	r.mu.Unlock()
 	if n > 0 {
 		r.fetch.want(n)
@@ -241,22 +241,22 @@ func (r *Reader) refill(taken int) {
 func (r *Reader) next() []Input {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := min(len(r.hand), maxBatch)
+	n := min(len(r.buffer), maxBatch)
 	if n == 0 {
 		return nil
 	}
-	batch := r.hand[:n:n]
-	r.hand = r.hand[n:]
+	batch := r.buffer[:n:n]
+	r.buffer = r.buffer[n:]
 	return batch
 }
 
-func (r *Reader) end(why error) {
+func (r *Reader) end(reason error) {
 	r.fetch.close(false)
 	r.c.dropConsumer(r.consumer)
 	r.mu.Lock()
-	r.err = why
+	r.err = reason
 	r.mu.Unlock()
-	if !errors.Is(why, ErrClosed) {
+	if !errors.Is(reason, ErrClosed) {
 		r.c.count.resets.Add(1)
 	}
 	close(r.done)

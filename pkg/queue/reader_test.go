@@ -11,14 +11,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// publish sends events to instance "a", which lives in the only partition, and gives their names.
+// publish sends events to instance "a", which is in the only partition, and returns their names.
 func publish(t testing.TB, c *Conn, from, n int) []string {
 	t.Helper()
 	var names []string
 	for i := range n {
 		name := fmt.Sprintf("e%d", from+i)
 		in := event("a", name, "1")
-		in.ID = name // safe to repeat, so it waits out a connection that is just coming back
+		in.ID = name // safe to repeat, so it is retried while the connection is being restored
 		_, err := c.PublishInput(soon(t), in)
 		ok(t, err)
 		names = append(names, name)
@@ -42,7 +42,7 @@ func same(t *testing.T, got []Input, want []string) {
 	}
 }
 
-func TestReaderContinuesBehindTheStoredPosition(t *testing.T) {
+func TestReaderContinuesAfterTheStoredPosition(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	want := publish(t, c, 0, 5)
 	first, _ := readAfter(t, c, history.Position{}, 5)
@@ -86,15 +86,15 @@ func TestSlowOwnerLosesNoInputsAndStopsTheServer(t *testing.T) {
 }
 
 func TestReaderRequestsFewerLargeInputs(t *testing.T) {
-	r := &Reader{asked: maxBatch, size: MaxPayload}
+	r := &Reader{requested: maxBatch, size: MaxPayload}
 	r.fetch = &fetch{ended: true}
 	r.refill(200)
-	if r.asked != maxBatch-200 || r.fetch.wanted != 0 {
-		t.Fatalf("requested %d, want %d", r.asked, r.fetch.wanted)
+	if r.requested != maxBatch-200 || r.fetch.wanted != 0 {
+		t.Fatalf("requested %d, want %d", r.requested, r.fetch.wanted)
 	}
 	r.refill(50)
-	if want := readAhead / MaxPayload; r.asked != want || r.fetch.wanted != want-(maxBatch-250) {
-		t.Fatalf("requested %d, want %d", r.asked, r.fetch.wanted)
+	if want := readAhead / MaxPayload; r.requested != want || r.fetch.wanted != want-(maxBatch-250) {
+		t.Fatalf("requested %d, want %d", r.requested, r.fetch.wanted)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 
 	var r *Reader
 	var err error
-	poll.Until(t, time.Minute, "the stream is created again", func() bool { // its files may still be being removed
+	poll.Until(t, time.Minute, "the stream is created again", func() bool { // the files of the deleted one may not be removed yet
 		r, err = c.Attach(soon(t), 0, applied)
 		return err == nil || !Unavailable(err)
 	})
@@ -117,9 +117,9 @@ func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 	got := read(t, r, 3)
 	same(t, got, want)
 	if got[0].Pos.Seq != 1 {
-		t.Fatalf("sequences were to start again, got %d", got[0].Pos.Seq)
+		t.Fatalf("want restarted sequences, got %d", got[0].Pos.Seq)
 	}
-	// Also when the new stream has grown past the old position before a reader begins.
+	// Also if the new stream has grown past the old position before a reader starts.
 	want = append(want, publish(t, c, 103, 10)...)
 	got, _ = readAfter(t, c, applied, 13)
 	same(t, got, want)
@@ -129,7 +129,7 @@ func TestStreamThatLostItsTailIsReadByTime(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
-	// The server comes back as it was before the last four messages.
+	// The server restarts in its state before the last four messages.
 	lost := history.Position{Seq: all[9].Pos.Seq + 4, Time: all[9].Pos.Time + 1}
 	want := publish(t, c, 10, 2)
 	got, gap := readAfter(t, c, lost, 2)
@@ -137,7 +137,7 @@ func TestStreamThatLostItsTailIsReadByTime(t *testing.T) {
 	if gap != nil {
 		t.Fatal(gap)
 	}
-	// The lost sequences are given again, so that the anchor has another time.
+	// The lost sequences are assigned again, so the anchor has another time.
 	want = append(want, publish(t, c, 12, 4)...)
 	got, _ = readAfter(t, c, lost, 6)
 	same(t, got, want)
@@ -191,7 +191,7 @@ func TestReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	ok(t, err)
 	publish(t, c, 0, 1)
-	read(t, r, 1) // so that the server has its request; otherwise only the silence would show it
+	read(t, r, 1) // so that the server has its request; otherwise only silence would reveal the loss
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	get(t, r.Done(), "the end")
 	if !errors.Is(r.Err(), ErrDetached) {
@@ -218,8 +218,8 @@ func TestReaderEndsAtADisconnectAndTheNextContinues(t *testing.T) {
 	same(t, append(got, readDistinct(t, c, got[2].Pos, 2)...), want)
 }
 
-// readDistinct attaches and reads inputs of n different ids. A publish whose fate is unknown is repeated with its id, as one that was
-// sent when the loss of the connection before was still being handled; the stream then has it twice, and the store takes one.
+// readDistinct attaches and reads inputs of n different ids. A publish with an unknown outcome is repeated with its id, for example one that
+// was sent while the previous disconnect was still being handled; the stream then has it twice, and the store accepts one.
 func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []Input {
 	t.Helper()
 	r, err := c.Attach(soon(t), 0, after)
@@ -293,7 +293,7 @@ func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 	}
 	read(t, r, 1)
 	eventually(t, "the tail", func() bool { pos, ok := tail(); return ok && pos.Seq == 3 })
-	// The position is a good place to go on from.
+	// The position is suitable to continue from.
 	pos, _ := tail()
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
 	ok(t, err)
@@ -307,8 +307,8 @@ func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 	}
 }
 
-// A consumer that is paused sends heartbeats and no messages, as one does whose server has a replica of the stream that does not
-// follow.
+// A paused consumer sends heartbeats but no messages, like a consumer whose server has a replica of the stream that does not follow the
+// leader.
 func TestReaderWhoseConsumerStallsEndsAndTheNextContinues(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
@@ -357,7 +357,7 @@ func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
 		t.Fatalf("trimmed %d again", n)
 	}
 	if n := trim(all[3].Pos, 0); n != 0 {
-		t.Fatalf("trimmed %d behind the beginning", n)
+		t.Fatalf("trimmed %d messages although the stream begins later", n)
 	}
 	got, gap := readAfter(t, c, all[7].Pos, 2)
 	same(t, got, []string{"e8", "e9"})
@@ -372,7 +372,7 @@ func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
 	all, _ := readAfter(t, c, history.Position{}, 20)
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
 	ok(t, err)
-	for _, cut := range []int{0, 3, 11, 19} { // found by halves, also when the ends are wanted
+	for _, cut := range []int{0, 3, 11, 19} { // found by binary search, including at both ends
 		seq, err := c.firstLater(soon(t), stream.CachedInfo().State, all[cut].Pos.Time)
 		ok(t, err)
 		if want := all[cut].Pos.Seq + 1; seq != want {
@@ -389,7 +389,7 @@ func TestStaleTrimDoesNotTruncateANewStream(t *testing.T) {
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
-	poll.Until(t, time.Minute, "the stream is made again", func() bool { return c.mend(soon(t), c.inputs) == nil }) // its directory may not be removed yet
+	poll.Until(t, time.Minute, "the stream is recreated", func() bool { return c.mend(soon(t), c.inputs) == nil }) // the directory of the deleted one may not be removed yet
 	for _, grown := range []int{5, 15} {
 		publish(t, c, 0, grown)
 		n, err := c.Trim(soon(t), all[9].Pos, 0)

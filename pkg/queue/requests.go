@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	requestTimeout  = 5 * time.Second // of a Request whose context has no deadline
+	requestTimeout  = 5 * time.Second // timeout of a Request whose context has no deadline
 	requestDrain    = 250 * time.Millisecond
-	requestParallel = 16 // requests of one partition that are served at a time
+	requestParallel = 16 // concurrent requests of one partition
 )
 
-// Access is the permission that a request requires. It is the last token of its subject.
+// Access is the permission that a request requires. It is the last token of the subject.
 type Access uint8
 
 // The permissions. AccessAdmin includes AccessRead.
 const (
 	AccessRead  Access = 1 // results, statuses, histories, lists, limits
-	AccessAdmin Access = 2 // clears limits, changes policies
+	AccessAdmin Access = 2 // clearing limits, changing policies
 )
 
-// String is the token in the subject.
+// String returns the token in the subject.
 func (a Access) String() string {
 	if a == AccessRead {
 		return "read"
@@ -43,8 +43,8 @@ func accessOf(subject string) Access {
 	return AccessRead
 }
 
-// Request sends a request to the owner of a partition and returns the body of its reply. Errors: ErrNoOwner if no process owns the
-// partition at present; ErrTimeout when ctx ends (without a deadline: after 5 s); ErrPermission.
+// Request sends a request to the owner of a partition and returns the body of its reply. Errors: ErrNoOwner if currently no process owns
+// the partition; ErrTimeout if ctx ends (without a deadline: after 5 s); ErrPermission.
 func (c *requests) Request(ctx context.Context, partition int, access Access, body []byte) ([]byte, error) {
 	if c.unjoined != nil {
 		return nil, fmt.Errorf("queue: request: number of partitions unknown: %w", c.unjoined)
@@ -71,38 +71,50 @@ func (c *requests) Request(ctx context.Context, partition int, access Access, bo
 	return m.Data, nil
 }
 
-// ServeRequests answers the requests to a partition until Stop. fn is called for each on a goroutine of its own, at most 16 at a
-// time, with the permission that the subject of the request required; it returns the body of the reply, and why the request is
-// counted and logged as malformed, if it is. Stop lets the requests that this process has received be served, for at most 250 ms;
-// then ctx is done, and Stop waits.
+// ServeRequests answers the requests to a partition until Stop. fn is called for each on its own goroutine, at most 16 concurrently, with
+// the permission that the subject of the request requires. It returns the body of the reply; with an error, the request is counted and
+// logged as malformed. Stop lets requests that this process has received finish for up to 250 ms; then it cancels ctx, and waits.
 func (c *requests) ServeRequests(partition int, fn func(ctx context.Context, access Access, body []byte) ([]byte, error)) (*Subscription, error) {
+	s, err := c.serve(c.subj.requestAny(partition), "", requestParallel, func(ctx context.Context, m *nats.Msg) {
+		body, err := fn(ctx, accessOf(m.Subject), m.Data)
+		if err != nil {
+			c.ignore(m, err)
+		}
+		c.reply(m, body)
+	})
+	if err != nil {
+		return nil, err
+	}
+	cancel := s.before
+	s.before = func() {
+		s.drain(requestDrain)
+		cancel()
+	}
+	return s, nil
+}
+
+// serve calls fn for each message on a goroutine of its own, at most limit concurrently, until Stop, which cancels the context of fn and
+// waits. Of the members of a group one receives each message; an empty group means none.
+func (c *requests) serve(subject, group string, limit int, fn func(ctx context.Context, m *nats.Msg)) (*Subscription, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
-	places := make(chan struct{}, requestParallel)
-	s, err := subscribe(c.nc, c.subj.requestAny(partition), func(m *nats.Msg) {
-		places <- struct{}{}
+	slots := make(chan struct{}, limit)
+	s, err := subscribeGroup(c.nc, subject, group, func(m *nats.Msg) {
+		slots <- struct{}{}
 		running.Go(func() {
-			defer func() { <-places }()
-			body, err := fn(ctx, accessOf(m.Subject), m.Data)
-			if err != nil {
-				c.ignore(m, err)
-			}
-			c.reply(m, body)
+			defer func() { <-slots }()
+			fn(ctx, m)
 		})
 	})
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	s.before = func() {
-		s.drain(requestDrain)
-		cancel()
-	}
-	s.after = running.Wait
+	s.before, s.after = cancel, running.Wait
 	return s, nil
 }
 
-// reply answers a request, if the subject that it names may be replied to.
+// reply answers a request, if its reply subject is allowed.
 func (c *requests) reply(m *nats.Msg, body []byte) {
 	if !c.RepliesTo(m.Reply) {
 		return
@@ -112,7 +124,7 @@ func (c *requests) reply(m *nats.Msg, body []byte) {
 	}
 }
 
-// Answer publishes an answer to a reply subject.
+// Answer publishes an answer to a reply subject. The error is ErrMalformed if the subject is not allowed.
 func (c *requests) Answer(to string, body []byte) error {
 	if !c.RepliesTo(to) {
 		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
@@ -120,7 +132,7 @@ func (c *requests) Answer(to string, body []byte) error {
 	return c.send(to, body)
 }
 
-// answer publishes the reply to a request, on the subject that the requester has named.
+// answer publishes the reply to a request, on the subject that the requester has chosen.
 func (c *link) answer(to string, body []byte) error {
 	if !safeReply(to) {
 		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
@@ -128,24 +140,20 @@ func (c *link) answer(to string, body []byte) error {
 	return c.send(to, body)
 }
 
-// Inbox receives answers on subjects of its own, one a token.
+// Inbox receives answers, each on a subject with its own token.
 type Inbox struct {
 	*Subscription
 	prefix string
 }
 
-// Subject is the reply subject of a token, which the caller chooses: one token of a subject.
+// Subject returns the reply subject of a token, which the caller chooses. It must be a single token of a subject.
 func (i *Inbox) Subject(token string) string { return i.prefix + token }
 
-// OnAnswers opens an inbox and calls fn for every answer in it, in order. fn returns why an answer is counted as malformed, if it is.
+// OnAnswers opens an inbox and calls fn for every answer in it, in order. An answer for which fn returns an error is counted as malformed.
 func (c *requests) OnAnswers(fn func(token string, body []byte) error) (*Inbox, error) {
 	prefix := c.nc.NewInbox() + "."
 	c.answers.Store(prefix + "*")
-	s, err := subscribe(c.nc, prefix+"*", func(m *nats.Msg) {
-		if err := fn(m.Subject[len(prefix):], m.Data); err != nil {
-			c.ignore(m, err)
-		}
-	})
+	s, err := c.onMessage(prefix+"*", func(m *nats.Msg) error { return fn(m.Subject[len(prefix):], m.Data) })
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +169,8 @@ func (c *requests) ServeWorkers(fn func() []byte) (*Subscription, error) {
 	})
 }
 
-// ServeDrain calls fn for each request to drain a worker of the namespace, until Stop; fn reports whether the name is its own. It must not
-// block.
+// ServeDrain calls fn for each request to drain a worker of the namespace, until Stop; fn reports whether the worker is its own. It must
+// not block.
 func (c *requests) ServeDrain(fn func(worker string) bool) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.drain(), func(m *nats.Msg) {
 		if c.RepliesTo(m.Reply) && fn(string(m.Data)) {
@@ -171,8 +179,8 @@ func (c *requests) ServeDrain(fn func(worker string) bool) (*Subscription, error
 	})
 }
 
-// RequestDrain requests that a worker takes no more tasks. The error is that of ctx while no worker of that name answers, or
-// ErrDisconnected, or ErrPermission.
+// RequestDrain requests that a worker take no more tasks. The error is that of ctx if no worker with that name answers, ErrDisconnected, or
+// ErrPermission.
 func (c *requests) RequestDrain(ctx context.Context, worker string) error {
 	if !c.nc.IsConnected() {
 		return ErrDisconnected
@@ -182,9 +190,9 @@ func (c *requests) RequestDrain(ctx context.Context, worker string) error {
 	return settle(err)
 }
 
-// RequestWorkers sends a request to all workers of the namespace and calls fn for every reply that arrives within wait, in order.
-// The number of workers is not known: a slower one is missing. If there is none, it returns at once. The error is
-// ErrDisconnected, ErrPermission, or the cause of ctx.
+// RequestWorkers sends a request to all workers of the namespace and calls fn for every reply that arrives within wait, in order. The
+// number of workers is unknown, so slower replies are missed. If there is no worker, it returns immediately. The error is ErrDisconnected,
+// ErrPermission, or the cause of ctx.
 func (c *requests) RequestWorkers(ctx context.Context, wait time.Duration, fn func(body []byte) error) error {
 	if !c.nc.IsConnected() {
 		return ErrDisconnected

@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Resize has INPUTS file what it accepts from then on by another number of partitions, and opens the namespace with it. What it had
-// accepted stays filed as it was. Resize may be repeated. It needs the permissions of an orchestrator.
+// Resize changes the number of partitions by which INPUTS files the inputs that it accepts from then on, and opens the namespace with it.
+// Inputs that were accepted before remain filed as they are. Resize may be repeated. It needs the permissions of an orchestrator.
 //
-// The leader of the stream files an input when it accepts it, so a leader that is elected before it has received the change may file some
-// inputs by the former number.
+// The leader of the stream files an input when it accepts it, so a leader that is elected before it has received the change may still file
+// some inputs by the previous number.
 func Resize(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c, err := newConn(nc, o)
 	if err != nil {
@@ -41,5 +41,5 @@ func Resize(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return JoinToPublish(ctx, nc, o) // without TASKS, which is in memory: a restarted server has none before an orchestrator starts
+	return JoinToPublish(ctx, nc, o) // without TASKS, which is in memory: after a restart of the server it does not exist until an orchestrator starts
 }

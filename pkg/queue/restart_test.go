@@ -9,19 +9,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// tracker reads a partition as an owner does: from reader to reader, by the position
-// that it keeps.
+// tracker reads a partition like an owner: from reader to reader, continuing at the position that it keeps.
 type tracker struct {
 	applied history.Position
 	seen    map[string]bool
-	jumped  bool // a sequence was skipped or came twice
+	jumped  bool // a sequence was skipped or read twice
 }
 
 func (k *tracker) read(ctx context.Context, c *Conn, upTo int) {
 	for len(k.seen) < upTo && ctx.Err() == nil {
 		r, err := c.Attach(ctx, 0, k.applied)
 		if err != nil {
-			continue // the server is away for the moment
+			continue // the server is restarting
 		}
 		k.drain(ctx, r, upTo)
 		r.Stop()

@@ -6,34 +6,34 @@ import (
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
-// Role is the purpose of a NATS user. Each role has the permissions of PermissionsOf, and an inbox prefix of its own, so
-// that it cannot read the replies to others.
+// Role is the purpose of a NATS user. Each role has the permissions of PermissionsOf, and its own inbox prefix, so that it cannot read
+// the replies to others.
 type Role string
 
 // The roles.
 const (
-	RoleOrchestrator Role = "orchestrator" // its HTTP API may read; for changes it needs the permissions of an operator, too
+	RoleOrchestrator Role = "orchestrator" // its HTTP API may read; for changes it also needs the permissions of an operator
 	RoleWorker       Role = "worker"
 	RoleClient       Role = "client"   // starts, sends, cancels, awaits, reads
 	RoleEvents       Role = "events"   // sends events, and nothing else
 	RoleOperator     Role = "operator" // a client that also purges, pauses, terminates, rewinds and retries, clears queues, changes policies, lists and drains workers, checks objects
 )
 
-// Roles lists them.
+// Roles lists all roles.
 func Roles() []Role {
 	return []Role{RoleOrchestrator, RoleWorker, RoleClient, RoleEvents, RoleOperator}
 }
 
-// Permissions are the subjects that a NATS user may use, as a nats-server has them: with wildcards.
+// Permissions are the subjects that a NATS user may use, in the format of nats-server: with wildcards.
 type Permissions struct {
 	Publish, Subscribe []string
 }
 
-// UserInfoSubject is where a user can request its own permissions.
+// UserInfoSubject is the subject on which a user can request its own permissions.
 const UserInfoSubject = "$SYS.REQ.USER.INFO"
 
-// PermissionsOf returns the permissions that a role needs in a namespace, in order; false if there is no such role. inbox
-// returns the inbox prefix of a role.
+// PermissionsOf returns the permissions that a role needs in a namespace, sorted; ok is false if there is no such role. inbox returns the
+// inbox prefix of a role.
 func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissions, bool) {
 	s := subjectsOf(namespace)
 	var p Permissions
@@ -57,7 +57,7 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 	p.Subscribe = append(p.Subscribe, inbox(r)+".>")
 	slices.Sort(p.Publish)
 	slices.Sort(p.Subscribe)
-	p.Publish, p.Subscribe = slices.Compact(p.Publish), slices.Compact(p.Subscribe) // of inboxes that are shared
+	p.Publish, p.Subscribe = slices.Compact(p.Publish), slices.Compact(p.Subscribe) // inboxes may be shared
 	return p, true
 }
 
@@ -72,7 +72,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 			s.change("*"), s.ended("*"),
 			s.requestAll(AccessRead), s.watch(), // for the HTTP API
 			s.turn("*"), s.codeAll(), // to members that have code
-			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // of a stream that lost its leader: see TasksWatch
+			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // to delete a stream that lost its leader: see TasksWatch
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
 		Subscribe: []string{
@@ -90,7 +90,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 		p.Publish = append(p.Publish, js(call+objectsStream(ns)))
 	}
 	p.Publish = append(append(p.Publish, s.objects(ns, pawlcodec.ByOrchestrator)...), s.removing("*.*"), js("DIRECT.GET."+objectsStream(ns)+"."+s.removing("*.*")))
-	for _, to := range []Role{RoleClient, RoleOperator, RoleOrchestrator} { // the replies
+	for _, to := range []Role{RoleClient, RoleOperator, RoleOrchestrator} { // for replies
 		p.Publish = append(p.Publish, inbox(to)+".>")
 	}
 	return p
@@ -102,7 +102,7 @@ func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 		Publish: append(s.objects(ns, pawlcodec.ByWorker),
 			js("STREAM.INFO."+inputsStream(ns)), js("STREAM.INFO."+tasks),
 			js("CONSUMER.CREATE."+tasks+".>"), js("CONSUMER.INFO."+tasks+".*"), js("CONSUMER.MSG.NEXT."+tasks+".*"), "$JS.ACK."+tasks+".>",
-			s.doorbellAll(), inbox(RoleOperator)+".>", inbox(RoleOrchestrator)+".>", // which request the list of workers
+			s.doorbellAll(), inbox(RoleOperator)+".>", inbox(RoleOrchestrator)+".>", // to the roles that request the list of workers
 		),
 		Subscribe: []string{s.hint("*"), s.workers(), s.drain()},
 	}
@@ -120,7 +120,7 @@ func (s subjects) client(ns string) Permissions {
 	}
 }
 
-// objects are the subjects on which a writer of objects writes its own, and reads those whose names it has.
+// objects returns the subjects on which a writer writes its objects, and reads objects whose names it has.
 func (s subjects) objects(ns, writer string) []string {
 	return []string{s.object(writer, "*"), js("DIRECT.GET." + objectsStream(ns) + "." + s.root + "object.>")}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: a subject shared by roles. What only orchestrators may assert, accepted from every sender, completed other people's parents.
+// Trap: a subject shared by roles. Assertions that only orchestrators may make were accepted from every sender, and completed parents of others.
 func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root

@@ -7,22 +7,22 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// NoticeKind is the subject of a Notice.
+// NoticeKind is the kind of a Notice.
 type NoticeKind uint8
 
 // The kinds of notice.
 const (
-	PartitionReleased NoticeKind = 1 // Partition has no owner any more
+	PartitionReleased NoticeKind = 1 // Partition no longer has an owner
 	MemberJoined      NoticeKind = 2
 	MemberLeft        NoticeKind = 3
 	PolicyChanged     NoticeKind = 4 // a policy was set or deleted
 	ChildrenCancelled NoticeKind = 5 // children were cancelled whose descendants must not begin
 )
 
-// Notice shortens the hand-over of partitions, and the propagation of policies. A lost one costs a reconcile interval.
+// Notice accelerates the hand-over of partitions and the propagation of policies. A lost one costs a reconcile interval.
 type Notice struct {
 	Kind      NoticeKind
-	Partition int // of PartitionReleased
+	Partition int // set for PartitionReleased
 	Member    string
 }
 
@@ -71,8 +71,8 @@ func decode(what string, b []byte, fields func(*wire.Codec)) error {
 	return Decoded(what, wire.Decode(b, fields))
 }
 
-// Decoded returns the error of a message that could not be decoded: a *NewerError, or one that matches ErrMalformed. It
-// returns nil for nil.
+// Decoded returns the error of a message that could not be decoded: a *NewerError, or one that matches ErrMalformed. It returns nil if err
+// is nil.
 func Decoded(what string, err error) error {
 	if err == nil {
 		return nil

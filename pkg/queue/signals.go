@@ -10,11 +10,11 @@ import (
 	"github.com/pawlrun/pawl/internal/wire"
 )
 
-// maxMessage is the size of the part of a list that is sent in one core-NATS message, in bytes.
+// maxMessage is the maximum size in bytes of the part of a list that is sent in one core-NATS message.
 const maxMessage = 256 << 10
 
-// SendDoorbells notifies the owner of a partition that inboxes have become non-empty. The error means that the message was not sent.
-// It need not be handled: the owner finds the inboxes two seconds later. The bells belong to the receiver.
+// SendDoorbells notifies the owner of a partition that inboxes have become non-empty. The error means that the message was not sent. It need
+// not be handled: the owner finds the inboxes at most two seconds later. The receiver takes ownership of bells.
 func (c *signals) SendDoorbells(partition int, bells []Doorbell) error {
 	if c.opts.Local.ring(c.opts.Namespace, partition, bells) {
 		return nil
@@ -24,21 +24,20 @@ func (c *signals) SendDoorbells(partition int, bells []Doorbell) error {
 	})
 }
 
-// OnDoorbells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof counts.
-// Those of workers in this process come on their goroutines.
+// OnDoorbells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof counts. Doorbells of workers in
+// this process are passed on their goroutines.
 func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription, error) {
-	s, err := subscribe(c.nc, c.subj.doorbell(partition), func(m *nats.Msg) {
+	s, err := c.onMessage(c.subj.doorbell(partition), func(m *nats.Msg) error {
 		bells, err := decodeList("doorbell", m.Data, wireDoorbell)
 		for _, b := range bells {
 			if err == nil {
 				err = CheckInstance(b.Instance)
 			}
 		}
-		if err != nil {
-			c.ignore(m, err)
-			return
+		if err == nil {
+			fn(bells)
 		}
-		fn(bells)
+		return err
 	})
 	if err == nil {
 		s.before = c.opts.Local.serveDoorbells(c.opts.Namespace, partition, fn)
@@ -46,8 +45,8 @@ func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription
 	return s, err
 }
 
-// SendHints notifies a worker that leases of it were deleted, or requests whether it has them. The error need not be
-// handled: the worker's next renewal has the same result, and a claim that no worker has expires.
+// SendHints notifies a worker that its leases were deleted, or asks whether it holds them. The error need not be handled: the worker's next
+// renewal has the same result, and a claim that no worker holds expires.
 func (c *signals) SendHints(worker string, hints []Hint) error {
 	if err := checkToken(worker); err != nil {
 		return err
@@ -62,13 +61,12 @@ func (c *signals) OnHints(worker string, fn func([]Hint)) (*Subscription, error)
 	if err := checkToken(worker); err != nil {
 		return nil, err
 	}
-	return subscribe(c.nc, c.subj.hint(worker), func(m *nats.Msg) {
+	return c.onMessage(c.subj.hint(worker), func(m *nats.Msg) error {
 		hints, err := decodeList("hint", m.Data, wireHint)
-		if err != nil {
-			c.ignore(m, err)
-			return
+		if err == nil {
+			fn(hints)
 		}
-		fn(hints)
+		return err
 	})
 }
 
@@ -77,53 +75,70 @@ func (c *signals) Notify(n Notice) error { return c.send(c.subj.notice(), wire.E
 
 // OnNotices calls fn for every notice, including those of this process, in order.
 func (c *signals) OnNotices(fn func(Notice)) (*Subscription, error) {
-	return subscribe(c.nc, c.subj.notice(), func(m *nats.Msg) {
+	return c.onMessage(c.subj.notice(), func(m *nats.Msg) error {
 		var n Notice
 		err := decode("notice", m.Data, n.fields)
 		if err == nil && n.Partition >= c.parts {
 			err = fmt.Errorf("%w: partition %d of %d", ErrMalformed, n.Partition, c.parts)
 		}
-		if err != nil {
-			c.ignore(m, err)
-			return
+		if err == nil {
+			fn(n)
 		}
-		fn(n)
+		return err
 	})
 }
 
-// AnnounceOwner has the clients that wait for results from a partition repeat their requests: the partition has a new
-// owner, or its owner was disconnected. The error need not be handled: clients repeat their requests every few seconds
-// anyway.
+// AnnounceOwner makes the clients that wait for results from a partition repeat their requests: the partition has a new owner, or its owner
+// was disconnected. The error need not be handled: clients repeat their requests every few seconds anyway.
 func (c *signals) AnnounceOwner(partition int) error { return c.send(c.subj.owner(partition), nil) }
 
-// OnOwners calls fn with the partition for every announcement of an owner, in order. An announcement may be forged: its
-// only effect is that requests are repeated.
+// OnOwners calls fn with the partition for every announcement of an owner, in order. An announcement may be forged: it only makes clients
+// repeat their requests.
 func (c *signals) OnOwners(fn func(partition int)) (*Subscription, error) {
-	return subscribe(c.nc, c.subj.ownerAll(), func(m *nats.Msg) {
+	return c.onMessage(c.subj.ownerAll(), func(m *nats.Msg) error {
 		p, err := strconv.Atoi(m.Subject[len(c.subj.ownerAll())-1:])
 		if err != nil || p < 0 || p >= c.parts {
-			c.ignore(m, fmt.Errorf("%w: owner of partition %q", ErrMalformed, m.Subject))
-			return
+			return fmt.Errorf("%w: owner of partition %q", ErrMalformed, m.Subject)
 		}
 		fn(p)
+		return nil
 	})
 }
 
-// send publishes a core-NATS message. While the connection is lost it returns an error and does not buffer: a late message
-// is of no use.
-func (c *link) send(subject string, data []byte) error {
+// send publishes a core-NATS message. While the connection is lost it returns an error instead of buffering, because a late message is
+// useless.
+func (c *link) send(subject string, data []byte) error { return c.request(subject, "", data) }
+
+// request is send with a reply subject; an empty one means none.
+func (c *link) request(subject, reply string, data []byte) error {
 	if !c.nc.IsConnected() {
 		return ErrDisconnected
 	}
 	if err := checkSubject(subject); err != nil {
 		return err
 	}
-	if err := c.nc.Publish(subject, data); err != nil {
+	var err error
+	if reply == "" {
+		err = c.nc.Publish(subject, data)
+	} else {
+		err = c.nc.PublishRequest(subject, reply, data)
+	}
+	if err != nil {
 		return fmt.Errorf("queue: publish to %s: %w", subject, err)
 	}
 	return nil
 }
 
+// onMessage calls fn for every message, in order. A message for which it returns an error is counted and logged as malformed.
+func (c *link) onMessage(subject string, fn func(m *nats.Msg) error) (*Subscription, error) {
+	return subscribe(c.nc, subject, func(m *nats.Msg) {
+		if err := fn(m); err != nil {
+			c.ignore(m, err)
+		}
+	})
+}
+
+// ignore counts and logs a malformed message.
 func (c *link) ignore(m *nats.Msg, err error) {
 	c.count.ignored.Add(1)
 	c.log.Debug("malformed message ignored", "subject", m.Subject, "bytes", len(m.Data), "error", err)
@@ -145,7 +160,7 @@ func inParts[T any](items []T, size func(T) int, send func([]T) error) error {
 	return nil
 }
 
-// checkToken checks the name of a process, which is one token of a subject.
+// checkToken checks the name of a worker, which must be a single token of a subject.
 func checkToken(worker string) error {
 	if worker == "" || len(worker) > MaxName || strings.ContainsAny(worker, ".*> \t\r\n") {
 		return fmt.Errorf("%w: worker %.64q, want one token of a subject", ErrBadName, worker)

@@ -8,18 +8,18 @@ import (
 type Stats struct {
 	Inputs, Tasks uint64 // acknowledged publishes
 	Failed        uint64 // publishes that failed, or whose outcome is unknown
-	Received      uint64 // inputs read, also those with a Problem
+	Received      uint64 // inputs read, including those with a Problem
 	Unusable      uint64 // inputs read that have a Problem
 	Gaps          uint64 // attaches that found messages removed before they were read
 	Delivered     uint64 // tasks received by their worker
 	Returned      uint64 // tasks returned by a puller that stopped or was set up again
-	Poison        uint64 // task messages that do not decode, removed
+	Poison        uint64 // task messages that could not be decoded, removed
 	Forged        uint64 // task messages whose content does not match their effect id, removed
 	Resets        uint64 // readers and pullers that had to be set up again
-	Ignored       uint64 // core-NATS messages that do not decode
+	Ignored       uint64 // core-NATS messages that could not be decoded
 	ObjectsRead   uint64
-	ObjectsStored uint64 // repeats included
-	ObjectErrors  uint64 // reads and writes of objects that failed, and objects that the store did not have
+	ObjectsStored uint64 // including repetitions
+	ObjectErrors  uint64 // failed reads and writes of objects, and objects that the store did not have
 }
 
 type counters struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// inputsConfig is the configuration of INPUTS: the server never drops an accepted input; a full stream rejects publishes.
+// inputsConfig returns the configuration of INPUTS. The server never drops an accepted input; a full stream rejects publishes.
 func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:             inputsStream(o.Namespace),
@@ -29,7 +29,7 @@ func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
 	}
 }
 
-// tasksConfig is the configuration of TASKS: in memory, because it is repaired from history.
+// tasksConfig returns the configuration of TASKS. It is in memory, because it is repaired from history.
 func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        tasksStream(o.Namespace),
@@ -68,8 +68,8 @@ func (c *streams) ensure(ctx context.Context, want jetstream.StreamConfig) error
 	return c.update(ctx, have, want)
 }
 
-// update sets the subjects and the limits of this program on an existing stream. Other settings of its operator stay:
-// replicas, placement, a description. Of orchestrators with different limits the one that started last wins.
+// update sets the subjects and the limits of this program on an existing stream. Other settings of its operator are kept: replicas,
+// placement, a description. If orchestrators have different limits, the one that started last wins.
 func (c *streams) update(ctx context.Context, have, want jetstream.StreamConfig) error {
 	if slices.Equal(have.Subjects, want.Subjects) && sizeLimit(have.MaxBytes) == sizeLimit(want.MaxBytes) && have.MaxMsgSize == want.MaxMsgSize {
 		return nil
@@ -84,7 +84,7 @@ func (c *streams) update(ctx context.Context, have, want jetstream.StreamConfig)
 	return nil
 }
 
-// sizeLimit returns a limit of a stream in bytes, 0 for none: the server reports that as -1.
+// sizeLimit returns a limit of a stream in bytes; 0 for none, which the server reports as -1.
 func sizeLimit(n int64) int64 { return max(n, 0) }
 
 // noSpace adds advice to the error of a server that cannot reserve the size of a stream.
@@ -109,12 +109,12 @@ func (c *streams) existing(ctx context.Context, name string) (jetstream.StreamCo
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return jetstream.StreamConfig{}, fmt.Errorf("%w (stream %s)", ErrNoNamespace, name)
 	case err != nil:
-		return jetstream.StreamConfig{}, fmt.Errorf("queue: look at stream %s: %w", name, c.explain(err))
+		return jetstream.StreamConfig{}, fmt.Errorf("queue: read stream %s: %w", name, c.explain(err))
 	}
 	return s.CachedInfo().Config, nil
 }
 
-// mend creates a lost stream again.
+// mend recreates a stream if it is lost.
 func (c *streams) mend(ctx context.Context, want jetstream.StreamConfig) error {
 	c.mendMu.Lock()
 	defer c.mendMu.Unlock()
@@ -125,6 +125,7 @@ func (c *streams) mend(ctx context.Context, want jetstream.StreamConfig) error {
 	return c.ensure(ctx, want)
 }
 
+// verify returns a *MismatchError if the existing stream differs in a setting that cannot be changed.
 func verify(have, want jetstream.StreamConfig) error {
 	differ := func(field, h, w string) error {
 		return &MismatchError{Stream: have.Name, Field: field, Have: h, Want: w}

@@ -13,28 +13,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Task requests that a worker runs one activity. It is an invitation: only the claim of the lease decides whether it runs.
-// So a task may be delivered twice, or late, or be lost, and has no message id.
+// Task requests that a worker run one activity. It is only an invitation: the claim of the lease decides whether the activity runs. So a
+// task may be delivered twice, or late, or be lost, and has no message id.
 //
-// A task may be forged. Its effect id covers everything that a worker acts on, and the lease has the effect id of the
-// scheduled activity. So a task whose content does not match its effect id, or that was delivered by another queue, is
-// dropped when it is read (ErrForged), and the claim of any other is rejected unless that very content was scheduled.
-// None of Headers and ScheduledAt, which only appear in traces and interceptors, and MaxClaims is covered: with another MaxClaims an activity whose
-// workers die may be claimed more often than its owner allows, until the owner reconciles its lease.
+// A task may be forged. Its effect id covers everything on which a worker acts, and the lease has the effect id of the scheduled activity.
+// So a task whose content does not match its effect id, or that was delivered by another queue, is dropped when it is read (ErrForged),
+// and the claim of any other task is rejected unless exactly that content was scheduled. The effect id does not cover Headers and
+// ScheduledAt, which only appear in traces and interceptors, and MaxClaims: with a forged MaxClaims an activity whose workers die may be
+// claimed more often than its owner allows, until the owner reconciles its lease.
 type Task struct {
 	Instance    string
 	Origin      history.Position
 	Execution   uint64
-	Activity    uint64 // event id of the schedule
-	Effect      string // effect id; see package replay
-	Name        string // of the activity
+	Activity    uint64 // event id of the ActivityScheduled
+	Effect      string // effect id; see history.ActivityEffect
+	Name        string // name of the activity
 	Queue       string
-	Attempt     uint32 // of the author's Retry, from 1
+	Attempt     uint32 // attempt under the author's Retry, from 1
 	Payload     history.Payload
 	ScheduledAt int64           // Unix milliseconds
-	MaxClaims   uint32          // maximum number of claims; 0: no limit
+	MaxClaims   uint32          // maximum number of claims; 0: unlimited
 	CallKey     string          // the same for all attempts of a call; empty: the effect id
-	Headers     history.Headers // of the start of the instance; in the headers of the message
+	Headers     history.Headers // headers of the instance, sent as headers of the message
 }
 
 func (t *Task) fields(c *wire.Codec) {
@@ -62,7 +62,7 @@ func (t *Task) ContentID() string {
 	})
 }
 
-// DecodeTask decodes a body of Encode. The error is ErrNewer, ErrMalformed, or ErrForged.
+// DecodeTask decodes the output of Encode. The error matches ErrNewer, ErrMalformed or ErrForged.
 func DecodeTask(b []byte) (Task, error) {
 	var t Task
 	if err := decode("task", b, t.fields); err != nil {
@@ -78,11 +78,11 @@ func DecodeTask(b []byte) (Task, error) {
 	return t, nil
 }
 
-// PublishTask publishes a task to its queue. It does not wait: done is called exactly once, from any goroutine (perhaps
-// this one, before PublishTask returns), with nil when the stream has acknowledged, or with ErrTimeout, ErrDisconnected,
-// ErrBusy, ErrNoStream, ErrBadName or the server's error. done must not block.
+// PublishTask publishes a task to its queue. It does not wait: done is called exactly once, from any goroutine (possibly this one, before
+// PublishTask returns), with nil when the stream has acknowledged the task, or with ErrTimeout, ErrDisconnected, ErrBusy, ErrNoStream,
+// ErrBadName or the server's error. done must not block.
 //
-// The error need not be handled: reconciliation publishes a task again that no worker claims.
+// The error need not be handled: reconciliation publishes a task again if no worker claims it.
 func (c *taskStream) PublishTask(t Task, done func(error)) {
 	if err := checkQueue(t.Queue); err != nil {
 		c.count.failed.Add(1)
@@ -104,8 +104,7 @@ func (c *taskStream) PublishTask(t Task, done func(error)) {
 	})
 }
 
-// OldestTask returns when the oldest task of the queue was published, by the server's clock; ok is false if the queue is
-// empty.
+// OldestTask returns when the oldest task of the queue was published, by the server's clock; ok is false if the queue is empty.
 func (c *taskStream) OldestTask(ctx context.Context, queue string) (at time.Time, ok bool, err error) {
 	if err := checkQueue(queue); err != nil {
 		return time.Time{}, false, err
@@ -121,7 +120,7 @@ func (c *taskStream) OldestTask(ctx context.Context, queue string) (at time.Time
 	return m.Time, true, nil
 }
 
-// Backlog returns how many tasks each queue has in the stream: those that no worker has claimed. A queue without tasks is missing.
+// Backlog returns the number of tasks of each queue in the stream, which no worker has claimed. Queues without tasks are missing.
 func (c *Conn) Backlog(ctx context.Context) (map[string]uint64, error) {
 	info := new(jetstream.StreamInfo)
 	err := c.api(ctx, "STREAM.INFO."+c.tasks.Name, struct {

@@ -9,44 +9,43 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// madeTogether bounds the time between the creations of the two streams of a new namespace.
-const madeTogether = time.Second
+// maxCreationGap bounds the time between the creations of the two streams of a new namespace.
+const maxCreationGap = time.Second
 
-// leaderlessFor is how long TASKS may have no leader before it is deleted and created again. An election takes a few
-// seconds, ten on busy machines. A replicated stream in memory whose servers are restarted faster than they catch up never
-// has a leader again: each waits for one that has what it lost (nats-server 2.15).
+// leaderlessFor is how long TASKS may have no leader before it is deleted and created again. An election takes a few seconds, or ten on
+// busy machines. A replicated stream in memory whose servers are restarted faster than they catch up never has a leader again: each
+// server waits for one that has the data it lost (nats-server 2.15).
 const leaderlessFor = 15 * time.Second
 
-// TasksWatch detects that TASKS has lost its content. It is used by one goroutine.
+// TasksWatch detects that TASKS has lost its content. It must be used by one goroutine.
 //
 //	same stream, its last sequence not behind the acknowledged one ──▶ nothing was lost
 //	another creation time: deleted and created by any process      ──▶ lost before it was created
-//	last sequence behind, twice in a row: begun again empty        ──▶ lost before now
+//	last sequence behind, twice in a row: restarted empty          ──▶ lost before now
 //	no leader for leaderlessFor, and the cluster answers           ──▶ deleted and created again: lost before now
 //
-// A last sequence that is behind is checked twice because a new leader may briefly report less than its predecessor has
-// acknowledged.
+// A last sequence that is behind is checked twice, because a new leader may briefly report less than its predecessor acknowledged.
 type TasksWatch struct {
 	c          *taskStream
 	recent     time.Duration
-	published  uint64    // the last sequence that this process had at the last check
-	calm       bool      // it was the same at the check before
-	created    time.Time // of the stream as last seen; zero: not seen
-	behind     bool      // at the last check
-	leaderless time.Time // since when the stream has been seen without a leader; zero: it has one
+	published  uint64    // acknowledged sequence of this process at the last check
+	calm       bool      // published did not change between the last two checks
+	created    time.Time // creation time of the stream at the last check; zero: not checked yet
+	behind     bool      // the stream was behind at the last check
+	leaderless time.Time // time since which the stream has had no leader; zero: it has one
 }
 
-// WatchTasks begins to watch. A stream that is younger than recent at the first check, in a namespace that is older, counts
-// as created again: the process that did it may not have reported it.
+// WatchTasks returns a TasksWatch. If the stream is younger than recent at the first check, in a namespace that is older, it counts as
+// recreated: the process that recreated it may not have reported the loss.
 func (c *taskStream) WatchTasks(recent time.Duration) *TasksWatch {
 	return &TasksWatch{c: c, recent: recent}
 }
 
-// Check creates the stream again if it is gone, and reports whether tasks were lost since the last check: lost is then the
-// time, by this process's clock, before which every published task is gone; otherwise it is zero. The error is that of
-// JetStream, or of ctx, and means that the state is unknown.
+// Check recreates the stream if it is gone, and reports whether tasks were lost since the last check: lost is the time, by this process's
+// clock, before which every published task is gone; it is zero if nothing was lost. The error is that of JetStream or of ctx, and means
+// that the state is unknown.
 func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
-	published := w.c.taskSeq.Load() // before the request, so the stream cannot be behind it
+	published := w.c.taskSeq.Load() // read before the request, so that the stream cannot be behind it
 	w.calm, w.published = published == w.published, published
 	info, err := w.c.tasksInfo(ctx)
 	w.c.observe("watch tasks", err)
@@ -60,7 +59,7 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	age := max(info.TimeStamp.Sub(info.Created), 0) // both by the server's clock
 	replaced := !info.Created.Equal(w.created)
 	if w.created.IsZero() {
-		if replaced, err = w.c.madeAgain(ctx, info, w.recent); err != nil {
+		if replaced, err = w.c.recreated(ctx, info, w.recent); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -81,14 +80,13 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	}
 }
 
-// Calm reports whether this process has published no task between the last two checks, and nothing looked lost: then there is little to lose,
-// and a loss may be detected later.
+// Calm reports whether this process published no task between the last two checks, and no loss is suspected: in that case there is little to
+// lose, and a loss may be detected later.
 func (w *TasksWatch) Calm() bool { return w.calm && !w.behind && w.leaderless.IsZero() }
 
-// elect deletes a stream that has been without a leader for leaderlessFor: no message in it can be read, and each is
-// repaired from history. The leader of the cluster has described the stream, so a new one can be placed. The next check
-// creates it. If several orchestrators delete it at the same time, one may delete the new stream of another; that is
-// repaired in turn.
+// elect deletes a stream that has been without a leader for leaderlessFor: none of its messages can be read, and each is repaired from
+// history. The leader of the cluster has answered, so a new stream can be placed. The next check creates it. If several orchestrators
+// delete the stream at the same time, one may delete the new stream of another; that is repaired in turn.
 func (w *TasksWatch) elect(ctx context.Context, info *jetstream.StreamInfo, now time.Time) error {
 	switch {
 	case info.Cluster == nil || info.Cluster.Leader != "" || !info.Created.Equal(w.created):
@@ -109,8 +107,8 @@ func (w *TasksWatch) elect(ctx context.Context, info *jetstream.StreamInfo, now 
 	return nil
 }
 
-// madeAgain reports whether TASKS is younger than recent, and INPUTS, which is created together with it, is not.
-func (c *taskStream) madeAgain(ctx context.Context, tasks *jetstream.StreamInfo, recent time.Duration) (bool, error) {
+// recreated reports whether TASKS is younger than recent, although INPUTS, which is created together with it, is not.
+func (c *taskStream) recreated(ctx context.Context, tasks *jetstream.StreamInfo, recent time.Duration) (bool, error) {
 	if tasks.TimeStamp.Sub(tasks.Created) >= recent {
 		return false, nil
 	}
@@ -118,10 +116,10 @@ func (c *taskStream) madeAgain(ctx context.Context, tasks *jetstream.StreamInfo,
 	if err != nil {
 		return false, fmt.Errorf("queue: read stream %s: %w", c.streams.inputs.Name, c.explain(err))
 	}
-	return tasks.Created.Sub(s.CachedInfo().Created) > madeTogether, nil
+	return tasks.Created.Sub(s.CachedInfo().Created) > maxCreationGap, nil
 }
 
-// tasksInfo describes TASKS, which is created again if it is gone.
+// tasksInfo returns the state of TASKS, which it recreates if it is gone.
 func (c *taskStream) tasksInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	s, err := c.js.Stream(ctx, c.streams.tasks.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -130,7 +128,7 @@ func (c *taskStream) tasksInfo(ctx context.Context) (*jetstream.StreamInfo, erro
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("queue: look at stream %s: %w", c.streams.tasks.Name, c.explain(err))
+		return nil, fmt.Errorf("queue: read stream %s: %w", c.streams.tasks.Name, c.explain(err))
 	}
 	return s.CachedInfo(), nil
 }

@@ -26,22 +26,22 @@ func TestTasksWatchReportsALossOnce(t *testing.T) {
 	offer(t, c, "q", 0, 5)
 	check(false)
 
-	// Deleted, and made again by the check itself.
+	// Deleted, and recreated by the check itself.
 	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 	check(true)
 	check(false)
 	offer(t, c, "q", 0, 2)
 	check(false)
 
-	// Deleted, and made again by another process.
+	// Deleted, and recreated by another process.
 	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 	_, err := c.js.CreateStream(soon(t), c.tasks)
 	ok(t, err)
 	check(true)
 	check(false)
 
-	// Replicated servers that were all restarted keep the stream and its creation time, and nothing in it. A new leader that
-	// has not caught up looks the same for a moment.
+	// If all replicas were restarted, the stream keeps its creation time, but no content. A new leader that has not caught up looks the
+	// same for a moment.
 	offer(t, c, "q", 0, 1)
 	c.published(100)
 	check(false)
@@ -78,19 +78,19 @@ func TestTasksWatchDetectsARecreatedStream(t *testing.T) {
 			t.Fatalf("lost at %v, want a loss: %v", at, lost)
 		}
 	}
-	check(false) // the namespace is as young
+	check(false) // the namespace is just as young
 	eventually(t, "a younger stream", func() bool {
 		ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 		tasks, err := c.tasksInfo(soon(t))
 		ok(t, err)
 		inputs, err := c.js.Stream(soon(t), c.inputs.Name)
 		ok(t, err)
-		return tasks.Created.Sub(inputs.CachedInfo().Created) > madeTogether
+		return tasks.Created.Sub(inputs.CachedInfo().Created) > maxCreationGap
 	})
 	check(true)
 }
 
-// A stream that has a leader, or has just lost it, is left alone; one that has had none for long is made again, once.
+// A stream that has a leader, or lost it recently, is left alone; one that has had none for a long time is recreated, once.
 func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
 	c := newStand(t).open(Options{})
 	w := c.WatchTasks(0)
@@ -108,7 +108,7 @@ func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
 		{0, "n1", true},
 		{time.Second, "", true},
 		{leaderlessFor - time.Second, "", true},
-		{leaderlessFor, "n2", true}, // elected
+		{leaderlessFor, "n2", true}, // a leader is elected
 		{leaderlessFor + time.Second, "", true},
 		{2 * leaderlessFor, "", true},
 		{2*leaderlessFor + time.Second, "", false},

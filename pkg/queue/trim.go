@@ -10,16 +10,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trim removes inputs that every partition has stored: those before lowest, the lowest stored position of all partitions,
-// that are older than the window by the server's clock. The message at lowest is kept: it is the anchor by which the next
-// Trim and the next Attach detect whether the stream is still the same. If it is not (no message there, or one of another
-// time), nothing is removed and the error is ErrMoved. A stream that begins behind lowest was trimmed already.
+// Trim removes inputs that every partition has stored: those before lowest, the lowest stored position of all partitions, that are older
+// than window by the server's clock. The message at lowest is kept: it is the anchor by which the next Trim and the next Attach detect
+// whether the stream is still the same. If the stream has no message there, or one with another time, nothing is removed and the error is
+// ErrMoved. A stream that begins after lowest was already trimmed.
 //
-// A stream that fills up keeps less than the window, so that publishers are rejected only where orchestrators do not keep
-// up: see Fill.
+// A stream that fills up keeps less than the window, so that publishers are rejected only if orchestrators do not keep up: see Fill.
 //
-// JetStream has no conditional purge, so a stream that is replaced in the milliseconds between the check and the purge
-// could lose what it has below lowest. A new stream would have to hold that much within those milliseconds.
+// JetStream has no conditional purge, so a stream that is replaced in the milliseconds between the check and the purge could lose its
+// messages below lowest. The new stream would have to receive that many messages within those milliseconds.
 func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window time.Duration) (purged uint64, err error) {
 	fail := func(err error) (uint64, error) {
 		return 0, fmt.Errorf("queue: trim the inputs up to %d: %w", lowest.Seq, err)
@@ -60,7 +59,7 @@ func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window 
 		Purged uint64 `json:"purged"`
 	}
 	request := struct {
-		Seq uint64 `json:"seq"` // kept, as are all that follow
+		Seq uint64 `json:"seq"` // first sequence that is kept
 	}{upTo}
 	if err := c.streams.api(ctx, "STREAM.PURGE."+c.streams.inputs.Name, request, &answer); err != nil {
 		return fail(err)
@@ -68,7 +67,7 @@ func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window 
 	return answer.Purged, nil
 }
 
-// HalfFull is the Fill at which a stream begins to keep less than its window.
+// HalfFull is the Fill from which on a stream keeps less than its window.
 const HalfFull = 0.5
 
 // Fill returns the used share of the size limit of INPUTS, from 0 to 1; 0 if it has no limit.
@@ -88,8 +87,8 @@ func fillOf(info *jetstream.StreamInfo) float64 {
 	return float64(info.State.Bytes) / float64(limit)
 }
 
-// shrunk returns the window of a stream with that fill: all of it below one half, a tenth of it up to three quarters, and a
-// sixtieth above. Of ten minutes that is ten seconds, longer than what a Redis that is rolled back has normally lost.
+// shrunk returns the window for a stream with the given fill: all of it below one half, a tenth of it up to three quarters, and a sixtieth
+// above. A sixtieth of ten minutes is ten seconds, longer than what a Redis rollback normally loses.
 func shrunk(window time.Duration, fill float64) time.Duration {
 	switch {
 	case fill < HalfFull:

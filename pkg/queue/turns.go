@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The messages between orchestrators of which one has code that another lacks: see package internal/pool. Each may be lost, repeated or
-// forged. A message without a member that listens is answered by the server, with an empty body.
+// Messages between an orchestrator that lacks code and one that has it: see package internal/pool. Each may be lost, repeated or forged. If
+// no member listens, the server answers a message with an empty body.
 
-// ServeCode answers those that look for an orchestration, with what fn returns, until Stop: for one version of it, or, with newest, for
-// those that take any. One of the members that have it receives a request. fn must not block.
+// ServeCode answers searches for an orchestration with the result of fn, until Stop: for one version of it or, with newest, searches for any
+// version. Each search is received by one of the members that have it. fn must not block.
 func (c *requests) ServeCode(name, version string, newest bool, fn func() []byte) (*Subscription, error) {
 	return subscribeGroup(c.nc, c.subj.code(name, version, newest), "pawl", func(m *nats.Msg) {
 		if err := c.AnswerMember(m.Reply, fn()); err != nil {
@@ -25,20 +25,20 @@ func (c *requests) ServeCode(name, version string, newest bool, fn func() []byte
 	})
 }
 
-// FindCode looks for a member that has an orchestration; the answer goes to reply.
+// FindCode searches for a member that has an orchestration; the answer is sent to reply.
 func (c *requests) FindCode(name, version string, newest bool, reply string) error {
-	return c.ask(c.subj.code(name, version, newest), reply, nil)
+	return c.request(c.subj.code(name, version, newest), reply, nil)
 }
 
-// AddressOf returns the address of a member: a token of subjects.
+// AddressOf returns the address of a member, which is a token of subjects.
 func AddressOf(member string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(member))
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// MemberGone reports whether the server has answered that nothing listens at the address of a member. Without an answer within a second,
-// or before ctx ends, it is false.
+// MemberGone reports whether the server has answered that no subscriber listens at the address of a member. It is false without an answer
+// within a second, or before ctx ends.
 func (c *requests) MemberGone(ctx context.Context, member string) bool {
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
@@ -48,17 +48,15 @@ func (c *requests) MemberGone(ctx context.Context, member string) bool {
 
 const goneTimeout = time.Second
 
-// ServeTurns calls fn for each part of a message to this member, at its address, until Stop, in order; Stop lets parts in transit arrive, for
-// nothing would answer them. fn must not block, and returns why a part is counted as malformed, if it is. An empty message asks only whether
-// the member listens.
+// ServeTurns calls fn for each part of a message to this member, at its address, in order, until Stop, which lets parts in transit arrive,
+// because no other process would answer them. fn must not block; a part for which it returns an error is counted as malformed. An empty
+// message only tests whether the member listens.
 func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) error) (*Subscription, error) {
-	s, err := subscribe(c.nc, c.subj.turn(at), func(m *nats.Msg) {
+	s, err := c.onMessage(c.subj.turn(at), func(m *nats.Msg) error {
 		if len(m.Data) == 0 {
-			return
+			return nil
 		}
-		if err := fn(m.Reply, m.Data); err != nil {
-			c.ignore(m, err)
-		}
+		return fn(m.Reply, m.Data)
 	})
 	if err != nil {
 		return nil, err
@@ -67,29 +65,16 @@ func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) erro
 	return s, nil
 }
 
-// SendTurn sends a part of a message to a member; the answer goes to reply.
+// SendTurn sends a part of a message to a member; the answer is sent to reply.
 func (c *requests) SendTurn(at, reply string, part []byte) error {
-	return c.ask(c.subj.turn(at), reply, part)
+	return c.request(c.subj.turn(at), reply, part)
 }
 
-// AnswerMember answers a member. Beside the subjects of RepliesTo it may be in an inbox like those of this connection: orchestrators have
-// the same prefix.
+// AnswerMember answers a member. In addition to the subjects of RepliesTo, the subject may be in an inbox with the prefix of this
+// connection, which all orchestrators share.
 func (c *requests) AnswerMember(to string, part []byte) error {
 	if !c.RepliesTo(to) && !strings.HasPrefix(to, inboxPrefix(c.nc)) {
 		return fmt.Errorf("%w: reply subject of %d bytes", ErrMalformed, len(to))
 	}
 	return c.answer(to, part)
-}
-
-func (c *link) ask(subject, reply string, data []byte) error {
-	if !c.nc.IsConnected() {
-		return ErrDisconnected
-	}
-	if err := checkSubject(subject); err != nil {
-		return err
-	}
-	if err := c.nc.PublishRequest(subject, reply, data); err != nil {
-		return fmt.Errorf("queue: publish to %s: %w", subject, err)
-	}
-	return nil
 }

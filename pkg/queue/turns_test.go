@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// The server answers for a member whose connection has ended. Of one that it cannot be asked about nothing is known.
+// The server answers for a member whose connection has ended. Without an answer of the server the state of a member is unknown.
 func TestMemberIsGoneWhenTheServerReportsNoListener(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
-	const member = "host.name-1 *>" // any name is an address
+	const member = "host.name-1 *>" // any name has an address
 	if !c.MemberGone(t.Context(), member) {
 		t.Error("nothing listens yet")
 	}
@@ -37,7 +37,7 @@ func TestMemberIsGoneWhenTheServerReportsNoListener(t *testing.T) {
 	sub, err = other.ServeTurns(AddressOf(member), func(string, []byte) error { return nil })
 	stop(t, sub, err)
 	ok(t, other.nc.Flush())
-	other.nc.Close() // as the kernel does for a process that was killed
+	other.nc.Close() // like the kernel after a process is killed
 	eventually(t, "the server has seen the end of its connection", func() bool { return c.MemberGone(t.Context(), member) })
 	s.stop()
 	if c.MemberGone(t.Context(), member) {

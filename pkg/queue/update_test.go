@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestUpdateRoundTrips: what the client encodes, alone and with a start, is what an owner decodes; an update is for clients only.
+// An owner decodes exactly what the client encodes, alone and with a start; an update is for clients only.
 func TestUpdateRoundTrips(t *testing.T) {
 	root := subjectsOf("default").root
 	pos := history.Position{Seq: 7, Time: int64(90 * time.Second)}
@@ -51,10 +51,10 @@ func TestHeadersOfAnUpdateAreReadFromAnyPublisher(t *testing.T) {
 		deadline         int64
 		want             error
 	}{
-		{"update.approve", "By", "x", "#7.9000000000", 0, nil}, // nothing to do with an update
+		{"update.approve", "By", "x", "#7.9000000000", 0, nil}, // irrelevant for an update
 		{"update.approve", HeaderID, "k", "k", 0, nil},
 		{"update.approve", nats.MsgIdHdr, "k", "k", 0, nil},
-		{"update.approve", HeaderID, "#7.9000000000", "#7.9000000000", 0, ErrMalformed}, // it would squat an id that Pawl makes
+		{"update.approve", HeaderID, "#7.9000000000", "#7.9000000000", 0, ErrMalformed}, // an id of the form reserved for Pawl
 		{"update.approve", HeaderID, strings.Repeat("k", maxUpdateID+1), strings.Repeat("k", maxUpdateID+1), 0, ErrMalformed},
 		{"update.approve", HeaderID, "a\x00b", "a\x00b", 0, ErrMalformed},
 		{"update.approve", HeaderDeadline, "30s", "#7.9000000000", 39_000, nil},

@@ -35,7 +35,7 @@ func TestAllWorkersOfTheNamespaceReply(t *testing.T) {
 	})
 }
 
-func TestRequestWorkersReturnsAtOnceIfThereIsNone(t *testing.T) {
+func TestRequestWorkersReturnsImmediatelyIfThereIsNone(t *testing.T) {
 	c := newStand(t).open(Options{})
 	if got, err := replies(t, c, time.Hour); err != nil || len(got) > 0 {
 		t.Fatal(got, err)
@@ -48,7 +48,7 @@ func TestMalformedReplyOfAWorkerIsCounted(t *testing.T) {
 	nc := s.dial()
 	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
 	stop(t, sub, err)
-	ok(t, nc.Flush()) // the server has it
+	ok(t, nc.Flush()) // the server has received it
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
 	err = c.RequestWorkers(ctx, time.Hour, func([]byte) error {
@@ -104,7 +104,7 @@ func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 	for _, d := range first[1:] {
 		d.Ack()
 	}
-	first[0].Nak() // it is delivered again, to the next request
+	first[0].Nak() // delivered again, for the next request
 	for _, d := range rest {
 		d.Ack()
 	}
