@@ -14,34 +14,66 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 )
 
-// Command is pawl bench.
+// Command is the command pawl bench.
 type Command struct {
-	Scenario  string        `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault. long: the last of many activities of one instance against the first. idle: memory of waiting instances, and what they cost others. scale: fleets of several sizes. mass: many starts at once. payload: inputs and results of 1, 64 and 500 KiB. job: one activity as a job, beside hello. schedule: from the times of schedules to the commits of what they start. batch: two events to each instance, by two batches, and which instances got the first of them once. update: updates of instances, idle and at half of the capacity. list: pages and counts by attributes. rolling: each member is restarted while instances are started. demand: workers follow the demand of a queue, from none to --workers and back. tracing: chains with traces, of which a tenth is exported, beside chains without, in --rounds pairs."`
-	Instances int           `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; batch, gate, mass: 100,000; long: 2,000 activities of one instance; list: 20,000, in all partitions; demand: 2,000; recover: that wait for an event meanwhile, 0; update: updates, 20,000, with --kill 100,000."`
+	Scenario  string        `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"What to measure; see above."`
+	Instances int           `placeholder:"N" help:"Instances to run. Default: a few seconds' worth on two cores; batch, gate and mass: 100,000; list: 20,000; demand: 2,000. long: activities of the one instance, 2,000. update: updates, 20,000, with --kill 100,000. recover: further instances that wait for an event, 0."`
 	N         int           `default:"100" help:"Activities of one fanout."`
 	InFlight  int           `default:"1000" help:"Maximum number of concurrent instances."`
-	Load      bool          `help:"cancel: while the fleet runs at half of its capacity."`
-	Single    bool          `help:"hello, chain, fanout, event, all, long, mass, payload, job: orchestrator and worker in one process, which pass tasks to each other without NATS."`
-	NoHints   bool          `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
+	Load      bool          `help:"cancel: cancel while the fleet runs at half of its capacity."`
+	Single    bool          `help:"hello, chain, fanout, event, all, long, mass, payload, job: run orchestrator and worker in one process, which pass tasks to each other without NATS."`
+	NoHints   bool          `help:"cancel: withhold hints from the worker, so that it notices cancellations when it renews its leases."`
 	Fanout    int           `default:"1" help:"cancel: activities of one instance, up to 10,000."`
-	Rounds    int           `default:"10" help:"recover: how often each fault is injected. rolling: how often each member is restarted. tracing: number of pairs."`
+	Rounds    int           `default:"10" help:"recover: number of times that each fault is injected. rolling: number of restarts of each member. tracing: number of pairs."`
 	Fleets    int           `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
 	Fault     []string      `placeholder:"NAME" help:"recover: only these faults."`
 	Schedules int           `default:"10000" help:"schedule: number of schedules."`
-	Kill      bool          `help:"schedule: kill an orchestrator with signal 9 during the run. batch: kill the owner of the first batch. update: kill one after the other, again and again, and count updates that are lost or executed twice."`
-	Elsewhere bool          `help:"hello: two orchestrators, of which one lacks the code, so that another process decides the turns of its instances; beside those of the other. update --kill: every second orchestrator lacks the code."`
-	Rollback  bool          `help:"update --kill: also take up to a second of writes from Redis, again and again."`
-	Fsync     string        `default:"everysec" enum:"everysec,always" help:"When Redis writes its append-only file to the disk: everysec or always. Not in a Redis Cluster."`
-	Settle    time.Duration `default:"30s" placeholder:"DURATION" help:"idle: pause before memory is measured, and as long as the processor time of an idle fleet is. Clients are remembered for 15 s."`
-	Rate      int           `default:"2000" help:"rolling: instances started in a second."`
+	Kill      bool          `help:"schedule: kill an orchestrator with SIGKILL during the run. batch: kill the owner of the first batch. update: kill one orchestrator after the other, and count updates that are lost or executed twice."`
+	Elsewhere bool          `help:"hello: compare the instances of two orchestrators, one of which lacks the code, so that the other decides its turns. update --kill: every second orchestrator lacks the code."`
+	Rollback  bool          `help:"update --kill: also repeatedly discard up to a second of writes of Redis."`
+	Fsync     string        `default:"everysec" enum:"everysec,always" help:"When Redis writes its append-only file to disk: ${enum}. Not in a Redis Cluster."`
+	Settle    time.Duration `default:"30s" placeholder:"DURATION" help:"idle: pause before memory is measured, and time over which the processor time of an idle fleet is measured. Clients are remembered for 15 s."`
+	Rate      int           `default:"2000" help:"rolling: instances started per second."`
 	Workers   int           `default:"20" help:"demand: maximum number of workers."`
 	JSON      bool          `name:"json" help:"Write one JSON object per scenario."`
 	Benchstat bool          `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
-	given     bool          // --nats names a fleet
+	given     bool          // whether --nats was given
 
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
 	settings.Log       `group:"Connection"`
+}
+
+// Help lists the scenarios, under the usage line.
+func (c *Command) Help() string {
+	return `Scenarios:
+
+  hello     one activity
+  chain     5 activities in sequence
+  fanout    --n activities in parallel
+  event     one event
+  floor     the scripts and messages of a chain, without an engine
+  all       the five above, with the ratio of their rates to the floor
+  turn      the turn engine alone, without servers
+  cancel    from the commit that cancels an activity to the end of its
+            context in another process
+  gate      many instances at one limit, and the cost of the limit
+  recover   how long instances wait because of a fault
+  long      the last of many activities of one instance, and the first
+  idle      memory of waiting instances, and their cost to others
+  scale     fleets of several sizes
+  mass      many starts at once
+  payload   inputs and results of 1, 64 and 500 KiB
+  job       one activity as a job, compared with hello
+  schedule  from the times of schedules to the commits of their starts
+  batch     an event to each instance, by each of two batches
+  update    updates of instances, one at a time and at half load
+  list      pages and counts by attributes
+  rolling   a rolling restart while instances are started
+  demand    workers follow the demand of a queue, up to --workers
+  tracing   --rounds pairs of fleets with and without traces
+
+Without --nats, it starts a fleet of processes on this machine.`
 }
 
 // Validate rejects invalid combinations.
@@ -60,7 +92,7 @@ func (c *Command) Validate() error {
 	return errors.Join(c.validateCancel(), c.validateLimit(), c.validateUpdate())
 }
 
-// AfterApply records whether --nats names a fleet to measure.
+// AfterApply records whether --nats selects a running fleet.
 func (c *Command) AfterApply(k *kong.Context) error {
 	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
 	return nil
@@ -78,7 +110,7 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	}[c.Scenario]
 	switch {
 	case c.given && (one || several != nil || c.Elsewhere || c.Fsync == fsyncAlways):
-		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
+		return settings.Usage(fmt.Errorf("%s starts a fleet of its own: omit --nats", c.Scenario))
 	case one:
 		err = r.experiment(ctx, onFleet)
 	case several != nil:
@@ -91,14 +123,14 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	return errors.Join(err, r.report.end())
 }
 
-// experiment is a scenario that needs one fleet.
+// experiment is a scenario that runs on one fleet of its own.
 type experiment struct {
 	layout  layout
-	balance bool // it begins when the fleet is complete
+	balance bool // wait until the fleet is complete before measuring
 	measure func(context.Context, *fleet, *driver) error
 }
 
-// experiments are the scenarios that need one fleet, by name.
+// experiments returns the scenarios that run on one fleet of their own, by name.
 func (r *run) experiments() map[string]experiment {
 	one := layout{orchestrators: 1, workers: 1}
 	single := layout{orchestrators: 1, workers: 1, single: r.opts.Single}
@@ -125,7 +157,7 @@ func (r *run) experiments() map[string]experiment {
 		"schedule": {layout{orchestrators: 2}, true, r.schedule},
 		"update":   update,
 	}
-	if r.opts.Elsewhere { // of hello, or of update
+	if r.opts.Elsewhere {
 		all["hello"] = experiment{layout{orchestrators: 2, lacking: 1, workers: 1}, true, r.elsewhere}
 		update.layout.orchestrators++
 		update.layout.lacking = update.layout.orchestrators / 2
@@ -134,7 +166,7 @@ func (r *run) experiments() map[string]experiment {
 	return all
 }
 
-// experiment starts the fleet, and measures.
+// experiment starts the fleet of an experiment, and measures.
 func (r *run) experiment(ctx context.Context, e experiment) error {
 	return r.onFleet(ctx, e.layout, func(f *fleet, d *driver) error {
 		if e.balance {
@@ -146,7 +178,7 @@ func (r *run) experiment(ctx context.Context, e experiment) error {
 	})
 }
 
-// onFleet measures on a fleet, which it starts and stops.
+// onFleet starts a fleet, measures on it, and stops it.
 func (r *run) onFleet(ctx context.Context, l layout, measure func(*fleet, *driver) error) error {
 	f, d, stop, err := r.start(ctx, l)
 	if err != nil {
@@ -165,7 +197,7 @@ type run struct {
 	childLog io.Writer
 }
 
-// start starts a fleet and connects to it, unless --nats names one: then there is none, and stop removes the instances of
+// start starts a fleet and connects to it. With --nats it connects to that fleet instead, f is nil, and stop removes the instances of
 // this run. The caller must call stop.
 func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop func() error, err error) {
 	if r.opts.given {
@@ -194,6 +226,12 @@ func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop fu
 		d.close()
 		return f.stop()
 	}, nil
+}
+
+// quantiles sorts durations, and returns their median, 99th percentile and maximum in milliseconds.
+func quantiles(all []time.Duration) (p50, p99, longest float64) {
+	slices.Sort(all)
+	return percentile(all, 0.5), percentile(all, 0.99), percentile(all, 1)
 }
 
 // percentile returns a percentile of ascending durations, in milliseconds.

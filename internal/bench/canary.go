@@ -11,22 +11,22 @@ import (
 
 const (
 	canaryInterval  = 5 * time.Millisecond
-	canaryTimeout   = 90 * time.Second       // after which an instance counts as lost
-	recoveryTimeout = 30 * time.Second       // for a fleet to recover
-	canaryFast      = 300 * time.Millisecond // an instance that takes longer waits for a recovery
-	canaryRuns      = 1500 * time.Millisecond
+	canaryTimeout   = 90 * time.Second        // after which an instance counts as lost
+	recoveryTimeout = 30 * time.Second        // maximum time for a fleet to recover
+	canaryFast      = 300 * time.Millisecond  // an instance that takes longer is waiting for a recovery
+	canaryRuns      = 1500 * time.Millisecond // duration of the activity of a long canary
 	longCanaries    = 16
-	canaryWindow    = time.Second // minimum during which instances are started after the fault
+	canaryWindow    = time.Second // minimum time for which instances are started after the fault
 )
 
-// canary is one instance of one activity that was started around the time of a fault.
+// canary is one instance of one activity, started around the time of a fault.
 type canary struct {
 	began, ended time.Time
-	runs         time.Duration // of its activity
-	err          error         // of the client's call; nil once the result was received
+	runs         time.Duration // duration of its activity
+	err          error         // error of the client's call; nil if the result was received
 }
 
-// canaries starts instances at a fixed rate, and records how long each took. stop ends the starts; end joins.
+// canaries starts instances at a fixed rate, and records how long each takes. stop ends the starts; end also waits for the instances.
 type canaries struct {
 	d    *driver
 	stop context.CancelFunc
@@ -41,24 +41,12 @@ func startCanaries(ctx context.Context, d *driver, sc scenario, interval time.Du
 	ctx, stop := context.WithCancel(ctx)
 	cs := &canaries{d: d, stop: stop, waiting: make(map[*canary]struct{})}
 	cs.wg.Go(func() {
-		tick := time.NewTicker(max(interval, loadTick))
-		defer tick.Stop()
-		began, started := time.Now(), time.Duration(0)
-		for {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			for due := time.Since(began) / interval; started < due; started++ { // also of the ticks that were missed
-				cs.start(context.WithoutCancel(ctx), sc, 0)
-			}
-		}
+		_ = every(ctx, interval, func() error { cs.start(context.WithoutCancel(ctx), sc, 0); return nil })
 	})
 	return cs
 }
 
-// start starts an instance of one activity, which runs for a duration.
+// start starts an instance of one activity that runs for a duration.
 func (cs *canaries) start(ctx context.Context, sc scenario, runs time.Duration) {
 	c := &canary{began: time.Now(), runs: runs}
 	cs.mu.Lock()
@@ -67,10 +55,7 @@ func (cs *canaries) start(ctx context.Context, sc scenario, runs time.Duration) 
 	cs.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 		defer cancel()
-		finish, err := sc.begin(ctx, cs.d.id("canary"))
-		if err == nil {
-			err = finish(ctx)
-		}
+		err := sc.run(ctx, cs.d.id("canary"))
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
 		c.err, c.ended = err, time.Now()
@@ -79,7 +64,7 @@ func (cs *canaries) start(ctx context.Context, sc scenario, runs time.Duration) 
 	})
 }
 
-// startLong starts instances that are under way at the time of the fault, on every worker.
+// startLong starts instances whose activities run, on every worker, when the fault is injected.
 func (cs *canaries) startLong(ctx context.Context) {
 	for range longCanaries {
 		runs := int(canaryRuns.Milliseconds())
@@ -87,25 +72,22 @@ func (cs *canaries) startLong(ctx context.Context) {
 	}
 }
 
-// oldest returns when the oldest waiting instance was started; now if none waits. Those that were started before since are
-// not counted.
+// oldest returns the earliest time at which a waiting instance could have ended, or now if none waits. Instances that were started
+// before since do not count.
 func (cs *canaries) oldest(since time.Time) time.Time {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	t := time.Now()
 	for c := range cs.waiting {
-		if c.began.Before(since) {
-			continue
-		}
-		if due := c.began.Add(c.runs); due.Before(t) {
+		if due := c.began.Add(c.runs); !c.began.Before(since) && due.Before(t) {
 			t = due
 		}
 	}
 	return t
 }
 
-// awaitRecovery waits until instances have been started for a while after the fault and none waits for long, of all or of
-// those that were started after the fault.
+// awaitRecovery waits until instances have been started for canaryWindow after the fault and none of them waits for long. With all, this
+// includes the instances that were started before the fault.
 func (cs *canaries) awaitRecovery(ctx context.Context, fault time.Time, all bool) error {
 	since := fault
 	if all {

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	cancelActivities = 1000                   // that are cancelled, by default
-	cancelWarmup     = 50                     // instances, before the clock starts
-	cancelSpread     = 10 * time.Second       // over which cancellations without hints are spread: three renewals of the default TTL
-	cancelPace       = 100 * time.Millisecond // maximum between two of them
-	calibrateOver    = 4000                   // instances of the load, to measure the capacity of the fleet
-	calibrateWith    = 200                    // of them in flight
-	loadPart         = 0.5                    // of the capacity
-	loadTick         = time.Millisecond       // what is due meanwhile is sent at once, and waits for one another
+	cancelActivities = 1000                   // activities to cancel by default
+	cancelWarmup     = 50                     // instances cancelled before the measurement
+	cancelSpread     = 10 * time.Second       // cancellations without hints are spread over three renewals of the default TTL
+	cancelPace       = 100 * time.Millisecond // maximum time between two of them
+	calibrateOver    = 4000                   // instances that measure the capacity of the fleet
+	calibrateWith    = 200                    // instances in flight meanwhile
+	loadPart         = 0.5                    // background load as a part of the capacity
+	loadTick         = time.Millisecond       // starts that are due within a tick are sent together
 )
 
-// cancelResult is how long activities run, in another process, after their cancellation.
+// cancelResult reports how long activities run in another process after their cancellation.
 type cancelResult struct {
 	Scenario  string  `json:"scenario"`
 	Cancelled int     `json:"cancelled"`           // activities
-	Missed    int     `json:"missed"`              // activities whose context did not end within 15 s, or with another reason
-	Hints     bool    `json:"hints"`               // were sent
-	LoadPerS  float64 `json:"load_per_s"`          // activities per second that the fleet runs meanwhile
+	Missed    int     `json:"missed"`              // activities whose context did not end within 15 s, or ended for another reason
+	Hints     bool    `json:"hints"`               // whether NATS delivered hints to the worker
+	LoadPerS  float64 `json:"load_per_s"`          // background load, activities per second
 	Fanout    int     `json:"fanout"`              // activities of an instance, cancelled by one commit
 	P50MS     float64 `json:"p50_ms"`              // from the commit that cancels to ctx.Done() in the worker
 	P99MS     float64 `json:"p99_ms"`              //
 	MaxMS     float64 `json:"max_ms"`              //
-	CommitMS  float64 `json:"commit_ms,omitempty"` // of Redis' time, the fastest of the commits; only with hints and a fanout that takes it some time
-	Burst     *burst  `json:"burst,omitempty"`     // only without load and fanout, and with hints
+	CommitMS  float64 `json:"commit_ms,omitempty"` // the fastest commit, in Redis; measured only with hints and a fanout
+	Burst     *burst  `json:"burst,omitempty"`     // measured only with hints, and without load and fanout
 }
 
-// validateCancel rejects flags of other scenarios, and what cannot be measured.
+// validateCancel rejects flags that the scenario does not have, and fanouts that no instance can have.
 func (c *Command) validateCancel() error {
 	switch {
 	case c.Scenario != "cancel" && (c.Load || c.NoHints || c.Fanout != 1):
@@ -52,24 +52,23 @@ func (c *Command) validateCancel() error {
 	return nil
 }
 
-// cancelled is the number of instances to cancel.
-func (r *run) cancelled() int {
+// instancesToCancel returns the number of instances to cancel.
+func (r *run) instancesToCancel() int {
 	return cmp.Or(r.opts.Instances, max(cancelActivities/r.opts.Fanout, 3))
 }
 
-// cancelLayout has room for the activities that run at a time.
+// cancelLayout returns a fleet whose worker has a slot for every activity that is held at the same time.
 func (r *run) cancelLayout() layout {
 	concurrent := r.opts.Fanout
 	if r.opts.NoHints {
-		concurrent *= r.cancelled()
+		concurrent *= r.instancesToCancel()
 	}
 	return layout{orchestrators: 1, workers: 1, concurrency: max(burstInstances*burstActivities, concurrent), noHints: r.opts.NoHints}
 }
 
-// cancel measures cancellation, on one machine because it compares clocks.
+// cancel measures cancellation. It compares the clocks of processes, so all run on one machine.
 func (r *run) cancel(ctx context.Context, f *fleet, d *driver) error {
-	n := r.cancelled()
-	result, err := r.measureCancel(ctx, f.rdb, d, n)
+	result, err := r.measureCancel(ctx, f.rdb, d, r.instancesToCancel())
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -94,7 +93,7 @@ func (r *run) measureCancel(ctx context.Context, rdb redis.UniversalClient, d *d
 		}
 	}
 	one := c.cancelOne
-	if r.opts.Fanout > 1 && !r.opts.NoHints { // without hints, several are under way at a time
+	if r.opts.Fanout > 1 && !r.opts.NoHints { // without hints, several cancellations are outstanding at a time
 		one = func(ctx context.Context, h *held) (took []time.Duration, err error) {
 			ms, err := commitTime(ctx, rdb, h.id, func() (err error) { took, err = c.cancelOne(ctx, h); return err })
 			if result.CommitMS == 0 || ms < result.CommitMS {
@@ -111,20 +110,15 @@ func (r *run) measureCancel(ctx context.Context, rdb redis.UniversalClient, d *d
 	if err := errors.Join(err, stop()); err != nil {
 		return result, err
 	}
-	result.count(took, n*r.opts.Fanout)
+	result.Cancelled, result.Missed = len(took), n*r.opts.Fanout-len(took)
+	result.P50MS, result.P99MS, result.MaxMS = quantiles(took)
 	if !r.opts.Load && !r.opts.NoHints && r.opts.Fanout == 1 {
 		result.Burst, err = c.burst(ctx, rdb)
 	}
 	return result, err
 }
 
-func (c *cancelResult) count(took []time.Duration, all int) {
-	slices.Sort(took)
-	c.Cancelled, c.Missed = len(took), all-len(took)
-	c.P50MS, c.P99MS, c.MaxMS = percentile(took, 0.5), percentile(took, 0.99), percentile(took, 1)
-}
-
-// cancelOne cancels an instance and returns how long its activities ran from then on.
+// cancelOne cancels an instance, and returns how long each of its activities ran after the cancellation.
 func (c *canceller) cancelOne(ctx context.Context, h *held) ([]time.Duration, error) {
 	if err := c.request(ctx, h); err != nil {
 		return nil, err
@@ -146,7 +140,7 @@ func (c *canceller) warmUp(ctx context.Context) error {
 	})
 }
 
-// cancellation cancels one instance whose activities run.
+// cancellation cancels one instance whose activities are running, and returns how long each ran after the cancellation.
 type cancellation func(context.Context, *held) ([]time.Duration, error)
 
 // inSequence cancels n instances one after the other.
@@ -169,13 +163,10 @@ func (c *canceller) inSequence(ctx context.Context, n, fanout int, progress io.W
 	return all, nil
 }
 
-// spread cancels n instances concurrently, at moments that are spread over several renewals.
+// spread cancels n instances concurrently, at times spread over several renewals of their leases.
 func (c *canceller) spread(ctx context.Context, n, fanout int, progress io.Writer, one cancellation) ([]time.Duration, error) {
-	holds := make([]*held, n)
-	if err := each(ctx, n, 100, func(ctx context.Context, i int) (err error) {
-		holds[i], err = c.hold(ctx, fanout)
-		return err
-	}); err != nil {
+	holds, err := c.holdMany(ctx, n, 100, fanout)
+	if err != nil {
 		return nil, err
 	}
 	p := term.NewProgress(progress, n, "cancelled instances")
@@ -193,11 +184,11 @@ func (c *canceller) spread(ctx context.Context, n, fanout int, progress io.Write
 		p.Set(i + 1)
 		g.Go(func() (err error) { took[i], err = one(ctx, h); return err })
 	}
-	err := g.Wait()
+	err = g.Wait()
 	return slices.Concat(took...), err
 }
 
-// background measures how many small instances the fleet can run per second, and then has it run half of that until stop.
+// background measures how many small instances the fleet can run per second, and starts half as many until stop is called.
 func (c *canceller) background(ctx context.Context, progress io.Writer) (perSecond float64, stop func() error, err error) {
 	hello := c.scenario("hello", 1)
 	if perSecond, err = c.halfLoad(ctx, hello, calibrateOver, progress); err != nil {
@@ -215,8 +206,8 @@ func (c *canceller) background(ctx context.Context, progress io.Writer) (perSeco
 	}, nil
 }
 
-// halfLoad returns half of the rate at which the fleet runs n instances of a scenario. Few are in flight: with many a turn takes several of
-// their inputs, and the rate is one that no client which does not wait for a backlog can reach.
+// halfLoad returns half of the rate at which the fleet runs n instances of a scenario. It keeps few instances in flight: with many, a turn
+// takes several inputs at once, and clients that build up no backlog cannot reach the resulting rate.
 func (d *driver) halfLoad(ctx context.Context, sc scenario, n int, progress io.Writer) (perSecond float64, err error) {
 	if _, err := d.load(ctx, sc, max(n/4, 1), calibrateWith, io.Discard); err != nil {
 		return 0, err
@@ -225,23 +216,32 @@ func (d *driver) halfLoad(ctx context.Context, sc scenario, n int, progress io.W
 	return loadPart * float64(n) / took.Seconds(), err
 }
 
-// pace starts instances at the rate, whether or not the previous ones have ended.
+// pace starts instances at a rate until ctx ends, whether or not the previous ones have ended.
 func (d *driver) pace(ctx context.Context, g *errgroup.Group, sc scenario, perSecond float64) error {
-	tick := time.NewTicker(loadTick)
+	return every(ctx, time.Duration(float64(time.Second)/perSecond), func() error {
+		finish, err := sc.begin(ctx, d.id(sc.name))
+		if err == nil {
+			g.Go(func() error { return finish(ctx) })
+		}
+		return err
+	})
+}
+
+// every calls start once per interval until it returns an error or ctx ends. It catches up on delays.
+func every(ctx context.Context, interval time.Duration, start func() error) error {
+	tick := time.NewTicker(max(interval, loadTick))
 	defer tick.Stop()
-	began, started := time.Now(), 0
+	began, started := time.Now(), time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		for due := int(time.Since(began).Seconds() * perSecond); started < due; started++ {
-			finish, err := sc.begin(ctx, d.id(sc.name))
-			if err != nil {
+		for due := time.Since(began) / interval; started < due; started++ {
+			if err := start(); err != nil {
 				return err
 			}
-			g.Go(func() error { return finish(ctx) })
 		}
 	}
 }

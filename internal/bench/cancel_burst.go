@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -14,20 +15,20 @@ import (
 
 const (
 	burstInstances  = 100
-	burstActivities = 5 // of each
+	burstActivities = 5 // of each instance
 	settleTimeout   = 10 * time.Second
 	settleInterval  = 20 * time.Millisecond
 )
 
-// burst is many instances cancelled at the same moment, and what is left of them.
+// burst reports on many instances that are cancelled at the same time, and on the resources that they leave behind.
 type burst struct {
 	Instances  int     `json:"instances"`
 	Activities int     `json:"activities"`
-	ToldMS     float64 `json:"told_ms"` // from before the first cancellation is published to the last ctx.Done()
+	ToldMS     float64 `json:"told_ms"` // from before the first request to the last ctx.Done()
 	Missed     int     `json:"missed"`
-	Leases     int     `json:"leases"`     // left
-	Goroutines int     `json:"goroutines"` // left in the worker
-	Wakeups    int     `json:"wakeups"`    // wakeups left once the instances are purged; until then they are those of the retention
+	Leases     int     `json:"leases"`     // leases left
+	Goroutines int     `json:"goroutines"` // goroutines left in the worker
+	Wakeups    int     `json:"wakeups"`    // wakeups left after the instances are purged; before, their retention has wakeups
 }
 
 func (c *canceller) burst(ctx context.Context, rdb redis.UniversalClient) (*burst, error) {
@@ -36,11 +37,8 @@ func (c *canceller) burst(ctx context.Context, rdb redis.UniversalClient) (*burs
 	if err != nil {
 		return nil, err
 	}
-	holds := make([]*held, burstInstances)
-	if err := each(ctx, burstInstances, burstInstances, func(ctx context.Context, i int) (err error) {
-		holds[i], err = c.hold(ctx, burstActivities)
-		return err
-	}); err != nil {
+	holds, err := c.holdMany(ctx, burstInstances, burstInstances, burstActivities)
+	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -62,7 +60,8 @@ func (c *canceller) burst(ctx context.Context, rdb redis.UniversalClient) (*burs
 	return b, c.countLeft(ctx, rdb, b, holds, before)
 }
 
-// countLeft waits until nothing is left, and counts what is left at the end of the timeout.
+// countLeft waits until leases and goroutines are gone, purges the instances, and waits until their wakeups are gone. It counts those that
+// remain at the end of each wait.
 func (c *canceller) countLeft(ctx context.Context, rdb redis.UniversalClient, b *burst, holds []*held, before int) error {
 	if err := settle(ctx, func() (bool, error) {
 		now, err := c.goroutines(ctx)
@@ -86,24 +85,18 @@ func (c *canceller) countLeft(ctx context.Context, rdb redis.UniversalClient, b 
 	})
 }
 
-// settle polls until done returns true or an error, for at most settleTimeout.
+// settle polls until done returns true or an error. The end of settleTimeout is no error.
 func settle(ctx context.Context, done func() (bool, error)) error {
-	tick := time.NewTicker(settleInterval)
-	defer tick.Stop()
-	for end := time.Now().Add(settleTimeout); time.Now().Before(end); {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	limited, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	err := poll(limited, settleInterval, done)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ctx.Err()
 	}
-	return nil
+	return err
 }
 
-// countLeases counts the leases of the held activities.
+// countLeases counts the leases of the namespace.
 func countLeases(ctx context.Context, rdb redis.UniversalClient, namespace string) (n int, err error) {
 	space := redisx.NewSpace(namespace)
 	it := rdb.Scan(ctx, 0, space.Pattern(), 10_000).Iterator()
@@ -117,7 +110,7 @@ func countLeases(ctx context.Context, rdb redis.UniversalClient, namespace strin
 	return n, it.Err()
 }
 
-// wakeups counts the instances that have a wakeup.
+// wakeups counts the held instances that have a wakeup.
 func wakeups(ctx context.Context, rdb redis.UniversalClient, namespace string, holds []*held) (n int, err error) {
 	for p := range queue.DefaultPartitions {
 		members, err := rdb.ZRange(ctx, redisx.NewSpace(namespace).Part(p).Wakeups(), 0, -1).Result()
@@ -133,8 +126,8 @@ func wakeups(ctx context.Context, rdb redis.UniversalClient, namespace string, h
 	return n, nil
 }
 
-// commitTime returns how long Redis took, in milliseconds, for the longest script on the instance's record during do: the
-// commit that cancels. It is 0 for one that was faster than the slow log's threshold.
+// commitTime returns the duration, in milliseconds, of the longest script that Redis ran on the instance's record during do: the
+// commit that cancels. It returns 0 if the script was faster than the threshold of the slow log.
 func commitTime(ctx context.Context, rdb redis.UniversalClient, id string, do func() error) (float64, error) {
 	const slower, entries = "100", "20000" // microseconds, number
 	for name, value := range map[string]string{"slowlog-log-slower-than": slower, "slowlog-max-len": entries} {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// What is cancelled: an instance with n activities, each of which runs until its context ends.
+// The instance to cancel: it has n activities, each of which runs until its context ends.
 var (
 	holdAll = pawl.NewOrchestration[int, int]("bench-hold-all")
 	hold    = pawl.NewActivity[pawl.None, int]("bench-hold")
@@ -30,17 +28,17 @@ func holdN(ctx *pawl.Context, n int) (int, error) {
 	return n, err
 }
 
-// Subjects, in core NATS, on which the worker talks to the client.
+// Subjects, in core NATS, on which the members report to the client.
 const (
 	reportSubject     = "pawl-bench"
 	goroutinesSubject = reportSubject + ".goroutines"
 )
 
-// holdReport is what a held activity publishes: that it has begun, or that its context has ended.
+// holdReport is a message of a held activity: it has begun, or its context has ended.
 type holdReport struct {
 	Instance string        `json:"instance"`
 	At       int64         `json:"at"`               // Unix nanoseconds
-	Reason   cancel.Reason `json:"reason,omitempty"` // of the end of its context; zero: it has begun
+	Reason   cancel.Reason `json:"reason,omitempty"` // why its context ended; zero when the activity begins
 }
 
 // holder runs the held activities of a worker.
@@ -54,7 +52,7 @@ func (h holder) hold(ctx context.Context, _ pawl.None) (int, error) {
 	ended := time.Now()
 	cause, ok := errors.AsType[*pawl.Cancelled](context.Cause(ctx))
 	if !ok {
-		return 0, fmt.Errorf("a context has ended without a reason: %w", context.Cause(ctx))
+		return 0, fmt.Errorf("context ended without a reason: %w", context.Cause(ctx))
 	}
 	return 0, errors.Join(cause, h.publish(ctx, cause.Reason, ended))
 }
@@ -67,10 +65,26 @@ func (h holder) publish(ctx context.Context, reason cancel.Reason, at time.Time)
 	return h.nc.Publish(reportSubject, b)
 }
 
-// serveGoroutines replies with the number of goroutines of this process. It ends with the connection.
-func serveGoroutines(nc *nats.Conn) error {
-	_, err := nc.Subscribe(goroutinesSubject, func(m *nats.Msg) {
-		_ = m.Respond([]byte(strconv.Itoa(runtime.NumGoroutine()))) // the requester repeats its request
+// serve answers requests on a subject with JSON, until the connection is closed.
+func serve(nc *nats.Conn, subject string, answer func(request string) any) error {
+	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		if b, err := json.Marshal(answer(string(m.Data))); err == nil {
+			_ = m.Respond(b) // without an answer, the request times out
+		}
 	})
 	return err
+}
+
+// ask sends a request that a member serves, and decodes the answer.
+func ask[T any](ctx context.Context, d *driver, subject, request string) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	m, err := d.nc.RequestWithContext(ctx, subject, []byte(request))
+	if err == nil {
+		err = json.Unmarshal(m.Data, &answer)
+	}
+	if err != nil {
+		err = fmt.Errorf("request %s %s: %w", subject, request, err)
+	}
+	return answer, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 )
 
 const (
-	beginTimeout  = time.Minute      // for the activities of one instance to run
-	cancelTimeout = 15 * time.Second // for a context to end: longer than the TTL of a lease
+	beginTimeout  = time.Minute      // maximum time until all activities of an instance run
+	cancelTimeout = 15 * time.Second // maximum time until a context ends: longer than the TTL of a lease
 )
 
-// canceller starts instances, cancels them, and receives when the contexts of their activities end.
+// canceller starts instances, cancels them, and receives the reports of their activities.
 type canceller struct {
 	*driver
 
@@ -27,16 +26,17 @@ type canceller struct {
 	held map[string]*held
 }
 
-// held is an instance whose activities run.
+// held is an instance whose activities run until they are cancelled.
 type held struct {
-	id    string
-	want  int
-	begun chan struct{} // closed when all have begun
-	ended chan struct{} // closed when the contexts of all have ended
+	id         string
+	activities int
+	begun      chan struct{} // closed when all have begun
+	ended      chan struct{} // closed when the contexts of all have ended
 
-	n     int         // under mu: have begun
-	at    []time.Time // under mu: when contexts ended
-	wrong int         // under mu: ended with another reason than the cancellation
+	// Under mu of the canceller:
+	n     int         // activities that have begun
+	at    []time.Time // when contexts ended because of the cancellation
+	wrong int         // contexts that ended for another reason
 }
 
 func newCanceller(d *driver) (*canceller, error) {
@@ -60,7 +60,7 @@ func (c *canceller) onReport(m *nats.Msg) {
 	case h == nil:
 		return
 	case r.Reason == 0:
-		if h.n++; h.n == h.want {
+		if h.n++; h.n == h.activities {
 			close(h.begun)
 		}
 		return
@@ -69,14 +69,24 @@ func (c *canceller) onReport(m *nats.Msg) {
 	default:
 		h.wrong++
 	}
-	if len(h.at)+h.wrong == h.want {
+	if len(h.at)+h.wrong == h.activities {
 		close(h.ended)
 	}
 }
 
+// holdMany starts n instances, at most limit at a time, each with fanout activities, and waits until all of these run.
+func (c *canceller) holdMany(ctx context.Context, n, limit, fanout int) ([]*held, error) {
+	holds := make([]*held, n)
+	err := each(ctx, n, limit, func(ctx context.Context, i int) (err error) {
+		holds[i], err = c.hold(ctx, fanout)
+		return err
+	})
+	return holds, err
+}
+
 // hold starts an instance of n activities and waits until all of them run.
 func (c *canceller) hold(ctx context.Context, n int) (*held, error) {
-	h := &held{id: c.id("cancel"), want: n, begun: make(chan struct{}), ended: make(chan struct{})}
+	h := &held{id: c.id("cancel"), activities: n, begun: make(chan struct{}), ended: make(chan struct{})}
 	c.mu.Lock()
 	c.held[h.id] = h
 	c.mu.Unlock()
@@ -101,8 +111,8 @@ func (c *canceller) request(ctx context.Context, h *held) error {
 	return c.c.Cancel(ctx, h.id, "bench", client.By("bench"))
 }
 
-// await waits until the contexts of all activities have ended, and returns when each did.
-// Those that do not end in time, or with another reason, are missing.
+// await waits until the contexts of all activities have ended, and returns the time of each end. Contexts that do not end in time, or
+// that end for another reason, are left out.
 func (c *canceller) await(ctx context.Context, h *held) ([]time.Time, error) {
 	limit := time.NewTimer(cancelTimeout)
 	defer limit.Stop()
@@ -118,30 +128,25 @@ func (c *canceller) await(ctx context.Context, h *held) ([]time.Time, error) {
 	return h.at, nil
 }
 
-// latencies are from the commit that cancelled. The time of the commit is what Redis wrote to the record: its TIME at the
-// beginning of the script, truncated to a millisecond. So a latency is never too short, and up to one millisecond too long.
-// All processes have the clock of one machine.
+// latencies returns the times from the commit that cancelled to each of the given times. The time of the commit is the one in the record:
+// TIME of Redis at the beginning of the script, truncated to a millisecond. So a latency is never too short, and at most one millisecond
+// too long. All processes use the clock of one machine.
 func (c *canceller) latencies(ctx context.Context, id string, at []time.Time) ([]time.Duration, error) {
 	d, err := c.c.Describe(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if d.Status != client.Cancelled {
-		return nil, fmt.Errorf("%s was cancelled, and is %s", id, d.Status)
+		return nil, fmt.Errorf("%s is %s after its cancellation", id, d.Status)
 	}
-	committed := d.Updated
 	out := make([]time.Duration, len(at))
 	for i, t := range at {
-		out[i] = t.Sub(committed)
+		out[i] = t.Sub(d.Updated)
 	}
 	return out, nil
 }
 
-// goroutines requests the number of goroutines of the worker.
+// goroutines returns the number of goroutines of the worker.
 func (c *canceller) goroutines(ctx context.Context) (int, error) {
-	m, err := c.nc.RequestWithContext(ctx, goroutinesSubject, nil)
-	if err != nil {
-		return 0, fmt.Errorf("count the worker's goroutines: %w", err)
-	}
-	return strconv.Atoi(string(m.Data))
+	return ask[int](ctx, c.driver, goroutinesSubject, "")
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,23 +15,23 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Fleets that change while they work: a rolling restart, and workers that follow the demand. Activities record in a file when they begin and
-// end, so that one that runs twice, or is interrupted, shows.
+// The scenarios rolling and demand change the fleet while it works: by a rolling restart, and by workers that follow the demand. Activities
+// record in a file when they begin and end, which reveals activities that ran twice or were interrupted.
 
 const (
-	rollingFleet   = 2 // orchestrators, and workers
-	beforeRolling  = time.Second
-	demandFor      = 2_000 // instances
-	demandSlots    = 4     // of a worker
-	demandLongest  = 1000  // milliseconds of an activity, less than the drain of a worker
-	demandInterval = 250 * time.Millisecond
-	demandSurplus  = 4 // readings in sequence after which a worker is surplus
+	rollingFleet    = 2 // number of orchestrators, and of workers
+	beforeRolling   = time.Second
+	demandInstances = 2_000
+	demandSlots     = 4    // concurrency of a worker
+	demandLongest   = 1000 // milliseconds; the longest activity, shorter than the drain of a worker
+	demandInterval  = 250 * time.Millisecond
+	demandSurplus   = 4 // consecutive readings after which surplus workers are stopped
 )
 
-// recordedInput is what an activity does, and where it records that.
+// recordedInput is the input of an activity that records its run.
 type recordedInput struct {
-	File         string `json:"file"`
-	Milliseconds int    `json:"ms"`
+	File         string `json:"file"` // to which it appends
+	Milliseconds int    `json:"ms"`   // duration of the activity
 }
 
 var (
@@ -59,19 +57,15 @@ func runRecorded(ctx context.Context, in recordedInput) (none pawl.None, err err
 	if _, err := f.WriteString("begun " + key + "\n"); err != nil {
 		return none, err
 	}
-	over := time.NewTimer(time.Duration(in.Milliseconds) * time.Millisecond)
-	defer over.Stop()
-	select {
-	case <-over.C:
-		_, err = f.WriteString("ended " + key + "\n")
-		return none, err
-	case <-ctx.Done():
+	if interrupted := waitUntil(ctx, time.Now().Add(time.Duration(in.Milliseconds)*time.Millisecond)); interrupted != nil {
 		_, err = f.WriteString("interrupted " + key + "\n")
 		return none, errors.Join(context.Cause(ctx), err)
 	}
+	_, err = f.WriteString("ended " + key + "\n")
+	return none, err
 }
 
-// runs counts what the activities of a run have recorded.
+// runs counts anomalies in the file of recorded activities.
 type runs struct {
 	Twice       int `json:"run_twice"` // calls that began more than once
 	Interrupted int `json:"interrupted"`
@@ -97,7 +91,7 @@ func readRuns(file string) (r runs, err error) {
 	return r, nil
 }
 
-// rollingResult is what becomes of instances while each member is restarted.
+// rollingResult reports on the instances that are started during a rolling restart.
 type rollingResult struct {
 	Scenario  string  `json:"scenario"`
 	Instances int     `json:"instances"` // of one activity
@@ -111,7 +105,7 @@ type rollingResult struct {
 	runs
 }
 
-// rolling restarts the orchestrators and the workers, one after the other, --rounds times, while instances are started at a fixed rate.
+// rolling restarts every orchestrator and worker in turn, --rounds times, while instances are started at a fixed rate.
 func (r *run) rolling(ctx context.Context, f *fleet, d *driver) error {
 	file := filepath.Join(f.dir, "runs")
 	began := time.Now()
@@ -142,30 +136,29 @@ func (r *run) rolling(ctx context.Context, f *fleet, d *driver) error {
 		}
 		took = append(took, c.ended.Sub(c.began))
 	}
-	slices.Sort(took)
 	m.Instances, m.PerS = len(all), float64(len(all))/m.Seconds
-	m.P50MS, m.P99MS, m.MaxMS = percentile(took, 0.5), percentile(took, 0.99), percentile(took, 1)
+	m.P50MS, m.P99MS, m.MaxMS = quantiles(took)
 	if m.runs, err = readRuns(file); err != nil {
 		return err
 	}
 	return r.report.add(m)
 }
 
-// demandResult is what becomes of activities while workers follow the demand.
+// demandResult reports on the activities that run while the number of workers follows the demand.
 type demandResult struct {
 	Scenario   string  `json:"scenario"`
 	Instances  int     `json:"instances"` // of one activity of up to a second
 	MaxWorkers int     `json:"max_workers"`
 	Started    int     `json:"workers_started"`
-	Stopped    int     `json:"workers_stopped"` // while they were surplus
-	Seconds    float64 `json:"seconds"`         // until there are no instances and no workers
+	Stopped    int     `json:"workers_stopped"` // surplus workers that were stopped
+	Seconds    float64 `json:"seconds"`         // until the last instance has ended and the last worker has stopped
 	Failed     int     `json:"failed"`
 	runs
 }
 
-// demand starts workers as the demand of a queue grows, and stops those that are surplus, as an autoscaler does: any of them, also busy ones.
+// demand starts workers as the demand of a queue grows, and stops surplus ones, busy or not, as an autoscaler does.
 func (r *run) demand(ctx context.Context, f *fleet, d *driver) error {
-	m := demandResult{Scenario: "demand", Instances: cmp.Or(r.opts.Instances, demandFor)}
+	m := demandResult{Scenario: "demand", Instances: cmp.Or(r.opts.Instances, demandInstances)}
 	file, began := filepath.Join(f.dir, "runs"), time.Now()
 	var failed atomic.Int64
 	var starts error
@@ -174,11 +167,7 @@ func (r *run) demand(ctx context.Context, f *fleet, d *driver) error {
 		defer close(done)
 		starts = each(ctx, m.Instances, m.Instances, func(ctx context.Context, i int) error {
 			in := recordedInput{File: file, Milliseconds: 50 + i*i%(demandLongest-50)}
-			finish, err := plain(d, "recorded", 1, 1, recorded, in).begin(ctx, d.id("demand"))
-			if err == nil {
-				err = finish(ctx)
-			}
-			if err != nil {
+			if err := runOne(ctx, d, recorded, d.id("demand"), in); err != nil {
 				failed.Add(1)
 			}
 			return ctx.Err()
@@ -196,7 +185,7 @@ func (r *run) demand(ctx context.Context, f *fleet, d *driver) error {
 	return r.report.add(m)
 }
 
-// follow has as many workers as the demand requires, until the instances have ended and no worker is left.
+// follow keeps as many workers as the demand requires, until the instances have ended and no worker is left.
 func (r *run) follow(ctx context.Context, f *fleet, d *driver, m *demandResult, done <-chan struct{}) error {
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
@@ -212,15 +201,13 @@ func (r *run) follow(ctx context.Context, f *fleet, d *driver, m *demandResult, 
 		}
 		now, err := d.c.Demand(ctx, recordedCall.Queue())
 		if err != nil {
-			continue // as an autoscaler, which keeps what there is
+			continue // an autoscaler keeps the current number, too
 		}
 		want := min(r.opts.Workers, int((now.Total()+demandSlots-1)/demandSlots)) //nolint:gosec // far from the bound
 		for len(f.workers) < want {
-			w, err := f.member("worker", m.Started, "--concurrency", strconv.Itoa(demandSlots), "--name", "worker-"+strconv.Itoa(m.Started+1))
-			if err != nil {
+			if err := f.add(&f.workers, "worker", m.Started, demandSlots); err != nil {
 				return err
 			}
-			f.workers = append(f.workers, w)
 			m.Started++
 			m.MaxWorkers = max(m.MaxWorkers, len(f.workers))
 		}
@@ -229,7 +216,7 @@ func (r *run) follow(ctx context.Context, f *fleet, d *driver, m *demandResult, 
 		}
 		if surplus >= demandSurplus {
 			for _, w := range f.workers[want:] {
-				stopping.Go(func() { _ = w.close() }) // the runs show whether it had time
+				stopping.Go(func() { _ = w.close() }) // the file reveals interrupted activities
 				m.Stopped++
 			}
 			f.workers = f.workers[:want:want]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 
@@ -31,42 +32,51 @@ const (
 // driver is the client of a benchmark: it starts instances and waits for them.
 type driver struct {
 	nc  *nats.Conn
+	js  jetstream.JetStream
 	c   *client.Client
 	ns  string // namespace
 	run string // part of every instance id, so that concurrent benchmarks do not collide
 	n   atomic.Uint64
 
-	purges bool // the instances are removed at the end
+	purges bool // remove the instances at the end
 	mu     sync.Mutex
-	ids    []string // to be removed
+	ids    []string // instances to remove
 }
 
-// scenario is one thing to measure.
+// scenario describes the instances to measure.
 type scenario struct {
 	name       string
-	activities int // of one instance
-	instances  int // by default
-	// begin runs before the clock starts, and returns what is timed: everything up to the end of the instance.
+	activities int // per instance
+	instances  int // default number
+	// begin is not timed. It returns the function that is: finish returns at the end of the instance.
 	begin func(ctx context.Context, id string) (finish func(context.Context) error, err error)
 }
 
+// timed returns a scenario that is timed as a whole.
+func timed(name string, activities, instances int, do func(ctx context.Context, id string) error) scenario {
+	return scenario{name: name, activities: activities, instances: instances, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
+		return func(ctx context.Context) error { return do(ctx, id) }, nil
+	}}
+}
+
+// run runs one instance to its end.
+func (sc scenario) run(ctx context.Context, id string) error {
+	finish, err := sc.begin(ctx, id)
+	if err == nil {
+		err = finish(ctx)
+	}
+	return err
+}
+
 // connect connects, and waits until the fleet has created its namespace.
-func (r *run) connect(ctx context.Context) (*driver, error) {
+func (r *run) connect(ctx context.Context) (d *driver, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	tick := time.NewTicker(connectInterval)
-	defer tick.Stop()
-	for {
-		d, err := r.dial(ctx)
-		if err == nil {
-			return d, nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
+	_ = poll(ctx, connectInterval, func() (bool, error) { // the error of the last attempt is returned
+		d, err = r.dial(ctx)
+		return err == nil, nil
+	})
+	return d, err
 }
 
 func (r *run) dial(ctx context.Context) (*driver, error) {
@@ -74,12 +84,15 @@ func (r *run) dial(ctx context.Context) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.New(ctx, nc, client.Options{Namespace: r.opts.Namespace.Namespace, Logger: r.log})
+	d := &driver{nc: nc, ns: r.opts.Namespace.Namespace, run: nuid.Next()}
+	if d.js, err = jetstream.New(nc); err == nil {
+		d.c, err = client.New(ctx, nc, client.Options{Namespace: d.ns, Logger: r.log})
+	}
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
-	return &driver{nc: nc, c: cl, ns: r.opts.Namespace.Namespace, run: nuid.Next()}, nil
+	return d, nil
 }
 
 func (d *driver) close() {
@@ -110,13 +123,12 @@ func (d *driver) purge(ctx context.Context, errw io.Writer) error {
 	d.mu.Unlock()
 	p := term.NewProgress(errw, len(ids), "instances removed")
 	defer p.End()
-	var done atomic.Int64
 	err := each(ctx, len(ids), purgeInFlight, func(ctx context.Context, i int) error {
 		err := d.c.Purge(ctx, ids[i], client.Force())
 		if errors.Is(err, client.ErrNotFound) { // its start failed
 			err = nil
 		}
-		p.Set(int(done.Add(1)))
+		p.Add(1)
 		return err
 	})
 	if err != nil {
@@ -139,21 +151,21 @@ func (d *driver) scenario(name string, n int) scenario {
 	}
 }
 
-// plain is a scenario that is timed from the start of an instance.
+// plain returns a scenario that is timed from the start of an instance to its end.
 func plain[In, Out any](d *driver, name string, activities, instances int, o pawl.Orchestration[In, Out], in In) scenario {
-	begin := func(_ context.Context, id string) (func(context.Context) error, error) {
-		return func(ctx context.Context) error {
-			run, err := client.Start(ctx, d.c, o, id, in)
-			if err == nil {
-				_, err = run.Result(ctx)
-			}
-			return err
-		}, nil
-	}
-	return scenario{name: name, activities: activities, instances: instances, begin: begin}
+	return timed(name, activities, instances, func(ctx context.Context, id string) error { return runOne(ctx, d, o, id, in) })
 }
 
-// beginEvent starts an instance that waits for an event; it is timed from the event.
+// runOne starts an instance and waits for its end.
+func runOne[In, Out any](ctx context.Context, d *driver, o pawl.Orchestration[In, Out], id string, in In, opts ...client.StartOption) error {
+	run, err := client.Start(ctx, d.c, o, id, in, opts...)
+	if err == nil {
+		_, err = run.Result(ctx)
+	}
+	return err
+}
+
+// beginEvent starts an instance that waits for an event. The instance is timed from the event.
 func (d *driver) beginEvent(ctx context.Context, id string) (func(context.Context) error, error) {
 	run, err := client.Start(ctx, d.c, examples.Wait, id, pawl.None{})
 	if err != nil {
@@ -168,7 +180,7 @@ func (d *driver) beginEvent(ctx context.Context, id string) (func(context.Contex
 	}, nil
 }
 
-// load runs n instances, at most inFlight at a time, and returns the time from the first that is timed to the last.
+// load runs n instances, at most inFlight at a time, and returns the time for which they are timed together.
 func (d *driver) load(ctx context.Context, sc scenario, n, inFlight int, progress io.Writer) (time.Duration, error) {
 	finishes := make([]func(context.Context) error, n)
 	if err := each(ctx, n, inFlight, func(ctx context.Context, i int) (err error) {
@@ -179,23 +191,16 @@ func (d *driver) load(ctx context.Context, sc scenario, n, inFlight int, progres
 	}
 	p := term.NewProgress(progress, n, sc.name+" instances")
 	defer p.End()
-	var done atomic.Int64
 	began := time.Now()
 	err := each(ctx, n, inFlight, func(ctx context.Context, i int) error {
 		err := finishes[i](ctx)
-		if d := done.Add(1); d%64 == 0 {
-			p.Set(int(d))
-		}
+		p.Add(1)
 		return err
 	})
-	took := time.Since(began)
-	if err == nil {
-		p.Set(n)
-	}
-	return took, err
+	return time.Since(began), err
 }
 
-// sequential runs n instances one after the other.
+// sequential runs n instances one after the other, and returns the median and the 99th percentile of their times in milliseconds.
 func (d *driver) sequential(ctx context.Context, sc scenario, n int) (p50, p99 float64, err error) {
 	took := make([]time.Duration, n)
 	for i := range took {
@@ -209,11 +214,11 @@ func (d *driver) sequential(ctx context.Context, sc scenario, n int) (p50, p99 f
 		}
 		took[i] = time.Since(began)
 	}
-	slices.Sort(took)
-	return percentile(took, 0.5), percentile(took, 0.99), nil
+	p50, p99, _ = quantiles(took)
+	return p50, p99, nil
 }
 
-// count counts the instances of an orchestration with a status; "": all. There are fewer while a partition has no owner.
+// count counts the instances of an orchestration with a status, or all if s is empty. It returns 0 while a partition has no owner.
 func (d *driver) count(ctx context.Context, orchestration string, s client.Status) int {
 	c, err := d.c.Count(ctx, client.CountOptions{Where: fmt.Sprintf("orchestration = %q", orchestration), By: "status"})
 	n := c.Count
@@ -223,7 +228,7 @@ func (d *driver) count(ctx context.Context, orchestration string, s client.Statu
 	if err != nil {
 		return 0
 	}
-	return int(n) //nolint:gosec // of instances that this process has started
+	return int(n) //nolint:gosec // at most the instances of this run
 }
 
 // each calls fn for 0 to n-1, at most limit at a time, and stops at the first error.
@@ -250,14 +255,33 @@ func each(ctx context.Context, n, limit int, fn func(context.Context, int) error
 func until(ctx context.Context, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
-	tick := time.NewTicker(canaryInterval)
+	return poll(ctx, canaryInterval, func() (bool, error) { return ok(), nil })
+}
+
+// untilAll polls a count until it is n, and returns it. It gives up when the count does not grow for 30 s.
+func untilAll(ctx context.Context, n int, count func() int) (last int, err error) {
+	for last < n {
+		before := last
+		_ = until(ctx, func() bool { last = count(); return last > before }) // a lower count is the result
+		if last <= before {
+			return before, ctx.Err()
+		}
+	}
+	return last, nil
+}
+
+// poll calls done at intervals until it returns true or an error, or ctx ends.
+func poll(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for !ok() {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
-	return nil
 }

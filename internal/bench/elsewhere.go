@@ -11,11 +11,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// elsewhere measures hello on two orchestrators of which one lacks the code: instances of its partitions beside those of the other.
+// elsewhere measures hello on two orchestrators, one of which lacks the code. It compares the instances in the partitions of that one
+// with the instances in the partitions of the other.
 func (r *run) elsewhere(ctx context.Context, f *fleet, d *driver) error {
 	var lacks [queue.DefaultPartitions]bool
 	var err error
-	if timeout := until(ctx, func() bool { // a busy machine may have moved them since
+	if timeout := until(ctx, func() bool { // on a busy machine, partitions may just be moving
 		lacks, err = f.owned(ctx, f.orchestrators[0], d.ns)
 		return err == nil
 	}); timeout != nil {
@@ -24,7 +25,7 @@ func (r *run) elsewhere(ctx context.Context, f *fleet, d *driver) error {
 	return r.beside(ctx, d.helloWhere("elsewhere", lacks, true), d.helloWhere("hello", lacks, false), r.opts.Instances, d, f)
 }
 
-// owned returns the partitions of an orchestrator.
+// owned returns the partitions of an orchestrator: at least one, and not all.
 func (f *fleet) owned(ctx context.Context, m *member, ns string) (all [queue.DefaultPartitions]bool, err error) {
 	space := redisx.NewSpace(ns)
 	for p := range all {
@@ -35,21 +36,19 @@ func (f *fleet) owned(ctx context.Context, m *member, ns string) (all [queue.Def
 		all[p] = strings.Contains(name, fmt.Sprintf("-%d-", m.PID()))
 	}
 	if !slices.Contains(all[:], true) || !slices.Contains(all[:], false) {
-		return all, fmt.Errorf("%s owns all partitions, or none", m.name)
+		return all, fmt.Errorf("%s owns no partition, or all of them", m.name)
 	}
 	return all, nil
 }
 
-// helloWhere is hello with ids of some partitions, or of the others.
+// helloWhere returns hello with ids whose partitions have the wanted value in the array.
 func (d *driver) helloWhere(name string, in [queue.DefaultPartitions]bool, want bool) scenario {
-	sc := d.scenario("hello", 1)
-	begin := sc.begin
-	sc.name, sc.begin = name, func(ctx context.Context, id string) (func(context.Context) error, error) {
-		of := id
-		for n := 0; in[queue.PartitionOf(of, queue.DefaultPartitions)] != want; n++ {
-			of = id + "-" + strconv.Itoa(n)
+	hello := d.scenario("hello", 1)
+	return timed(name, hello.activities, hello.instances, func(ctx context.Context, prefix string) error {
+		id := prefix
+		for n := 0; in[queue.PartitionOf(id, queue.DefaultPartitions)] != want; n++ {
+			id = prefix + "-" + strconv.Itoa(n)
 		}
-		return begin(ctx, of)
-	}
-	return sc
+		return hello.run(ctx, id)
+	})
 }

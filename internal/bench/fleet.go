@@ -25,15 +25,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// layout is the servers and members of a fleet.
+// layout describes the servers and members of a fleet.
 type layout struct {
 	natsServers            int // more than one: a cluster
 	redisCluster           bool
 	orchestrators, workers int
-	lacking                int    // orchestrators that have no code, every second one
+	lacking                int    // orchestrators without code, every second one
 	concurrency            int    // of each worker; 0: workerConcurrency
-	single                 bool   // one process has both roles, as the only member
-	noHints                bool   // the workers receive no hints
+	single                 bool   // the only member has both roles
+	noHints                bool   // workers receive no hints
 	proxies                bool   // every member connects through proxies of its own
 	tracesTo               string // URL of a collector, to which members export a tenth of their traces; empty: none
 }
@@ -45,10 +45,10 @@ type fleet struct {
 	log           io.Writer
 	nats          *natsServers
 	redis         redisServers
-	rdb           redis.UniversalClient // of redis
+	rdb           redis.UniversalClient // connected to redis
 	orchestrators []*member
 	workers       []*member
-	procs         int // GOMAXPROCS of this process before
+	procs         int // GOMAXPROCS of this process before the fleet was started
 }
 
 // member is an orchestrator or a worker.
@@ -57,11 +57,11 @@ type member struct {
 	name    string
 	args    []string
 	log     io.Writer
-	proxies []*netfault.Proxy // to NATS and to Redis; none in front of a cluster, whose servers announce their own addresses
+	proxies []*netfault.Proxy // to NATS and to Redis; none to a cluster, whose servers announce their own addresses
 }
 
 // startFleet starts servers and members, and returns before they are ready.
-// This process, the client, limits itself to its share of the cores like the others.
+// This process is the client, and limits itself to its share of the cores, as the other processes do.
 func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l layout) (_ *fleet, err error) {
 	l.concurrency = cmp.Or(l.concurrency, workerConcurrency)
 	f := &fleet{layout: l, log: childLog, procs: runtime.GOMAXPROCS(0)}
@@ -86,49 +86,51 @@ func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l lay
 		return nil, err
 	}
 	if l.single {
-		m, err := f.member("both", 0, "--concurrency", strconv.Itoa(l.concurrency), "--name", "worker-1")
-		f.orchestrators = append(f.orchestrators, m)
-		return f, err
+		return f, f.add(&f.orchestrators, "both", 0, l.concurrency)
 	}
 	for i := range l.orchestrators {
 		role := "orchestrator"
 		if i%2 == 0 && i/2 < l.lacking {
 			role = codeless
 		}
-		m, err := f.member(role, i, "--replicas", strconv.Itoa(max(l.natsServers, 1)))
-		if err != nil {
+		if err := f.add(&f.orchestrators, role, i, l.concurrency); err != nil {
 			return nil, err
 		}
-		f.orchestrators = append(f.orchestrators, m)
 	}
 	for i := range l.workers {
-		m, err := f.member("worker", i, "--concurrency", strconv.Itoa(l.concurrency), "--name", "worker-"+strconv.Itoa(i+1))
-		if err != nil {
+		if err := f.add(&f.workers, "worker", i, l.concurrency); err != nil {
 			return nil, err
 		}
-		f.workers = append(f.workers, m)
 	}
 	return f, nil
 }
 
-func (f *fleet) member(role string, i int, args ...string) (_ *member, err error) {
-	m := &member{name: role + "-" + strconv.Itoa(i+1), log: f.log}
+// add starts the member i of a role, and adds it to a list of members. The concurrency is that of a worker.
+func (f *fleet) add(to *[]*member, role string, i, concurrency int) (err error) {
+	number := strconv.Itoa(i + 1)
+	m := &member{name: role + "-" + number, log: f.log}
 	natsURL, redisURL := f.nats.url(), f.redis.url()
 	if f.layout.proxies && len(f.nats.servers) == 1 {
 		if natsURL, err = m.proxy("nats://", f.nats.servers[0].addr); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if one, ok := f.redis.(*singleRedis); f.layout.proxies && ok {
 		if redisURL, err = m.proxy("redis://", one.addr()); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if f.layout.noHints && role == "worker" {
 		natsURL = strings.Replace(natsURL, "://", "://"+unhintedUser+":"+unhintedUser+"@", 1)
 	}
-	m.args = slices.Concat([]string{"serve-bench", role}, args, []string{"--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn", "--traces-to", f.layout.tracesTo})
-	return m, m.start()
+	m.args = []string{
+		"serve-bench", role, "--nats", natsURL, "--redis", redisURL, "--replicas", strconv.Itoa(max(f.layout.natsServers, 1)),
+		"--concurrency", strconv.Itoa(concurrency), "--name", "worker-" + number, "--drain", "5s", "--log-level", "warn", "--traces-to", f.layout.tracesTo,
+	}
+	if err = m.start(); err == nil {
+		*to = append(*to, m)
+	}
+	return err
 }
 
 func (m *member) proxy(scheme, addr string) (url string, err error) {
@@ -145,7 +147,7 @@ func (m *member) start() (err error) {
 	return err
 }
 
-// toNATS and toRedis are the proxies of a member that has both.
+// toNATS and toRedis return the proxies of a member that has both.
 func (m *member) toNATS() *netfault.Proxy  { return m.proxies[0] }
 func (m *member) toRedis() *netfault.Proxy { return m.proxies[1] }
 
@@ -206,8 +208,8 @@ func (f *fleet) fsync(ctx context.Context) error {
 	return f.rdb.ConfigSet(ctx, "appendfsync", fsyncAlways).Err()
 }
 
-// cpu returns the processor time of each process of a fleet with one of each.
-// It is empty without a fleet, and where the operating system does not report it.
+// cpu returns the processor time of the processes of a fleet, by role, for a fleet with one process per role.
+// It is empty without a fleet, and where the operating system does not report processor time.
 func (f *fleet) cpu() map[string]time.Duration {
 	if f == nil {
 		return nil
@@ -217,7 +219,7 @@ func (f *fleet) cpu() map[string]time.Duration {
 		pids["orchestrator"] = f.orchestrators[0].PID()
 	}
 	if f.layout.lacking > 0 {
-		pids["member"] = f.orchestrators[1].PID() // that has the code
+		pids["member"] = f.orchestrators[1].PID() // the one with the code
 	}
 	if len(f.workers) > 0 {
 		pids["worker"] = f.workers[0].PID()
@@ -234,13 +236,13 @@ func (f *fleet) cpu() map[string]time.Duration {
 	return used
 }
 
-// cpuTime reads the user and system time of a process from Linux' /proc, in ticks of 10 ms.
+// cpuTime reads the user and system time of a process from /proc of Linux, in ticks of 10 ms.
 func cpuTime(pid int) (time.Duration, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	// The name, in parentheses, can be anything; the fields after it are numbers.
+	// The name of the process, in parentheses, can contain any character. The fields after it are numbers.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, false
@@ -250,8 +252,7 @@ func cpuTime(pid int) (time.Duration, bool) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errU == nil && errS == nil
 }
 
-// awaitComplete waits until the fleet is as it was started: every orchestrator owns its share of the partitions, and every
-// worker is subscribed.
+// awaitComplete waits until every orchestrator owns its share of the partitions, and every worker is subscribed.
 func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -259,13 +260,12 @@ func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
 		return f.balanced(ctx, d.ns) && !slices.ContainsFunc(f.workers, func(m *member) bool { return !d.subscribed(m.name) })
 	})
 	if err != nil {
-		return fmt.Errorf("the fleet is not complete again: %w", err)
+		return fmt.Errorf("the fleet is not complete: %w", err)
 	}
 	return nil
 }
 
-// balanced reports whether every orchestrator owns at least a quarter of an equal share of the partitions, which are assigned
-// at random.
+// balanced reports whether every orchestrator owns at least a quarter of an equal share of the partitions. They are assigned at random.
 func (f *fleet) balanced(ctx context.Context, ns string) bool {
 	space := redisx.NewSpace(ns)
 	answers, err := f.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,15 +21,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// floorInstances is the default number of chains of the floor.
+// floorInstances is the default number of chains.
 const floorInstances = 6_000
 
 // floorQueue is the task queue, and the name of the activity and of the orchestration.
 const floorQueue = "floor"
 
-// floor measures the bare loop of a chain: commit, task, claim, ack, doorbell, with the scripts and messages of the runtime and
-// nothing between them. Orchestrations are neither replayed nor run, handlers not called, leases not renewed, inputs not read.
-// This process is the owner of the partitions; the worker is a process of its own. The result is in activities per second.
+// floor measures the bare loop of a chain: commit, task, claim, ack, doorbell. It uses the scripts and messages of the runtime without
+// its engine: it neither replays nor runs orchestrations, calls no handlers, renews no leases, and reads no inputs.
+// This process owns the partitions; the worker is a process of its own. The rate is in activities per second.
 func (r *run) floor(ctx context.Context) (rate float64, err error) {
 	f, err := startFleet(ctx, r.log, r.childLog, layout{})
 	if err != nil {
@@ -43,15 +42,12 @@ func (r *run) floor(ctx context.Context) (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, o.stop(context.WithoutCancel(ctx))) }()
-	worker, err := f.member("floor", 0)
-	if err != nil {
+	if err := f.add(&f.workers, "floor", 0, workerConcurrency); err != nil {
 		return 0, err
 	}
-	f.workers = append(f.workers, worker)
-	n := cmp.Or(r.opts.Instances, floorInstances)
-	sc := scenario{name: floorQueue, activities: examples.ChainLength, begin: o.begin}
+	sc := timed(floorQueue, examples.ChainLength, floorInstances, o.chain)
 	d := &driver{run: strconv.Itoa(os.Getpid())}
-	m, err := r.measureAs(ctx, sc, n, d, f)
+	m, err := r.measure(ctx, sc, r.opts.Instances, d, f)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +56,7 @@ func (r *run) floor(ctx context.Context) (rate float64, err error) {
 	return m.ActivitiesPerS, r.report.add(m)
 }
 
-// floorOwner owns all partitions, and commits.
+// floorOwner owns all partitions, and commits the turns.
 type floorOwner struct {
 	conn   *queue.Conn
 	run    *redisx.Runner
@@ -73,7 +69,7 @@ type floorOwner struct {
 	chains  map[string]*floorChain
 }
 
-// floorChain is an instance. Between commit and doorbell nothing else uses it.
+// floorChain is an instance. It is used by one goroutine at a time: by its start, and then by the doorbell of each commit.
 type floorChain struct {
 	id, head string
 	activity uint64 // event id
@@ -142,25 +138,23 @@ func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
 	return nil
 }
 
-// begin begins a chain when the returned function is called, which returns at its end.
-func (o *floorOwner) begin(_ context.Context, id string) (func(context.Context) error, error) {
-	return func(ctx context.Context) error {
-		c := &floorChain{id: id, ended: make(chan error, 1)}
-		o.mu.Lock()
-		o.chains[id] = c
-		t := o.tenures[o.conn.PartitionOf(id)]
-		o.mu.Unlock()
-		o.turn(t, c, history.Element{})
-		select {
-		case err := <-c.ended:
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}, nil
+// chain runs a chain to its end.
+func (o *floorOwner) chain(ctx context.Context, id string) error {
+	c := &floorChain{id: id, ended: make(chan error, 1)}
+	o.mu.Lock()
+	o.chains[id] = c
+	t := o.tenures[o.conn.PartitionOf(id)]
+	o.mu.Unlock()
+	o.turn(t, c, history.Element{})
+	select {
+	case err := <-c.ended:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// turn commits what a turn of a chain does: it takes the completion, and schedules the next activity or ends.
+// turn commits a turn of a chain, which takes the completion of an activity and schedules the next one, or ends.
 func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history.Element) {
 	commit := &store.Commit{
 		Instance: c.id, Execution: 1, Head: c.head, NewHead: c.id + "." + strconv.FormatUint(c.activity, 10), Record: &store.Record{},
@@ -169,12 +163,11 @@ func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history
 	if c.head == "" {
 		commit.From = ""
 		commit.Record = &store.Record{Name: floorQueue, Version: "1", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running, Created: 1}
-		commit.Events = append(commit.Events, make([]byte, 100)) // about what Started takes
-		c.activity++
+		commit.Events = append(commit.Events, make([]byte, 100)) // about the size of Started
 	} else {
 		commit.Pop, commit.Events = []string{completion.ID}, append(commit.Events, completion.Body)
-		c.activity++
 	}
+	c.activity++
 	task := queue.Task{
 		Instance: c.id, Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Activity: c.activity + 1, Name: floorQueue, Queue: floorQueue, Attempt: 1,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1,

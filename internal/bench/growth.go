@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// What grows: the history of one instance, the number of instances, the size of payloads, and the fleet.
+// Scenarios of growth: of the history of one instance, the number of instances, the size of payloads, and the fleet.
 
 var (
 	longRun  = pawl.NewOrchestration[int, int]("bench-long")
@@ -58,13 +56,13 @@ func growthActivities() []pawl.ActivityBinding {
 	}
 }
 
-// The numbers of a short run.
+// Default numbers, for a short run.
 const (
 	longActivities = 2000
-	longPart       = 100 // activities of which the time is compared
+	longPart       = 100 // activities at each end of the history whose times are compared
 	idleInstances  = 30_000
-	idleParked     = 8000 // of them: fewer than an orchestrator keeps in memory, which are 10,000
-	idleFull       = 4000 // after which it keeps no more
+	idleParked     = 8000 // instances of the first part: fewer than the 10,000 that an orchestrator keeps in memory
+	idleFull       = 4000 // instances of the second part, after which memory is full
 	massInstances  = 100_000
 	massInFlight   = 4096
 	scaleInstances = 1500
@@ -76,9 +74,9 @@ type longResult struct {
 	Scenario   string  `json:"scenario"`
 	Activities int     `json:"activities"`
 	Seconds    float64 `json:"seconds"`
-	FirstMS    float64 `json:"first_ms"` // each of the first 100
-	LastMS     float64 `json:"last_ms"`
-	Ratio      float64 `json:"ratio"` // of the last to the first
+	FirstMS    float64 `json:"first_ms"` // mean of the first 100
+	LastMS     float64 `json:"last_ms"`  // mean of the last 100
+	Ratio      float64 `json:"ratio"`    // last to first
 }
 
 // long runs one instance of many activities, one after the other.
@@ -120,32 +118,26 @@ func (r *run) long(ctx context.Context, _ *fleet, d *driver) error {
 	return r.report.add(m)
 }
 
-// watchEvents shows how many activities an instance has completed.
+// watchEvents shows how many activities an instance has completed, until ctx ends.
 func (d *driver) watchEvents(ctx context.Context, p *term.Progress, id string) {
 	defer p.End()
-	tick := time.NewTicker(time.Second / 2)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if s, err := d.c.Describe(ctx, id); err == nil {
-				p.Set(int(s.Events / 2)) //nolint:gosec // of one history
-			}
+	_ = poll(ctx, time.Second/2, func() (bool, error) {
+		if s, err := d.c.Describe(ctx, id); err == nil {
+			p.Set(int(s.Events / 2)) //nolint:gosec // the length of one history
 		}
-	}
+		return false, nil
+	})
 }
 
-// idleResult is what instances cost that wait.
+// idleResult reports the cost of instances that wait.
 type idleResult struct {
 	Scenario     string   `json:"scenario"`
 	Instances    int      `json:"instances"`
-	RedisBytes   float64  `json:"redis_bytes"`             // of one
-	ParkedBytes  float64  `json:"parked_bytes"`            // of one that an orchestrator keeps in memory
-	EvictedBytes *float64 `json:"evicted_bytes,omitempty"` // of one that it does not; nil: it keeps all of so few
-	ChainPerS    float64  `json:"chain_per_s"`             // activities, with nothing else
-	BesidePerS   float64  `json:"beside_per_s"`            // beside them
+	RedisBytes   float64  `json:"redis_bytes"`             // per instance
+	ParkedBytes  float64  `json:"parked_bytes"`            // per instance that an orchestrator keeps in memory
+	EvictedBytes *float64 `json:"evicted_bytes,omitempty"` // per instance that it has evicted; nil: there are too few for an eviction
+	ChainPerS    float64  `json:"chain_per_s"`             // activities of chains, without waiting instances
+	BesidePerS   float64  `json:"beside_per_s"`            // activities of chains, with waiting instances
 	// IdleCorePercent is the processor time of a fleet without instances, by process, in percent of a core.
 	IdleCorePercent map[string]float64 `json:"idle_core_percent,omitempty"`
 	ChainRatio      float64            `json:"chain_ratio"`
@@ -164,16 +156,15 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	parked, full := min(idleParked, m.Instances/2), min(idleFull, m.Instances/4)
 	p := term.NewProgress(r.errw, m.Instances, "waiting instances")
 	defer p.End()
-	var started atomic.Int64
 	wait := func(n int) (redisBytes, memory float64, err error) {
-		if err = d.waiting(ctx, n, &started, p); err == nil && n > 0 {
+		if err = d.startWaiting(ctx, n, p); err == nil && n > 0 {
 			err = waitUntil(ctx, time.Now().Add(r.opts.Settle))
 		}
 		if err == nil {
 			redisBytes, err = usedMemory(ctx, f.rdb)
 		}
 		if err == nil {
-			memory, err = d.memory(ctx)
+			memory, err = ask[float64](ctx, d, memorySubject, "") // of the orchestrator
 		}
 		return redisBytes, memory, err
 	}
@@ -206,7 +197,7 @@ func (r *run) idle(ctx context.Context, f *fleet, d *driver) (err error) {
 	return r.report.add(m)
 }
 
-// idleCores measures what the processes of a fleet take that has nothing to do, in percent of a core, once it has started.
+// idleCores measures the processor time of a fleet without work, by process, in percent of a core.
 func idleCores(ctx context.Context, f *fleet, settle time.Duration) (map[string]float64, error) {
 	if err := waitUntil(ctx, time.Now().Add(settle/2)); err != nil {
 		return nil, err
@@ -223,19 +214,19 @@ func idleCores(ctx context.Context, f *fleet, settle time.Duration) (map[string]
 	return percent, nil
 }
 
-// waiting starts n instances that wait for an event, and waits until their first turns are over.
-func (d *driver) waiting(ctx context.Context, n int, started *atomic.Int64, p *term.Progress) error {
+// startWaiting starts n instances that wait for an event, and returns after their first turns.
+func (d *driver) startWaiting(ctx context.Context, n int, p *term.Progress) error {
 	return each(ctx, n, 256, func(ctx context.Context, _ int) error {
 		id := d.id("idle")
 		if _, err := client.Start(ctx, d.c, examples.Wait, id, pawl.None{}); err != nil {
 			return err
 		}
-		p.Set(int(started.Add(1)))
+		p.Add(1)
 		return until(ctx, func() bool { _, err := d.c.Describe(ctx, id); return err == nil })
 	})
 }
 
-// rate runs n instances, after a tenth of them, and returns the activities per second.
+// rate runs n instances after a tenth of them to warm up, and returns the activities per second.
 func (d *driver) rate(ctx context.Context, sc scenario, n int) (float64, error) {
 	if _, err := d.load(ctx, sc, max(n/10, 1), n, io.Discard); err != nil {
 		return 0, err
@@ -260,34 +251,21 @@ func usedMemory(ctx context.Context, rdb redis.UniversalClient) (float64, error)
 
 const memorySubject = reportSubject + ".memory"
 
-// serveMemory replies with what this process uses of heap and stacks behind a collection, in bytes. It ends with the connection.
+// serveMemory serves the heap and stack memory of this process after a garbage collection, in bytes.
 func serveMemory(nc *nats.Conn) error {
-	_, err := nc.Subscribe(memorySubject, func(m *nats.Msg) {
+	return serve(nc, memorySubject, func(string) any {
 		var s runtime.MemStats
 		debug.FreeOSMemory()
 		runtime.ReadMemStats(&s)
-		_ = m.Respond([]byte(strconv.FormatUint(s.HeapAlloc+s.StackInuse, 10))) // the requester repeats its request
+		return s.HeapAlloc + s.StackInuse
 	})
-	return err
 }
 
-// memory requests what the orchestrator uses.
-func (d *driver) memory(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	m, err := d.nc.RequestWithContext(ctx, memorySubject, nil)
-	if err != nil {
-		return 0, fmt.Errorf("memory of the orchestrator: %w", err)
-	}
-	var n float64
-	return n, json.Unmarshal(m.Data, &n)
-}
-
-// massResult is many starts at once.
+// massResult reports on many starts at once.
 type massResult struct {
 	Scenario      string             `json:"scenario"`
 	Instances     int                `json:"instances"`
-	StartsPerS    float64            `json:"starts_per_s"` // until INPUTS has all of them
+	StartsPerS    float64            `json:"starts_per_s"` // until all are accepted
 	Seconds       float64            `json:"seconds"`      // until all have ended
 	InstancesPerS float64            `json:"instances_per_s"`
 	CPU           map[string]float64 `json:"cpu_s_per_1000,omitempty"`
@@ -301,12 +279,11 @@ func (r *run) mass(ctx context.Context, f *fleet, d *driver) error {
 	}
 	p := term.NewProgress(r.errw, 2*m.Instances, "starts and ends")
 	defer p.End()
-	var done atomic.Int64
 	runs := make([]*client.Instance[string], m.Instances)
 	before, began := f.cpu(), time.Now()
 	if err := each(ctx, m.Instances, massInFlight, func(ctx context.Context, i int) (err error) {
 		runs[i], err = client.Start(ctx, d.c, examples.Hello, d.id("mass"), "world")
-		p.Set(int(done.Add(1)))
+		p.Add(1)
 		return err
 	}); err != nil {
 		return err
@@ -314,7 +291,7 @@ func (r *run) mass(ctx context.Context, f *fleet, d *driver) error {
 	m.StartsPerS = float64(m.Instances) / time.Since(began).Seconds()
 	if err := each(ctx, m.Instances, massInFlight, func(ctx context.Context, i int) error {
 		_, err := runs[i].Result(ctx)
-		p.Set(int(done.Add(1)))
+		p.Add(1)
 		return err
 	}); err != nil {
 		return err
@@ -325,7 +302,7 @@ func (r *run) mass(ctx context.Context, f *fleet, d *driver) error {
 	return r.report.add(m)
 }
 
-// payload runs instances whose input, and that of their activity, and its result have several sizes.
+// payload runs instances with inputs and results of several sizes, which their activities have, too.
 func (r *run) payload(ctx context.Context, f *fleet, d *driver) error {
 	for _, size := range []struct {
 		name                string
@@ -338,7 +315,7 @@ func (r *run) payload(ctx context.Context, f *fleet, d *driver) error {
 		}
 		one := *r
 		one.opts = &Command{InFlight: min(size.concurrency, r.opts.InFlight)}
-		m, err := one.measureAs(ctx, sc, n, d, f)
+		m, err := one.measure(ctx, sc, n, d, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", sc.name, err)
 		}
@@ -349,16 +326,16 @@ func (r *run) payload(ctx context.Context, f *fleet, d *driver) error {
 	return nil
 }
 
-// scaleResult is the rate of chains of one fleet.
+// scaleResult reports the rate of chains on one fleet.
 type scaleResult struct {
 	Scenario       string  `json:"scenario"`
-	Members        int     `json:"members"` // orchestrators, and as many workers
+	Members        int     `json:"members"` // number of orchestrators, and of workers
 	RedisMasters   int     `json:"redis_masters"`
 	ActivitiesPerS float64 `json:"activities_per_s"`
 	Ratio          float64 `json:"ratio"` // to the first fleet
 }
 
-// scale measures fleets of several sizes, on one machine: what they gain depends on its cores.
+// scale measures fleets of several sizes on one machine. The gain depends on its number of cores.
 func (r *run) scale(ctx context.Context) error {
 	n := cmp.Or(r.opts.Instances, scaleInstances)
 	sizes := []struct {
@@ -369,8 +346,12 @@ func (r *run) scale(ctx context.Context) error {
 	defer p.End()
 	var first float64
 	for i, size := range sizes {
-		rate, err := r.rateOf(ctx, layout{orchestrators: size.members, workers: size.members, redisCluster: size.cluster}, n)
-		if err != nil {
+		var rate float64
+		l := layout{orchestrators: size.members, workers: size.members, redisCluster: size.cluster}
+		if err := r.onFleet(ctx, l, func(_ *fleet, d *driver) (err error) {
+			rate, err = d.rate(ctx, d.scenario("chain", 1), n)
+			return err
+		}); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -388,14 +369,4 @@ func (r *run) scale(ctx context.Context) error {
 		p.Set(i + 1)
 	}
 	return nil
-}
-
-// rateOf returns the activities per second of chains in a fleet of its own.
-func (r *run) rateOf(ctx context.Context, l layout, n int) (rate float64, err error) {
-	_, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	return d.rate(ctx, d.scenario("chain", 1), n)
 }

@@ -8,33 +8,34 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// besideResult compares a scenario with another one: a job and an instance whose code is elsewhere with hello, an instance with attributes with one
-// without.
+// besideResult compares a scenario with a reference: jobs, and instances whose code is on another orchestrator, with hello; instances with
+// attributes with instances without.
 type besideResult struct {
 	loadResult
 
 	HelloPerS  float64            `json:"hello_instances_per_s"`
 	HelloP50MS float64            `json:"hello_p50_ms"`
-	HelloRatio float64            `json:"hello_ratio"`                    // instances for each of hello in the same time
-	HelloCPU   map[string]float64 `json:"hello_cpu_s_per_1000,omitempty"` // of hello
-	CPURatio   map[string]float64 `json:"cpu_per_hello,omitempty"`        // processor time for that of hello, by process
+	HelloRatio float64            `json:"hello_ratio"`                    // rate of instances, to that of the reference
+	HelloCPU   map[string]float64 `json:"hello_cpu_s_per_1000,omitempty"` // of the reference
+	CPURatio   map[string]float64 `json:"cpu_per_hello,omitempty"`        // processor time, to that of the reference, by process
 }
 
-// job measures hello and jobs, half of each in alternation, so that what else the machine does disturbs both alike.
+// job compares jobs with hello.
 func (r *run) job(ctx context.Context, f *fleet, d *driver) error {
 	return r.beside(ctx, d.jobs(), d.scenario("hello", 1), r.opts.Instances, d, f)
 }
 
-// beside measures n instances (0: as many as by default) of a scenario and of another, half of each in alternation.
+// beside measures n instances (0: the default number) of a scenario and of a reference, in alternating halves, so that other load on the
+// machine affects both.
 func (r *run) beside(ctx context.Context, one, hello scenario, n int, d *driver, f *fleet) (err error) {
 	if n == 0 {
 		n = hello.instances
 	}
-	var halves [2][2]loadResult // of one, of hello
+	var halves [2][2]loadResult // of the scenario, and of the reference
 	for i, order := range [2][2]int{{1, 0}, {0, 1}} {
 		for _, which := range order {
 			sc := [2]scenario{one, hello}[which]
-			if halves[which][i], err = r.measureAs(ctx, sc, max(n/2, 1), d, f); err != nil {
+			if halves[which][i], err = r.measure(ctx, sc, max(n/2, 1), d, f); err != nil {
 				return fmt.Errorf("%s: %w", sc.name, err)
 			}
 		}
@@ -52,20 +53,18 @@ func (r *run) beside(ctx context.Context, one, hello scenario, n int, d *driver,
 	return r.report.add(m)
 }
 
-// jobs is the activity of hello, as a job.
+// jobs returns the activity of hello as a job.
 func (d *driver) jobs() scenario {
-	return scenario{name: "job", activities: 1, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
-		return func(ctx context.Context) error {
-			run, err := client.Run(ctx, d.c, examples.Greet, id, "world")
-			if err == nil {
-				_, err = run.Result(ctx)
-			}
-			return err
-		}, nil
-	}}
+	return timed("job", 1, 0, func(ctx context.Context, id string) error {
+		run, err := client.Run(ctx, d.c, examples.Greet, id, "world")
+		if err == nil {
+			_, err = run.Result(ctx)
+		}
+		return err
+	})
 }
 
-// and joins two measurements of the same scenario and the same number of instances.
+// and combines two measurements of the same scenario and number of instances.
 func (m loadResult) and(o loadResult) loadResult {
 	m.Instances, m.Activities, m.Seconds = m.Instances+o.Instances, m.Activities+o.Activities, m.Seconds+o.Seconds
 	m.InstancesPerS, m.ActivitiesPerS = float64(m.Instances)/m.Seconds, float64(m.Activities)/m.Seconds

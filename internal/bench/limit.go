@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	limitInstances = 100_000 // at one limit, by default
-	limitWarmup    = 3_000   // maximum of them before the clock starts
-	unlimitedMax   = 15_000  // maximum of instances of one activity without a limit, to compare with
-	limitWaiters   = 10_000  // maximum of waiters whose memory is measured
-	limitHandovers = 300     // maximum of activities that are admitted one after the other
-	limitChains    = 3_000   // maximum of chains of one round
-	limitRounds    = 5       // of chains with and without a limit
+	limitInstances = 100_000 // default number at one limit
+	limitWarmup    = 3_000   // maximum number of instances before the measurement
+	unlimitedMax   = 15_000  // maximum number of instances of one activity without a limit, for comparison
+	limitWaiters   = 10_000  // maximum number of waiters whose memory is measured
+	limitHandovers = 300     // maximum number of activities that are admitted one after the other
+	limitChains    = 3_000   // maximum number of chains per round
+	limitRounds    = 5       // rounds of chains with and without a limit
 )
 
-// limitResult is how many calls a limit admits, and what it costs.
+// limitResult reports how many calls a limit admits, and its cost.
 type limitResult struct {
 	Scenario    string  `json:"scenario"`
 	Instances   int     `json:"instances"` // of one activity, on one key
@@ -28,27 +28,27 @@ type limitResult struct {
 	Concurrency int     `json:"concurrency"` // of the activity
 	Seconds     float64 `json:"seconds"`     // from the first start of an activity to the last
 	GrantsPerS  float64 `json:"grants_per_s"`
-	PlainPerS   float64 `json:"ungated_per_s"` // instances of one activity without a limit, just before
+	PlainPerS   float64 `json:"ungated_per_s"` // instances of one activity without a limit, measured just before
 
 	Waiters        int     `json:"waiters"`
-	BytesPerWaiter float64 `json:"bytes_per_waiter"` // of Redis' memory: all keys of the limit
-	DrainPerS      float64 `json:"drain_per_s"`      // admissions per second from there on, without new waiters
+	BytesPerWaiter float64 `json:"bytes_per_waiter"` // memory of all keys of the limit in Redis
+	DrainPerS      float64 `json:"drain_per_s"`      // admissions of these waiters per second, while no new ones arrive
 
-	Turns int     `json:"turns"`  // handovers at a concurrency of one, with waiters, nothing else running
+	Turns int     `json:"turns"`  // handovers of a concurrency of one, with nothing else running
 	P50MS float64 `json:"p50_ms"` // in the worker, from the end of one activity to the start of the next
 	P99MS float64 `json:"p99_ms"`
 
-	Chains         int       `json:"chains"`            // of a round
-	ChainPerS      float64   `json:"chain_per_s"`       // activities, of the median round, without a limit
-	GatedChainPerS float64   `json:"gated_chain_per_s"` // with a limit that is never reached
-	ChainRatios    []float64 `json:"chain_ratios"`      // with by without, by round
-	ChainRatio     float64   `json:"chain_ratio"`       // their median
+	Chains         int       `json:"chains"`            // per round
+	ChainPerS      float64   `json:"chain_per_s"`       // activities without a limit, median of the rounds
+	GatedChainPerS float64   `json:"gated_chain_per_s"` // activities with a limit that is never reached, median of the rounds
+	ChainRatios    []float64 `json:"chain_ratios"`      // rate with the limit to rate without, by round
+	ChainRatio     float64   `json:"chain_ratio"`       // median of the ratios
 
 	CPU      map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 of Instances, by process
 	PlainCPU map[string]float64 `json:"ungated_cpu_s_per_1000,omitempty"`
 }
 
-// validateLimit rejects numbers with which the limit is not reached.
+// validateLimit rejects numbers that are too small to reach the limit.
 func (c *Command) validateLimit() error {
 	if c.Scenario != "gate" {
 		return nil
@@ -75,25 +75,24 @@ func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitRe
 	if _, err := g.driver.load(ctx, g.driver.scenario("hello", 1), min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
 		return cost, err
 	}
-	if err := g.plain(ctx, f, min(n, unlimitedMax), &cost); err != nil {
-		return cost, fmt.Errorf("ungated: %w", err)
-	}
-	if err := g.many(ctx, f, n, &cost); err != nil {
-		return cost, fmt.Errorf("many: %w", err)
-	}
-	if err := g.turns(ctx, min(n, limitHandovers), &cost); err != nil {
-		return cost, fmt.Errorf("one at a time: %w", err)
-	}
-	if err := g.chains(ctx, max(min(n/20, limitChains), 1), &cost); err != nil {
-		return cost, fmt.Errorf("chains: %w", err)
-	}
-	if err := g.waiters(ctx, min(n, limitWaiters), &cost); err != nil {
-		return cost, fmt.Errorf("waiters: %w", err)
+	for _, part := range []struct {
+		name string
+		run  func() error
+	}{
+		{"ungated", func() error { return g.plain(ctx, f, min(n, unlimitedMax), &cost) }},
+		{"many", func() error { return g.many(ctx, f, n, &cost) }},
+		{"one at a time", func() error { return g.handovers(ctx, min(n, limitHandovers), &cost) }},
+		{"chains", func() error { return g.chains(ctx, max(min(n/20, limitChains), 1), &cost) }},
+		{"waiters", func() error { return g.waiters(ctx, min(n, limitWaiters), &cost) }},
+	} {
+		if err := part.run(); err != nil {
+			return cost, fmt.Errorf("%s: %w", part.name, err)
+		}
 	}
 	return cost, nil
 }
 
-// plain runs n instances of one activity without a limit, to compare with.
+// plain runs n instances of one activity without a limit, for comparison.
 func (g *limitBench) plain(ctx context.Context, f *fleet, n int, cost *limitResult) error {
 	before := f.cpu()
 	took, err := g.driver.load(ctx, g.driver.scenario("hello", 1), n, g.inFlight, g.progress)
@@ -120,14 +119,14 @@ func (g *limitBench) many(ctx context.Context, f *fleet, n int, cost *limitResul
 		return err
 	}
 	if p.Started < n || p.Max > limitConcurrency {
-		return fmt.Errorf("of %d instances %d activities have begun, up to %d at a time; the limit is %d", n, p.Started, p.Max, limitConcurrency)
+		return fmt.Errorf("%d of %d activities began, up to %d at a time; the limit is %d", p.Started, n, p.Max, limitConcurrency)
 	}
 	cost.Seconds, cost.GrantsPerS, cost.CPU = p.took().Seconds(), p.perSecond(), perThousand(before, after, n)
 	return nil
 }
 
-// turns has n waiters behind one holder, which then ends: each admits the next.
-func (g *limitBench) turns(ctx context.Context, n int, cost *limitResult) error {
+// handovers queues n waiters behind one holder, and releases it. From then on, the end of each activity admits the next.
+func (g *limitBench) handovers(ctx context.Context, n int, cost *limitResult) error {
 	if err := g.fill(ctx, g.one, g.passOne.Name(), 1, n); err != nil {
 		return err
 	}
@@ -136,28 +135,28 @@ func (g *limitBench) turns(ctx context.Context, n int, cost *limitResult) error 
 		return err
 	}
 	if p.Started < n || p.Max > 1 || len(p.Gaps) < n {
-		return fmt.Errorf("of %d waiters %d have begun, up to %d at a time, with %d gaps between them", n, p.Started, p.Max, len(p.Gaps))
+		return fmt.Errorf("%d of %d waiters began, up to %d at a time, with %d gaps between them", p.Started, n, p.Max, len(p.Gaps))
 	}
-	slices.Sort(p.Gaps)
-	cost.Turns, cost.P50MS, cost.P99MS = n, percentile(p.Gaps, 0.5), percentile(p.Gaps, 0.99)
+	cost.Turns = n
+	cost.P50MS, cost.P99MS, _ = quantiles(p.Gaps)
 	return nil
 }
 
-// chains runs n chains without a limit and n with one, alternating, so that other load on the machine affects both.
+// chains runs n chains without a limit and n with one, alternately, so that other load on the machine affects both.
 func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error {
 	sides := [2]scenario{g.driver.scenario("chain", 1), plain(g.driver, "limited-chain", examples.ChainLength, limitChains, g.chain, 0)}
 	var rates [2][]float64
 	for round := range limitRounds + 1 {
 		var got [2]float64
 		for i := range sides {
-			side := (i + round) % 2 // each side is first in every second round
+			side := (i + round) % 2 // the sides take turns in going first
 			took, err := g.driver.load(ctx, sides[side], n, g.inFlight, g.progress)
 			if err != nil {
 				return err
 			}
 			got[side] = float64(n*examples.ChainLength) / took.Seconds()
 		}
-		if round == 0 { // to warm up
+		if round == 0 { // warm-up
 			continue
 		}
 		for side, rate := range got {
@@ -170,7 +169,7 @@ func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error
 		return err
 	}
 	if want := uint64((limitRounds + 1) * n * examples.ChainLength); q.Enqueued != want || q.Waiting > 0 { //nolint:gosec // small, and not negative
-		return fmt.Errorf("the limit that is never reached has admitted %d of %d activities, and has %d waiters", q.Enqueued, want, q.Waiting)
+		return fmt.Errorf("the limit that is never reached admitted %d of %d activities, and has %d waiters", q.Enqueued, want, q.Waiting)
 	}
 	cost.Chains = n
 	cost.ChainPerS, cost.GatedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)
@@ -192,7 +191,7 @@ func (g *limitBench) waiters(ctx context.Context, n int, cost *limitResult) erro
 		return err
 	}
 	if p.Started < n || p.Max > limitConcurrency {
-		return fmt.Errorf("of %d waiters %d have begun, up to %d at a time; the limit is %d", n, p.Started, p.Max, limitConcurrency)
+		return fmt.Errorf("%d of %d waiters began, up to %d at a time; the limit is %d", p.Started, n, p.Max, limitConcurrency)
 	}
 	cost.DrainPerS = p.perSecond()
 	return nil

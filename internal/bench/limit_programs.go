@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -14,13 +13,13 @@ import (
 )
 
 const (
-	limitConcurrency = 100       // of the limit that many pass
-	limitQueue       = 1_000_000 // waiters
+	limitConcurrency = 100       // concurrency of the limit that many instances pass
+	limitQueue       = 1_000_000 // maximum number of waiters
 	limitWide        = 1_000_000 // a concurrency that is never reached
 )
 
-// limitPrograms have limited activities: one with a hundred at a time, one with one at a time, and the chain of the examples,
-// each step of which passes a limit that is never reached.
+// limitPrograms are orchestrations of limited activities: one with a hundred at a time, one with one at a time, and the chain of the
+// examples, in which each step passes a limit that is never reached.
 type limitPrograms struct {
 	through  pawl.Orchestration[int, int]
 	one      pawl.Orchestration[int, int]
@@ -64,13 +63,13 @@ func (p limitPrograms) activities(b *barrier) []pawl.ActivityBinding {
 	}
 }
 
-// passed is what a barrier has counted since it was last opened or closed.
+// passed counts the activities at a barrier since it was last opened or closed.
 type passed struct {
 	Started int             `json:"started"`
-	Max     int             `json:"max"`   // inside at one time
-	First   int64           `json:"first"` // start: Unix nanoseconds
-	Last    int64           `json:"last"`
-	Gaps    []time.Duration `json:"gaps"` // from the end of one, after which none was inside, to the start of the next
+	Max     int             `json:"max"`   // most activities inside at the same time
+	First   int64           `json:"first"` // first start, Unix nanoseconds
+	Last    int64           `json:"last"`  // last start
+	Gaps    []time.Duration `json:"gaps"`  // times with no activity inside, between an end and the next start
 }
 
 func (p passed) took() time.Duration { return time.Duration(p.Last - p.First) }
@@ -82,12 +81,12 @@ func (p passed) perSecond() float64 {
 	return float64(p.Started-1) / p.took().Seconds()
 }
 
-// barrier is in the limited activities, in the worker's process: it counts them, and holds them while it is closed.
+// barrier counts the limited activities in the process of the worker, and holds them while it is closed.
 type barrier struct {
 	mu     sync.Mutex
-	open   chan struct{} // closed: the barrier is open
+	open   chan struct{} // closed while the barrier is open
 	inside int
-	ended  time.Time // of the last one; zero: one is inside, or none has been
+	ended  time.Time // when the last activity inside ended; zero while one is inside, or before the first
 	passed passed
 }
 
@@ -141,7 +140,7 @@ func (b *barrier) read() passed {
 	return p
 }
 
-// set opens or closes the barrier, and returns the count since the previous set.
+// set opens or closes the barrier, and returns the counts since the previous set.
 func (b *barrier) set(open bool) passed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,22 +167,15 @@ const (
 	barrierSubject = reportSubject + ".barrier"
 	barrierOpen    = "open"
 	barrierClosed  = "closed"
-	barrierRead    = "read" // only the count so far
+	barrierRead    = "read" // only read the counts
 )
 
-// serve executes requests over NATS. It ends with the connection.
+// serve serves requests to the barrier.
 func (b *barrier) serve(nc *nats.Conn) error {
-	_, err := nc.Subscribe(barrierSubject, func(msg *nats.Msg) {
-		var p passed
-		switch op := string(msg.Data); op {
-		case barrierRead:
-			p = b.read()
-		default:
-			p = b.set(op == barrierOpen)
+	return serve(nc, barrierSubject, func(op string) any {
+		if op == barrierRead {
+			return b.read()
 		}
-		if reply, err := json.Marshal(p); err == nil {
-			_ = msg.Respond(reply) // the requester times out
-		}
+		return b.set(op == barrierOpen)
 	})
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +17,9 @@ import (
 
 const (
 	listInstances = 20_000
-	listAsked     = 200  // times each list and each count
+	listRequests  = 200  // requests of each list and of each count
 	listPage      = 50   // rows
-	listTenants   = 1000 // values of an attribute
+	listTenants   = 1000 // values of the attribute tenant
 	listInFlight  = 2048
 )
 
@@ -32,7 +31,7 @@ var (
 	errDeclined = pawl.NewError("bench-declined")
 )
 
-// listOrchestrations are what is listed: of every ten instances one fails.
+// listOrchestrations returns the orchestration of the listed instances, one in ten of which fails.
 func listOrchestrations() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{listed.Do(func(_ *pawl.Context, n int) (int, error) {
 		if n%10 == 0 {
@@ -42,7 +41,7 @@ func listOrchestrations() []pawl.OrchestrationBinding {
 	})}
 }
 
-// listResult is how long a list or a count takes. The latencies of a list are those of its first page.
+// listResult reports the latencies of a list and a count. Those of a list are of its first page.
 type listResult struct {
 	Scenario  string  `json:"scenario"`
 	Query     string  `json:"query"`
@@ -52,10 +51,10 @@ type listResult struct {
 	P99MS     float64 `json:"page_p99_ms"`
 	CountP50  float64 `json:"count_p50_ms"`
 	CountP99  float64 `json:"count_p99_ms"`
-	PerValue  float64 `json:"attribute_bytes"` // of Redis, for one attribute of an instance
+	PerValue  float64 `json:"attribute_bytes"` // memory of Redis per attribute of an instance
 }
 
-// list measures lists and counts of instances with two attributes: a text, of which one of 1,000 has the same, and a number.
+// list measures lists and counts of instances with two attributes: a text, which one in 1,000 instances shares, and a number.
 func (r *run) list(ctx context.Context, f *fleet, d *driver) error {
 	n := cmp.Or(r.opts.Instances, listInstances)
 	bytes, err := r.fillList(ctx, d, f.rdb, n)
@@ -80,32 +79,26 @@ func (r *run) list(ctx context.Context, f *fleet, d *driver) error {
 	return r.beside(ctx, d.listed("attributes", true), d.listed("without", false), min(n, listInstances), d, f)
 }
 
-// listed is an instance with two attributes, or without: what they cost its commits.
+// listed returns a scenario of instances with or without the two attributes, to measure their cost.
 func (d *driver) listed(name string, attributes bool) scenario {
-	return scenario{name: name, begin: func(_ context.Context, id string) (func(context.Context) error, error) {
+	var n atomic.Int64
+	return timed(name, 0, 0, func(ctx context.Context, id string) error {
 		var opts []client.StartOption
-		if i := int(d.n.Load()); attributes { //nolint:gosec // a number of instances
-			opts = listAttributes(i)
+		if attributes {
+			opts = listAttributes(int(n.Add(1)))
 		}
-		return func(ctx context.Context) error {
-			run, err := client.Start(ctx, d.c, listed, id, 1, opts...)
-			if err == nil {
-				_, err = run.Result(ctx)
-			}
-			return err
-		}, nil
-	}}
+		return runOne(ctx, d, listed, id, 1, opts...)
+	})
 }
 
 func listAttributes(i int) []client.StartOption {
 	return []client.StartOption{client.With(listTenant.Is(fmt.Sprintf("t-%03d", i%listTenants))), client.With(listItems.Is(i % 5000))}
 }
 
-// fillList runs instances to their ends, a tenth of them without attributes, and returns how many bytes an attribute takes.
+// fillList runs n instances with attributes, and a tenth as many without, and returns the memory of an attribute in bytes.
 func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient, n int) (bytes float64, err error) {
 	p := term.NewProgress(r.errw, n, "instances")
 	defer p.End()
-	var done atomic.Int64
 	fill := func(n int, attributes bool) (perInstance float64, err error) {
 		before, err := usedMemory(ctx, rdb)
 		if err != nil {
@@ -116,14 +109,11 @@ func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient
 			if attributes {
 				opts = listAttributes(i)
 			}
-			run, err := client.Start(ctx, d.c, listed, d.id("listed"), i/listTenants, opts...)
-			if err != nil {
-				return err
-			}
-			if _, err = run.Result(ctx); errors.Is(err, errDeclined) {
+			err := runOne(ctx, d, listed, d.id("listed"), i/listTenants, opts...)
+			if errors.Is(err, errDeclined) {
 				err = nil
 			}
-			p.Set(int(done.Add(1)))
+			p.Add(1)
 			return err
 		}); err != nil {
 			return 0, err
@@ -132,7 +122,7 @@ func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient
 		return (after - before) / float64(n), err
 	}
 	plain := max(n/10, 1)
-	if _, err := fill(min(plain, 1000), false); err != nil { // what a fleet takes once
+	if _, err := fill(min(plain, 1000), false); err != nil { // allocates what a fleet needs only once
 		return 0, err
 	}
 	without, err := fill(plain, false)
@@ -146,7 +136,7 @@ func (r *run) fillList(ctx context.Context, d *driver, rdb redis.UniversalClient
 // measureList measures the first page of a list, and the count, one at a time.
 func (d *driver) measureList(ctx context.Context, where string, m *listResult) error {
 	var pages, counts []time.Duration
-	for range listAsked {
+	for range listRequests {
 		began := time.Now()
 		for _, err := range d.c.List(ctx, client.ListOptions{Where: where, Limit: listPage}) {
 			if err != nil {
@@ -158,10 +148,9 @@ func (d *driver) measureList(ctx context.Context, where string, m *listResult) e
 		if err != nil {
 			return err
 		}
-		counts, m.Matching = append(counts, time.Since(began)), int(c.Count) //nolint:gosec // of instances that this process has started
+		counts, m.Matching = append(counts, time.Since(began)), int(c.Count) //nolint:gosec // at most the instances of this run
 	}
-	slices.Sort(pages)
-	slices.Sort(counts)
-	m.P50MS, m.P99MS, m.CountP50, m.CountP99 = percentile(pages, 0.5), percentile(pages, 0.99), percentile(counts, 0.5), percentile(counts, 0.99)
+	m.P50MS, m.P99MS, _ = quantiles(pages)
+	m.CountP50, m.CountP99, _ = quantiles(counts)
 	return nil
 }

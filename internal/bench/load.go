@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	sequentialInstances = 200 // one at a time, for the latency
+	sequentialInstances = 200 // instances that run one at a time, for the latency
 	workerConcurrency   = 256
 )
 
-// loadResult is the result of one scenario of instances.
+// loadResult reports on one scenario of instances.
 type loadResult struct {
 	Scenario       string             `json:"scenario"`
 	Instances      int                `json:"instances"`
@@ -21,8 +21,8 @@ type loadResult struct {
 	Seconds        float64            `json:"seconds"`
 	InstancesPerS  float64            `json:"instances_per_s"`
 	ActivitiesPerS float64            `json:"activities_per_s"`
-	FloorRatio     float64            `json:"floor_ratio,omitempty"` // activities (event: instances) for each activity of the floor in the same time
-	P50MS          float64            `json:"p50_ms"`                // of one instance at a time, nothing else running
+	FloorRatio     float64            `json:"floor_ratio,omitempty"` // rate of activities (event: of instances), to that of the floor
+	P50MS          float64            `json:"p50_ms"`                // of one instance at a time, with nothing else running
 	P99MS          float64            `json:"p99_ms"`
 	CPU            map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 activities (event: instances), by process
 }
@@ -38,10 +38,10 @@ func (r *run) load(ctx context.Context) (err error) {
 	return r.onFleet(ctx, r.loadLayout(), func(f *fleet, d *driver) error { return r.loadAll(ctx, f, d, floor) })
 }
 
-// loadLayout is one orchestrator and one worker, with --single in one process.
+// loadLayout returns a fleet of one orchestrator and one worker, with --single in one process.
 func (r *run) loadLayout() layout {
 	l := layout{orchestrators: 1, workers: 1, single: r.opts.Single}
-	if l.single { // a slot is reserved while its activity is committed
+	if l.single { // a slot is already reserved while the commit that schedules its activity is outstanding
 		l.concurrency = 2 * r.opts.InFlight
 	}
 	return l
@@ -53,7 +53,7 @@ func (r *run) loadAll(ctx context.Context, f *fleet, d *driver, floor float64) e
 		scenarios = []string{"hello", "chain", "fanout", "event"}
 	}
 	for _, name := range scenarios {
-		m, err := r.measure(ctx, d.scenario(name, r.opts.N), d, f)
+		m, err := r.measure(ctx, d.scenario(name, r.opts.N), r.opts.Instances, d, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -67,13 +67,9 @@ func (r *run) loadAll(ctx context.Context, f *fleet, d *driver, floor float64) e
 	return nil
 }
 
-// measure runs a scenario: a tenth to warm up, then concurrently, then one at a time.
-func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (loadResult, error) {
-	return r.measureAs(ctx, sc, cmp.Or(r.opts.Instances, sc.instances), d, f)
-}
-
-// measureAs measures n instances.
-func (r *run) measureAs(ctx context.Context, sc scenario, n int, d *driver, f *fleet) (loadResult, error) {
+// measure runs n instances of a scenario (0: the default number): a tenth to warm up, then all concurrently, then some one at a time.
+func (r *run) measure(ctx context.Context, sc scenario, n int, d *driver, f *fleet) (loadResult, error) {
+	n = cmp.Or(n, sc.instances)
 	m := loadResult{Scenario: sc.name, Instances: n, Activities: n * sc.activities}
 	if _, err := d.load(ctx, sc, max(n/10, 1), r.opts.InFlight, io.Discard); err != nil {
 		return m, err
@@ -91,7 +87,7 @@ func (r *run) measureAs(ctx context.Context, sc scenario, n int, d *driver, f *f
 	return m, err
 }
 
-// perThousand returns the seconds of processor time per 1,000 of n.
+// perThousand returns the processor time per 1,000 of n, in seconds.
 func perThousand(before, after map[string]time.Duration, n int) map[string]float64 {
 	per := make(map[string]float64, len(after))
 	for name, t := range after {

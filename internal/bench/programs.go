@@ -34,13 +34,13 @@ type Programs struct {
 }
 
 // unhintedUser is a NATS user that may not subscribe to hints.
-// A worker with this user behaves as one whose hints are lost: nothing in the worker is switched off.
+// A worker with this user behaves as if all of its hints were lost; the worker itself is unchanged.
 const unhintedUser = "unhinted"
 
-// codeless is the role of an orchestrator whose turns others decide.
+// codeless is the role of an orchestrator without code, whose turns are decided by others.
 const codeless = "codeless"
 
-// natsProgram is nats-server with JetStream, alone or in a cluster.
+// natsProgram runs a NATS server with JetStream, alone or in a cluster.
 type natsProgram struct {
 	Dir     string   `required:"" help:"Directory of the store."`
 	Port    int      `required:"" help:"TCP port on 127.0.0.1."`
@@ -49,7 +49,7 @@ type natsProgram struct {
 	Routes  []string `help:"Addresses of all servers of the cluster."`
 }
 
-// Run runs it.
+// Run runs the server.
 func (c *natsProgram) Run(ctx context.Context) error {
 	ctx, cancel := process.UntilStdinClosed(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func (c *natsProgram) Run(ctx context.Context) error {
 	return nil
 }
 
-// memberProgram is an orchestrator or a worker with the examples and the programs of the benchmarks.
+// memberProgram runs an orchestrator or a worker with the examples and the code of the benchmarks.
 type memberProgram struct {
 	settings.Fleet
 	settings.Orchestrator
@@ -87,13 +87,13 @@ type memberProgram struct {
 	Role string `arg:"" enum:"orchestrator,codeless,worker,both,floor" help:"Role of the process."`
 	Name string `help:"Name of the worker."`
 
-	TracesTo string `help:"URL of a collector of OpenTelemetry, which gets a tenth of the traces."`
+	TracesTo string `help:"URL of an OpenTelemetry collector, which receives a tenth of the traces."`
 
 	traces *telemetry.Provider
 	tracer tracing.Tracer
 }
 
-// Run runs it.
+// Run runs the member.
 func (c *memberProgram) Run(ctx context.Context) error {
 	settings.RelaxGC()
 	if c.Role == "floor" {
@@ -108,18 +108,18 @@ func (c *memberProgram) Run(ctx context.Context) error {
 	switch c.Role {
 	case "orchestrator", codeless:
 		role = c.orchestrator()
-	case "both": // with the share of two processes
+	case "both": // with the cores of two processes
 		runtime.GOMAXPROCS(2 * process.CPUShare())
 		role = fx.Options(c.orchestrator(), role)
 	}
 	return settings.Exit(pawlfx.Run(log,
 		pawlfx.Connections(c.DialNATS, c.DialRedis), role,
 		fx.Invoke(func(program fx.Shutdowner) {
-			process.OnStdinClosed(func() { _ = program.Shutdown() }) // it may be stopping
+			process.OnStdinClosed(func() { _ = program.Shutdown() }) // fails only if the program is stopping already
 		})))
 }
 
-// openTraces opens what the stock binaries export their traces with.
+// openTraces opens the provider with which the stock binaries export their traces.
 func (c *memberProgram) openTraces(ctx context.Context, log *slog.Logger) (err error) {
 	if c.TracesTo != "" {
 		for name, value := range map[string]string{
@@ -161,7 +161,7 @@ func (c *memberProgram) worker() fx.Option {
 		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
 			h, b := holder{nc: nc}, newBarrier()
 			all := slices.Concat(examples.Activities(), []pawl.ActivityBinding{hold.Do(h.hold)}, growthActivities(), newLimitPrograms().activities(b), changeActivities())
-			return all, errors.Join(serveGoroutines(nc), b.serve(nc))
+			return all, errors.Join(serve(nc, goroutinesSubject, func(string) any { return runtime.NumGoroutine() }), b.serve(nc))
 		}),
 		pawlfx.Worker(cfg))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,35 +16,36 @@ import (
 )
 
 const (
-	calmBefore           = 300 * time.Millisecond // of instances before the fault
-	healthTimeout        = 40 * time.Second       // for a fleet to be complete and fast before a round begins
-	fastInARow           = 50                     // consecutive instances that are fast
+	calmBefore           = 300 * time.Millisecond // time for which instances are started before the fault
+	healthTimeout        = 40 * time.Second       // maximum time until a fleet is complete and fast before a round
+	fastInARow           = 50                     // consecutive fast instances that make a fleet fast
 	exclusiveBelow       = time.Second            // rounds with a lower target run alone
 	recoverOrchestrators = 3
 	recoverWorkers       = 4
 	recoverConcurrency   = 64
 )
 
-// recoverResult is how long instances of one activity wait because of one kind of fault.
+// recoverResult reports how long instances of one activity wait because of one kind of fault. The wait of a round is the longest one of
+// its instances.
 type recoverResult struct {
 	Scenario  string  `json:"scenario"`
 	Fault     string  `json:"fault"`
-	Since     string  `json:"since" table:"-"` // where the wait begins
+	Since     string  `json:"since" table:"-"` // event at which the wait begins
 	Rounds    int     `json:"rounds"`
 	Instances int     `json:"instances" table:"-"`
-	P50MS     float64 `json:"p50_ms"` // median of the rounds: the longest wait of an instance
+	P50MS     float64 `json:"p50_ms"` // median wait of the rounds
 	MaxMS     float64 `json:"max_ms"`
 	TargetMS  float64 `json:"target_ms"`
-	HeldP50MS float64 `json:"held_p50_ms,omitempty"` // likewise of those that were under way on the member
+	HeldP50MS float64 `json:"held_p50_ms,omitempty"` // median wait of the instances whose activities ran on the affected member
 	HeldMaxMS float64 `json:"held_max_ms,omitempty"`
 	HeldMS    float64 `json:"held_target_ms,omitempty"`
-	CalmMS    float64 `json:"calm_max_ms"` // the longest wait before the fault: what the machine causes by itself
-	UsualMS   float64 `json:"usual_ms"`    // median of all instances of all rounds
+	CalmMS    float64 `json:"calm_max_ms"` // longest wait before the fault, which the machine alone causes
+	UsualMS   float64 `json:"usual_ms"`    // median time of all instances of all rounds
 	Failed    int     `json:"failed_calls"`
 	Reached   bool    `json:"reached"`
 }
 
-// recover starts fleets for each kind of servers that the faults need, and measures.
+// recover starts fleets for each kind of servers that the faults need, and injects the faults.
 func (r *run) recover(ctx context.Context) error {
 	left, err := selectFaults(r.opts.Fault)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r *run) recover(ctx context.Context) error {
 //	rounds ──▶ fleet 1 ──▶ round ──▶ samples, reported after the last round of a fault
 //	       ──▶ fleet 2 ──▶ …
 //
-// Rounds with a short target run alone, until what was started after the fault has recovered: exclusive is locked for them,
-// and read-locked for all others.
+// Rounds with a short target run alone until the instances that were started after the fault have recovered: these rounds lock exclusive,
+// and all others read-lock it.
 type recovery struct {
 	run *run
 
@@ -81,13 +81,13 @@ type recovery struct {
 	all []*samples
 }
 
-// samples is what the rounds of one fault have measured.
+// samples collects the measurements of all rounds of one fault.
 type samples struct {
 	fault
 	recoverResult
 
-	worst, held []time.Duration // of each round; held is of instances that were under way
-	usual       []time.Duration // of each instance
+	worst, held []time.Duration // longest wait of each round; held: of instances whose activities ran on the affected member
+	usual       []time.Duration // time of each instance
 	calm        time.Duration
 }
 
@@ -97,10 +97,10 @@ type oneRound struct {
 	round int
 }
 
-// moments are those of one round.
+// moments are two points in time of one round.
 type moments struct {
-	fault time.Time // before it was injected
-	from  time.Time // from when on an instance need not wait
+	fault time.Time // just before the injection
+	from  time.Time // from which instances need no longer wait
 }
 
 func newRecovery(r *run, selected []fault) *recovery {
@@ -114,7 +114,7 @@ func newRecovery(r *run, selected []fault) *recovery {
 	return rec
 }
 
-// on measures faults that need the same servers. The first error ends it.
+// on measures faults that need the same servers, until the first error.
 func (r *recovery) on(ctx context.Context, selected []fault) error {
 	rounds := make(chan oneRound, len(selected)*r.run.opts.Rounds)
 	for _, m := range r.all {
@@ -134,8 +134,8 @@ func (r *recovery) on(ctx context.Context, selected []fault) error {
 
 // fleet starts a fleet and runs rounds on it until there are none left.
 func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound) (err error) {
-	own := *r.run // its address of NATS
-	command := *r.run.opts
+	own := *r.run
+	command := *r.run.opts // start sets the address of NATS
 	own.opts = &command
 	f, d, stop, err := own.start(ctx, layout{
 		natsServers: kind.nats, redisCluster: kind.redis, orchestrators: recoverOrchestrators, workers: recoverWorkers, concurrency: recoverConcurrency, proxies: true,
@@ -146,7 +146,7 @@ func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound
 	defer func() { err = errors.Join(err, stop()) }()
 	if r.run.opts.Instances > 0 {
 		p := term.NewProgress(r.run.errw, r.run.opts.Instances, "waiting instances")
-		err = d.waiting(ctx, r.run.opts.Instances, new(atomic.Int64), p)
+		err = d.startWaiting(ctx, r.run.opts.Instances, p)
 		if p.End(); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound
 	return nil
 }
 
-// round injects the fault while instances are started, heals it after the recovery, and waits for every instance.
+// round injects the fault while instances are started, heals the fleet after the recovery, and waits for every instance.
 func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound) (_ []*canary, at moments, err error) {
 	ft := one.of.fault
 	if err := f.awaitComplete(ctx, d); err != nil {
@@ -191,7 +191,7 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 		return nil, at, err
 	}
 	if err == nil && ft.held == 0 {
-		cs.end() // what the healing costs is not measured
+		cs.end() // the healing is not measured
 	}
 	if ft.held > 0 {
 		cs.stop()
@@ -200,13 +200,17 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 			return nil, at, err
 		}
 	}
-	if err := ft.heal(ctx, f, d); err != nil { // a fleet that does not recover by itself does so now, which shows in the result
+	var healed error
+	if ft.heal != nil {
+		healed = ft.heal(ctx, f, d)
+	}
+	if err := errors.Join(healed, f.heal()); err != nil { // a fleet that did not recover by itself recovers now, and its waits are that long
 		return nil, at, err
 	}
 	return cs.end(), at, nil
 }
 
-// lock makes a round wait for those that run alone, or for all others. The function returned unlocks once.
+// lock waits until no round runs alone, or, for a round that runs alone, until no other round runs. unlock has an effect once.
 func (r *recovery) lock(alone bool) (unlock func()) {
 	if alone {
 		r.exclusive.Lock()
@@ -216,7 +220,7 @@ func (r *recovery) lock(alone bool) (unlock func()) {
 	return sync.OnceFunc(r.exclusive.RUnlock)
 }
 
-// record adds what a round has measured, and reports the result of the fault after its last round.
+// record adds the measurements of a round, and reports the result of the fault after its last round.
 func (r *recovery) record(m *samples, cs []*canary, at moments) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,13 +252,11 @@ func (r *recovery) record(m *samples, cs []*canary, at moments) error {
 
 // sum computes the result of all rounds.
 func (m *samples) sum() {
-	for _, d := range [][]time.Duration{m.worst, m.held, m.usual} {
-		slices.Sort(d)
-	}
 	m.CalmMS = millis(m.calm)
-	m.P50MS, m.MaxMS, m.UsualMS = percentile(m.worst, 0.5), percentile(m.worst, 1), percentile(m.usual, 0.5)
+	m.P50MS, _, m.MaxMS = quantiles(m.worst)
+	m.UsualMS, _, _ = quantiles(m.usual)
 	if m.HeldMS > 0 {
-		m.HeldP50MS, m.HeldMaxMS = percentile(m.held, 0.5), percentile(m.held, 1)
+		m.HeldP50MS, _, m.HeldMaxMS = quantiles(m.held)
 	}
 	m.Reached = m.MaxMS <= m.TargetMS && m.HeldMaxMS <= m.HeldMS && m.Failed == 0
 }
@@ -264,22 +266,19 @@ func (d *driver) awaitFast(ctx context.Context) error {
 	deadline, row := time.Now().Add(healthTimeout), 0
 	for row < fastInARow && time.Now().Before(deadline) {
 		began := time.Now()
-		finish, err := d.scenario("hello", 1).begin(ctx, d.id("fast"))
-		if err == nil {
-			err = finish(ctx)
-		}
+		err := d.scenario("hello", 1).run(ctx, d.id("fast"))
 		if row++; err != nil || time.Since(began) > canaryFast {
 			row = 0
 		}
 	}
 	if row < fastInARow {
-		return fmt.Errorf("the fleet is not fast again after %s", healthTimeout)
+		return fmt.Errorf("the fleet is not fast after %s", healthTimeout)
 	}
 	return ctx.Err()
 }
 
-// waited returns the longest wait of an instance after from. With apart, those that were under way at that moment are counted
-// separately.
+// waited returns the longest wait of an instance after from. With apart, held is that of the instances that were started before from, and
+// worst that of the others.
 func waited(cs []*canary, from time.Time, apart bool) (worst, held time.Duration) {
 	for _, c := range cs {
 		if c.ended.Before(from) {

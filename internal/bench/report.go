@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,11 +12,11 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 )
 
-// tableColumns is the maximum number of results that are columns of the table; with more, they are rows.
+// tableColumns is the maximum number of results that are columns of the table. More results are rows.
 const tableColumns = 6
 
-// report writes results: structs with JSON tags. Strings are the name of a result, numbers and booleans its metrics.
-// The tag table:"-" leaves a field to JSON.
+// report writes results, which are structs with JSON tags. Strings are the name of a result, numbers and booleans its metrics.
+// A field with the tag table:"-" is only in JSON.
 type report struct {
 	w               io.Writer
 	json, benchstat bool
@@ -26,15 +25,15 @@ type report struct {
 	headed  bool
 }
 
-// result is a result as names and metrics.
+// result consists of the names and metrics of one struct.
 type result struct {
-	names   []string // of the scenario, and of its part
-	runs    int64    // the first of the counts
+	names   []string // name of the scenario, and of its part
+	runs    int64    // the first count
 	metrics []metric
 }
 
 type metric struct {
-	unit  string // such as p50-ms
+	unit  string // for example p50-ms
 	value float64
 	text  string
 }
@@ -54,7 +53,7 @@ func (r *report) add(v any) error {
 	}
 }
 
-// end writes the table, if there are results for it.
+// end writes the table, if it has results.
 func (r *report) end() error {
 	if len(r.results) == 0 {
 		return nil
@@ -87,7 +86,7 @@ func (r *report) line(one result) error {
 	return err
 }
 
-// table has results as columns if they are few, and as rows otherwise.
+// table returns a table with a column per result, or, for many results, with a row per result.
 func table(all []result) *term.Table {
 	var units []string
 	for _, r := range all {
@@ -143,7 +142,7 @@ func resultOf(v any) (r result) {
 	return r
 }
 
-// read reads the fields of a struct. Those of a struct within begin with its name.
+// read adds the fields of a struct to the result. The fields of a nested struct are prefixed with its name.
 func (r *result) read(prefix string, v reflect.Value) {
 	for f, value := range v.Fields() {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -176,9 +175,9 @@ func (r *result) field(name string, v reflect.Value) {
 		add(float64(v.Int()), strconv.FormatInt(v.Int(), 10))
 	case reflect.Float64:
 		add(v.Float(), number(v.Float()))
-	case reflect.Map: // of numbers
-		for _, k := range slices.Sorted(maps.Keys(stringKeys(v))) {
-			r.field(k+"-"+name, v.MapIndex(reflect.ValueOf(k)))
+	case reflect.Map: // from texts to numbers
+		for _, k := range slices.SortedFunc(v.Seq(), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			r.field(k.String()+"-"+name, v.MapIndex(k))
 		}
 	case reflect.Struct:
 		r.read(name+"-", v)
@@ -186,15 +185,7 @@ func (r *result) field(name string, v reflect.Value) {
 	}
 }
 
-func stringKeys(m reflect.Value) map[string]struct{} {
-	keys := make(map[string]struct{}, m.Len())
-	for _, k := range m.MapKeys() {
-		keys[k.String()] = struct{}{}
-	}
-	return keys
-}
-
-// unit derives the unit of a metric from its JSON key: instances_per_s is instances/s.
+// unit derives the unit of a metric from its JSON key: instances_per_s becomes instances/s.
 func unit(key string) string {
 	if head, ok := strings.CutSuffix(key, "_per_s"); ok {
 		key = head + "/s"
@@ -202,7 +193,7 @@ func unit(key string) string {
 	return strings.ReplaceAll(key, "_", "-")
 }
 
-// number has at least three significant digits.
+// number formats a number with at least three significant digits.
 func number(v float64) string {
 	digits := 3
 	for limit := v; limit >= 1 && digits > 0; limit /= 10 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,45 +19,45 @@ import (
 )
 
 const (
-	firingsPerSecond  = 350 // at most, unless each schedule would have less than one a minute
+	firingsPerSecond  = 350 // maximum, unless each schedule would start less than one instance per minute
 	createdPerSecond  = 1000
 	schedulesInFlight = 500
-	takeoverWindow    = 15 * time.Second // of a run in which an orchestrator is killed
+	takeoverWindow    = 15 * time.Second // minimum duration of a run in which an orchestrator is killed
 )
 
-// tick is what a schedule starts: it ends in its first turn, so its latest commit is that of its start.
+// tick is the orchestration that schedules start. It ends in its first turn, so its last commit is that of its start.
 var tick = pawl.NewOrchestration[pawl.None, pawl.None]("bench-tick")
 
 func scheduleOrchestrations() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{tick.Do(func(*pawl.Context, pawl.None) (pawl.None, error) { return pawl.None{}, nil })}
 }
 
-// scheduleResult is how late the instances of schedules start.
+// scheduleResult reports how late the instances of schedules start.
 type scheduleResult struct {
 	Scenario  string             `json:"scenario"`
 	Schedules int                `json:"schedules"`
 	Firings   int                `json:"firings"` // times of all schedules
-	Seconds   float64            `json:"seconds"` // in which they are
-	Killed    bool               `json:"killed"`  // an orchestrator, with signal 9
+	Seconds   float64            `json:"seconds"` // duration of the run
+	Killed    bool               `json:"killed"`  // an orchestrator received SIGKILL
 	P50MS     float64            `json:"p50_ms"`  // from the time, with its jitter, to the commit of the start
 	P99MS     float64            `json:"p99_ms"`
 	MaxMS     float64            `json:"max_ms"`
 	Missed    int                `json:"missed"`  // times without an instance
-	Doubled   int                `json:"doubled"` // further starts of a time, and starts without a time
+	Doubled   int                `json:"doubled"` // starts beyond the first of a time, and starts without a time
 	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"`
 }
 
 // scheduleBench is one run of schedules:
 //
-//	create all ──▶ from ──▶ every schedule starts an instance each period; one orchestrator is killed ──▶ until ──▶ all have ended ──▶ read
-//	                        the instances, and the histories of the schedules
+//	create all ──▶ from ──▶ every schedule starts an instance per period ──▶ until ──▶ all have ended ──▶ read instances and histories
+//	                        one orchestrator is killed
 //
-// The schedules are spread over the seconds of the period, and by their jitter over each second: the lag of a burst would be the
-// throughput. From and until are part of each schedule, which ends by itself; what it has to start follows from it alone.
+// The times of the schedules are spread over the seconds of the period, and by jitter over each second: with all times in one burst, the
+// lag would measure throughput. A schedule contains from and until, so it ends by itself, and its expected starts are known beforehand.
 type scheduleBench struct {
 	*driver
 	from, until time.Time
-	begun       time.Time                  // when all schedules had begun: earlier times do not count for the lag
+	begun       time.Time                  // when all schedules had begun; earlier times do not count for the lag
 	at          map[string]time.Time       // by instance: its time with jitter
 	schedules   map[string]client.Schedule // by id
 }
@@ -89,7 +90,7 @@ func (r *run) schedule(ctx context.Context, f *fleet, d *driver) error {
 		return err
 	}
 	m := scheduleResult{Scenario: "schedule", Schedules: r.opts.Schedules, Firings: len(b.at), Seconds: window.Seconds(), Killed: r.opts.Kill}
-	if !r.opts.Kill { // the time of a process that has ended is not known
+	if !r.opts.Kill { // the processor time of a killed process is lost
 		m.CPU = perThousand(before, f.cpu(), m.Firings)
 	}
 	if err := b.read(ctx, &m); err != nil {
@@ -98,7 +99,7 @@ func (r *run) schedule(ctx context.Context, f *fleet, d *driver) error {
 	return r.report.add(m)
 }
 
-// plan makes n schedules and their times.
+// plan computes n schedules and their times.
 func (b *scheduleBench) plan(n int, kill bool) (window time.Duration, err error) {
 	period := 5
 	for _, longer := range []int{10, 15, 20, 30, 60} {
@@ -135,10 +136,7 @@ func (b *scheduleBench) plan(n int, kill bool) (window time.Duration, err error)
 
 // create starts the schedules, and returns when all have begun.
 func (b *scheduleBench) create(ctx context.Context) error {
-	ids := make([]string, 0, len(b.schedules))
-	for id := range b.schedules {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(b.schedules))
 	err := each(ctx, len(ids), schedulesInFlight, func(ctx context.Context, i int) error {
 		_, err := client.Start(ctx, b.c, builtin.Schedules, ids[i], builtin.State{Schedule: b.schedules[ids[i]], Since: b.from.Add(-1)})
 		return err
@@ -149,33 +147,27 @@ func (b *scheduleBench) create(ctx context.Context) error {
 	err = until(ctx, func() bool { return b.count(ctx, builtin.Schedules.Name(), "") >= len(ids) })
 	b.begun = time.Now()
 	if err == nil && b.begun.After(b.until) {
-		err = errors.New("the schedules took longer to create than they were to run")
+		err = errors.New("creating the schedules took longer than their run")
 	}
 	return err
 }
 
-// awaitEnds waits until every schedule has ended, and what they have started, for as long as the number grows.
+// awaitEnds waits until every schedule has ended, and then until all instances that they started have ended, as long as the number of
+// these grows.
 func (b *scheduleBench) awaitEnds(ctx context.Context, p *term.Progress) error {
 	err := until(ctx, func() bool { return b.count(ctx, builtin.Schedules.Name(), client.Completed) >= len(b.schedules) })
 	if err != nil {
 		return fmt.Errorf("schedules have not ended: %w", err)
 	}
-	seen := -1
-	for seen < len(b.at) {
-		before := seen
-		_ = until(ctx, func() bool { // what is missing is a result
-			seen = b.count(ctx, tick.Name(), client.Completed)
-			p.Set(seen)
-			return seen > before
-		})
-		if seen <= before {
-			return ctx.Err()
-		}
-	}
-	return nil
+	_, err = untilAll(ctx, len(b.at), func() int { // the result reports missing instances
+		n := b.count(ctx, tick.Name(), client.Completed)
+		p.Set(n)
+		return n
+	})
+	return err
 }
 
-// read reads what was started, and by whom.
+// read reads the started instances, and the histories of the schedules.
 func (b *scheduleBench) read(ctx context.Context, m *scheduleResult) error {
 	t := tally{at: b.at, begun: b.begun, starts: make(map[string]int, len(b.at))}
 	if err := t.instances(b.c.List(ctx, client.ListOptions{Where: fmt.Sprintf("orchestration = %q", tick.Name())})); err != nil {
@@ -190,17 +182,17 @@ func (b *scheduleBench) read(ctx context.Context, m *scheduleResult) error {
 	return nil
 }
 
-// tally compares what was started with what was due.
+// tally compares the started instances with those that were due.
 type tally struct {
 	at     map[string]time.Time
 	begun  time.Time
 	lags   []time.Duration
 	starts map[string]int // by instance: events of schedules that start it
 	found  int            // instances that were due
-	others int            // that were not
+	others int            // instances that were not due
 }
 
-// instances takes the list of instances.
+// instances adds the list of instances.
 func (t *tally) instances(all iter.Seq2[client.Summary, error]) error {
 	for s, err := range all {
 		if err != nil {
@@ -219,7 +211,7 @@ func (t *tally) instances(all iter.Seq2[client.Summary, error]) error {
 	return nil
 }
 
-// schedule takes the history of a schedule.
+// schedule adds the history of a schedule.
 func (t *tally) schedule(all iter.Seq2[client.Entry, error]) error {
 	for e, err := range all {
 		if err != nil {
@@ -232,14 +224,13 @@ func (t *tally) schedule(all iter.Seq2[client.Entry, error]) error {
 	return nil
 }
 
-// sum computes the result. A time is missed if its schedule or its instance lacks it.
+// sum computes the result. A time without an instance is missed.
 func (t *tally) sum(m *scheduleResult) {
 	m.Missed, m.Doubled = len(t.at)-t.found, t.others
 	for _, n := range t.starts {
 		m.Doubled += n - 1
 	}
-	slices.Sort(t.lags)
-	m.P50MS, m.P99MS, m.MaxMS = percentile(t.lags, 0.5), percentile(t.lags, 0.99), percentile(t.lags, 1)
+	m.P50MS, m.P99MS, m.MaxMS = quantiles(t.lags)
 }
 
 // waitUntil waits until a time.

@@ -27,7 +27,7 @@ const (
 	clusterNodeTimeout = 3 * time.Second
 )
 
-// natsServers is one NATS server, or a cluster.
+// natsServers are one NATS server, or a cluster of several.
 type natsServers struct{ servers []*natsServer }
 
 type natsServer struct {
@@ -61,7 +61,7 @@ func startNATS(ctx context.Context, dir string, n int, log io.Writer) (*natsServ
 	return all, nil
 }
 
-// awaitJetStream waits until JetStream answers: a cluster elects a leader first.
+// awaitJetStream waits until JetStream answers. A cluster elects a leader first.
 func (all *natsServers) awaitJetStream(ctx context.Context) error {
 	nc, err := nats.Connect(all.url())
 	if err != nil {
@@ -108,16 +108,6 @@ func (all *natsServers) url() string {
 	return strings.Join(urls, ",")
 }
 
-// server returns the server with the name that JetStream reports; nil: there is none.
-func (all *natsServers) server(name string) *natsServer {
-	for _, s := range all.servers {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
-}
-
 func (all *natsServers) stop() error {
 	var ps []*process.Process
 	for _, s := range all.servers {
@@ -149,7 +139,7 @@ func startRedis(ctx context.Context, dir string, cluster bool, log *slog.Logger)
 	return r, nil
 }
 
-// singleRedis is a server that can be killed and restarted at its address with its files.
+// singleRedis is a Redis server that can be killed, and restarted at the same address with its files.
 type singleRedis struct {
 	*embedded.Redis
 	dir string
@@ -165,7 +155,7 @@ func (r *singleRedis) url() string  { return r.URL() }
 func (r *singleRedis) addr() string { return strings.TrimPrefix(r.URL(), "redis://") }
 func (r *singleRedis) stop() error  { return r.Stop() }
 
-// restart kills the server, calls stopped, and starts the server again. It returns when that answers.
+// restart kills the server, calls stopped, starts the server again, and waits until it answers.
 func (r *singleRedis) restart(ctx context.Context, stopped func() error) error {
 	port, err := strconv.Atoi(portOf(r.addr()))
 	if err != nil {
@@ -179,7 +169,7 @@ func (r *singleRedis) restart(ctx context.Context, stopped func() error) error {
 		return err
 	}
 	<-r.Done()
-	_ = r.Stop() // it reports the kill
+	_ = r.Stop() // reports the kill
 	if err := stopped(); err != nil {
 		return err
 	}
@@ -222,7 +212,7 @@ func startRedisCluster(ctx context.Context, dir string) (_ *redisCluster, err er
 	return c, nil
 }
 
-// form makes the nodes a cluster: the masters get their slots, and each of them a replica.
+// form joins the nodes into a cluster, assigns the slots to the masters, and a replica to each of them.
 func (c *redisCluster) form(ctx context.Context) error {
 	first := c.nodes[0]
 	for _, n := range c.nodes[1:] {
@@ -241,7 +231,7 @@ func (c *redisCluster) form(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The replica learns of its master by gossip.
+		// The replica discovers its master by gossip.
 		if err := until(ctx, func() bool { return n.rdb.ClusterReplicate(ctx, id).Err() == nil }); err != nil {
 			return err
 		}
@@ -249,7 +239,7 @@ func (c *redisCluster) form(ctx context.Context) error {
 	return c.awaitHealthy(ctx)
 }
 
-// awaitHealthy waits until every node sees the whole cluster and every replica is connected to its master.
+// awaitHealthy waits until every node reports a healthy cluster, and every replica is connected to its master.
 func (c *redisCluster) awaitHealthy(ctx context.Context) error {
 	return until(ctx, func() bool {
 		for _, n := range c.nodes {
@@ -303,7 +293,7 @@ func (n *redisNode) kill() {
 	if n.cmd == nil || n.cmd.ProcessState != nil {
 		return
 	}
-	_ = n.cmd.Process.Kill() // it may have ended
+	_ = n.cmd.Process.Kill() // fails only if the process has ended
 	_ = n.cmd.Wait()
 }
 
@@ -312,7 +302,7 @@ func (n *redisNode) master(ctx context.Context) bool {
 	return err == nil && strings.Contains(role, "role:master")
 }
 
-// freeAddrs returns addresses of loopback where nothing listens at present.
+// freeAddrs returns loopback addresses at which nothing listens.
 func freeAddrs(ctx context.Context, n int) ([]string, error) {
 	var addrs []string
 	for range n {
@@ -321,7 +311,7 @@ func freeAddrs(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // all at the end, so that they differ
+		defer func() { _ = l.Close() }() // all are closed at the end, so that the addresses differ
 		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs, nil

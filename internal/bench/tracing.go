@@ -17,14 +17,14 @@ import (
 type tracingResult struct {
 	Scenario  string  `json:"scenario"`
 	Pairs     int     `json:"pairs"`
-	RateRatio float64 `json:"rate_ratio"`        // of the traced fleets, median of the pairs
-	Lowest    float64 `json:"lowest_rate_ratio"` // of a pair
-	CPURatio  float64 `json:"cpu_ratio"`         // of orchestrator and worker, for each activity, median of the pairs
-	Requests  int64   `json:"requests"`          // that the collector has received
-	KiB       float64 `json:"kib"`               // of them
+	RateRatio float64 `json:"rate_ratio"`        // traced to untraced, median of the pairs
+	Lowest    float64 `json:"lowest_rate_ratio"` // lowest of the pairs
+	CPURatio  float64 `json:"cpu_ratio"`         // processor time of orchestrator and worker per activity, median of the pairs
+	Requests  int64   `json:"requests"`          // received by the collector
+	KiB       float64 `json:"kib"`               // size of the requests
 }
 
-// collector receives traces as a collector of OpenTelemetry does, and counts them.
+// collector counts traces, which it receives as a collector of OpenTelemetry does.
 type collector struct {
 	server          *http.Server
 	url             string
@@ -57,7 +57,7 @@ func (c *collector) close() {
 	c.served.Wait()
 }
 
-// tracing measures chains on pairs of fleets, of which one exports a tenth of its traces, alternately the first one and the second one.
+// tracing measures chains on pairs of fleets. One of each pair exports a tenth of its traces: the first and the second, alternately.
 func (r *run) tracing(ctx context.Context) error {
 	c, err := startCollector(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *run) tracing(ctx context.Context) error {
 		_, _ = fmt.Fprintf(r.errw, "pair %d of %d: rate ratio %.3f\n", i+1, r.opts.Rounds, rates[i])
 	}
 	if c.requests.Load() == 0 {
-		return errors.New("tracing: the collector has received nothing")
+		return errors.New("tracing: the collector received nothing")
 	}
 	return r.report.add(tracingResult{
 		Scenario: r.opts.Scenario, Pairs: r.opts.Rounds, RateRatio: median(rates), Lowest: slices.Min(rates), CPURatio: median(cpu),
@@ -88,18 +88,17 @@ func (r *run) tracing(ctx context.Context) error {
 	})
 }
 
-// chainTraced measures chains on a fleet of its own.
+// chainTraced measures chains on a fleet of its own, whose stop exports the remaining traces.
 func (r *run) chainTraced(ctx context.Context, c *collector, traced bool) (m loadResult, err error) {
 	l := layout{orchestrators: 1, workers: 1}
 	if traced {
 		l.tracesTo = c.url
 	}
-	f, d, stop, err := r.start(ctx, l)
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, stop()) }() // which exports what is left
-	return r.measure(ctx, d.scenario("chain", r.opts.N), d, f)
+	err = r.onFleet(ctx, l, func(f *fleet, d *driver) (err error) {
+		m, err = r.measure(ctx, d.scenario("chain", r.opts.N), r.opts.Instances, d, f)
+		return err
+	})
+	return m, err
 }
 
 func membersCPU(m loadResult) float64 { return m.CPU["orchestrator"] + m.CPU["worker"] }

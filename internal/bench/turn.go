@@ -12,23 +12,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// turnResult is the cost of the turn engine alone: one core, no servers.
+// turnResult reports the cost of the turn engine alone, on one core and without servers.
 type turnResult struct {
 	Scenario   string           `json:"scenario"`
-	TurnNS     float64          `json:"turn_ns"`             // one completion that schedules the next activity, parked
-	TurnAllocs float64          `json:"turn_allocs"`         // of it
-	ReplayPerS float64          `json:"replay_events_per_s"` // cold, of a chain
-	JoinNS     map[string]int64 `json:"join_ns"`             // n activities started and gathered, by n
+	TurnNS     float64          `json:"turn_ns"`             // per turn of a parked instance: a completion that schedules the next activity
+	TurnAllocs float64          `json:"turn_allocs"`         // allocations per turn
+	ReplayPerS float64          `json:"replay_events_per_s"` // replays of the history of a chain
+	JoinNS     map[string]int64 `json:"join_ns"`             // starting and gathering n activities, by n
 }
 
 const (
-	turnTime    = time.Second // of measuring
+	turnTime    = time.Second // duration of a measurement
 	replayLen   = 10_000      // events
-	joinTotal   = 20_000      // activities of a batch
+	joinTotal   = 20_000      // activities per batch of joins
 	joinBatches = 5
 )
 
-// turnBench has the handles of a chain that does not end, and of a join.
+// turnBench contains the handles of a chain that does not end, and of a join.
 type turnBench struct {
 	step  pawl.Activity[int, int]
 	chain pawl.Orchestration[int, int]
@@ -64,7 +64,7 @@ func (r *run) turn() error {
 	return r.report.add(result)
 }
 
-func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {
+func execution(o pawl.OrchestrationBinding) *replay.Execution {
 	return replay.New(history.Identity{Instance: "bench"}, author.Program(o),
 		replay.Options{Limits: replay.Limits{Events: math.MaxInt64, WarnEvents: math.MaxInt64}})
 }
@@ -80,24 +80,24 @@ func (b turnBench) endless() pawl.OrchestrationBinding {
 	})
 }
 
-func start[In, Out any](x *replay.Execution, o pawl.Orchestration[In, Out], in In) error {
+// start starts an execution with an input, and returns the result that its activities are completed with.
+func (b turnBench) start(x *replay.Execution, o pawl.Orchestration[int, int], in int) (result history.Payload, err error) {
 	p, err := author.Input(o).Encode(in)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = x.Apply(&history.Started{Name: o.Name(), Payload: p})
 	}
-	_, err = x.Apply(&history.Started{Name: o.Name(), Payload: p})
-	return err
+	if err != nil {
+		return result, err
+	}
+	return author.Result(b.step).Encode(1)
 }
 
 // turn applies completions to a parked chain for a duration.
 func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
-	x := b.execution(b.endless())
+	x := execution(b.endless())
 	defer func() { _ = x.Evict() }()
-	result, err := author.Result(b.step).Encode(1)
+	result, err := b.start(x, b.chain, 1)
 	if err != nil {
-		return 0, 0, err
-	}
-	if err := start(x, b.chain, 1); err != nil {
 		return 0, 0, err
 	}
 	x.Take()
@@ -120,14 +120,11 @@ func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
 	return float64(took.Nanoseconds()) / float64(turns), float64(after.Mallocs-before.Mallocs) / float64(turns), nil
 }
 
-// replay replays the history of a chain repeatedly, for a duration.
+// replay replays the history of a chain repeatedly for a duration.
 func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
-	x := b.execution(b.endless())
-	result, err := author.Result(b.step).Encode(1)
+	x := execution(b.endless())
+	result, err := b.start(x, b.chain, 1)
 	if err != nil {
-		return 0, err
-	}
-	if err := start(x, b.chain, 1); err != nil {
 		return 0, err
 	}
 	for x.Len() < replayLen {
@@ -142,7 +139,7 @@ func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
 	rounds := 0
 	began := time.Now()
 	for time.Since(began) < d {
-		x := b.execution(b.endless())
+		x := execution(b.endless())
 		if err := x.Replay(events); err != nil {
 			return 0, err
 		}
@@ -154,8 +151,8 @@ func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
 	return float64(rounds*len(events)) / time.Since(began).Seconds(), nil
 }
 
-// gather measures one join of n activities. Each batch has joins of joinTotal activities in total, so that every width bears
-// its share of garbage collection; the best batch counts, because other load on the machine is not the engine's.
+// gather measures one join of n activities. The joins of a batch have joinTotal activities in total, so that the results of all widths
+// include garbage collection. The fastest batch counts, because the slower ones were disturbed by other load on the machine.
 func (b turnBench) gather(n int) (best time.Duration, err error) {
 	for range joinBatches {
 		began := time.Now()
@@ -182,12 +179,9 @@ func (b turnBench) joined(n int) error {
 		results, err := pawl.All(ctx, fs...)
 		return len(results), err
 	})
-	result, err := author.Result(b.step).Encode(1)
+	x := execution(all)
+	result, err := b.start(x, b.join, n)
 	if err != nil {
-		return err
-	}
-	x := b.execution(all)
-	if err := start(x, b.join, n); err != nil {
 		return err
 	}
 	for i := n; i > 0; i-- {
@@ -197,7 +191,7 @@ func (b turnBench) joined(n int) error {
 		}
 	}
 	if !x.Ended() || len(x.Take()) != 2*n+2 {
-		return fmt.Errorf("a join of %d activities did not end as it should", n)
+		return fmt.Errorf("a join of %d activities has an unexpected history", n)
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	updateLife      = 50   // updates of one execution
-	updatesHalf     = 5000 // at half of the capacity
-	updateInstances = 64   // that are measured without faults
-	closeUpdates    = -1   // ends an instance
+	updateLife      = 50   // updates per execution
+	updatesHalf     = 5000 // maximum number of updates at half load
+	updateInstances = 64   // instances that are measured without faults
+	closeUpdates    = -1   // input that ends an instance
 )
 
 var (
@@ -31,8 +31,8 @@ func updateOrchestrations() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{tallied.Do(countUpdates)}
 }
 
-// countUpdates numbers the updates that it executes, over all executions, and answers with the number. Of every ten values it rejects one,
-// with the number as the text.
+// countUpdates numbers the updates that it executes, across continue-as-new, and answers with the number. It rejects one in ten inputs, with
+// the number as the text.
 func countUpdates(ctx *pawl.Context, executed int) (int, error) {
 	for range updateLife {
 		u, err := increment.Next(ctx).Get(ctx)
@@ -55,18 +55,18 @@ func countUpdates(ctx *pawl.Context, executed int) (int, error) {
 	return tallied.ContinueAsNew(ctx, executed)
 }
 
-// updateResult is how long updates take.
+// updateResult reports the latencies of updates.
 type updateResult struct {
 	Scenario  string             `json:"scenario"`
 	Updates   int                `json:"updates"`
 	Seconds   float64            `json:"seconds"`
 	PerS      float64            `json:"updates_per_s"`
-	P50MS     float64            `json:"p50_ms"` // of one at a time, nothing else running
+	P50MS     float64            `json:"p50_ms"` // of one update at a time, with nothing else running
 	P99MS     float64            `json:"p99_ms"`
-	HalfPerS  float64            `json:"half_updates_per_s"` // sent at half of the rate with 200 in flight
+	HalfPerS  float64            `json:"half_updates_per_s"` // half of the rate with 200 in flight
 	HalfP50MS float64            `json:"half_p50_ms"`
 	HalfP99MS float64            `json:"half_p99_ms"`
-	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 updates sent all at once, by process
+	CPU       map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 updates of the concurrent run, by process
 	HalfCPU   map[string]float64 `json:"half_cpu_s_per_1000,omitempty"`
 }
 
@@ -89,7 +89,7 @@ func (r *run) update(ctx context.Context, f *fleet, d *driver) error {
 	if err != nil {
 		return err
 	}
-	load, err := r.measure(ctx, sc, d, f)
+	load, err := r.measure(ctx, sc, r.opts.Instances, d, f)
 	if err != nil {
 		return err
 	}
@@ -100,16 +100,16 @@ func (r *run) update(ctx context.Context, f *fleet, d *driver) error {
 		return err
 	}
 	n, before := min(updatesHalf, m.Updates), f.cpu()
-	took, err := d.timed(ctx, sc, m.HalfPerS, n)
+	took, err := d.atRate(ctx, sc, m.HalfPerS, n)
 	if err != nil {
 		return err
 	}
 	m.HalfCPU = perThousand(before, f.cpu(), n)
-	m.HalfP50MS, m.HalfP99MS = percentile(took, 0.5), percentile(took, 0.99)
+	m.HalfP50MS, m.HalfP99MS, _ = quantiles(took)
 	return r.report.add(m)
 }
 
-// updates starts instances, and returns the scenario of an update of one of them.
+// updates starts instances, and returns a scenario of updates that are distributed over them.
 func (d *driver) updates(ctx context.Context) (scenario, error) {
 	var ids []string
 	for range updateInstances {
@@ -119,18 +119,15 @@ func (d *driver) updates(ctx context.Context) (scenario, error) {
 		}
 		ids = append(ids, id)
 	}
-	return scenario{name: "update", instances: 20_000, begin: func(context.Context, string) (func(context.Context) error, error) {
-		id := ids[d.n.Load()%updateInstances]
-		return func(ctx context.Context) error {
-			_, err := client.Update(ctx, d.c, increment, id, 1)
-			return err
-		}, nil
-	}}, nil
+	var next atomic.Uint64
+	return timed("update", 0, 20_000, func(ctx context.Context, _ string) error {
+		_, err := client.Update(ctx, d.c, increment, ids[next.Add(1)%updateInstances], 1)
+		return err
+	}), nil
 }
 
-// timed runs n instances of a scenario at a rate, whether or not the previous ones have ended, and returns how long each took, in
-// ascending order.
-func (d *driver) timed(ctx context.Context, sc scenario, perSecond float64, n int) (all []time.Duration, err error) {
+// atRate runs n instances of a scenario at a rate, whether or not the previous ones have ended, and returns the time of each.
+func (d *driver) atRate(ctx context.Context, sc scenario, perSecond float64, n int) (all []time.Duration, err error) {
 	g, running := errgroup.WithContext(ctx)
 	starting, enough := context.WithCancel(running)
 	defer enough()
@@ -151,27 +148,25 @@ func (d *driver) timed(ctx context.Context, sc scenario, perSecond float64, n in
 		}, err
 	}}
 	g.Go(func() error { return d.pace(starting, g, one, perSecond) })
-	err = g.Wait()
-	slices.Sort(all)
-	return all, err
+	return all, g.Wait()
 }
 
-// ask sends an update, and repeats it until it has an answer: the number of its execution, in a result or a rejection.
-func (d *driver) ask(ctx context.Context, instance, id string, n int) (executed, repeats int, err error) {
+// increment sends an update, and repeats it until it is answered. The answer, a result or a rejection, is the number of the update.
+func (d *driver) increment(ctx context.Context, instance, id string, n int) (number, repeats int, err error) {
 	for {
-		executed, err = client.Update(ctx, d.c, increment, instance, n, client.UpdateID(id))
+		number, err = client.Update(ctx, d.c, increment, instance, n, client.UpdateID(id))
 		f, rejected := errors.AsType[*pawl.Failure](err)
 		switch {
 		case rejected:
-			executed, err = strconv.Atoi(f.Message)
+			number, err = strconv.Atoi(f.Message)
 			if err != nil {
 				err = fmt.Errorf("update %s of %s: %w", id, instance, f)
 			}
-			return executed, repeats, err
+			return number, repeats, err
 		case err == nil || ctx.Err() != nil:
-			return executed, repeats, err
+			return number, repeats, err
 		}
 		repeats++
-		_ = waitUntil(ctx, time.Now().Add(canaryInterval)) // the next request finds that ctx is over
+		_ = waitUntil(ctx, time.Now().Add(canaryInterval)) // the next request returns the error of ctx
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,39 +20,39 @@ const (
 	killUpdates       = 100_000
 	killOrchestrators = 3
 	killClients       = 4
-	updatesOfOne      = 500 // of an instance: fewer than the answers that it keeps
-	repeatOfUpdates   = 8   // one of so many is sent by two clients at the same time
+	updatesOfOne      = 500 // updates per instance: fewer than the answers that it retains
+	repeatOfUpdates   = 8   // one in 8 updates is sent by two clients at the same time
 	firstKill         = 100 * time.Millisecond
-	killInterval      = 3 * time.Second // shorter than a takeover
-	rollbackEvery     = 3               // faults
-	rollbackOf        = 700 * time.Millisecond
-	updateTimeout     = 2 * time.Minute // after which an update counts as lost
+	killInterval      = 3 * time.Second        // shorter than a takeover
+	rollbackEvery     = 3                      // every third fault is a rollback
+	rollbackOf        = 700 * time.Millisecond // time whose writes are lost
+	updateTimeout     = 2 * time.Minute        // after which an update counts as lost
 )
 
-// updateKillResult is what becomes of updates while orchestrators are killed.
+// updateKillResult reports on updates that are sent while orchestrators are killed.
 type updateKillResult struct {
 	Scenario  string  `json:"scenario"`
 	Updates   int     `json:"updates"`
 	Instances int     `json:"instances"`
 	Seconds   float64 `json:"seconds"`
-	Kills     int     `json:"kills"`     // of an orchestrator, with signal 9
+	Kills     int     `json:"kills"`     // of orchestrators, with SIGKILL
 	Rollbacks int     `json:"rollbacks"` // of Redis
-	Repeats   int     `json:"repeats"`   // of ids: at the same time, after an error, and of all at the end
+	Repeats   int     `json:"repeats"`   // requests with an id that was sent before: by two clients, after an error, and for all at the end
 	P50MS     float64 `json:"p50_ms"`
 	P99MS     float64 `json:"p99_ms"`
 	MaxMS     float64 `json:"max_ms"`
-	Lost      int     `json:"lost"`    // without an answer, or not executed
-	Doubled   int     `json:"doubled"` // executions beyond the first
-	Changed   int     `json:"changed"` // repeats with another answer; after a rollback an answer may be decided again
+	Lost      int     `json:"lost"`    // updates that were not answered or not executed
+	Doubled   int     `json:"doubled"` // executions of an update after the first
+	Changed   int     `json:"changed"` // repeats with a different answer; a rollback may cause them
 }
 
 // updateKill is one run of updates under faults:
 //
-//	start the instances ──▶ send the updates, some twice ──▶ all have an answer ──▶ send all again ──▶ close the instances ──▶ compare
-//	                        orchestrators are killed; Redis is rolled back ──────▶ heal
+//	start the instances ──▶ send the updates, some twice ──▶ all are answered ──▶ send all again ──▶ close the instances ──▶ compare
+//	                        orchestrators are killed; Redis is rolled back ────▶ heal
 //
-// The oracle is the number that an instance gives each update that it executes, carried over continue-as-new: the answers of an instance
-// to n ids are 1 to n, each once, and so is the number at its end.
+// The oracle is a counter in each instance, which is carried across continue-as-new, and with which the instance numbers the updates that
+// it executes. The answers to n ids must be the numbers 1 to n, each once, and the counter must end at n.
 type updateKill struct {
 	run *run
 
@@ -100,52 +99,49 @@ func (r *run) updateKill(ctx context.Context, f *fleet, d *driver) error {
 	return r.report.add(k.result)
 }
 
-// send sends the updates while there are faults, and returns when all have an answer and the fleet is healed.
+// send sends the updates while faults are injected, and returns when all are answered and the fleet is healed.
 func (k *updateKill) send(ctx context.Context) error {
 	p := term.NewProgress(k.run.errw, k.result.Updates, "updates")
 	defer p.End()
 	var faults error
-	var wg sync.WaitGroup
-	faulty, calm := context.WithCancel(ctx)
-	over := make(chan struct{})
-	wg.Go(func() { faults = k.inject(faulty); close(over) })
+	faulty, stop := context.WithCancel(ctx)
+	injected := make(chan struct{})
+	go func() { defer close(injected); faults = k.inject(faulty) }()
 	took, began := make([]time.Duration, k.result.Updates), time.Now()
-	var done atomic.Int64
 	err := each(ctx, k.result.Updates, k.run.opts.InFlight, func(ctx context.Context, i int) error {
 		var twin sync.WaitGroup
 		var second int
 		if i%repeatOfUpdates == 0 {
-			twin.Go(func() { second = k.ask(ctx, i, i+1) })
+			twin.Go(func() { second = k.update(ctx, i, i+1) })
 			k.repeats.Add(1)
 		}
 		sent := time.Now()
-		k.answers[i] = k.ask(ctx, i, i)
+		k.answers[i] = k.update(ctx, i, i)
 		took[i] = time.Since(sent)
 		twin.Wait()
 		if second != 0 && k.answers[i] != 0 && second != k.answers[i] {
 			k.changed.Add(1)
 		}
-		p.Set(int(done.Add(1)))
+		p.Add(1)
 		return ctx.Err()
 	})
 	k.result.Seconds = time.Since(began).Seconds()
-	select { // few updates have their answers before the first fault
+	select { // a few updates may all be answered before the first kill
 	case <-k.killed:
-	case <-over:
+	case <-injected:
 	case <-ctx.Done():
 	}
-	calm()
-	wg.Wait()
-	slices.Sort(took)
-	k.result.P50MS, k.result.P99MS, k.result.MaxMS = percentile(took, 0.5), percentile(took, 0.99), percentile(took, 1)
+	stop()
+	<-injected
+	k.result.P50MS, k.result.P99MS, k.result.MaxMS = quantiles(took)
 	return errors.Join(err, faults)
 }
 
-// ask sends an update with a client until it has an answer; 0: it got none.
-func (k *updateKill) ask(ctx context.Context, update, with int) int {
+// update sends an update with one of the clients until it is answered, and returns the answer, or 0 without one.
+func (k *updateKill) update(ctx context.Context, update, with int) int {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	n, repeats, err := k.clients[with%killClients].ask(ctx, k.ids[update%len(k.ids)], "u-"+strconv.Itoa(update), update)
+	n, repeats, err := k.clients[with%killClients].increment(ctx, k.ids[update%len(k.ids)], "u-"+strconv.Itoa(update), update)
 	k.repeats.Add(int64(repeats))
 	if err != nil {
 		return 0
@@ -158,7 +154,7 @@ func (k *updateKill) inject(ctx context.Context) error {
 	next := time.Now().Add(firstKill)
 	for round := 0; ; round++ {
 		if waitUntil(ctx, next) != nil {
-			return healMembers(ctx, k.f, nil)
+			return k.f.heal()
 		}
 		next = time.Now().Add(killInterval)
 		if k.run.opts.Rollback && round%rollbackEvery == rollbackEvery-1 {
@@ -174,13 +170,13 @@ func (k *updateKill) inject(ctx context.Context) error {
 		if k.result.Kills++; k.result.Kills == 1 {
 			close(k.killed)
 		}
-		if err := healMembers(ctx, k.f, nil); err != nil {
+		if err := k.f.heal(); err != nil {
 			return err
 		}
 	}
 }
 
-// rollBack kills Redis, and starts it without its latest writes: the end of the newest file of its AOF.
+// rollBack kills Redis, and starts it again without its latest writes, by truncating its append-only file.
 func rollBack(ctx context.Context, f *fleet) error {
 	one, ok := f.redis.(*singleRedis)
 	if !ok {
@@ -194,7 +190,7 @@ func rollBack(ctx context.Context, f *fleet) error {
 		return err
 	}
 	return one.restart(ctx, func() error {
-		if now, _, err := newestAOF(one.dir); err != nil || now != file { // it has begun another: what that lacks is a restart
+		if now, _, err := newestAOF(one.dir); err != nil || now != file { // Redis has begun another file: this is only a restart
 			return err
 		}
 		return os.Truncate(file, size)
@@ -224,7 +220,7 @@ func newestAOF(dir string) (file string, size int64, err error) {
 func (k *updateKill) compare(ctx context.Context) error {
 	last := make([]int, len(k.answers))
 	if err := each(ctx, len(last), k.run.opts.InFlight, func(ctx context.Context, i int) error {
-		last[i] = k.ask(ctx, i, i+2)
+		last[i] = k.update(ctx, i, i+2)
 		return ctx.Err()
 	}); err != nil {
 		return err
@@ -237,7 +233,7 @@ func (k *updateKill) compare(ctx context.Context) error {
 	}
 	executed := make([]int, len(k.ids))
 	if err := each(ctx, len(k.ids), k.run.opts.InFlight, func(ctx context.Context, i int) (err error) {
-		executed[i], _, err = k.clients[0].ask(ctx, k.ids[i], "close", closeUpdates)
+		executed[i], _, err = k.clients[0].increment(ctx, k.ids[i], "close", closeUpdates)
 		return err
 	}); err != nil {
 		return err
@@ -246,10 +242,10 @@ func (k *updateKill) compare(ctx context.Context) error {
 	return nil
 }
 
-// compareUpdates counts updates that were not executed or not answered, and executions beyond the first. Update i is of the instance i
-// modulo the number of instances; answers are the numbers of executions.
+// compareUpdates counts updates that were not executed or not answered, and executions after the first. Update i belongs to the instance
+// i modulo the number of instances. answers are the numbers of the updates; executed are the counters at the end of the instances.
 func compareUpdates(answers, executed []int) (lost, doubled int) {
-	used := make(map[[2]int]struct{}, len(answers)) // executions that are the answer of an update
+	used := make(map[[2]int]struct{}, len(answers)) // instance and number of each answer
 	for i, n := range answers {
 		of := [2]int{i % len(executed), n}
 		if _, taken := used[of]; taken || n < 1 || n > executed[of[0]] {

@@ -11,19 +11,19 @@ import (
 
 const (
 	plainInterval = 2 * time.Second        // minimum between two lines of progress where there is no terminal
-	barInterval   = 100 * time.Millisecond // likewise between two drawings of the bar
-	minBar        = 10                     // columns; a narrower bar is left out
+	barInterval   = 100 * time.Millisecond // minimum between two drawings of the bar
+	minBar        = 10                     // columns; a narrower bar is omitted
 	clearLine     = "\r\x1b[K"
 )
 
-// Progress shows the progress of work with a known total: one line with a bar, rate and remaining time on a terminal, a line
-// at intervals elsewhere. It may be used from several goroutines.
+// Progress shows the progress of work with a known total: on a terminal one line with a bar, rate and remaining time, elsewhere a line
+// of text at intervals. It is safe for concurrent use.
 type Progress struct {
 	w     io.Writer
 	what  string // plural: "packages"
 	total int
 	began time.Time
-	width func() int // of the terminal; nil: there is none
+	width func() int // width of the terminal; nil without a terminal
 
 	mu    sync.Mutex
 	done  int
@@ -32,7 +32,7 @@ type Progress struct {
 	ended bool
 }
 
-// NewProgress begins at zero of total. what is a plural noun.
+// NewProgress returns a Progress at zero of total. what is a plural noun.
 func NewProgress(w io.Writer, total int, what string) *Progress {
 	now := time.Now()
 	p := &Progress{w: w, what: what, total: total, began: now, last: now}
@@ -50,10 +50,21 @@ func (p *Progress) StartAt(done int) {
 	p.base, p.done = done, done
 }
 
-// Set sets the number of finished items. Lower numbers than before are ignored.
+// Set sets the number of finished items. A number lower than the current one is ignored.
 func (p *Progress) Set(done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.set(done)
+}
+
+// Add adds n to the number of finished items.
+func (p *Progress) Add(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(p.done + n)
+}
+
+func (p *Progress) set(done int) {
 	if done <= p.done || p.ended {
 		return
 	}
@@ -62,7 +73,7 @@ func (p *Progress) Set(done int) {
 	switch {
 	case p.width != nil && now.Sub(p.last) >= barInterval:
 		p.draw(now)
-	case p.width == nil && now.Sub(p.last) >= plainInterval && p.done < p.total: // otherwise End writes the line
+	case p.width == nil && now.Sub(p.last) >= plainInterval && p.done < p.total: // End writes the line of the total
 		p.last = now
 		_, _ = fmt.Fprintln(p.w, p.text(now))
 	}
