@@ -8,7 +8,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Fields is a list of names and values, one per line.
+// Fields is a list of names and values, one per line. On a terminal that is too narrow for two columns, each value stands below its name.
 type Fields struct{ rows [][2]string }
 
 // Add appends a line, formatting the value as fmt.Print does.
@@ -16,7 +16,14 @@ func (f *Fields) Add(name string, value any) {
 	f.rows = append(f.rows, [2]string{name, printable(fmt.Sprint(value))})
 }
 
-// Write aligns the values, and wraps them on a terminal.
+// AddText appends a line, unless the text is empty.
+func (f *Fields) AddText(name, text string) {
+	if text != "" {
+		f.Add(name, text)
+	}
+}
+
+// Write writes the lines with aligned values, which are wrapped on a terminal.
 func (f *Fields) Write(w io.Writer) error { return f.write(w, Width(w)) }
 
 func (f *Fields) write(w io.Writer, width int) error {
@@ -24,19 +31,24 @@ func (f *Fields) write(w io.Writer, width int) error {
 	for _, row := range f.rows {
 		names = max(names, uniseg.StringWidth(row[0])+gap)
 	}
+	below := width > 0 && names > width/2
+	if below {
+		names = gap
+	}
 	var b strings.Builder
 	for _, row := range f.rows {
-		lines := []string{row[1]}
+		name, lines := row[0], []string{row[1]}
 		if width > 0 {
 			lines = Wrap(row[1], max(width-names, minFold))
 		}
-		for i, line := range lines {
-			name := row[0]
-			if i > 0 {
-				name = ""
-			}
+		if below && name != "" {
+			b.WriteString(name + "\n")
+			name = ""
+		}
+		for _, line := range lines {
 			pad := strings.Repeat(" ", names-uniseg.StringWidth(name))
 			b.WriteString(strings.TrimRight(name+pad+line, " ") + "\n")
+			name = ""
 		}
 	}
 	_, err := io.WriteString(w, b.String())

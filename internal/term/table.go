@@ -13,16 +13,16 @@ import (
 
 const (
 	gap     = 2  // spaces between columns
-	minFold = 16 // columns that the folded column of a table keeps
+	minFold = 16 // minimum width of the folded column of a table
 )
 
-// Interactive reports whether w is a terminal that can draw.
+// Interactive reports whether w is a terminal that supports cursor movement.
 func Interactive(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Width returns the number of columns of a terminal; 0 elsewhere and where it is unknown.
+// Width returns the number of columns of a terminal, or 0 if w is no terminal or its width is unknown.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok || !Interactive(w) {
@@ -35,14 +35,14 @@ func Width(w io.Writer) int {
 	return columns
 }
 
-// Table is rows under a header, in columns that are aligned with spaces.
+// Table consists of rows under a header, with columns that are aligned with spaces.
 //
-// On a terminal the table fits its width: text is wrapped at spaces, and within words in the folded column.
+// On a terminal the table fits its width: text is wrapped at spaces, and in the folded column also within words.
 // If that does not suffice, each row becomes a list of fields, one per line.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	Right  []int // columns, from 0, that are aligned to the right
+	Right  []int // right-aligned columns, from 0
 	Fold   int   // column, from 1, whose words may be broken; 0: none
 }
 
@@ -55,10 +55,10 @@ func (t *Table) Add(values ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// Write writes the table. A table without rows is only its header.
+// Write writes the table. For a table without rows it writes only the header.
 func (t *Table) Write(w io.Writer) error { return t.write(w, Width(w)) }
 
-// WriteOr writes the table; on a terminal, a sentence in place of a table without rows.
+// WriteOr writes the table. For a table without rows it writes, on a terminal, the sentence none instead.
 func (t *Table) WriteOr(w io.Writer, none string) error {
 	if len(t.Rows) == 0 && Interactive(w) {
 		_, err := fmt.Fprintln(w, none)
@@ -101,7 +101,7 @@ func (t *Table) write(w io.Writer, width int) error {
 
 // fit returns the widths of the columns, and whether the table fits. Width 0 is unlimited.
 func (t *Table) fit(width int) (widths []int, fits bool) {
-	full, least := make([]int, len(t.Header)), make([]int, len(t.Header))
+	full, least := make([]int, len(t.Header)), make([]int, len(t.Header)) // widths without wrapping, and minimum widths
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
 		for i, text := range row {
 			full[i] = max(full[i], uniseg.StringWidth(text))
@@ -120,7 +120,7 @@ func (t *Table) fit(width int) (widths []int, fits bool) {
 	if left -= sum(least); left < 0 {
 		return nil, false
 	}
-	for ; left > 0; left-- { // the narrowest column first, so that short texts are not wrapped
+	for ; left > 0; left-- { // widen the narrowest column first, so that short texts are not wrapped
 		narrow := -1
 		for i := range least {
 			if least[i] < full[i] && (narrow < 0 || least[i] < least[narrow]) {
@@ -191,6 +191,15 @@ func Wrap(text string, width int) []string {
 		}
 	}
 	return append(lines, line)
+}
+
+// Line writes a line of text, which is wrapped on a terminal.
+func Line(w io.Writer, text string) error {
+	if width := Width(w); width > 0 {
+		text = strings.Join(Wrap(text, width), "\n")
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }
 
 // cut splits a word after at most width columns, and at least one character.

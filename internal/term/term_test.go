@@ -52,7 +52,9 @@ func TestFieldsAreAlignedAndWrapped(t *testing.T) {
 	f.Add("instance", "o-1")
 	f.Add("id", "a\tb is quite a long text")
 	for width, want := range map[int]string{
-		0: "instance  o-1\nid        a b is quite a long text\n", 26: "instance  o-1\nid        a b is quite a\n          long text\n",
+		0:  "instance  o-1\nid        a b is quite a long text\n",
+		26: "instance  o-1\nid        a b is quite a\n          long text\n",
+		19: "instance\n  o-1\nid\n  a b is quite a\n  long text\n",
 	} {
 		var b bytes.Buffer
 		if err := f.write(&b, width); err != nil || b.String() != want {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a pseudo-terminal: what is written to it is read from the other side.
+// terminal opens a pseudo-terminal. The reader receives the output that is written to it.
 func terminal(t *testing.T) (terminal, reader *os.File) {
 	t.Helper()
 	reader, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
