@@ -11,11 +11,11 @@ import (
 )
 
 // The groups are checked when they are parsed, so that an invalid setting is a usage error and not a later failure. kong calls
-// AfterApply of every exported group that is embedded; an unexported struct that embeds a group must call it.
+// AfterApply of every embedded exported group. An unexported struct that embeds a group must call it.
 
 const (
 	minLeaseTTL = 100 * time.Millisecond
-	minInputs   = 16 << 20 // bytes: a few of the largest messages
+	minInputs   = 16 << 20 // bytes; room for a few of the largest messages
 )
 
 // AfterApply rejects names that cannot be part of a subject.
@@ -26,9 +26,9 @@ func (n Namespace) AfterApply() error {
 	return fmt.Errorf("--namespace %q: must be 1 to 64 characters of A-Z a-z 0-9 _ -", n.Namespace)
 }
 
-// AfterApply rejects a URL that is not of a Redis, and files that cannot be read.
+// AfterApply rejects a URL that is no Redis URL, and files that cannot be read.
 func (r Redis) AfterApply() error {
-	rdb, err := r.client(nil) // connects when it is first used
+	rdb, err := r.client(nil) // does not connect before its first use
 	if err != nil {
 		return fmt.Errorf("--redis %s: %w", r.RedisURL, err)
 	}
@@ -40,7 +40,7 @@ var inboxPrefix = regexp.MustCompile(`^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)?$`)
 // AfterApply rejects a URL that cannot be parsed, and files that cannot be read.
 func (n NATS) AfterApply() error {
 	if !inboxPrefix.MatchString(n.NATSInbox) {
-		return fmt.Errorf("--nats-inbox-prefix %q: must be the beginning of a subject, such as _INBOX_client", n.NATSInbox)
+		return fmt.Errorf("--nats-inbox-prefix %q: must be the prefix of a subject, such as _INBOX_client", n.NATSInbox)
 	}
 	for server := range strings.SplitSeq(string(n.NATSURL), ",") {
 		if scheme, _, ok := strings.Cut(strings.TrimSpace(server), "://"); ok && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {

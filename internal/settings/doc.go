@@ -1,10 +1,9 @@
-// Package settings is the one place where Pawl's programs get their settings from:
-// each is a flag and a PAWL_* variable, the flag wins, and what neither gives has a
-// default that the help text shows. It also opens what the settings name: the log, the
-// connections to NATS and Redis. Errors of those are one line, and say which server,
-// where, and what was tried.
+// Package settings reads the settings of all of Pawl's programs. Each setting is a flag
+// and a PAWL_* environment variable. The flag takes precedence, and the help text shows
+// the default. The package also opens the log and the connections to NATS and Redis.
+// Errors of connections are one line with the server, its address, and what was tried.
 //
-// A program declares a struct of the groups that it takes and calls Parse:
+// A program declares a struct of the groups that it uses and calls Parse:
 //
 //	var cfg struct {
 //		settings.Fleet

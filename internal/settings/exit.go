@@ -18,7 +18,7 @@ func Usage(err error) UsageError { return UsageError{err} }
 // Unwrap returns the error.
 func (e UsageError) Unwrap() error { return e.error }
 
-// ExitCode ends a command that has reported its errors itself.
+// ExitCode is the error of a command that has reported its errors itself.
 type ExitCode int
 
 // Error is not shown to users.

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FuzzRedisURL reads any URL. Nothing panics, and no error quotes what stands before an @.
+// FuzzRedisURL reads any URL. It must not panic, and no error may quote the text before an @.
 func FuzzRedisURL(f *testing.F) {
 	for _, u := range []string{
 		"redis://u:p@h:1/2", "rediss://h?skip_verify=true", "unix:///run/r.sock?db=1", "redis+cluster://a:1,b:2?max_retries=3", "redis+sentinel://[::1]:1?master_name=m",

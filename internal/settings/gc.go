@@ -14,16 +14,16 @@ import (
 const (
 	goGC         = 100 // Go's default target, percent
 	relaxedGC    = 400
-	gcHeadroom   = 256 << 20 // maximum garbage beyond Go's default, bytes
+	gcHeadroom   = 256 << 20 // maximum memory beyond Go's default, bytes
 	cgroupMemory = "/sys/fs/cgroup/memory.max"
 	liveHeap     = "/gc/heap/live:bytes"
 )
 
 var relaxOnce sync.Once
 
-// RelaxGC trades memory for processor time: garbage is collected when the heap is up to five times as large as what is live, instead of
-// twice. The memory beyond Go's default is bounded by 256 MiB, and by a quarter of the memory limit: GOMEMLIMIT, or nine tenths of that
-// of the container, which it sets. It does nothing if GOGC is set. Only the programs of Pawl call it.
+// RelaxGC trades memory for processor time. Garbage is collected when the heap has grown to up to five times the live heap, instead of
+// twice. The memory beyond Go's default is limited to 256 MiB and to a quarter of the memory limit. That is GOMEMLIMIT or, if it is not set,
+// nine tenths of the limit of the container, which RelaxGC sets. RelaxGC does nothing if GOGC is set. Only Pawl's own programs call it.
 func RelaxGC() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -42,13 +42,13 @@ func RelaxGC() {
 	})
 }
 
-// containerLimit returns the memory limit for a process in a container, from the content of its memory.max.
+// containerLimit returns nine tenths of the memory limit of a container, from the content of its memory.max.
 func containerLimit(text string) (int64, bool) {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64) // "max": none
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64) // "max" means no limit
 	return n / 10 * 9, err == nil && n > 0
 }
 
-// collector adapts the target of the garbage collector to the live heap. It is garbage itself, and its finalizer runs after each
+// collector adapts the target of the garbage collector to the live heap. Nothing refers to it, so that its finalizer runs after each
 // collection.
 type collector struct {
 	headroom uint64
@@ -68,7 +68,7 @@ func (c *collector) collected() {
 	c.rearm()
 }
 
-// gcPercent returns the target that leaves the headroom for garbage beyond Go's default.
+// gcPercent returns the target at which the memory beyond Go's default is at most the headroom.
 func gcPercent(live, headroom uint64) int {
 	return int(min(goGC+100*headroom/max(live, 1), relaxedGC))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Open makes the logger, which writes to w. The Redis client has one logger for the
-// whole process, which otherwise writes to standard error: it gets this one, at debug
-// level, because callers log the same.
+// Open returns a logger that writes to w. It also becomes the logger of the Redis client,
+// which has one for the whole process and otherwise writes to standard error. Messages of
+// the client are logged at debug level, because callers log the same errors.
 func (l Log) Open(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
@@ -29,7 +29,7 @@ func (l Log) Open(w io.Writer) *slog.Logger {
 
 type redisLog struct{ to *slog.Logger }
 
-// Printf is what the Redis client calls.
+// Printf implements the logger of the Redis client.
 func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 	if l.to.Enabled(ctx, slog.LevelDebug) {
 		l.to.DebugContext(ctx, "redis client: "+fmt.Sprintf(format, v...))

@@ -14,20 +14,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// OpenNATS connects, and fails if no server is reachable. The error is one line with the address and what was tried. Later
-// losses of the connection are logged and repaired forever.
+// OpenNATS connects, and fails if no server is reachable. The error is one line with the address and what was tried. When the connection is
+// lost later, the loss is logged, and the client reconnects without a limit of attempts.
 func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
 	return n.dial(context.Background(), log, slog.LevelWarn, slog.LevelInfo, nats.RetryOnFailedConnect(false))
 }
 
-// DialNATS is OpenNATS for a fleet, which waits: if no server is reachable, the connection is made in the background. The
-// error is a connection that was refused, or the cause of ctx, which bounds the first attempt. Losses of the connection are
-// logged at debug level: fleets report outages.
+// DialNATS is OpenNATS for orchestrators and workers, which wait for the servers: if none is reachable, it connects in the background. It fails
+// if a server rejects the connection, or with the cause of ctx, which bounds the first attempt. Losses of the connection are
+// logged at debug level, because orchestrators and workers report outages.
 func (n NATS) DialNATS(ctx context.Context, log *slog.Logger) (*nats.Conn, error) {
 	return n.dial(ctx, log, slog.LevelDebug, slog.LevelDebug, nats.RetryOnFailedConnect(true))
 }
 
-func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, back slog.Level, opts ...nats.Option) (*nats.Conn, error) {
+func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, restored slog.Level, opts ...nats.Option) (*nats.Conn, error) {
 	own, err := n.options(log)
 	if err != nil {
 		return nil, fmt.Errorf("NATS at %s: %w", n.NATSURL, err)
@@ -40,14 +40,14 @@ func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, back slog.Level,
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Log(context.Background(), back, "nats connection restored", "server", redact.URLs(nc.ConnectedUrl())) // nats redacts passwords, and not tokens
+			log.Log(context.Background(), restored, "nats connection restored", "server", redact.URLs(nc.ConnectedUrl())) // nats.go redacts passwords, but not tokens
 		}),
 	)
 	warnReadable(log, n.NATSPass, n.NATSCreds, n.NATSNKey, n.NATSKey)
 	return queue.DialContext(ctx, string(n.NATSURL), opts...)
 }
 
-// options reads the files; log, which may be nil, receives those that cannot be read later.
+// options reads the files. Files that cannot be read later are logged; log may be nil.
 func (n NATS) options(log *slog.Logger) ([]nats.Option, error) {
 	opts, err := n.password(log)
 	if err != nil {

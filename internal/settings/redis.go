@@ -19,8 +19,8 @@ import (
 
 const redisTimeout = 5 * time.Second
 
-// DialRedis makes the client of a fleet, which connects when it is first used: the Start of an orchestrator or worker waits
-// until Redis is available, and refuses one that evicts keys.
+// DialRedis returns a client for an orchestrator or a worker. It connects at its first use: the Start of the orchestrator or worker waits
+// until Redis is available, and rejects a Redis that evicts keys.
 func (r Redis) DialRedis(log *slog.Logger) (redis.UniversalClient, error) {
 	rdb, err := r.client(log)
 	if err != nil {
@@ -29,13 +29,13 @@ func (r Redis) DialRedis(log *slog.Logger) (redis.UniversalClient, error) {
 	return rdb, nil
 }
 
-// OpenRedis connects, and refuses a server that evicts keys (*redisx.EvictionError). Where the
-// policy cannot be read, it warns and continues. The error is one line with the address
-// and what was tried; ctx bounds the attempt, as do 5 s.
+// OpenRedis connects, and rejects a server that evicts keys (*redisx.EvictionError). If the
+// eviction policy cannot be read, it logs a warning and continues. The error is one line with the address
+// and what was tried. The attempt is bounded by ctx and by 5 s.
 func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
-	rdb, err := r.client(log)
+	rdb, err := r.DialRedis(log)
 	if err != nil {
-		return nil, fmt.Errorf("Redis at %s: %w", r.RedisURL, err)
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.Universal
 	return rdb, nil
 }
 
-// client makes the client. It warns of what is insecure; log may be nil.
+// client returns a client, and logs insecure settings. log may be nil.
 func (r Redis) client(log *slog.Logger) (redis.UniversalClient, error) {
 	log = orDiscard(log)
 	kind, u, err := normalise(string(r.RedisURL))
@@ -106,14 +106,14 @@ func (r Redis) tls(log *slog.Logger, base *tls.Config) (*tls.Config, error) {
 	return c, err
 }
 
-// credentials are those of the data nodes. Sentinels have those of the URL.
+// credentials returns the provider of the credentials of the data nodes. Sentinels use the credentials of the URL.
 func (r Redis) credentials(log *slog.Logger) (func(context.Context) (string, string, error), error) {
 	raw := string(r.RedisURL)
 	switch {
 	case r.RedisPass == "" && r.RedisUser != "":
 		return nil, errors.New("--redis-user needs --redis-password-file")
 	case r.RedisPass == "":
-		return nil, nil //nolint:nilnil // no provider: the client has the credentials of the URL
+		return nil, nil //nolint:nilnil // without a provider, the client uses the credentials of the URL
 	case strings.Contains(raw, "password=") || strings.Contains(raw, "@") && !strings.Contains(raw, "+sentinel://"):
 		return nil, errTwoPasswords
 	}
@@ -125,19 +125,19 @@ func (r Redis) credentials(log *slog.Logger) (func(context.Context) (string, str
 	return f.provider(r.RedisUser), nil
 }
 
-// normalise makes of one of our URLs one that the Redis client reads: the second and
-// further hosts of a list become addr parameters. A list without a kind is a cluster.
+// normalise converts a URL of the settings to one that the Redis client parses: all but the first
+// host of a list become addr parameters. A list of hosts without a kind is a cluster.
 func normalise(raw string) (kind, u string, err error) {
 	if err := redact.Check(raw); err != nil {
 		return "", "", err
 	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return "", "", errors.New("a URL begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
+		return "", "", errors.New("the URL must begin with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
 	}
 	scheme, kind, _ = strings.Cut(scheme, "+")
 	if !slices.Contains([]string{"", "cluster", "sentinel"}, kind) {
-		return "", "", fmt.Errorf("unknown kind of Redis %q; there are cluster and sentinel", kind)
+		return "", "", fmt.Errorf("unknown kind of Redis %q; use cluster or sentinel", kind)
 	}
 	if scheme == "unix" {
 		return kind, raw, nil
@@ -165,8 +165,8 @@ func normalise(raw string) (kind, u string, err error) {
 	return kind, scheme + "://" + list[0] + tail, nil
 }
 
-// bare replaces a parser's error that may quote a password: one that quotes the URL, or names an option in a query that has
-// a password, which may be a part of that.
+// bare replaces an error of a parser that may quote a password: an error that quotes the URL, or that names an option of a query with a
+// password, since the option may be a part of the password.
 func bare(raw string, err error) error {
 	if _, ok := errors.AsType[*url.Error](err); ok || strings.Contains(raw, "pass") {
 		return redact.ErrURL

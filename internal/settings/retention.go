@@ -6,25 +6,20 @@ import (
 	"time"
 )
 
-// Retention is how long instances are kept that have ended, by how they ended; less than
-// zero is forever. As text it is one duration for all, or one a status:
+// Retention is the time for which ended instances are kept, by their status. A negative
+// time is forever. The text is one time for all, or a time per status:
 //
 //	72h
 //	forever
 //	completed=24h,failed=720h,cancelled=forever
 //
-// A status that is not named is kept for DefaultRetention.
+// A status that is not named has the DefaultRetention.
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
 
 // DefaultRetention is the default retention of instances.
 const DefaultRetention = 72 * time.Hour
-
-const (
-	forever     = "forever"
-	keptForEver = time.Duration(-1)
-)
 
 // UnmarshalText reads the text.
 func (r *Retention) UnmarshalText(text []byte) error {
@@ -48,20 +43,20 @@ func (r *Retention) UnmarshalText(text []byte) error {
 		case "cancelled":
 			r.Cancelled = d
 		default:
-			return fmt.Errorf("%q is no status that has an end: want completed, failed or cancelled", status)
+			return fmt.Errorf("%q is not the status of an ended instance: use completed, failed or cancelled", status)
 		}
 	}
 	return nil
 }
 
-// span reads a length of time that something is kept for.
+// span reads a retention; forever is -1.
 func span(text string) (time.Duration, error) {
-	if text == forever {
-		return keptForEver, nil
+	if text == "forever" {
+		return -1, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q is no time to keep something for: want one such as 72h, or forever", text)
+		return 0, fmt.Errorf("%q is not a retention: use a positive duration such as 72h, or forever", text)
 	}
 	return d, nil
 }

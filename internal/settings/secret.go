@@ -13,24 +13,25 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-// URL is a URL that may have a password, or a list of them. Every way of printing it hides the password; string(u) does not.
+// URL is a URL that may contain a password, or a list of URLs. All of its methods, and so all ways of formatting, redact the password;
+// string(u) does not.
 type URL string
 
-// String returns what may be shown.
+// String returns the redacted URL.
 func (u URL) String() string { return redact.URLs(string(u)) }
 
-// GoString returns what may be shown.
+// GoString returns the redacted URL.
 func (u URL) GoString() string { return fmt.Sprintf("%q", u.String()) }
 
-// LogValue returns what may be shown.
+// LogValue returns the redacted URL.
 func (u URL) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// MarshalText returns what may be shown.
+// MarshalText returns the redacted URL.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-const maxSecret = 4096
+const maxSecret = 4096 // bytes
 
-// readSecret reads a file that holds one line: a password or a token. The error names the file, not what is in it.
+// readSecret reads a file that contains one line: a password or a token. The error contains the name of the file, but not its content.
 func readSecret(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -46,8 +47,8 @@ func readSecret(path string) (string, error) {
 	return s, nil
 }
 
-// secretFile reads a password each time it is needed, so that one that was replaced is in force from the next connection on.
-// While the file cannot be read, the password of before is used, and the log has the reason.
+// secretFile reads a password for each connection, so that a replaced password is used from the next connection on.
+// While the file cannot be read, the former password is used, and the error is logged.
 type secretFile struct {
 	path string
 	log  *slog.Logger
@@ -70,9 +71,9 @@ func (f *secretFile) read() string {
 
 var errTwoPasswords = errors.New("a user or password is given both in the URL and by a flag: give it once")
 
-// warnReadable warns of files with secrets that every user of the machine may read. Empty paths are skipped.
+// warnReadable logs files with secrets that every user of the machine can read. It skips empty paths.
 func warnReadable(log *slog.Logger, paths ...string) {
-	if runtime.GOOS == "windows" { // has no such bits
+	if runtime.GOOS == "windows" { // has no permission bits
 		return
 	}
 	for _, path := range paths {
@@ -85,7 +86,7 @@ func warnReadable(log *slog.Logger, paths ...string) {
 	}
 }
 
-// orDiscard accepts a logger that is nil.
+// orDiscard returns the logger, or one that discards all records if it is nil.
 func orDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -93,7 +94,7 @@ func orDiscard(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// provider is what the Redis client calls for each connection.
+// provider returns the function that the Redis client calls for the credentials of each connection.
 func (f *secretFile) provider(user string) func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return user, f.read(), nil }
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// passwords have letters that nothing else in the texts has, and characters that URLs reserve between them.
+// passwords generates passwords of letters that occur nowhere else in the texts, with characters between them that are reserved in URLs.
 func passwords() *rapid.Generator[string] {
 	piece := rapid.StringMatching(`[À-Ö]{3}[JQXZ]{4}`)
 	between := rapid.SampledFrom([]string{"", "/", "?", "#", "@", ":", ",", "%", "%zz", "%2F", "[", " ", "&", "=", "\\", ";", "//", ",nats://", "\""})
@@ -32,7 +32,7 @@ func passwords() *rapid.Generator[string] {
 	})
 }
 
-// part is of such a password, also escaped.
+// part matches a part of such a password, also escaped.
 var part = regexp.MustCompile(`[À-Ö]|%C3|[JQXZ]{3}`)
 
 // Trap: a password in an error, because the URL did not parse.
@@ -162,7 +162,7 @@ func TestReplacedRedisPasswordIsUsedForTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, got, err := provide(t.Context()); got != "new" || err != nil {
-		t.Errorf("without the file: %s %v, want the password of before", got, err)
+		t.Errorf("without the file: %s %v, want the former password", got, err)
 	}
 }
 

@@ -37,7 +37,7 @@ func parse(t *testing.T, args ...string) (cfg fleet, code int, out, errs string)
 	return cfg, code, o.String(), e.String()
 }
 
-func TestFlagPrecedesTheEnvironmentAndThatTheDefault(t *testing.T) {
+func TestFlagsOverrideVariablesAndVariablesOverrideDefaults(t *testing.T) {
 	t.Setenv("PAWL_NATS", "nats://env:1")
 	t.Setenv("PAWL_LEASE_TTL", "3s")
 	t.Setenv("PAWL_EXAMPLES", "true")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. As text it has a unit (KiB, MiB, GiB, TiB) or is a plain number.
+// Size is a number of bytes. The text is a number, optionally with a unit (KiB, MiB, GiB, TiB).
 type Size int64
 
 var units = map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -23,7 +23,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("%q is no size: want one such as 512MiB or 1GiB", text)
+		return fmt.Errorf("%q is not a size: use one such as 512MiB or 1GiB", text)
 	}
 	*s = Size(n * unit)
 	return nil

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// tlsConfig reads the three files, each of which may be empty, into a copy of base,
-// which may be nil. Without files it gives base itself.
+// tlsConfig reads the three files into a copy of base, which may be nil. Empty names are
+// no files. Without files it returns base itself.
 func tlsConfig(base *tls.Config, ca, cert, key string) (*tls.Config, error) {
 	if ca == "" && cert == "" && key == "" {
 		return base, nil
@@ -20,17 +20,17 @@ func tlsConfig(base *tls.Config, ca, cert, key string) (*tls.Config, error) {
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
-			return nil, fmt.Errorf("read the authority's certificate: %w", err)
+			return nil, fmt.Errorf("read the certificate of the authority: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", ca)
+			return nil, fmt.Errorf("%s contains no PEM certificate", ca)
 		}
 	}
 	if cert != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("read our certificate %q and key %q: %w", cert, key, err)
+			return nil, fmt.Errorf("read the client certificate %q and its key %q: %w", cert, key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
