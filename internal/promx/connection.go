@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// RegisterConn registers the counts of a Conn as pawl_queue_…_total, with the labels namespace and role; role distinguishes the
-// connections of one process. A nil registerer registers nothing. Two connections of one namespace and role are an error. The
-// result removes the counts, for when the Conn is closed.
+// RegisterConn registers the counters of a Conn as pawl_queue_…_total, with the labels namespace and role. The role distinguishes the
+// connections of one process; two connections with the same namespace and role are an error. A nil registerer registers nothing.
+// unregister removes the counters, and is called when the Conn is closed.
 func RegisterConn(reg prometheus.Registerer, role string, conn *queue.Conn) (unregister func(), err error) {
 	if reg == nil {
 		return func() {}, nil
@@ -33,7 +33,7 @@ type count struct {
 	read func(queue.Stats) uint64
 }
 
-// NewConn returns the counts of a connection.
+// NewConn returns the counters of a connection.
 func NewConn(role string, stats func() queue.Stats) prometheus.Collector {
 	labels := prometheus.Labels{"role": role}
 	c := &collector{stats: stats}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
+func TestCountersOfTwoRolesShareARegistry(t *testing.T) {
 	conn, err := queue.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package promx has what the fleets share of their Prometheus metrics: the namespace label, the buckets, exemplars, the build, round trips
-// to the servers, and the counts of a connection. docs/metrics.md lists all metrics. It is apart from package queue so that clients need
-// not link Prometheus.
+// Package promx contains the Prometheus metrics that orchestrators and workers share: the namespace label, buckets, exemplars, the build,
+// round trips to the servers, and the counters of a connection. docs/metrics.md lists all metrics. The package is separate from package
+// queue, so that clients need not link Prometheus.
 package promx
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Other is the label value of names that are not registered.
+// Other is the label value for names beyond those that Names permits.
 const Other = "other"
 
-// Buckets are the upper bounds of latencies, in seconds: from 1 ms to 10 min.
+// Buckets returns the upper bounds of latencies, in seconds: from 1 ms to 10 min.
 func Buckets() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600}
 }
 
-// Sizes are the upper bounds of sizes, in bytes: from 256 B to 16 MiB.
+// Sizes returns the upper bounds of sizes, in bytes: from 256 B to 16 MiB.
 func Sizes() []float64 { return prometheus.ExponentialBuckets(256, 4, 9) }
 
 // Namespace returns a registerer that adds the label namespace to every metric. A nil registerer registers nothing.
@@ -41,7 +41,8 @@ func Build(role string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// Exemplar returns the exemplar of measurements of an instance: the id of its trace. nil: it has no spans, and nothing is allocated.
+// Exemplar returns the exemplar of measurements of an instance: the id of its trace. For an instance without spans it returns nil, and
+// allocates nothing.
 func Exemplar(h history.Headers) prometheus.Labels {
 	from, _, ok := h.Trace()
 	if !ok {
@@ -50,7 +51,7 @@ func Exemplar(h history.Headers) prometheus.Labels {
 	return prometheus.Labels{"trace_id": hex.EncodeToString(from.Trace[:])}
 }
 
-// Observe measures a value of a histogram with an exemplar, which may be nil.
+// Observe adds a value to a histogram, with an exemplar unless that is nil.
 func Observe(histogram prometheus.Observer, v float64, exemplar prometheus.Labels) {
 	if to, ok := histogram.(prometheus.ExemplarObserver); ok && exemplar != nil {
 		to.ObserveWithExemplar(v, exemplar)
@@ -59,15 +60,15 @@ func Observe(histogram prometheus.Observer, v float64, exemplar prometheus.Label
 	histogram.Observe(v)
 }
 
-// Names bounds the values of a label: the names that are given, the first others up to a maximum, and Other for the rest. It is safe
-// for concurrent use.
+// Names bounds the number of values of a label. Permitted are the given names and the first other names up to a maximum; all further names
+// are Other. It is safe for concurrent use.
 type Names struct {
 	mu    sync.Mutex
 	known map[string]bool
 	room  int
 }
 
-// NewNames returns the names, with room for so many others.
+// NewNames returns Names that permits the given names and room others.
 func NewNames(room int, names ...string) *Names {
 	n := &Names{known: make(map[string]bool, len(names)), room: room}
 	for _, name := range names {
@@ -76,7 +77,7 @@ func NewNames(room int, names ...string) *Names {
 	return n
 }
 
-// Of returns the name if it is one of the names, and otherwise Other.
+// Of returns the name if it is permitted, and otherwise Other.
 func (n *Names) Of(name string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

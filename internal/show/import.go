@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ReadImport reads the latest execution of an export, and whether it is running. The error is history.ErrNoImport.
+// ReadImport reads the latest execution of an export, and reports whether it was running. The error is history.ErrNoImport.
 func ReadImport(export []byte) (m *history.Import, running bool, _ error) {
 	instance, executions, err := ReadExport(export)
 	if err != nil {
@@ -22,7 +22,7 @@ func ReadImport(export []byte) (m *history.Import, running bool, _ error) {
 			Attributes json.RawMessage `json:"attributes"`
 		} `json:"instance"`
 	}
-	if json.Unmarshal(export, &described) != nil { // lines of pawl history --json have none
+	if json.Unmarshal(export, &described) != nil { // the lines of pawl history --json contain no description
 		described.Instance.Attributes = nil
 	}
 	attributes, err := history.ParseAttributes(string(described.Instance.Attributes))
@@ -41,6 +41,6 @@ func ReadImport(export []byte) (m *history.Import, running bool, _ error) {
 		}
 		m.Events = append(m.Events, b)
 	}
-	state, _ := history.Check(events) // Payload checks them
+	state, _ := history.Check(events) // Import.Payload reports the error
 	return m, state.End == nil, nil
 }

@@ -2,12 +2,13 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// message is the summary of events that concern other instances, other executions and other code.
+// message returns the summary of an event about another instance, another execution or other code.
 func message(e history.Event) string {
 	switch e := e.(type) {
 	case *history.ChildScheduled:
@@ -39,7 +40,7 @@ func message(e history.Event) string {
 		return called(fmt.Sprintf("of %d", e.Update), e.Result)
 	case *history.Observed:
 		return "every input that had arrived"
-	case *history.OperatorRequested: // stands in an inbox
+	case *history.OperatorRequested: // only in inboxes
 		return by(e.Verb.String(), e.By, e.Text)
 	case *history.Paused:
 		if e.Stop {
@@ -50,7 +51,7 @@ func message(e history.Event) string {
 		return by("", e.By, e.Text)
 	case *history.Rewound:
 		return by(fmt.Sprintf("execution %d begins with these events of %d", e.Execution, e.From), e.By, e.Text)
-	case *history.PurgeRequested: // stands in an inbox
+	case *history.PurgeRequested: // only in inboxes
 		if e.Force {
 			return by("forced", e.By, e.Text)
 		}
@@ -61,21 +62,21 @@ func message(e history.Event) string {
 }
 
 func started(e *history.Started) string {
-	parent, who := "", e.By
+	parent, requester := "", e.By
 	if e.Parent != nil {
 		parent = "child of " + e.Parent.Instance
-		if who == e.Parent.Instance { // the requester of a start by its parent
-			who = ""
+		if requester == e.Parent.Instance {
+			requester = ""
 		}
 	}
 	cancelled := ""
 	if e.Cancel != nil {
 		cancelled = "cancelled before it began"
 	}
-	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Limit), cancelled), e.Payload), who, "")
+	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Limit), cancelled), e.Payload), requester, "")
 }
 
-// waits names the limit at which an event had to wait.
+// waits names the limit at which a call or a start waits.
 func waits(g *history.Limit) string {
 	if g == nil || !g.Waiting {
 		return ""
@@ -103,7 +104,7 @@ func parentClose(e *history.ChildScheduled) string {
 	}
 }
 
-// starts names the orchestration that an event starts if its receiver does not exist.
+// starts describes the instance that an event starts if its receiver does not exist.
 func starts(s *history.SentStart) string {
 	if s == nil {
 		return ""
@@ -120,14 +121,9 @@ func version(v string) string {
 
 // noted appends the notes that are not empty, in parentheses.
 func noted(text string, notes ...string) string {
-	var present []string
-	for _, n := range notes {
-		if n != "" {
-			present = append(present, n)
-		}
-	}
-	if len(present) == 0 {
+	notes = slices.DeleteFunc(notes, func(n string) bool { return n == "" })
+	if len(notes) == 0 {
 		return text
 	}
-	return strings.TrimSpace(text + " (" + strings.Join(present, ", ") + ")")
+	return strings.TrimSpace(text + " (" + strings.Join(notes, ", ") + ")")
 }

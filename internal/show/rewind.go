@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// RewindPlan returns lines of text that describe what a rewind of an instance would do.
+// RewindPlan describes the effects of a rewind of an instance, in lines of text.
 func RewindPlan(id string, p *history.RewindPlan) []string {
 	lines := []string{fmt.Sprintf("%s would keep events 1 to %d", id, p.Keep)}
 	if p.Keep == 0 {

@@ -1,5 +1,4 @@
-// Package show formats the events of a history, for the command line, the API and the test kit: as a line of text per event,
-// and as a JSON object per event.
+// Package show formats the events of a history for the command line, the API and the test kit, as a line of text or a JSON object per event.
 package show
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Kind is the name of an event's type.
+// Kind returns the name of the type of an event.
 func Kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
 
 // Summary describes an event on one line, which may be empty.
@@ -64,7 +63,7 @@ func Summary(e history.Event) string {
 	case *history.Failed:
 		return e.Failure.Message
 	case *history.Cancelled:
-		if e.Failure.Code == history.CodeCancelled { // it has the requester and the reason
+		if e.Failure.Code == history.CodeCancelled { // the message contains the requester and the reason
 			return e.Failure.Message
 		}
 		return by(e.Failure.Message, e.By, e.Text)
@@ -98,8 +97,8 @@ func by(s, who, text string) string {
 	return strings.TrimSpace(s)
 }
 
-// Payload returns a payload as JSON: JSON as it is, or as a string if it is invalid, a text about one that is sealed, and other content types in
-// base64.
+// Payload returns a payload as JSON. JSON is returned unchanged, or as a string if it is invalid. A sealed payload is described in a string, and
+// other content types are encoded in base64.
 func Payload(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
@@ -119,7 +118,7 @@ func Payload(p history.Payload) json.RawMessage {
 	return b
 }
 
-// Failure returns a failure as an object with readable data.
+// Failure returns a failure whose data is formatted as Payload does.
 func Failure(f history.Failure) any {
 	return struct {
 		history.Failure
@@ -127,8 +126,8 @@ func Failure(f history.Failure) any {
 	}{f, Payload(f.Data)}
 }
 
-// Line is an event of an exported history. Fields are for readers; Raw is the event as history.Encode writes it, which Read
-// reads, so that nothing is lost. Read ignores further fields.
+// Line is an event of an exported history. Fields are for human readers. Raw is the event as history.Encode writes it, and Read
+// reads only Raw, so that nothing is lost. Read ignores unknown fields.
 type Line struct {
 	Instance string         `json:"instance"`
 	ID       uint64         `json:"id"`
@@ -149,7 +148,7 @@ func JSON(instance string, e history.Event) (Line, error) {
 		if f.Name == "Head" || f.Name == "RetainsSlotOf" && v.IsZero() {
 			continue
 		}
-		if value, there := field(v.Interface()); there {
+		if value, there := field(v); there {
 			fields[strings.ToLower(f.Name[:1])+f.Name[1:]] = value
 		}
 	}
@@ -157,47 +156,35 @@ func JSON(instance string, e history.Event) (Line, error) {
 	return Line{Instance: instance, ID: e.Meta().ID, At: at, Kind: Kind(e), Fields: fields, Raw: raw}, nil
 }
 
-// field gives the value of a field as an exported history has it, and whether it has it:
-// a reason, a failure, a parent, a start or a limit that the event lacks is left out.
-func field(value any) (any, bool) {
-	switch x := value.(type) {
+// field returns the value of a field as an exported history contains it, and whether it contains it: a nil failure, parent, cancellation,
+// start or limit, and a zero reason, are omitted.
+func field(v reflect.Value) (any, bool) {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, false
+	}
+	switch x := v.Interface().(type) {
 	case history.Payload:
 		return Payload(x), true
 	case history.Failure:
 		return Failure(x), true
 	case *history.Failure:
-		if x == nil {
-			return nil, false
-		}
 		return Failure(*x), true
 	case *history.Parent:
-		if x == nil {
-			return nil, false
-		}
 		return parent(*x), true
 	case *history.CancelNote:
-		if x == nil {
-			return nil, false
-		}
 		return cancelNote(*x), true
 	case *history.SentStart:
-		if x == nil {
-			return nil, false
-		}
 		return sentStart{x.Name, x.Version, Payload(x.Payload)}, true
 	case *history.Limit:
-		if x == nil {
-			return nil, false
-		}
 		return limit{x.Name, x.Ticket, x.Waiting, x.Retain, x.HeldByAncestor, declared(x.Declared)}, true
 	case cancel.Reason:
 		return x, x != 0
 	default:
-		return value, true
+		return x, true
 	}
 }
 
-// parent has the fields of a history.Parent, with names as the other fields have them.
+// parent is a history.Parent with the JSON names of exported histories.
 type parent struct {
 	Instance      string           `json:"instance"`
 	Origin        history.Position `json:"origin"`
@@ -209,7 +196,7 @@ type parent struct {
 	AncestorMarks string           `json:"ancestorMarks,omitempty"`
 }
 
-// cancelNote has the fields of a history.CancelNote.
+// cancelNote is a history.CancelNote with the JSON names of exported histories.
 type cancelNote struct {
 	At     int64         `json:"at"`
 	Reason cancel.Reason `json:"reason,omitzero"`
@@ -217,14 +204,14 @@ type cancelNote struct {
 	Text   string        `json:"text,omitempty"`
 }
 
-// sentStart has the fields of a history.SentStart.
+// sentStart is a history.SentStart with the JSON names of exported histories.
 type sentStart struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version,omitempty"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// limit has the fields of a history.Limit.
+// limit is a history.Limit with the JSON names of exported histories.
 type limit struct {
 	Name           string   `json:"name"`
 	Ticket         string   `json:"ticket"`
@@ -234,7 +221,7 @@ type limit struct {
 	Declared       declared `json:"declared,omitzero"`
 }
 
-// declared has the fields of a history.Declared.
+// declared is a history.Declared with the JSON names of exported histories.
 type declared struct {
 	Action      *history.Policy `json:"action,omitempty"`
 	Group       string          `json:"group,omitempty"`
@@ -244,8 +231,8 @@ type declared struct {
 // ExportVersion is the version of the format of exports that this build writes, and the newest that it reads.
 const ExportVersion = 1
 
-// ReadExport reads the histories of an instance: of an export (pawl export), which has those of its kept executions, in order, or of lines
-// that JSON has made (pawl history --json), which have one.
+// ReadExport reads the histories of an instance, either from an export (pawl export), which contains all kept executions in order, or from
+// lines that JSON returned (pawl history --json), which contain one execution.
 func ReadExport(b []byte) (instance string, executions [][]history.Event, err error) {
 	var export struct {
 		Version    int `json:"pawl_export"`
@@ -258,7 +245,7 @@ func ReadExport(b []byte) (instance string, executions [][]history.Event, err er
 		return instance, [][]history.Event{events}, err
 	}
 	if export.Version > ExportVersion {
-		return "", nil, fmt.Errorf("the export has version %d, and this build reads up to %d: %w", export.Version, ExportVersion, history.ErrNewerVersion)
+		return "", nil, fmt.Errorf("the export has version %d; this build reads versions up to %d: %w", export.Version, ExportVersion, history.ErrNewerVersion)
 	}
 	for _, x := range export.Executions {
 		var lines bytes.Buffer
@@ -277,8 +264,8 @@ func ReadExport(b []byte) (instance string, executions [][]history.Event, err er
 	return instance, executions, nil
 }
 
-// Read reads lines that JSON has made, of one execution of one instance. The error names the line. An event of a newer build is
-// history.ErrNewerVersion.
+// Read reads lines that JSON returned, of one execution of one instance. The error contains the number of the line. It is
+// history.ErrNewerVersion for an event of a newer build.
 func Read(r io.Reader) (instance string, events []history.Event, err error) {
 	for dec := json.NewDecoder(r); ; {
 		var l Line

@@ -105,7 +105,7 @@ func shownEvents(t *testing.T) []shown {
 	}
 }
 
-func TestEveryKindOfEventHasALine(t *testing.T) {
+func TestEveryKindOfEventHasASummary(t *testing.T) {
 	there := make(map[history.Kind]bool)
 	for _, c := range shownEvents(t) {
 		there[c.event.Kind()] = true
@@ -120,8 +120,8 @@ func TestEveryKindOfEventHasALine(t *testing.T) {
 	}
 }
 
-// everyKind has an event of each kind that this build reads, with every field set: it
-// asks the codec, so that no kind is forgotten here.
+// everyKind returns an event of each kind that this build reads, with every field set. It
+// takes the kinds from the codec, so that none is missing here.
 func everyKind(t *testing.T) []history.Event {
 	t.Helper()
 	var all []history.Event
@@ -146,12 +146,12 @@ func everyKind(t *testing.T) []history.Event {
 		all = append(all, e)
 	}
 	if len(all) < 21 {
-		t.Fatalf("%d kinds, and there were 21 once", len(all))
+		t.Fatalf("only %d kinds, fewer than 21", len(all))
 	}
 	return all
 }
 
-// fill sets a value, and everything in it, to something that is not its zero value.
+// fill sets a value and all values in it to non-zero values.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[history.Payload]() {
@@ -181,7 +181,7 @@ func fill(t *testing.T, v reflect.Value) {
 			p.Paused, p.PausedBy, p.PausedFor, p.PausedAt = false, "", "", 0 // the policies in histories are those that code declares, and it declares no pause
 		}
 	default:
-		t.Fatalf("do not know how to fill a %s", v.Type())
+		t.Fatalf("cannot fill a %s", v.Type())
 	}
 }
 
@@ -254,7 +254,7 @@ func TestExportedEventHasEveryFieldByItsName(t *testing.T) {
 	}
 }
 
-// empty complains of what is nothing, or does not have its name in the exported manner.
+// empty reports zero values, and names that do not follow the convention of exported histories.
 func empty(t *testing.T, where string, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -297,7 +297,7 @@ func TestInvalidExportIsAnErrorWithItsReason(t *testing.T) {
 	}
 }
 
-func TestRewindPlanHasWhatRunsAgainAndWhatKeepsItsResult(t *testing.T) {
+func TestRewindPlanListsActivitiesThatRunAgainAndResultsThatAreKept(t *testing.T) {
 	events := []history.Event{
 		&history.Started{Name: "o"},
 		&history.ActivityScheduled{Name: "charge", Effect: "e2"}, &history.ActivityScheduled{Name: "ship", Effect: "e3"},

@@ -1,5 +1,5 @@
-// Package telemetry exports the traces of the stock binaries, as the OTEL_* environment variables say. A program of a user chooses its
-// own provider and uses package pawlotel.
+// Package telemetry exports the traces of the stock binaries, configured by the OTEL_* environment variables. Other programs create
+// a provider of their own and use package pawlotel.
 package telemetry
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/pawlrun/pawl/pawlotel"
 )
 
-// Provider is a tracer provider with its end.
+// Provider is a tracer provider that can be closed.
 type Provider struct {
 	trace.TracerProvider
 	sdk *sdktrace.TracerProvider // nil: nothing is exported
 }
 
 // Open returns the provider of a program. It records nothing unless OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. Exporters retry in the background, so a collector that is not there is no error.
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. Exporters retry in the background, so an unreachable collector is no error.
 func Open(ctx context.Context, service string, log *slog.Logger) (*Provider, error) {
 	if !enabled() {
 		return &Provider{TracerProvider: noop.NewTracerProvider()}, nil
@@ -42,7 +42,7 @@ func Open(ctx context.Context, service string, log *slog.Logger) (*Provider, err
 		return &Provider{TracerProvider: noop.NewTracerProvider()}, nil
 	}
 	own, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", build.Read().Version)),
-		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv()) // the environment wins
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv()) // last, because the environment takes precedence
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -63,10 +63,10 @@ func enabled() bool {
 	return false
 }
 
-// Enabled reports whether anything is exported.
+// Enabled reports whether traces are exported.
 func (p *Provider) Enabled() bool { return p.sdk != nil }
 
-// ForceFlush exports what has ended.
+// ForceFlush exports all spans that have ended.
 func (p *Provider) ForceFlush(ctx context.Context) error {
 	if p.sdk == nil {
 		return nil
@@ -74,14 +74,14 @@ func (p *Provider) ForceFlush(ctx context.Context) error {
 	return p.sdk.ForceFlush(ctx)
 }
 
-const shutdownTimeout = 5 * time.Second // for a collector that does not answer
+const shutdownTimeout = 5 * time.Second // maximum wait for the collector
 
-// Close exports what is left.
+// Close exports the remaining spans.
 func (p *Provider) Close() {
 	if p.sdk == nil {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer stop()
-	_ = p.sdk.Shutdown(ctx) // reported to the error handler, too
+	_ = p.sdk.Shutdown(ctx) // the error handler also receives the error
 }

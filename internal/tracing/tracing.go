@@ -1,7 +1,7 @@
-// Package tracing makes spans of history events. It links no tracing library: package pawlotel has a Tracer for OpenTelemetry.
+// Package tracing derives spans from history events. It links no tracing library: package pawlotel contains a Tracer for OpenTelemetry.
 //
-// What a span is follows from its event, from the event that it settles, and from the start of the instance, and from nothing else: not
-// from the process, nor from the time at which it is made. So a span that is made twice is the same, with the same id. Decision 71 has
+// A span is a function of its event, the event that it settles, and the start of the instance. It does not depend on the process, nor on
+// the time at which it is derived. So a span that is derived twice is identical and has the same id. Decision 71 contains
 // the table of spans, their ids, and the crash points.
 package tracing
 
@@ -14,27 +14,27 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Tracer receives spans that have ended. Its methods are called from several goroutines; Emit may block.
+// Tracer receives spans that have ended. Its methods are called concurrently; Emit may block.
 type Tracer interface {
-	// Sample decides for a root span.
+	// Sample decides whether to sample a trace, given its root span.
 	Sample(trace [16]byte, span [8]byte) bool
 	Emit(s *Span)
-	// Flush exports what was emitted before it.
+	// Flush exports all spans that were emitted before.
 	Flush(ctx context.Context) error
 }
 
-// Span is one span, which has ended. Times are Unix nanoseconds.
+// Span is a span that has ended. Times are Unix nanoseconds.
 type Span struct {
 	Trace      [16]byte
 	State      string // tracestate
 	Parent     [8]byte
-	Root       bool // it has no parent
+	Root       bool // the span has no parent
 	ID         [8]byte
 	Name       string
 	Kind       Kind
 	Start, End int64
 	Attributes []Attribute
-	Link       *history.TraceContext // of the sender of an event; nil: none
+	Link       *history.TraceContext // context of the sender of an event; nil: none
 	Cancel     *Cancellation         // nil: none
 	Failure    string                // code or message; empty: none
 }
@@ -49,33 +49,33 @@ const (
 	Consumer
 )
 
-// Attribute is a value of a span: a string, or a number.
+// Attribute is an attribute of a span, whose value is a string or a number.
 type Attribute struct {
 	Key  string
 	Text string
-	Int  int64 // if Text is empty
+	Int  int64 // the value if Text is empty
 }
 
-// Cancellation is an event of the span that it ended.
+// Cancellation is the event of a span that was ended by a cancellation.
 type Cancellation struct {
 	At      int64 // Unix nanoseconds
 	Reason  string
 	By      string
 	Text    string
-	Latency time.Duration // since it was requested; 0: it was decided by the code
+	Latency time.Duration // since the request; 0: the code of the instance decided on the cancellation
 }
 
-// Instance is what the spans of an execution have in common.
+// Instance contains the data that the spans of an execution share.
 type Instance struct {
 	id       history.Identity
 	started  *history.Started
 	from     history.TraceContext
-	start    [8]byte
-	cancelAt int64 // when its cancellation was requested, Unix ms; 0: it was not
+	start    [8]byte // id of the start span
+	cancelAt int64   // when its cancellation was requested, Unix ms; 0: never
 }
 
-// Of returns what the spans of an execution have in common. ok is false if it has no spans: no orchestrator with a tracer has received its
-// start, or it was not sampled.
+// Of returns the Instance of an execution. ok is false if the execution has no spans, because its start was not sampled, or was received by an
+// orchestrator without a tracer.
 func Of(id string, s *history.Started) (in *Instance, ok bool) {
 	if s == nil || s.Headers == "" {
 		return nil, false
@@ -91,8 +91,8 @@ func Of(id string, s *history.Started) (in *Instance, ok bool) {
 	return in, true
 }
 
-// Events makes the spans of the events of a turn, in order, and emits them. requested is the cancellation of the execution behind the turn, nil
-// if there is none; settled returns the schedule that an event ends.
+// Events derives the spans of the events of a turn, and emits them in order. requested is the cancellation of the execution as of the end of
+// the turn, or nil. settled returns the scheduling event with an id.
 func (in *Instance) Events(events []history.Event, requested *history.CancelRequested, settled func(id uint64) history.Event, emit func(*Span)) {
 	if requested != nil && len(events) > 0 && requested.ID < events[0].Meta().ID {
 		in.cancelAt = requested.At
@@ -108,7 +108,7 @@ func (in *Instance) Events(events []history.Event, requested *history.CancelRequ
 	}
 }
 
-// Recent makes the spans of an execution again whose events are not older than since, Unix ms, and its start span.
+// Recent derives the start span again, and the spans of all events that are not older than since, in Unix ms.
 func (in *Instance) Recent(all []history.Event, since int64, emit func(*Span)) {
 	emit(in.StartSpan())
 	for i, e := range all {
@@ -151,27 +151,27 @@ func (in *Instance) base(name string, id [8]byte, start, end int64) *Span {
 
 func num(n uint64) int64 { return int64(n) } //nolint:gosec // counts
 
-// made returns the span of event id, between two times in Unix ms.
-func (in *Instance) made(name string, id uint64, start, end int64, more ...Attribute) *Span {
+// eventSpan returns the span of an event, between two times in Unix ms.
+func (in *Instance) eventSpan(name string, id uint64, start, end int64, more ...Attribute) *Span {
 	s := in.base(name, history.EventSpan(in.id, id), start*msPerNs, end*msPerNs)
 	s.Attributes = append(s.Attributes, Attribute{Key: "pawl.event", Int: num(id)})
 	s.Attributes = append(s.Attributes, more...)
 	return s
 }
 
-// span makes the span that an event ends; nil: none.
+// span returns the span that an event ends, or nil.
 func (in *Instance) span(e history.Event, settled func(id uint64) history.Event) *Span {
 	at := e.Meta().At
 	switch e := e.(type) {
 	case *history.EventReceived:
-		s := in.made("receive "+e.Name, e.ID, at, at)
+		s := in.eventSpan("receive "+e.Name, e.ID, at, at)
 		s.Kind = Consumer
 		if from, ok := history.ParseTraceparent(e.Headers.Get(history.HeaderTraceparent)); ok {
 			s.Link = &from
 		}
 		return s
 	case *history.EventSent:
-		s := in.made("send "+e.Name, e.ID, at, at, Attribute{Key: "pawl.to", Text: e.Instance})
+		s := in.eventSpan("send "+e.Name, e.ID, at, at, Attribute{Key: "pawl.to", Text: e.Instance})
 		s.Kind = Producer
 		return s
 	case *history.Granted:
@@ -190,7 +190,7 @@ func (in *Instance) span(e history.Event, settled func(id uint64) history.Event)
 	}
 }
 
-// latency is the time from the request of a cancellation.
+// latency returns the time since the cancellation was requested.
 func (in *Instance) latency(at int64) time.Duration {
 	if in.cancelAt == 0 {
 		return 0
@@ -204,13 +204,13 @@ func (in *Instance) noteCancel(e history.Event) {
 	}
 }
 
-func (in *Instance) ended(at int64, event uint64, failure string, why *Cancellation) *Span {
-	s := in.made("orchestration "+in.started.Name, event, in.started.At, at, Attribute{Key: "pawl.version", Text: in.started.Version})
-	s.Failure, s.Cancel = failure, why
+func (in *Instance) ended(at int64, event uint64, failure string, cancelled *Cancellation) *Span {
+	s := in.eventSpan("orchestration "+in.started.Name, event, in.started.At, at, Attribute{Key: "pawl.version", Text: in.started.Version})
+	s.Failure, s.Cancel = failure, cancelled
 	return s
 }
 
-// granted is the wait of a call, or of the instance itself, at a limit.
+// granted returns the span of the wait of a call, or of the instance itself, at a limit.
 func (in *Instance) granted(e *history.Granted, by history.Event) *Span {
 	limit := in.started.Limit
 	if a, ok := by.(*history.ActivityScheduled); ok {
@@ -221,37 +221,42 @@ func (in *Instance) granted(e *history.Granted, by history.Event) *Span {
 	if limit == nil {
 		return nil
 	}
-	return in.made("limit "+limit.Name, e.ID, cmp.Or(limit.WaitingSince, e.At), e.At, Attribute{Key: "pawl.limit", Text: limit.Name})
+	return in.eventSpan("limit "+limit.Name, e.ID, cmp.Or(limit.WaitingSince, e.At), e.At, Attribute{Key: "pawl.limit", Text: limit.Name})
 }
 
-// call is an activity or a child, from its schedule to its end.
+// call returns the span of an activity or a child, from its schedule to its end.
 func (in *Instance) call(e, by history.Event) *Span {
 	var s *Span
 	switch by := by.(type) {
 	case *history.ActivityScheduled:
-		s = in.made("activity "+by.Name, by.ID, by.At, e.Meta().At, Attribute{Key: "pawl.activity", Text: by.Name}, Attribute{Key: "pawl.queue", Text: by.Queue},
+		s = in.eventSpan("activity "+by.Name, by.ID, by.At, e.Meta().At, Attribute{Key: "pawl.activity", Text: by.Name}, Attribute{Key: "pawl.queue", Text: by.Queue},
 			Attribute{Key: "pawl.attempt", Int: int64(by.Attempt)})
 	case *history.ChildScheduled:
-		s = in.made("child "+by.Name, by.ID, by.At, e.Meta().At, Attribute{Key: "pawl.child", Text: by.Instance})
+		s = in.eventSpan("child "+by.Name, by.ID, by.At, e.Meta().At, Attribute{Key: "pawl.child", Text: by.Instance})
 	default:
 		return nil
 	}
-	at := s.End
+	ran := func(worker string, claims uint32) {
+		s.Attributes = append(s.Attributes, Attribute{Key: "pawl.worker", Text: worker}, Attribute{Key: "pawl.claims", Int: int64(claims)})
+	}
+	cancelled := func(reason cancel.Reason, by, text string) {
+		s.Cancel = &Cancellation{At: s.End, Reason: reason.String(), By: by, Text: text, Latency: in.latency(e.Meta().At)}
+	}
 	switch e := e.(type) {
 	case *history.ActivityCompleted:
-		s.Attributes = append(s.Attributes, Attribute{Key: "pawl.worker", Text: e.Worker}, Attribute{Key: "pawl.claims", Int: int64(e.Claims)})
+		ran(e.Worker, e.Claims)
 	case *history.ActivityFailed:
 		s.Failure = code(&e.Failure)
-		s.Attributes = append(s.Attributes, Attribute{Key: "pawl.worker", Text: e.Worker}, Attribute{Key: "pawl.claims", Int: int64(e.Claims)})
+		ran(e.Worker, e.Claims)
 	case *history.ChildFailed:
 		s.Failure = code(&e.Failure)
 	case *history.ActivityCancelRequested:
-		s.Cancel = &Cancellation{At: at, Reason: e.Reason.String(), By: e.By, Text: e.Text, Latency: in.latency(e.At)}
+		cancelled(e.Reason, e.By, e.Text)
 	case *history.ChildCancelRequested:
-		s.Cancel = &Cancellation{At: at, Reason: e.Reason.String(), By: e.By, Text: e.Text, Latency: in.latency(e.At)}
+		cancelled(e.Reason, e.By, e.Text)
 	}
 	return s
 }
 
-// code names a failure. The message of the author may have anything in it, so only the codes of Pawl and of sentinels are in spans.
+// code returns the code of a failure. Messages of failures are not exported, because user code may put anything into them.
 func code(f *history.Failure) string { return cmp.Or(f.Code, "error") }

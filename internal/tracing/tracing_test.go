@@ -12,7 +12,7 @@ import (
 
 func at(id uint64, ms int64) history.Head { return history.Head{ID: id, At: ms} }
 
-// life is the history of an instance that waits at limits, calls, sends, and is cancelled.
+// life returns the history of an instance that waits at limits, makes calls, sends events, and is cancelled.
 func life() []history.Event {
 	origin := history.Position{Seq: 3, Time: 1_000_000_000}
 	return []history.Event{
@@ -34,7 +34,8 @@ func life() []history.Event {
 	}
 }
 
-// TestSpansMadeAgainFromHistoryAreTheSame cuts a history into two turns at every place: what they emit is what a takeover emits again.
+// TestSpansMadeAgainFromHistoryAreTheSame splits a history into two turns at every possible position. The turns must emit the same spans as a
+// takeover, which emits them again.
 func TestSpansMadeAgainFromHistoryAreTheSame(t *testing.T) {
 	all := life()
 	in := func() *tracing.Instance {
@@ -66,7 +67,7 @@ func TestSpansMadeAgainFromHistoryAreTheSame(t *testing.T) {
 		for _, turn := range [][]history.Event{all[:cut], all[cut:]} {
 			for _, e := range turn {
 				if c, ok := e.(*history.CancelRequested); ok {
-					requested = c // as the fold behind the turn has it
+					requested = c // as the state after the turn contains it
 				}
 			}
 			in().Events(turn, requested, settled, func(s *tracing.Span) { got = append(got, s) })
