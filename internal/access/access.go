@@ -1,5 +1,5 @@
-// Package access decides who may do what over HTTP: users with roles, by tokens of a file or of an OpenID Connect issuer, and
-// what a server on a loopback address permits.
+// Package access authorizes HTTP requests. Users have roles, and prove their identity with tokens from a file or from an OpenID Connect
+// issuer. A server on a loopback address may do without users.
 package access
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Role is what a user may do. Each role may also do what the roles below it may.
+// Role determines the permissions of a user. Each role includes the permissions of the lower ones.
 type Role int
 
 // The roles.
@@ -23,7 +23,7 @@ const (
 	Admin                    // purge, clear queues and set policies
 )
 
-// String is the role's name.
+// String returns the name of the role.
 func (r Role) String() string {
 	switch r {
 	case Viewer:
@@ -52,43 +52,43 @@ type User struct {
 	Role Role
 }
 
-// Policy decides who may do what. The zero value refuses everything.
+// Policy authorizes requests. The zero value refuses all requests.
 type Policy struct {
-	// Loopback reports that only this machine can reach the server: without tokens every client is an admin, and requests
-	// for other host names than this machine's are refused.
+	// Loopback is set if only this machine can reach the server. Then every client is an admin unless there are users, and requests whose
+	// Host header does not name this machine are refused.
 	Loopback bool
 	Tokens   *Tokens // nil: none
 	OIDC     *OIDC   // nil: none
 }
 
-// Users reports that a request must prove whose it is.
+// Users reports whether requests must prove the identity of a user.
 func (p Policy) Users() bool { return p.Tokens != nil || p.OIDC != nil }
 
-// local is the user of a server on a loopback address without tokens.
+// local is the user of all requests to a server on a loopback address without users.
 var local = User{Name: "http", Role: Admin}
 
-// Refusal is why a request is not served. Its fields are those of an answer.
+// Refusal is the reason for which a request is not served. Its fields are those of the error response.
 type Refusal struct {
-	Status int    // of HTTP
-	Detail string // what happened
-	Do     string // what the caller can do; may be empty
+	Status int    // HTTP status
+	Detail string // the reason
+	Do     string // advice to the caller; may be empty
 }
 
 // Error returns the detail.
 func (r *Refusal) Error() string { return r.Detail }
 
-// Cookie is the name of the cookie that may have the token in place of the header Authorization.
+// Cookie is the name of the cookie that may contain the token, instead of the header Authorization.
 const Cookie = "pawl_token"
 
-// User finds the sender of a request and checks that it may do what requires the role; what names it in the error.
-// The error is a *Refusal.
+// User returns the sender of a request, and checks that its role is at least the required one. what names the operation in the error, which
+// is a *Refusal.
 func (p Policy) User(r *http.Request, required Role, what string) (User, error) {
 	if p.Loopback && !localHost(r.Host) {
 		return User{}, &Refusal{
 			Status: http.StatusMisdirectedRequest, Detail: fmt.Sprintf("host %q is not this machine", r.Host), Do: "use localhost or 127.0.0.1",
 		}
 	}
-	if err := http.NewCrossOriginProtection().Check(r); err != nil { // methods that change nothing pass
+	if err := http.NewCrossOriginProtection().Check(r); err != nil { // permits all safe methods, such as GET
 		return User{}, &Refusal{
 			Status: http.StatusForbidden, Detail: "a page of another origin sent this request", Do: "send it from a page of this server, or without the header Origin",
 		}
@@ -112,7 +112,7 @@ func (p Policy) User(r *http.Request, required Role, what string) (User, error) 
 	return u, nil
 }
 
-// byToken is who has the token of a request.
+// byToken returns the user whose token a request contains.
 func (p Policy) byToken(r *http.Request) (User, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer {
@@ -132,7 +132,7 @@ func (p Policy) byToken(r *http.Request) (User, error) {
 	return u, nil
 }
 
-// localHost reports that a Host header names this machine by a name that no DNS server decides about.
+// localHost reports whether a Host header names this machine by a name that does not depend on a DNS server.
 func localHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -142,17 +142,17 @@ func localHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Tokens are the users that a file names. It is safe for concurrent use.
+// Tokens are the users of a file. It is safe for concurrent use.
 type Tokens struct {
-	users map[[sha256.Size]byte]User // by the hash of the token, so that finding one takes no longer the more of it is right
+	users map[[sha256.Size]byte]User // by the hash of the token, so that the time of a lookup does not depend on the number of correct characters
 }
 
-// minToken is how many characters a token must have at least, so that it cannot be guessed.
+// minToken is the minimum number of characters of a token, so that it cannot be guessed.
 const minToken = 16
 
-// ReadTokens reads a file of tokens: on each line a token of at least 16 characters, a role (viewer, operator or admin)
-// and the user's name, separated by blanks. Empty lines and lines that begin with # are skipped. Errors name the line and
-// never the token.
+// ReadTokens reads a file of tokens. Each line contains a token of at least 16 characters, a role (viewer, operator or admin)
+// and the name of the user, separated by white space. Empty lines and lines that begin with # are skipped. Errors contain the number of the
+// line and never the token.
 func ReadTokens(r io.Reader) (*Tokens, error) {
 	t := &Tokens{users: make(map[[sha256.Size]byte]User)}
 	lines := bufio.NewScanner(r)
@@ -162,18 +162,18 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 			continue
 		}
 		if len(fields) != 3 {
-			return nil, fmt.Errorf("access: tokens: line %d: has %d fields; must be token, role and name", n, len(fields))
+			return nil, fmt.Errorf("access: tokens: line %d: must have the fields token, role and name (got %d fields)", n, len(fields))
 		}
 		role, known := parseRole(fields[1])
 		if !known {
 			return nil, fmt.Errorf("access: tokens: line %d: the role must be viewer, operator or admin", n)
 		}
 		if len(fields[0]) < minToken {
-			return nil, fmt.Errorf("access: tokens: line %d: the token has %d characters; at least %d", n, len(fields[0]), minToken)
+			return nil, fmt.Errorf("access: tokens: line %d: the token must have at least %d characters (got %d)", n, minToken, len(fields[0]))
 		}
 		sum := sha256.Sum256([]byte(fields[0]))
 		if _, twice := t.users[sum]; twice {
-			return nil, fmt.Errorf("access: tokens: line %d: the token has been listed before", n)
+			return nil, fmt.Errorf("access: tokens: line %d: the token is a duplicate", n)
 		}
 		t.users[sum] = User{Name: fields[2], Role: role}
 	}
@@ -186,7 +186,7 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 	return t, nil
 }
 
-// Find returns the user who has a token.
+// Find returns the user of a token.
 func (t *Tokens) Find(token string) (User, bool) {
 	u, known := t.users[sha256.Sum256([]byte(token))]
 	return u, known

@@ -13,39 +13,39 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDCConfig names an issuer of tokens.
+// OIDCConfig configures an issuer of tokens.
 type OIDCConfig struct {
-	Issuer    string // URL; its keys are found by OpenID Connect Discovery
-	Audience  string // that a token must be for
+	Issuer    string // URL; OpenID Connect Discovery finds its keys
+	Audience  string // required audience of a token
 	RoleClaim string // a claim, or a path such as realm_access.roles; default "roles"
 
-	Client     string // with which browsers sign in; empty: they do not
-	SecretFile string // has the secret of the client, and is read at each sign-in; empty: it has none
+	Client     string // client id with which browsers sign in; empty: they cannot
+	SecretFile string // file with the secret of the client, read at each sign-in; empty: it has none
 }
 
 const (
 	issuerTimeout = 5 * time.Second
-	issuerRetry   = 5 * time.Second // after the issuer was not reached
+	issuerRetry   = 5 * time.Second // backoff after a failed discovery
 	maxUserName   = 200             // bytes of a name in histories and in the log
 )
 
-// OIDC finds users by tokens that an issuer has signed. It is safe for concurrent use.
+// OIDC authenticates users by tokens that an issuer has signed. It is safe for concurrent use.
 type OIDC struct {
 	cfg OIDCConfig
 
 	mu     sync.Mutex
-	issuer *issuer // nil: it was not reached yet
+	issuer *issuer // nil before the first successful discovery
 	tried  time.Time
 	failed error
 }
 
-// issuer is what an issuer has published.
+// issuer is the published configuration of an issuer.
 type issuer struct {
 	verifier *oidc.IDTokenVerifier
 	endpoint oauth2.Endpoint
 }
 
-// NewOIDC makes an OIDC. The issuer is contacted when the first token arrives.
+// NewOIDC returns an OIDC. The issuer is contacted when the first token arrives.
 func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
 	if cfg.Issuer == "" || cfg.Audience == "" {
 		return nil, fmt.Errorf("access: OIDC: issuer %q and audience %q: both are required", cfg.Issuer, cfg.Audience)
@@ -56,14 +56,14 @@ func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
 	return &OIDC{cfg: cfg}, nil
 }
 
-// discover gives what the issuer has published. It is asked once, and after a failure at most every 5 s.
+// discover returns the published configuration of the issuer. It requests it once, and after a failure at most every 5 s.
 func (o *OIDC) discover(ctx context.Context) (*issuer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.issuer != nil || o.failed != nil && time.Since(o.tried) < issuerRetry {
 		return o.issuer, o.failed
 	}
-	// The keys are fetched again later, when a token has one that is not known, so nothing may end with this request.
+	// The client must outlive this request: when a token is signed with an unknown key, it fetches the keys again.
 	client := oidc.ClientContext(context.WithoutCancel(ctx), &http.Client{Timeout: issuerTimeout})
 	p, err := oidc.NewProvider(client, o.cfg.Issuer)
 	o.tried, o.failed = time.Now(), err
@@ -86,7 +86,7 @@ func (o *OIDC) verify(ctx context.Context, token string) (*oidc.IDToken, error) 
 	return t, nil
 }
 
-// user is who a token is for. The error is a *Refusal.
+// user returns the user of a token. The error is a *Refusal.
 func (o *OIDC) user(ctx context.Context, token string) (User, error) {
 	t, err := o.verify(ctx, token)
 	if err != nil {
@@ -103,7 +103,7 @@ func (o *OIDC) user(ctx context.Context, token string) (User, error) {
 	return u, nil
 }
 
-// nameOf is the name of a user in histories: one that a person can read, if there is one.
+// nameOf returns the name of a user in histories: a human-readable one, if there is one, and otherwise the subject.
 func nameOf(claims map[string]any, subject string) string {
 	name := subject
 	for _, claim := range []string{"preferred_username", "email"} {
@@ -124,10 +124,11 @@ func nameOf(claims map[string]any, subject string) string {
 	return name
 }
 
-// roleOf is the highest role in a claim: a text or a list of texts, each the name of a role, also behind "pawl-" or "pawl:".
+// roleOf returns the highest role in a claim. The claim is a string or a list of strings, which are names of roles, optionally with the
+// prefix "pawl-" or "pawl:".
 func roleOf(claims map[string]any, path string) (highest Role) {
 	value := any(claims)
-	if whole, there := claims[path]; there { // a name with dots, such as a URL
+	if whole, there := claims[path]; there { // the name of a claim may contain dots, such as a URL
 		value = whole
 	} else {
 		for part := range strings.SplitSeq(path, ".") {
@@ -149,7 +150,7 @@ func roleOf(claims map[string]any, path string) (highest Role) {
 	return highest
 }
 
-// looksSigned distinguishes a token of an issuer (a JWS) from one of a file.
+// looksSigned reports whether a token is one of an issuer (a JWS), and not one of a file.
 func looksSigned(token string) bool {
 	head, _, found := strings.Cut(token, ".")
 	return found && strings.HasPrefix(head, "ey") && strings.Count(token, ".") == 2

@@ -16,8 +16,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 )
 
-// An issuer's token is accepted for its audience and its time, and its user has the role of a claim. Tokens of a file are
-// accepted beside it, and whatever is wrong is refused without its cause.
+// A token of an issuer is accepted with the required audience and within its validity, and its user has the role in the claim. Tokens of a
+// file are also accepted. Invalid tokens are refused without the cause.
 func TestTokensOfAnIssuerAreVerified(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -16,22 +16,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignInDone is the path to which the issuer sends a browser back. The issuer must know it for the client.
+// SignInDone is the path to which the issuer redirects a browser. It must be registered for the client at the issuer.
 const SignInDone = "/login/done"
 
 const (
 	signInCookie = "pawl_signin"
 	signInTime   = 10 * time.Minute
-	maxCookie    = 3800 // bytes of a token that browsers keep
-	maxBack      = 2000 // bytes of the path to come back to, in a cookie likewise
+	maxCookie    = 3800 // maximum bytes of a token in a cookie
+	maxBack      = 2000 // maximum bytes of the path to return to, in a cookie
 )
 
-// SignsIn reports that browsers can sign in at the issuer.
+// SignsIn reports whether browsers can sign in at the issuer.
 func (o *OIDC) SignsIn() bool { return o != nil && o.cfg.Client != "" }
 
-// SignIn sends a browser to the issuer, by the authorization code flow with PKCE; SignedIn ends it. A cookie of the browser has what
-// that requires, so any process of the same address can end it. back is a path of this server; one that is too long for the cookie is left
-// out. The error is a *Refusal.
+// SignIn redirects a browser to the issuer, by the authorization code flow with PKCE. SignedIn completes the sign-in. The state of the sign-in
+// is in a cookie, so any process at the same address can complete it. back is the path of this server to return to; a path that is too long
+// for the cookie is dropped. The error is a *Refusal.
 func (o *OIDC) SignIn(w http.ResponseWriter, r *http.Request, back string) error {
 	c, err := o.client(r)
 	if err != nil {
@@ -42,12 +42,12 @@ func (o *OIDC) SignIn(w http.ResponseWriter, r *http.Request, back string) error
 	}
 	state, nonce, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	setSignIn(w, r, strings.Join([]string{state, nonce, verifier, base64.RawURLEncoding.EncodeToString([]byte(back))}, "."), signInTime)
-	http.Redirect(w, r, c.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther) //nolint:gosec // to the endpoint that the issuer has published
+	http.Redirect(w, r, c.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther) //nolint:gosec // the endpoint is published by the issuer
 	return nil
 }
 
-// SignedIn ends the sign-in of a browser that the issuer has sent back. It returns a token that a cookie may have, and the path that
-// SignIn was called with. The error is a *Refusal.
+// SignedIn completes the sign-in of a browser that the issuer has redirected. It returns a token that fits into a cookie, and the path that
+// was passed to SignIn. The error is a *Refusal.
 func (o *OIDC) SignedIn(w http.ResponseWriter, r *http.Request) (token, back string, _ error) {
 	again := func(detail string) error {
 		return &Refusal{Status: http.StatusUnauthorized, Detail: detail, Do: "sign in again"}
@@ -89,7 +89,7 @@ func (o *OIDC) SignedIn(w http.ResponseWriter, r *http.Request) (token, back str
 	return token, string(path), err
 }
 
-// withRole chooses the token that has a role: many issuers put roles into access tokens only.
+// withRole returns the token with a role. Many issuers put roles only into access tokens.
 func (o *OIDC) withRole(ctx context.Context, subject, id, access string) (string, error) {
 	_, err := o.user(ctx, id)
 	token := id
@@ -125,19 +125,19 @@ func (o *OIDC) client(r *http.Request) (*oauth2.Config, error) {
 	return c, nil
 }
 
-// setSignIn keeps a cookie that the issuer's redirect carries: SameSite=Strict would not.
+// setSignIn sets the cookie of a sign-in. Its mode is SameSite=Lax, because with SameSite=Strict the redirect of the issuer would not carry it.
 func setSignIn(w http.ResponseWriter, r *http.Request, value string, within time.Duration) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure only where there is TLS: on a loopback address there is none
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure only with TLS, which a loopback address does not have
 		Name: signInCookie, Value: value, Path: "/login", MaxAge: int(within.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: Encrypted(r),
 	})
 }
 
-// Encrypted reports that the browser speaks TLS, to this server or to a proxy in front of it.
+// Encrypted reports whether the browser uses TLS, to this server or to a proxy in front of it.
 func Encrypted(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// localPath reports that a text is a path of this server, so that no browser is sent elsewhere.
+// localPath reports whether a text is a path of this server. Other redirects are refused.
 func localPath(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && u.Scheme == "" && u.Host == "" && strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") && !strings.Contains(path, `\`)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Status is how a right differs from what a role needs.
+// Status is the kind of a difference.
 type Status string
 
 // The statuses.
@@ -17,26 +17,26 @@ const (
 	Extra   Status = "extra"
 )
 
-// Finding is one difference between what a user may do and what its role needs.
+// Finding is one difference between the permissions of a user and those that its role requires.
 type Finding struct {
 	Server string `json:"server"` // nats or redis
 	Status Status `json:"status"`
-	Right  string `json:"right"` // publish or subscribe; of Redis: command, read or write
+	Right  string `json:"right"` // on NATS publish or subscribe, on Redis command
 	What   string `json:"what"`  // a subject, a command or a pattern of keys
 }
 
-// Compare orders findings: what is lacking first.
+// Compare orders findings, lacking permissions first.
 func (f Finding) Compare(g Finding) int {
 	return cmp.Or(cmp.Compare(g.Status, f.Status), cmp.Compare(f.Server, g.Server), cmp.Compare(f.Right, g.Right), cmp.Compare(f.What, g.What))
 }
 
-// granted are the subjects that a user may use. Without Allow it may use all but Deny.
+// granted are the subjects that a user may use. Without Allow, it may use all subjects except Deny.
 type granted struct {
 	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
 }
 
-// differences compares what is needed with what is granted. partial is a need of which a part is enough.
+// differences compares the required subjects with the granted ones. With partial, a part of a required subject is sufficient.
 func differences(right string, need []string, have *granted, partial bool) []Finding {
 	if have == nil {
 		have = &granted{}
@@ -77,7 +77,7 @@ func covers(a, b string) bool {
 	return len(as) == len(bs)
 }
 
-// overlap reports whether a subject matches both.
+// overlap reports whether some subject matches both a and b.
 func overlap(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
@@ -92,7 +92,8 @@ func overlap(a, b string) bool {
 	return len(as) == len(bs)
 }
 
-// inboxes gives the inbox prefix of each role, if that of one is own: its own scheme, or one prefix for all.
+// inboxes returns the inbox prefix of each role, given that own is the prefix of role r: the prefixes of NATSInbox, if own is one of them, and
+// otherwise own for all roles.
 func inboxes(namespace string, r queue.Role, own string) func(queue.Role) string {
 	if own == NATSInbox(namespace, r) {
 		return func(r queue.Role) string { return NATSInbox(namespace, r) }

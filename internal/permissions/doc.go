@@ -1,3 +1,3 @@
-// Package permissions has the least permissions that each role of a namespace needs, on NATS and on Redis: as files for the
-// servers, which are generated from the subjects and keys of the code, and as a comparison with what a user has.
+// Package permissions defines the minimum permissions that each role of a namespace requires on NATS and on Redis. It generates configuration
+// files for the servers from the subjects and keys of the code, and compares the permissions of a user with those of its role.
 package permissions

@@ -28,7 +28,7 @@ var (
 	stage   = pawl.NewStatus[string]()
 )
 
-// raise uses everything that an orchestration can: activities, limits, children, events to others, a status, a timer, cancellation.
+// raise uses all features of orchestrations: activities, limits, children, events to other instances, a status, a timer, cancellation.
 func raise(ctx *pawl.Context, name string) (string, error) {
 	if err := stage.Set(ctx, "begun"); err != nil {
 		return "", err
@@ -111,7 +111,7 @@ func TestFleetOfRolesRunsWithoutAPermissionsViolation(t *testing.T) {
 	if lines := f.log.all(); len(lines) > 0 {
 		t.Errorf("the server has refused:\n%v", lines)
 	}
-	// Only the events' own subject is left: its client sees no stream, and still sends.
+	// A sender of events may only publish to their subjects. It cannot read a stream, and can still send.
 	e := f.as("default", queue.RoleEvents)
 	if _, err := e.Request("pawl.default.to.jones.event.ready", []byte(`"from outside"`), 5*time.Second); err != nil {
 		t.Error(err)
@@ -153,7 +153,7 @@ func (f *roleFleet) reads(c *client.Client) {
 	f.must(c.Cancel(f.ctx, "absent", "x"))
 }
 
-// administers does what only an operator may.
+// administers performs the operations that only an operator may perform.
 func (f *roleFleet) administers(c, operator *client.Client) {
 	f.t.Helper()
 	f.must(operator.SetPolicy(f.ctx, "action:limited", client.Policy{Concurrency: 2}))
@@ -171,8 +171,8 @@ func (f *roleFleet) administers(c, operator *client.Client) {
 	f.must(operator.Purge(f.ctx, "smith"))
 }
 
-// maintains does what an orchestrator does in minutes: it trims INPUTS, requests the oldest task, makes a lost stream again, and that of
-// objects, which an operator checks.
+// maintains performs the periodic tasks of an orchestrator: it trims INPUTS, requests the oldest task, creates a lost stream again, and
+// creates the stream of objects, which an operator checks.
 func (f *roleFleet) maintains() {
 	f.t.Helper()
 	conn, err := queue.Open(f.ctx, f.as("default", queue.RoleOrchestrator), queue.Options{Partitions: 4, InputsMaxBytes: 128 << 20})
@@ -202,7 +202,8 @@ func (f *roleFleet) maintains() {
 	poll.Until(f.t, time.Minute, "tasks are there again", func() bool { _, err := watch.Check(f.ctx); return err == nil })
 }
 
-// A right that is missing is the error of the call, at once: the server reports it apart from the call, and answers nothing.
+// A lacking permission is returned as the error of the call, without a timeout, although the server reports it asynchronously and does not
+// answer the call.
 func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")
@@ -244,7 +245,7 @@ func TestMissingPermissionIsTheErrorOfTheCall(t *testing.T) {
 	}
 }
 
-// A publisher whose replies are refused gets that error, with the note that its message may have been accepted.
+// A publisher that may not subscribe to its replies receives that error, which states that the message may have been accepted.
 func TestMissingInboxPermissionIsTheErrorOfThePublish(t *testing.T) {
 	f := &roleFleet{secured: secure(t, "default"), ctx: soon(t), store: redistest.Start(t)}
 	f.orchestrator("a")

@@ -48,7 +48,7 @@ func TestSubjectsAreComparedWithTheirWildcards(t *testing.T) {
 	}
 }
 
-// logged keeps what a server logs about permissions.
+// logged collects the log messages of a server about permissions.
 type logged struct {
 	mu    sync.Mutex
 	lines []string
@@ -82,8 +82,8 @@ type secured struct {
 	log *logged
 }
 
-// secure starts a server whose configuration includes the file, and three others: admin, who may do everything; client, a client with NATS's own inbox prefix; and publisher, who may publish inputs
-// and nothing else.
+// secure starts a server whose configuration includes the file and three further users: admin has all permissions, client is a client with
+// the default inbox prefix of NATS, and publisher may only publish inputs.
 func secure(t *testing.T, namespaces ...string) *secured {
 	t.Helper()
 	for _, ns := range namespaces {
@@ -142,7 +142,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestEachRoleHasWhatItNeedsAndNoMore(t *testing.T) {
+func TestNATSUsersHaveExactlyThePermissionsOfTheirRole(t *testing.T) {
 	s := secure(t, "default", "other")
 	for _, ns := range []string{"default", "other"} {
 		for _, r := range queue.Roles() {
@@ -171,7 +171,7 @@ func TestEachRoleHasWhatItNeedsAndNoMore(t *testing.T) {
 	}
 }
 
-// Trap: a subject shared by roles, an inbox prefix shared by roles.
+// Traps: a subject that roles share, and an inbox prefix that roles share.
 func TestEachRoleIsRefusedWhatOthersDo(t *testing.T) {
 	s := secure(t, "default", "other")
 	everyone := []string{

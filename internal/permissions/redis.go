@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisRole is a role with a user of its own on Redis. Clients and senders of events need none.
+// RedisRole is a role that requires a user on Redis. Clients and senders of events require none.
 type RedisRole string
 
 // The roles.
@@ -19,20 +19,20 @@ const (
 	RedisOperator     RedisRole = "operator"
 )
 
-// RedisRoles lists them.
+// RedisRoles returns all roles.
 func RedisRoles() []RedisRole { return []RedisRole{RedisOrchestrator, RedisWorker, RedisOperator} }
 
-// redisRule is what a user may do in one selector of an ACL. Redis checks the keys that EVALSHA names, and then each command of
-// the script, each against one selector: so a script may name a key that it only reads without a right to write it.
+// redisRule is one selector of an ACL. Redis checks the keys of EVALSHA, and then each command of the script, each of them against one
+// selector. So a script can declare a key that it only reads without the permission to write it.
 type redisRule struct {
 	commands []string
 	keys     []string // patterns, each with %R~, %W~ or ~
 }
 
-// redisKeyless is what every role does without naming a key. A setting is read with INFO: CONFIG GET would show the password of others.
+// redisKeyless are the commands without a key, which every role uses. Settings are read with INFO, because CONFIG GET would reveal passwords.
 var redisKeyless = []string{"acl|dryrun", "acl|whoami", "client|setname", "cluster|slots", "command", "hello", "info", "ping", "script|load", "time"}
 
-// Commands of the orchestrator's scripts and requests, and those among them that write nothing.
+// Commands of the scripts and requests of orchestrators, by whether they write, and further commands of operators.
 var (
 	redisReads = []string{
 		"exists", "hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hstrlen", "lindex", "llen", "lrange", "memory|usage", "zcard", "zcount", "zlexcount", "zmscore", "zrange",
@@ -42,10 +42,10 @@ var (
 		"del", "hdel", "hincrby", "hset", "hsetnx", "lpush", "lrem", "ltrim", "persist", "pexpire", "pexpireat", "rpush", "unlink", "zadd", "zrem",
 		"zremrangebyrank", "zremrangebyscore",
 	}
-	redisScans = []string{"hscan", "pttl", "scan", "scard", "strlen", "type", "zscan"} // of the operator
+	redisScans = []string{"hscan", "pttl", "scan", "scard", "strlen", "type", "zscan"} // only for operators
 )
 
-// redisRules are those of a role in a namespace; the first is the user's own, without keys where it has none.
+// redisRules returns the selectors of a role in a namespace. The first is the root selector, which may have no keys.
 func redisRules(ns string, r RedisRole) []redisRule {
 	shared, slots := "pawl:{"+ns+"}:", "pawl:{"+ns+".*}:*"
 	switch part := "pawl:{" + ns + ".[0-9]*}:"; r {
@@ -54,7 +54,7 @@ func redisRules(ns string, r RedisRole) []redisRule {
 	case RedisOperator:
 		return []redisRule{
 			{slices.Concat(redisKeyless, redisReads, redisScans), []string{"%R~" + shared + "*", "%R~" + slots}},
-			{[]string{"evalsha"}, []string{"~" + slots}}, // a script of an operator writes nothing: see the commands
+			{[]string{"evalsha"}, []string{"~" + slots}}, // the commands above write nothing, so scripts cannot either
 		}
 	default:
 		return []redisRule{
@@ -70,14 +70,14 @@ func redisRules(ns string, r RedisRole) []redisRule {
 	}
 }
 
-// RedisUser is the name of the user for a role of a namespace.
+// RedisUser returns the name of the user for a role of a namespace.
 func RedisUser(namespace string, r RedisRole) string { return "pawl-" + namespace + "-" + string(r) }
 
-// RedisPlaceholder stands for the password of a user.
+// RedisPlaceholder returns a placeholder for the password of a user.
 func RedisPlaceholder(user string) string { return "CHANGE-ME-" + user }
 
-// RedisFile is an ACL file with a user for each role of the namespaces. password gives that of a user; a
-// file has no variables, so the generated one has a placeholder.
+// RedisFile returns an ACL file with a user for each role of the namespaces. password returns the password of a user. ACL files have no
+// variables, so the file in the repository contains placeholders.
 func RedisFile(password func(user string) string, namespaces ...string) string {
 	var b strings.Builder
 	b.WriteString("user default off\n")
@@ -102,12 +102,12 @@ func RedisFile(password func(user string) string, namespaces ...string) string {
 	return b.String()
 }
 
-// CheckRedis compares what the user of a client may do with what its role needs. It runs nothing but ACL WHOAMI and ACL DRYRUN,
-// which the roles of the file may do: an error means that the user may not.
+// CheckRedis compares the permissions of the user of a client with those of its role. It runs only ACL WHOAMI and ACL DRYRUN,
+// which every role of the file may run. An error means that the user may not.
 func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string, r RedisRole) ([]Finding, error) {
 	user, err := rdb.Do(ctx, "ACL", "WHOAMI").Text()
 	if err != nil {
-		return nil, fmt.Errorf("permissions: ask Redis for the user: %w", err)
+		return nil, fmt.Errorf("permissions: request the user from Redis: %w", err)
 	}
 	var found []Finding
 	for status, probes := range map[Status][][]string{Lacking: redisNeeded(namespace, r), Extra: redisRefused(namespace, r)} {
@@ -118,7 +118,7 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 			}
 			answer, err := rdb.Do(ctx, args...).Text()
 			if err != nil {
-				return nil, fmt.Errorf("permissions: ask Redis for the rights of %s: %w", user, err)
+				return nil, fmt.Errorf("permissions: request the permissions of %s from Redis: %w", user, err)
 			}
 			if (answer == "OK") == (status == Extra) {
 				found = append(found, Finding{Server: "redis", Status: status, Right: "command", What: strings.Join(p, " ")})
@@ -129,7 +129,7 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 	return found, nil
 }
 
-// redisArguments are those behind the key, of the commands that need any.
+// redisArguments are the arguments after the key, for the commands that require any.
 var redisArguments = map[string][]string{
 	"hdel": {"f"}, "hexists": {"f"}, "hget": {"f"}, "hincrby": {"f", "1"}, "hmget": {"f"}, "hscan": {"0"}, "hset": {"f", "v"}, "hsetnx": {"f", "v"}, "hstrlen": {"f"},
 	"lindex": {"0"}, "lpush": {"v"}, "lrange": {"0", "1"}, "lrem": {"1", "v"}, "ltrim": {"0", "1"}, "pexpire": {"1"}, "pexpireat": {"1"}, "rpush": {"v"},
@@ -137,19 +137,19 @@ var redisArguments = map[string][]string{
 	"zremrangebyscore": {"0", "1"}, "zrevrange": {"0", "1"}, "zrevrangebyscore": {"1", "0"}, "zscan": {"0"}, "zscore": {"m"},
 }
 
-// redisWithoutKey are the commands that are checked as they stand.
+// redisWithoutKey are the arguments of the commands that have no key.
 var redisWithoutKey = map[string][]string{
 	"acl|dryrun": nil, "acl|whoami": nil, "client|setname": {"n"}, "cluster|slots": nil, "command": nil, "hello": nil, "info": nil, "ping": nil,
 	"scan": {"0"}, "script|load": {"return 1"}, "time": nil,
 }
 
-// redisNeeded are commands that a role runs, one for each and each kind of key.
+// redisNeeded returns commands that a role runs: one for each command and kind of key.
 func redisNeeded(ns string, r RedisRole) (all [][]string) {
 	for _, rule := range redisRules(ns, r) {
 		for _, c := range rule.commands {
 			words := strings.Split(c, "|")
 			if args, ok := redisWithoutKey[c]; ok {
-				if c != "acl|dryrun" { // this one is tried by asking
+				if c != "acl|dryrun" { // CheckRedis runs it anyway
 					all = append(all, append(words, args...))
 				}
 				continue
@@ -169,13 +169,13 @@ func onRedisKey(command, key string) []string {
 	return slices.Concat(strings.Split(command, "|"), []string{key}, redisArguments[command])
 }
 
-// redisSample is a key that a pattern matches.
+// redisSample returns a key that matches a pattern.
 func redisSample(pattern string) string {
 	_, key, _ := strings.Cut(pattern, "~")
 	return strings.NewReplacer("[0-9]*", "0", "*", "0").Replace(key)
 }
 
-// redisRefused are commands that a role must not be able to run.
+// redisRefused returns commands that a role must not be able to run.
 func redisRefused(ns string, r RedisRole) [][]string {
 	part, other := "pawl:{"+ns+".0}:", "pawl:{"+ns+"-other.0}:"
 	all := [][]string{{"flushall"}, {"config", "get", "requirepass"}, {"keys", "*"}, {"acl", "list"}, {"eval", "return 1", "0"}, {"hget", other + "p", "secret"}, {"hset", other + "l:i:1:2", "t", "x"}}

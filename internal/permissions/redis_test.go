@@ -26,7 +26,7 @@ import (
 
 const redisFile = "../../deployments/redis-users.acl"
 
-// Written anew with PAWL_UPDATE=1.
+// PAWL_UPDATE=1 writes the file.
 func TestRedisFileInDeploymentsIsGenerated(t *testing.T) {
 	want := permissions.RedisFile(permissions.RedisPlaceholder, "default")
 	if os.Getenv("PAWL_UPDATE") != "" {
@@ -36,11 +36,11 @@ func TestRedisFileInDeploymentsIsGenerated(t *testing.T) {
 	}
 	got, err := os.ReadFile(redisFile)
 	if err != nil || string(got) != want {
-		t.Fatalf("%s is not what the code needs (%v); write it with PAWL_UPDATE=1", redisFile, err)
+		t.Fatalf("%s is out of date (%v); write it with PAWL_UPDATE=1", redisFile, err)
 	}
 }
 
-// A command that a script or a request uses is in the file, and no other that names a key.
+// The file grants every command that a script or a request uses, and no other command with a key.
 func TestRedisCommandsAreThoseOfTheCode(t *testing.T) {
 	inLua := regexp.MustCompile(`redis\.p?call\(([^)]*)`)
 	word := regexp.MustCompile(`'([A-Z]+)'`)
@@ -124,13 +124,13 @@ func (a *acl) must(err error) {
 	}
 }
 
-// denied lists what Redis has refused to the users, but what Pawl can do without.
+// denied lists the commands that Redis has denied, except those that Pawl does not need.
 func (a *acl) denied() (all []string) {
 	log, err := a.admin.ACLLog(context.Background(), 100).Result()
 	a.must(err)
 	for _, e := range log {
 		switch e.Object {
-		case "config|get", "client|setinfo", "client|maint_notifications", "client": // INFO has the setting; the rest is go-redis'
+		case "config|get", "client|setinfo", "client|maint_notifications", "client": // the setting is read with INFO; go-redis sends the others
 		default:
 			all = append(all, e.Username+": "+e.Reason+" "+e.Object+" in "+e.Context)
 		}
@@ -146,7 +146,7 @@ var (
 	ready   = pawl.NewEvent[string]("ready")
 )
 
-// raise uses what writes to Redis: activities, a limit, a child, an event, cancellation, a timer, continue-as-new.
+// raise uses the features that write to Redis: activities, a limit, a child, an event, cancellation, a timer, continue-as-new.
 func raise(ctx *pawl.Context, n int) (string, error) {
 	if n == 0 {
 		held, first, second := hold.Start(ctx, "h"), limited.Start(ctx, "a"), limited.Start(ctx, "b")
@@ -221,7 +221,7 @@ func TestUsersOfTheRedisFileHaveWhatTheirRoleNeedsAndNothingElse(t *testing.T) {
 				t.Errorf("%s of %s: %v, %v", r, ns, found, err)
 			}
 		}
-		// The user of a neighbor on the same server has none of the rights.
+		// The user of another namespace on the same server has none of the permissions.
 		found, err := permissions.CheckRedis(ctx, a.as("neighbor", r), "default", r)
 		if err != nil || len(found) < 2 {
 			t.Errorf("a neighbor's %s: %v, %v", r, found, err)

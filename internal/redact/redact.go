@@ -1,41 +1,40 @@
-// Package redact keeps the secrets of URLs out of messages: in what is shown of a URL, and in the errors of parsers, which
-// quote what they cannot read.
+// Package redact removes secrets from URLs that are shown, and replaces errors of parsers, which quote the text that they cannot parse.
 package redact
 
 import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// ErrURL is returned for a URL that cannot be read. It quotes nothing: an unescaped character in a password is the usual cause.
+// ErrURL is the error for a URL that cannot be parsed. It quotes nothing, because the usual cause is an unescaped character in a password.
 var ErrURL = errors.New("the URL cannot be read: in its user and password, write / as %2F, ? as %3F, # as %23, @ as %40, : as %3A, comma as %2C and % as %25, or give them in a password file")
 
 const hidden = "***"
 
-// URLs returns a list of URLs, separated by commas, as it may be shown: schemes, hosts, and a path that is the number of a
-// database or of a Unix socket. Users, passwords and queries are not shown. Of a URL that cannot be read, and of those
-// before one with a user, only the scheme is.
+// URLs redacts a list of URLs, separated by commas. It keeps schemes, hosts, and paths that are the number of a
+// database or a Unix socket, and removes users, passwords and queries. Of a URL that cannot be parsed, and of the URLs without a user
+// before one with a user, it keeps only the scheme, because the rest could be a part of a password.
 func URLs(list string) string {
 	groups := split(list)
 	var shown []string
 	for i, g := range groups {
 		unread := g.check() != nil
-		if unread || !g.user && later(groups[i+1:]) {
+		if unread || !g.user && slices.ContainsFunc(groups[i+1:], func(g group) bool { return g.user }) {
 			shown = append(shown, g.scheme+hidden)
 		} else {
 			shown = append(shown, g.String())
 		}
 		if unread || strings.ContainsAny(g.tail, "?#") {
-			break // what follows may be of a password
+			break // the rest may be a part of a password
 		}
 	}
 	return strings.Join(shown, ",")
 }
 
-// Check returns ErrURL if a URL of the list cannot be read, or has an @ behind its host, where the rest of a password that
-// is not escaped would be.
+// Check returns ErrURL if a URL of the list cannot be parsed, or has an @ after its host, which indicates a password that is not escaped.
 func Check(list string) error {
 	for _, g := range split(list) {
 		if err := g.check(); err != nil {
@@ -47,14 +46,15 @@ func Check(list string) error {
 
 // group is a URL that may have several hosts.
 type group struct {
-	scheme string // with "://"; empty: without
+	scheme string // with "://"; empty without a scheme
 	user   bool   // has a user, or a user and a password
-	info   string // these
+	info   string // the user and the password
 	hosts  []string
 	tail   string // path, query and fragment
 }
 
-// schemes finds where a URL of a list begins: at a scheme that Pawl's settings have, for a password may have a comma, too.
+// schemes finds the beginning of each URL of a list: a scheme that Pawl's settings support. A comma alone is not sufficient, because passwords
+// may contain commas.
 var schemes = regexp.MustCompile(`(?:^|,)\s*((?:nats|tls|wss?|rediss?|unix)(?:\+[a-z]{1,16})?://)`)
 
 func split(list string) []group {
@@ -82,15 +82,6 @@ func split(list string) []group {
 	return groups
 }
 
-func later(groups []group) bool {
-	for _, g := range groups {
-		if g.user {
-			return true
-		}
-	}
-	return false
-}
-
 func (g group) check() error {
 	if strings.Contains(g.tail, "@") {
 		return ErrURL
@@ -99,7 +90,7 @@ func (g group) check() error {
 		return ErrURL
 	}
 	if g.user {
-		// A comma is a mistake, or separates hosts of which each has a user.
+		// A comma here is a mistake, or separates hosts that each have a user.
 		if u, err := url.Parse("x://" + g.info + "@h"); err != nil || u.User == nil {
 			return ErrURL
 		}
@@ -114,15 +105,17 @@ func (g group) check() error {
 
 var database = regexp.MustCompile(`^/[0-9]{0,4}$`)
 
-// String returns what may be shown.
+// String returns the redacted URL.
 func (g group) String() string {
 	shown := g.scheme
 	if g.user {
 		shown += hidden + "@"
 	}
 	shown += strings.Join(g.hosts, ",")
-	path, _, _ := strings.Cut(g.tail, "?")
-	path, _, _ = strings.Cut(path, "#")
+	path := g.tail
+	if end := strings.IndexAny(path, "?#"); end >= 0 {
+		path = path[:end]
+	}
 	if database.MatchString(path) || g.scheme == "unix://" {
 		shown += path
 	}

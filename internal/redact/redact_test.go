@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-func TestNoPasswordIsShownHoweverTheURLIsWritten(t *testing.T) {
+func TestPasswordsInURLsAreRedacted(t *testing.T) {
 	for given, want := range map[string]string{
 		"nats://u:secret@h:4222":                     "nats://***@h:4222",
 		"nats://u:secret@a,nats://v:secret@b":        "nats://***@a,nats://***@b",
@@ -39,7 +39,7 @@ func TestNoPasswordIsShownHoweverTheURLIsWritten(t *testing.T) {
 	}
 }
 
-// Password draws passwords whose every part of letters can be recognized: they are in capitals, and long.
+// Password generates passwords in which every sequence of letters can be recognized, because it is long and in upper case.
 func Password() *rapid.Generator[string] {
 	part := rapid.StringMatching(`[A-Z]{4}`)
 	between := rapid.SampledFrom([]string{"", "/", "?", "#", "@", ":", ",", "%", "%zz", "%2F", "[", "]", " ", "&", "=", "\\", ";", "//", "ä", ",x://", "\""})
