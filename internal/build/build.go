@@ -12,12 +12,12 @@ var version string
 
 // Info is the build of the process.
 type Info struct {
-	Version  string // (devel) unless it was set or the module was installed by version
+	Version  string // "(devel)" unless it was set by the linker or the module was installed by version
 	Revision string // of the repository
 	Go       string
 }
 
-// Read returns the build of the process; what is not known is "unknown".
+// Read returns the build of the process. Unknown fields are "unknown".
 func Read() Info {
 	out := Info{Version: cmp.Or(version, "unknown"), Revision: "unknown", Go: "unknown"}
 	b, ok := debug.ReadBuildInfo()

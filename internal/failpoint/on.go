@@ -1,11 +1,11 @@
 //go:build failpoint
 
-// Package failpoint marks the places where tests stop the world.
+// Package failpoint marks the points at which tests kill or stop a process.
 //
-// PAWL_FAILPOINT=name[:n[:what]] chooses one: at the n-th pass (default 1) the process
-// does `what`: kill (default; SIGKILL to itself: no deferred call, no flush) or stop (SIGSTOP, until
-// a signal continues it). PAWL_FAILPOINT_FILE, if set, is created just before, and where it
-// exists already nothing happens: a restarted process does not die again.
+// PAWL_FAILPOINT=name[:n[:what]] selects one. When the process passes it for the n-th time (default 1), it
+// sends itself a signal: SIGKILL if what is kill (default), without deferred calls or flushes, or SIGSTOP if what is stop,
+// until another signal continues it. PAWL_FAILPOINT_FILE, if set, is created before. If the file
+// exists, nothing happens, so that a restarted process is not killed again.
 package failpoint
 
 import (
@@ -43,7 +43,7 @@ func parse(spec, file string) *point {
 	return p
 }
 
-// Here stops the world if this is the chosen crash point.
+// Here kills or stops the process if this is the selected crash point.
 func Here(name string) {
 	p := chosen
 	if p == nil || p.name != name || p.hits.Add(1) != p.at {
@@ -58,9 +58,9 @@ func Here(name string) {
 	}
 	_ = syscall.Kill(os.Getpid(), p.sig)
 	if p.sig == syscall.SIGKILL {
-		select {} // the signal is in transit
+		select {} // until the signal is delivered
 	}
 }
 
-// Illegal stops the process: its state machine has made a transition that it must not make.
+// Illegal panics, because a state machine has made an illegal transition.
 func Illegal(err error) { panic(err) }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// layout returns a script in the one layout that all of them have: two spaces for each level, one space around binary operators and behind
-// commas, none inside of brackets, single quotes, no line that ends with a space, and at most one empty line at a time.
+// layout formats a script: two spaces per level, one space around binary operators and after
+// commas, none inside brackets, single quotes, no trailing white space, and at most one empty line at a time.
 // Line breaks and comments stay where they are.
-// Long brackets ([[ … ]]) are an error: no script has one.
+// Long brackets ([[ … ]]) are not supported, and are an error.
 func layout(script []byte) ([]byte, error) {
 	var (
 		out   bytes.Buffer
-		open  []int // the line of each bracket and block that is open
-		last  token // of the lines before
+		open  []int // line number of each open bracket and block
+		last  token // last token of the previous lines, without comments
 		empty = true
 	)
 	for n, text := range strings.Split(strings.TrimSpace(string(script)), "\n") {
@@ -61,7 +61,7 @@ func layout(script []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// lines counts the lines on which something was opened that is still open: two brackets of one line are one level.
+// lines counts the lines with open brackets or blocks. Two brackets that were opened on one line are one level.
 func lines(open []int) int { return len(slices.Compact(slices.Clone(open))) }
 
 type kind int
@@ -82,7 +82,7 @@ var (
 	tokenOf = regexp.MustCompile(`^(?:(--.*)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\.\.)|([A-Za-z_]\w*)|(\.\.|[=~<>]=|[-+*/%^#<>=(){}\[\];:,.]))`)
 	spaces  = " \t\r\n"
 
-	errLong  = errors.New("a long bracket: write texts and comments line by line")
+	errLong  = errors.New("long bracket: write strings and comments line by line")
 	errToken = errors.New("not a token of Lua")
 )
 
@@ -138,12 +138,12 @@ func (t token) joins() bool {
 	return t.is("..", "==", "~=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "^", "=", "and", "or")
 }
 
-// continues reports whether a line that begins with t goes on with what the line before, which ends with last, began.
+// continues reports whether a line that begins with t continues the expression of the previous line, which ends with last.
 func continues(last, t token) bool {
 	return last.joins() || last.is("not", "return", "in") && t.kind != keyword || t.joins() && last.kind != 0
 }
 
-// spaced reports whether a space is between the tokens before on a line and t.
+// spaced reports whether a space separates t from the tokens before it on a line.
 func spaced(before []token, t token) bool {
 	last := before[len(before)-1]
 	switch {

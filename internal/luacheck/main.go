@@ -1,6 +1,5 @@
-// Command luacheck runs luacheck on the Lua scripts of a tree as Redis gets them: compiled, with what they share.
-// It reports scripts that have another layout than their formatter gives them, too; with -w it writes them in that layout instead, and
-// checks nothing else.
+// Command luacheck runs luacheck on the Lua scripts of a tree in the form that Redis executes: compiled together with the shared functions.
+// It also reports scripts that are not formatted. With -w it only formats them.
 //
 //	go run ./internal/luacheck [-w] .
 //
@@ -24,7 +23,7 @@ import (
 )
 
 func main() {
-	write := flag.Bool("w", false, "write scripts in the layout of the formatter")
+	write := flag.Bool("w", false, "format the scripts")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: luacheck [-w] DIRECTORY")
@@ -48,7 +47,7 @@ func main() {
 	}
 }
 
-// layouts returns the scripts of a tree that the formatter would change, or changes them.
+// layouts returns the scripts of a tree that are not formatted, or formats them.
 func layouts(root string, write bool) ([]string, error) {
 	files, err := scripts(root)
 	if err != nil {
@@ -70,13 +69,13 @@ func layouts(root string, write bool) ([]string, error) {
 				return nil, err
 			}
 		default:
-			found = append(found, path+": another layout: go run ./internal/luacheck -w .")
+			found = append(found, path+": not formatted: go run ./internal/luacheck -w .")
 		}
 	}
 	return found, nil
 }
 
-// scripts returns the files of a tree that have Lua.
+// scripts returns the Lua files of a tree.
 func scripts(root string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
@@ -88,10 +87,10 @@ func scripts(root string) ([]string, error) {
 	return files, err
 }
 
-// library is the name of the file that the scripts of a directory share; it is in front of those that declare no keys.
+// library is the name of the file that the scripts of a directory share. It is prepended to scripts that declare no keys.
 const library = "common.lua"
 
-// check returns what luacheck reports on the scripts of a tree.
+// check returns the warnings of luacheck about the scripts of a tree.
 func check(root string) ([]string, error) {
 	if _, err := exec.LookPath("luacheck"); err != nil {
 		return nil, fmt.Errorf("%w: make setup installs it (Debian: lua-check)", err)
@@ -119,10 +118,10 @@ func check(root string) ([]string, error) {
 	return run(files)
 }
 
-// source is a script of the tree and the compiled one that is checked.
+// source is a script of the tree and its compiled form, which is checked.
 type source struct {
 	path, compiled string
-	offset         int // lines in front of the script's own
+	offset         int // lines before the first line of the script
 }
 
 func compile(path, compiled string) (source, error) {
@@ -146,7 +145,7 @@ func compile(path, compiled string) (source, error) {
 
 var warning = regexp.MustCompile(`^(.+?):(\d+):(\d+): (.*)$`)
 
-// run checks all scripts at once. What a script does not use of the shared functions is no finding.
+// run checks all scripts at once. It ignores warnings about shared functions that a script does not use.
 func run(files []source) ([]string, error) {
 	args := []string{"--std", "lua51", "--read-globals", "redis", "cjson", "KEYS", "ARGV", "--no-max-line-length", "--formatter", "plain", "--codes", "--"}
 	byFile := make(map[string]source)

@@ -12,8 +12,8 @@ var (
 	capital  = regexp.MustCompile(`[A-Z]`)
 )
 
-// comments returns the lines of a Go file. The prose of a line is its strings, its comment and the words in the name of a test,
-// without directives and verbatim text.
+// comments returns the lines of a Go file. The prose of a line consists of its strings, its comment and the words in the name of a test,
+// without directives and preformatted text.
 func comments(src string) []Line {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -44,7 +44,7 @@ func comments(src string) []Line {
 	}
 }
 
-// luaComments returns the lines of a script, whose prose is its comments.
+// luaComments returns the lines of a script. The prose of a line is its comment.
 func luaComments(src string) []Line {
 	var lines []Line
 	for text := range strings.SplitSeq(src, "\n") {

@@ -1,11 +1,11 @@
-// Command prose checks the text of the repository: Markdown lines that break inside a sentence or hold two of them,
-// words that docs/glossary.md has replaced, also in the comments, strings and test names of Go files and blocks and the comments of Lua
-// scripts, and links that lead nowhere.
+// Command prose checks the text of the repository. It reports Markdown lines that break inside a sentence or contain two sentences,
+// words that docs/glossary.md has replaced, and broken links. Words are also checked in comments, strings and test names of Go files, in blocks
+// of Go in Markdown, and in comments of Lua scripts.
 //
 //	go run ./internal/prose .
 //
-// The words and their replacements are in words.txt, the exceptions in allow.txt. An exception that no longer applies is
-// reported, too. Exit status: 0 nothing found, 1 something found, 2 the check could not run.
+// The words and their replacements are in words.txt, the exceptions in allow.txt. An exception that no longer applies is also
+// reported. Exit status: 0 nothing found, 1 something found, 2 the check could not run.
 package main
 
 import (
@@ -25,10 +25,10 @@ type Finding struct {
 	Text string
 }
 
-// String is the finding on one line.
+// String formats the finding on one line.
 func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// extractors return the text of a file by its extension.
+// extractors are the functions that return the lines of a file, by its extension.
 var extractors = map[string]func(src string) []Line{
 	".md":  markdown,
 	".go":  comments,
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// Check returns what is to be corrected in the tree, by file and line.
+// Check returns the lines of the tree that are to be corrected.
 func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
 	words, err := parseWords(wordList)
 	if err != nil {
@@ -91,7 +91,7 @@ func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
 	return append(findings, allowed.unused()...), nil
 }
 
-// skipped reports whether the directory holds no text of the project.
+// skipped reports whether a directory contains no text of the project.
 func skipped(dir string) bool {
 	name := path.Base(dir)
 	return name == "testdata" || name == "bin" || name != "." && name != ".github" && strings.HasPrefix(name, ".")

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is what a line of a document is.
+// Kind is the kind of a line of a document.
 type Kind int
 
-// The kinds. Code is not checked; the words of all others are.
+// The kinds of lines.
 const (
 	Paragraph Kind = iota
 	Item           // the first line of a list item
@@ -35,7 +35,7 @@ var (
 	target   = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
-// markdown returns the lines of a document. In a block of Go, comments and strings are prose.
+// markdown returns the lines of a document. In a block of Go, comments and strings are prose; other blocks are not checked.
 func markdown(src string) []Line {
 	var lines []Line
 	texts, block := strings.Split(src, "\n"), 0
@@ -81,7 +81,7 @@ var (
 	abbreviated = regexp.MustCompile(`\b(e\.g|i\.e|vs|etc|v?\d)\.[)*]* $`)
 )
 
-// sentences reports lines that break inside a sentence, and lines of a paragraph that hold two.
+// sentences reports lines that break inside a sentence, and lines of a paragraph that contain more than one.
 func sentences(lines []Line) []Finding {
 	var found []Finding
 	for i, l := range lines {
@@ -136,7 +136,7 @@ func links(tree fs.FS, file string, lines []Line) []Finding {
 	return found
 }
 
-// hasHeading reports whether the document has a heading with that anchor.
+// hasHeading reports whether a document has a heading with an anchor.
 func hasHeading(tree fs.FS, file, anchor string) bool {
 	src, err := fs.ReadFile(tree, file)
 	if err != nil {

@@ -14,13 +14,13 @@ var (
 	allowList string
 )
 
-// Word is an expression that is not used, and what is used instead.
+// Word is an expression that must not be used, and its replacement.
 type Word struct {
 	re      *regexp.Regexp
 	instead string
 }
 
-// Words are the expressions that are not used.
+// Words are the expressions that must not be used.
 type Words []Word
 
 // parseWords reads lines of the form "expression = replacement". An expression is a regular expression of whole words.
@@ -56,7 +56,7 @@ func (ws Words) find(lines []Line) []Finding {
 	return found
 }
 
-// Allowed are the exceptions: findings in lines of a file that contain a text.
+// Allowed are the exceptions. An exception is a file and a text; findings in lines of the file that contain the text are not reported.
 type Allowed []*exception
 
 type exception struct {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is text in JSON and YAML, such as "1h30m". Empty text is zero.
+// Duration is a time.Duration that is written as text in JSON and YAML, such as "1h30m". Empty text is zero.
 type Duration time.Duration
 
-// Std returns it as a time.Duration.
+// Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
 // String returns the text of time.Duration.

@@ -1,6 +1,6 @@
-// Package text bounds what is quoted from outside, in bytes.
+// Package text shortens texts from untrusted sources.
 //
-// A refusal, a log line or a stored reason may quote what any publisher has sent, or what code of an author has returned. Each is cut
+// A refusal, a log line or a stored reason may quote data of any publisher, or an error of user code. Each text is cut
 // where it leaves Pawl or enters the store: refused inputs by queue (maxProblem), reasons in Redis by store, log attributes by outage,
 // failures of code by replay.
 package text
@@ -15,10 +15,10 @@ func Cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// Mark is what Shorten appends to a text that it has cut.
+// Mark is appended by Shorten to a text that it has cut.
 const Mark = " …"
 
-// Shorten is Cut with a Mark behind it, which the n bytes do not include.
+// Shorten shortens s to at most n bytes like Cut, and appends Mark, which the n bytes do not include, if it has cut the text.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
