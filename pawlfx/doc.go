@@ -1,5 +1,5 @@
-// Package pawlfx has fx modules for fleets: an orchestrator, a worker, the connections
-// that they share, and an HTTP server that reports their state, and serves the namespace. A program is a list of them:
+// Package pawlfx provides fx modules for orchestrators and workers, for the connections that they share, and for an HTTP server
+// that reports their state and serves the API of the namespace. A program is a list of modules:
 //
 //	func main() {
 //		os.Exit(pawlfx.Run(slog.Default(),
@@ -13,23 +13,23 @@
 //		))
 //	}
 //
-// # What is in the container
+// # The contents of the container
 //
-//	*slog.Logger                          supplied by Run; Config.Logger goes before
+//	*slog.Logger                          supplied by Run; Config.Logger takes precedence
 //	context.Context                       ends when the program is stopped; provided by Run
 //	*nats.Conn, redis.UniversalClient     provided by Connections, or by the program itself
 //	*prometheus.Registry                  provided by Run; also as Registerer and Gatherer
 //	*pawlcodec.Codec                      provided by Payloads
-//	*queue.Local                          provided by Run: an orchestrator and a worker of the program pass tasks to each other without NATS
+//	*queue.Local                          provided by Run; through it an orchestrator and a worker of the program exchange tasks without NATS
 //	group "pawl.orchestrations"           filled by Orchestrations
 //	group "pawl.activities"               filled by Activities
 //
 // # The order of starting and stopping
 //
-//	connections, HTTP ─▶ orchestrator ─▶ worker     and back again at the end
+//	connections, HTTP ─▶ orchestrator ─▶ worker     stopped in reverse order
 //
-// A fleet is stopped before its connections are closed: it hands over its partitions,
-// and drains its activities. HTTP is there all the time, so that a program that drains
-// is seen to live; /readyz answers 503 until the fleets are ready, and again from the
-// moment that stopping begins.
+// Orchestrator and worker are stopped before their connections are closed: they hand over
+// partitions and drain activities. HTTP is served until the end, so that a draining program
+// passes its liveness probe. /readyz answers 503 until the orchestrator and the worker are
+// ready, and again as soon as they are being stopped.
 package pawlfx

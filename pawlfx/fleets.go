@@ -22,21 +22,21 @@ const (
 	groupActivities     = `group:"pawl.activities,flatten"`
 )
 
-// Orchestrations registers what the constructor gives with the Orchestrator of the
-// program. The constructor is a function whose parameters are in the container, and
-// which returns []pawl.OrchestrationBinding, perhaps with an error.
+// Orchestrations registers bindings with the Orchestrator of the program. The constructor
+// is a function whose parameters come from the container, and which returns
+// []pawl.OrchestrationBinding and optionally an error.
 func Orchestrations(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(groupOrchestrations)))
 }
 
-// Activities registers what the constructor gives with the Worker of the program. The
-// constructor is a function whose parameters are in the container, and which returns
-// []pawl.ActivityBinding, perhaps with an error.
+// Activities registers bindings with the Worker of the program. The constructor
+// is a function whose parameters come from the container, and which returns
+// []pawl.ActivityBinding and optionally an error.
 func Activities(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(groupActivities)))
 }
 
-// Payloads declares the codec of the program: for its orchestrator, its worker and its HTTP API. nil is none.
+// Payloads supplies the codec of the program to its orchestrator, its worker and its HTTP API. nil is no codec.
 func Payloads(c *pawlcodec.Codec) fx.Option {
 	if c == nil {
 		return fx.Options()
@@ -44,7 +44,7 @@ func Payloads(c *pawlcodec.Codec) fx.Option {
 	return fx.Supply(c)
 }
 
-// connected is what both fleets need.
+// connected contains the dependencies of both an orchestrator and a worker.
 type connected struct {
 	fx.In
 
@@ -53,13 +53,13 @@ type connected struct {
 	Redis       redis.UniversalClient
 	Logger      *slog.Logger          `optional:"true"`
 	Metrics     prometheus.Registerer `optional:"true"`
-	Codec       *pawlcodec.Codec      `optional:"true"` // of payloads
-	Local       *queue.Local          `optional:"true"` // between the fleets of the program
-	Status      *status               `optional:"true"` // made first, so it is started first and stopped last
+	Codec       *pawlcodec.Codec      `optional:"true"`
+	Local       *queue.Local          `optional:"true"`
+	Status      *status               `optional:"true"` // constructed first, and so started first and stopped last
 	Termination *termination          `optional:"true"`
 }
 
-// run makes the fleet start and stop with the program, and be seen in /readyz.
+// run starts and stops an orchestrator or a worker with the program, and includes it in /readyz.
 func (c connected) run(ready func() error, start, stop func(context.Context) error) {
 	if c.Status != nil {
 		c.Status.watch(ready)
@@ -72,8 +72,8 @@ func (c connected) run(ready func() error, start, stop func(context.Context) err
 	}))
 }
 
-// Orchestrator runs an *orchestrator.Orchestrator with what Orchestrations has
-// registered. Connections, logger and metrics that cfg lacks come from the container.
+// Orchestrator runs an *orchestrator.Orchestrator with the bindings of Orchestrations.
+// Connections, logger and metrics that cfg does not set come from the container.
 func Orchestrator(cfg orchestrator.Config) fx.Option {
 	type params struct {
 		fx.In
@@ -104,15 +104,15 @@ func Orchestrator(cfg orchestrator.Config) fx.Option {
 	)
 }
 
-// Worker runs a *worker.Worker with what Activities has registered. Connections, logger
-// and metrics that cfg lacks come from the container.
+// Worker runs a *worker.Worker with the bindings of Activities. Connections, logger
+// and metrics that cfg does not set come from the container.
 func Worker(cfg worker.Config) fx.Option {
 	type params struct {
 		fx.In
 
 		Common   connected
 		Bindings []pawl.ActivityBinding `group:"pawl.activities"`
-		// Before is made, and so started, before the worker, which waits for the namespace.
+		// Before is constructed, and so started, before the worker, which waits for the namespace.
 		Before *orchestrator.Orchestrator `optional:"true"`
 	}
 	return fx.Module("pawl.worker",
@@ -135,7 +135,7 @@ func Worker(cfg worker.Config) fx.Option {
 	)
 }
 
-// fill sets what the caller left at its zero value.
+// fill sets a field that has its zero value.
 func fill[T comparable](dst *T, v T) {
 	var zero T
 	if *dst == zero {
@@ -143,10 +143,10 @@ func fill[T comparable](dst *T, v T) {
 	}
 }
 
-// Connections provides the connections that the functions open, and closes them when
-// everything that uses them has stopped. The functions may have parameters that are in
-// the container, such as a *slog.Logger and the context.Context that is done when the program has to stop, and return a *nats.Conn and a
-// redis.UniversalClient, each perhaps with an error.
+// Connections provides the connections that the functions open, and closes them after
+// their users have stopped. The functions may have parameters from the container, such as
+// a *slog.Logger and the context.Context that ends when the program has to stop. They return a *nats.Conn and a
+// redis.UniversalClient, and optionally an error.
 func Connections(openNATS, openRedis any) fx.Option {
 	return fx.Module("pawl.connections",
 		fx.Provide(

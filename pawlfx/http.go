@@ -17,21 +17,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// apiTimeout is the maximum time that a request of the API waits for an owner: HTTP clients, such as an autoscaler, retry.
+// apiTimeout is the maximum time for which a request of the API waits for an owner. It is short, because HTTP clients such as autoscalers retry.
 const apiTimeout = 2 * time.Second
 
 // HTTP serves, at a TCP address such as "127.0.0.1:7295":
 //
 //	/healthz   200 while the process runs
-//	/readyz    200 when every fleet in the program is ready and not stopping, else 503 with what is missing, a line each
-//	/metrics   what Prometheus reads
-//	/          in a program that has an orchestrator: the console of its namespace, see docs/console.md
-//	/api/v1/   in a program that has an orchestrator: the API of its namespace, see package gateway
+//	/readyz    200 when the orchestrator and the worker of the program are ready and not stopping, otherwise 503 with a line per reason
+//	/metrics   metrics for Prometheus
+//	/          in a program with an orchestrator: the console of its namespace, see docs/console.md
+//	/api/v1/   in a program with an orchestrator: the API of its namespace, see package gateway
 //
-// An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295" is on all. On a loopback address
-// every client of the API is an admin; on another the API is served to the users of HTTPTokens only. Requests, connections
-// and times are bounded as [gateway.NewServer] and [gateway.Listen] document. An empty address serves nothing. An address
-// in use, and tokens that cannot be read, are errors of the start.
+// An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295" is on all interfaces. On a loopback address
+// every client of the API is an admin, unless there are users. On other addresses the API is served only to users: those of HTTPTokens and of
+// HTTPOIDC. [gateway.NewServer] and [gateway.Listen] document the limits of requests, connections and times. With an empty address, HTTP
+// serves nothing. An address in use, and tokens that cannot be read, are errors of the start.
 func HTTP(addr string, opts ...HTTPOption) fx.Option {
 	if addr == "" {
 		return fx.Options()
@@ -55,20 +55,20 @@ type httpParams struct {
 	Lifecycle fx.Lifecycle
 	Log       *slog.Logger
 	Metrics   prometheus.Gatherer
-	Faults    *console.Faults `optional:"true"` // of pawl dev
+	Faults    *console.Faults `optional:"true"` // supplied by pawl dev
 }
 
 // HTTPOption is an option of HTTP.
 type HTTPOption func(*status)
 
-// HTTPTokens names the file of the users who may call the API: on each line a token of at least 16 characters, a role
-// (viewer, operator or admin) and a name, separated by blanks. An empty name is no file.
+// HTTPTokens sets the file of the users of the API. Each line contains a token of at least 16 characters, a role
+// (viewer, operator or admin) and a name, separated by white space. An empty name is no file.
 func HTTPTokens(file string) HTTPOption {
 	return func(s *status) { s.options.TokensFile = file }
 }
 
-// HTTPOIDC accepts the tokens that an OpenID Connect issuer has signed for an audience. A claim of a token, such as roles or
-// realm_access.roles, lists its roles: viewer, operator or admin, also as pawl-viewer. An empty claim is roles. Without an
+// HTTPOIDC accepts tokens that an OpenID Connect issuer has signed for an audience. roleClaim is the claim of a token that lists its
+// roles, such as realm_access.roles; empty is "roles". A role is viewer, operator or admin, optionally with the prefix pawl-. Without an
 // issuer the option has no effect.
 func HTTPOIDC(issuer, audience, roleClaim string) HTTPOption {
 	return func(s *status) {
@@ -76,24 +76,24 @@ func HTTPOIDC(issuer, audience, roleClaim string) HTTPOption {
 	}
 }
 
-// HTTPSignIn has browsers sign in to the console at the issuer of HTTPOIDC, with a client that is registered there and the file of its
-// secret, which is read at every sign-in. Without a client the option has no effect, and an empty file is no secret.
+// HTTPSignIn lets browsers sign in to the console at the issuer of HTTPOIDC. client is a client id that is registered there; secretFile
+// contains its secret and is read at every sign-in. Without a client the option has no effect, and without a file there is no secret.
 func HTTPSignIn(client, secretFile string) HTTPOption {
 	return func(s *status) { s.options.OIDC.Client, s.options.OIDC.SecretFile = client, secretFile }
 }
 
-// HTTPTriggers names the file that decides what CloudEvents and webhooks do: see docs/http-api.md. An empty name is no file.
+// HTTPTriggers sets the file that configures the effects of CloudEvents and webhooks; see docs/http-api.md. An empty name is no file.
 func HTTPTriggers(file string) HTTPOption {
 	return func(s *status) { s.options.TriggersFile = file }
 }
 
-// HTTPSetting names the setting that the address is from, such as a flag. The error for an address in use names it.
+// HTTPSetting sets the name of the setting that contains the address, such as a flag, for the error of an address in use.
 func HTTPSetting(name string) HTTPOption {
 	return func(s *status) { s.options.Setting = name }
 }
 
-// status is the server. start and stop are called once each, in this order; checks, and
-// the metadata about the API are added before.
+// status is the HTTP server. start and stop are called once each, in this order; watch and
+// serveAPI are called before.
 type status struct {
 	checks   []func() error
 	log      *slog.Logger
@@ -103,14 +103,14 @@ type status struct {
 	server   *gateway.Server
 	stopping atomic.Bool
 	api      bool
-	client   atomic.Pointer[client.Client] // of the API; nil while the orchestrator does not run
+	client   atomic.Pointer[client.Client] // client of the API; nil while the orchestrator does not run
 }
 
 // watch adds a check to /readyz.
 func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) }
 
-// serveAPI has the API of a namespace served from the start of what is in the lifecycle already, which makes the
-// namespace, until before its stop.
+// serveAPI serves the API of a namespace. Its hooks follow those of the orchestrator in the lifecycle: the API is available from the
+// orchestrator's start, which creates the namespace, until before its stop.
 func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, o client.Options) {
 	s.api = true
 	o.OwnerTimeout, o.Logger = apiTimeout, s.log

@@ -23,7 +23,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// An address that others can reach serves the API to users with a token only, and without tokens not at all.
+// On an address that other machines can reach, the API is served only to users with a token, and without users not at all.
 func TestAPIOnANetworkAddressRequiresTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const token = "0123456789abcdef"

@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { stack.Main(m, program.run) }
 
-// connections are those to a fresh embedded stack.
+// connections returns the connections to a new embedded stack.
 func connections(t *testing.T) fx.Option {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Options{})
@@ -282,7 +282,7 @@ func TestRefusedPasswordIsOneLineAndCodeOne(t *testing.T) {
 	}
 }
 
-// notices passes on that a line was logged.
+// notices is a log writer that signals when a line was logged.
 type notices struct {
 	of   string
 	seen chan struct{}
@@ -316,7 +316,7 @@ func TestWorkerThatWaitsForItsNamespaceCanBeStopped(t *testing.T) {
 	}
 }
 
-func TestProgramThatCannotStartReportsWhyAndLeavesNothing(t *testing.T) {
+func TestFailedStartReportsItsReasonAndLeavesNothingRunning(t *testing.T) {
 	var b bytes.Buffer
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)), pawlfx.HTTP("127.0.0.1:no-port"))
 	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), "no-port") {

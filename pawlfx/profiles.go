@@ -13,9 +13,9 @@ import (
 	"go.uber.org/fx"
 )
 
-// Profiles serves the profiles of the process at /debug/pprof/ of a TCP address, without access control: give it a loopback address
-// such as "127.0.0.1:7296". An address without a host is on the loopback interface. An empty address serves nothing. An address in
-// use is an error of the start.
+// Profiles serves the profiles of the process at /debug/pprof/ of a TCP address, without access control. The address should therefore be a
+// loopback address such as "127.0.0.1:7296". An address without a host is on the loopback interface. With an empty address, Profiles serves
+// nothing. An address in use is an error of the start.
 func Profiles(addr string) fx.Option {
 	if addr == "" {
 		return fx.Options()
@@ -46,7 +46,7 @@ func (p *profiles) start(ctx context.Context, addr string) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	p.server = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second} //nolint:exhaustruct // a profile takes as long as it is asked to
+	p.server = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second} //nolint:exhaustruct // no write timeout, because requests determine the duration of a profile
 	p.log.Info("serving profiles", "address", l.Addr().String())
 	go func() {
 		defer close(p.ended)
@@ -57,7 +57,7 @@ func (p *profiles) start(ctx context.Context, addr string) error {
 	return nil
 }
 
-// stop ends the server at once: profiles that are being written are cut off.
+// stop closes the server at once, which interrupts profiles that are being written.
 func (p *profiles) stop() error {
 	err := p.server.Close()
 	<-p.ended

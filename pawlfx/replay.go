@@ -14,9 +14,10 @@ import (
 	"github.com/pawlrun/pawl/pawlcodec"
 )
 
-// Replay checks that the code of a program fits the histories in files that pawl export, or pawl history --json, wrote, and writes a line on
-// each file. It returns the code for os.Exit: 0 if all fit, otherwise 1. The options are those with the Orchestrations of the program, and
-// what their constructors require, and Payloads if payloads are sealed; it needs neither NATS nor Redis, so an orchestrator is not among them.
+// Replay checks that the code of a program matches the histories in files that pawl export or pawl history --json wrote, and writes a line per
+// file. It returns the code for os.Exit: 0 if the code matches all histories, otherwise 1. The options must contain the Orchestrations of the
+// program, the dependencies of their constructors, and Payloads if payloads are sealed. They must not contain Orchestrator or Connections,
+// because Replay requires neither NATS nor Redis.
 func Replay(w io.Writer, files []string, opts ...fx.Option) int {
 	type params struct {
 		fx.In

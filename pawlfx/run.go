@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	startTimeout = time.Minute     // of programs that fx itself runs
-	stopTimeout  = 2 * time.Minute // fleets have their own, shorter bounds
+	startTimeout = time.Minute     // for programs that fx itself runs
+	stopTimeout  = 2 * time.Minute // orchestrators and workers have shorter timeouts
 )
 
 // Run starts a program, waits until it has to stop (SIGINT, SIGTERM or an
 // fx.Shutdowner), stops it, and returns the code for os.Exit: 0, or 1 if it could not be
-// started or stopped; the error is logged, on one line. The start has no timeout, because
-// a worker waits for its namespace; a signal ends it, also while the connections are made.
+// started or stopped, in which case the error is logged on one line. The start has no timeout, because
+// a worker waits for its namespace. A signal ends it, even while it is connecting.
 // A second signal ends the process at once.
 func Run(log *slog.Logger, opts ...fx.Option) int {
 	t, stopSignals := newTermination()
@@ -67,7 +67,7 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	return end.ExitCode
 }
 
-// begin starts the program. If it has to stop in the meantime, the start ends with an error.
+// begin starts the program. If the program has to stop meanwhile, the start ends with an error.
 func begin(app *fx.App, t *termination, shutdown <-chan fx.ShutdownSignal) error {
 	started := make(chan error, 1)
 	go func() { started <- app.Start(context.Background()) }()
@@ -100,8 +100,8 @@ func exitOnSignal() (stop func()) {
 	}
 }
 
-// New makes a program without running it: the options, the logger, and a metrics
-// registry that has the process's own metrics already.
+// New returns a program without running it. It contains the options, the logger, and a registry
+// with the metrics of the process.
 func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 	return fx.New(
 		fx.Supply(log),
@@ -134,10 +134,10 @@ func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gath
 	return r, r, r, nil
 }
 
-// quiet logs what fx does at debug level: errors are returned, and logged by Run.
+// quiet logs all events of fx at debug level. Errors are returned, and logged by Run.
 type quiet struct{ log *slog.Logger }
 
-// LogEvent is what fx calls.
+// LogEvent implements fxevent.Logger.
 func (q quiet) LogEvent(e fxevent.Event) {
 	if !q.log.Enabled(context.Background(), slog.LevelDebug) {
 		return

@@ -29,12 +29,12 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// program is a fleet in a process of its own: this test's binary, whose TestMain calls run.
+// program is an orchestrator or a worker in a process of its own: the test binary, whose TestMain calls run.
 type program struct {
 	NATS, Redis string
 	Namespace   string
 	Partitions  int
-	Worker      bool // else an orchestrator
+	Worker      bool // otherwise an orchestrator
 }
 
 func (p program) run() error {
@@ -57,7 +57,7 @@ func (p program) run() error {
 	return nil
 }
 
-// silent is a server that takes connections and sends nothing; the channel has one element for each of them.
+// silent starts a server that accepts connections and sends nothing. The channel receives an element per connection.
 func silent(t *testing.T) (addr string, taken <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp4", ":0") // at every address of loopback
@@ -84,7 +84,7 @@ func silent(t *testing.T) (addr string, taken <-chan struct{}) {
 	return "127.0.0.1:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port), conns //nolint:forcetypeassert // of a TCP listener
 }
 
-// A signal that came before fx had started the program killed it, or was lost where main had asked for signals itself.
+// Regression: a signal that arrived before fx had started the program killed the process, or was lost if main itself handled signals.
 func TestSignalWhileTheFirstServerIsDialledEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	addr, taken := silent(t)
@@ -128,7 +128,7 @@ func TestSignalEndsAProgramThatWaitsAtItsStart(t *testing.T) {
 	}
 }
 
-// ended signals a program to end, and checks that it does so at once, with success.
+// ended sends a signal to a program, and checks that it ends at once and with success.
 func ended(t *testing.T, p *stack.Process) {
 	t.Helper()
 	began := time.Now()

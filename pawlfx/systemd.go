@@ -26,7 +26,7 @@ func sendSystemd(socket, state string) error {
 	if socket == "" {
 		return nil
 	}
-	if strings.HasPrefix(socket, "@") { // abstract
+	if strings.HasPrefix(socket, "@") { // an abstract socket
 		socket = "\x00" + socket[1:]
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -11,14 +11,15 @@ import (
 	"go.uber.org/fx"
 )
 
-// termination is the end of the program by a signal or through fx. fx abandons a start whose context ends, and stops what it had
-// started while that start still runs; so the termination ends the starts of the fleets, and fx waits for them.
+// termination ends the program after a signal or a shutdown through fx. When the context of a start ends, fx abandons the start, and stops the
+// other components while it is still running. To avoid that, the termination cancels only the starts of the orchestrator and the worker, and
+// fx waits for them.
 type termination struct {
-	ctx     context.Context //nolint:containedctx // of the whole program; its cause is a terminated
+	ctx     context.Context //nolint:containedctx // lifetime of the program; its cause is a terminated
 	trigger func(fx.ShutdownSignal)
 }
 
-// context returns a context that ends when the program has to stop; never, if Run does not run it.
+// context returns a context that ends when the program has to stop, or never if the program is not run by Run.
 func (t *termination) context() context.Context {
 	if t == nil {
 		return context.Background()
@@ -26,7 +27,7 @@ func (t *termination) context() context.Context {
 	return t.ctx
 }
 
-// cancels returns a start that ends with an error when the program has to stop.
+// cancels returns a start function whose context also ends when the program has to stop.
 func (t *termination) cancels(start func(context.Context) error) func(context.Context) error {
 	if t == nil {
 		return start
@@ -45,8 +46,8 @@ type terminated struct{ fx.ShutdownSignal }
 // Error names the signal.
 func (t terminated) Error() string { return "terminated: " + t.String() }
 
-// newTermination returns a termination by the next signal: fx handles signals only when it starts the program, which is after the
-// connections are made. stop joins its goroutine.
+// newTermination returns a termination that is triggered by the next signal. fx itself handles signals only from the start of the program,
+// which begins after the connections are opened. stop waits for the goroutine.
 func newTermination() (t *termination, stop func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	t = &termination{ctx: ctx, trigger: func(s fx.ShutdownSignal) { end(terminated{s}) }}
@@ -68,7 +69,7 @@ func newTermination() (t *termination, stop func()) {
 	}
 }
 
-// signal returns the signal that ended the program; ok is false if there was none.
+// signal returns the signal that terminated the program. ok is false if there was none.
 func (t *termination) signal() (s fx.ShutdownSignal, ok bool) {
 	c, ok := errors.AsType[terminated](context.Cause(t.ctx))
 	return c.ShutdownSignal, ok

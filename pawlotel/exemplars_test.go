@@ -26,7 +26,7 @@ import (
 
 var measured = pawl.NewOrchestration[int, string]("measured")
 
-// runMeasured has a timer, a wait at a limit, and an activity that ends with its cancellation.
+// runMeasured waits for a timer and at a limit, and runs an activity that ends when it is cancelled.
 func runMeasured(ctx *pawl.Context, _ int) (string, error) {
 	first, second := grow.Start(ctx, "a"), grow.Start(ctx, "b")
 	if err := errors.Join(pawl.Sleep(ctx, time.Millisecond), errorOf(first.Get(ctx)), errorOf(second.Get(ctx))); err != nil {
@@ -90,7 +90,7 @@ func TestMeasurementsOfSampledInstancesHaveTheirTrace(t *testing.T) {
 	trace := h.all.GetSpans()[0].SpanContext.TraceID().String() // there is one instance, and so one trace
 	var missing string
 	defer func() { t.Log("last without its trace:", missing) }()
-	poll.Until(t, time.Minute, "each histogram has an exemplar", func() bool { // those of the worker come behind the result
+	poll.Until(t, time.Minute, "each histogram has an exemplar", func() bool { // the worker measures after the result
 		traces := scrape(reg)
 		for _, name := range all {
 			if traces[name] != trace {
@@ -107,7 +107,7 @@ func TestMeasurementsOfSampledInstancesHaveTheirTrace(t *testing.T) {
 	}
 }
 
-// The instance that a schedule starts has the headers and the trace of the schedule.
+// An instance that a schedule starts receives the headers and the trace of the schedule.
 func TestScheduledInstanceHasTheHeadersOfItsSchedule(t *testing.T) {
 	h := newHarness(t)
 	tracer, err := pawlotel.NewTracer(provider(h.all))

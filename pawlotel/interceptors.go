@@ -16,8 +16,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// WorkerInterceptor traces activities: a span for the time in the task queue, and one for the activity, which is the parent of the
-// spans that the activity makes. Baggage of the start is in the context. Without a trace context in the headers it does nothing.
+// WorkerInterceptor traces activities: one span for the time in the task queue, and one for the activity, which is the parent of the
+// spans that the activity creates. The context of the activity contains the baggage of the start. Activities without a trace context in their
+// headers are not traced.
 func WorkerInterceptor(tp trace.TracerProvider) worker.Interceptor {
 	tracer := tp.Tracer(scope)
 	return func(next worker.Handler) worker.Handler {
@@ -59,18 +60,18 @@ func WorkerInterceptor(tp trace.TracerProvider) worker.Interceptor {
 
 // cancelled adds the end of an activity's context to its span.
 func cancelled(ctx context.Context, span trace.Span) {
-	var why *cancel.Cancelled
-	if !errors.As(context.Cause(ctx), &why) {
+	c, ok := errors.AsType[*cancel.Cancelled](context.Cause(ctx))
+	if !ok {
 		return
 	}
-	about := []attribute.KeyValue{attribute.String("pawl.reason", why.Reason.String()), attribute.String("pawl.by", why.By), attribute.String("pawl.text", why.Text)}
-	if !why.At.IsZero() {
-		about = append(about, attribute.Float64("pawl.latency", max(0, time.Since(why.At).Seconds())))
+	about := []attribute.KeyValue{attribute.String("pawl.reason", c.Reason.String()), attribute.String("pawl.by", c.By), attribute.String("pawl.text", c.Text)}
+	if !c.At.IsZero() {
+		about = append(about, attribute.Float64("pawl.latency", max(0, time.Since(c.At).Seconds())))
 	}
 	span.AddEvent("cancelled", trace.WithAttributes(about...))
 }
 
-// ClientInterceptor traces the messages of a client, and passes the trace context and the baggage of the caller on.
+// ClientInterceptor traces the messages of a client, and propagates the trace context and the baggage of the caller.
 func ClientInterceptor(tp trace.TracerProvider) client.Interceptor {
 	tracer := tp.Tracer(scope)
 	return func(next client.Publish) client.Publish {
@@ -88,7 +89,7 @@ func ClientInterceptor(tp trace.TracerProvider) client.Interceptor {
 	}
 }
 
-// inject adds the trace context and the baggage of ctx.
+// inject adds the trace context and the baggage of ctx to the headers.
 func inject(ctx context.Context, h history.Headers) history.Headers {
 	if b := baggage.FromContext(ctx); b.Len() > 0 {
 		h = h.With(history.HeaderBaggage, b.String())
@@ -106,9 +107,8 @@ func withBaggage(ctx context.Context, h history.Headers) context.Context {
 	if v == "" {
 		return ctx
 	}
-	b, err := baggage.Parse(v)
-	if err != nil {
-		return ctx
+	if b, err := baggage.Parse(v); err == nil {
+		ctx = baggage.ContextWithBaggage(ctx, b)
 	}
-	return baggage.ContextWithBaggage(ctx, b)
+	return ctx
 }

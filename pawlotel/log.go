@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// LogHandler adds to each record the ids of the span in its context (trace_id, span_id), and, in an activity, of its instance
-// (instance, activity). Lines of orchestrations, by pawl.Logger, have instance and trace_id without it.
+// LogHandler adds attributes to each record: the ids of the span in its context (trace_id, span_id) and, in an activity, its instance and
+// name (instance, activity). Records of orchestrations, logged with pawl.Logger, have instance and trace_id without this handler.
 func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 
 type logHandler struct{ slog.Handler }

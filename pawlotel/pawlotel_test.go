@@ -39,7 +39,7 @@ var (
 	rustle = pawl.NewEvent[string]("rustle")
 )
 
-// runTree has a child, two activities that pass a limit one after the other, and an activity that it cancels.
+// runTree runs a child, two activities that pass a limit one after the other, and an activity that it cancels.
 func runTree(ctx *pawl.Context, n int) (string, error) {
 	child := leaf.Start(ctx, n)
 	first, second := grow.Start(ctx, "a"), grow.Start(ctx, "b")
@@ -63,7 +63,7 @@ func runLeaf(ctx *pawl.Context, _ int) (string, error) {
 	return "", rustle.Send(ctx, pawl.Instance(ctx).Parent, "now")
 }
 
-// harness has servers and what a collector has received.
+// harness runs servers, and collects exported spans.
 type harness struct {
 	t     *testing.T
 	ctx   context.Context
@@ -145,7 +145,7 @@ func (h *harness) ends(run *client.Instance[string]) {
 	}
 }
 
-// check finds spans without their parent, and spans with the id of a different one.
+// check reports spans whose parent is missing, and different spans with the same id.
 func check(t *testing.T, all tracetest.SpanStubs) (byName map[string][]tracetest.SpanStub) {
 	t.Helper()
 	byID, byName := make(map[string]tracetest.SpanStub), make(map[string][]tracetest.SpanStub)
@@ -213,8 +213,8 @@ func TestOneStartLeadsToOneTraceWithoutOrphans(t *testing.T) {
 	}
 }
 
-// TestSpansOfKilledOwnersAreEmittedAgainTheSame has orchestrators that die with the spans that their exporter has not sent: what a
-// collector has in the end has no orphan, and no two spans with one id.
+// TestSpansOfKilledOwnersAreEmittedAgainTheSame kills orchestrators whose exporters have unsent spans. In the end, the collector has received no
+// span without its parent, and no two different spans with the same id.
 func TestSpansOfKilledOwnersAreEmittedAgainTheSame(t *testing.T) {
 	h := newHarness(t)
 	h.must(h.orchestrate(h.all).Stop(h.ctx)) // creates the namespace

@@ -15,16 +15,16 @@ import (
 
 const scope = "github.com/pawlrun/pawl/pawlotel"
 
-// ErrIDGenerator is the error of NewTracer for a provider that generates ids of its own.
+// ErrIDGenerator is the error of NewTracer for a provider without the IDGenerator.
 var ErrIDGenerator = errors.New("pawlotel: the tracer provider has no pawlotel.IDGenerator: pass it with sdktrace.WithIDGenerator")
 
-// IDGenerator generates the ids that a Tracer has derived, and random ids for every other span. It implements the interface of that
+// IDGenerator returns the ids that a Tracer has derived, and random ids for all other spans. It implements the interface of the same
 // name in the OpenTelemetry SDK.
 type IDGenerator struct{}
 
 type idsKey struct{}
 
-// ids are the ids of the next span.
+// ids are the ids of a span, passed to the generator in the context.
 type ids struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -56,10 +56,10 @@ func randomSpan() (s trace.SpanID) {
 // Tracer emits the spans of an orchestrator.
 type Tracer struct {
 	tracer trace.Tracer
-	flush  func(context.Context) error // nil: the provider has nothing to flush
+	flush  func(context.Context) error // nil if the provider cannot be flushed
 }
 
-// NewTracer returns the Tracer of orchestrator.Config. It is nil, without an error, for a provider that records nothing. The error is
+// NewTracer returns the Tracer for orchestrator.Config. For a provider that records nothing, it returns nil without an error. The error is
 // ErrIDGenerator.
 func NewTracer(tp trace.TracerProvider) (tracing.Tracer, error) {
 	t := &Tracer{tracer: tp.Tracer(scope)}
@@ -79,10 +79,10 @@ func NewTracer(tp trace.TracerProvider) (tracing.Tracer, error) {
 	}
 }
 
-// root starts a span without a parent, which is never ended and so never exported.
+// root starts a span without a parent. The span is never ended, and so never exported.
 func (t *Tracer) root(id ids) trace.Span {
-	_, span := t.tracer.Start(context.WithValue(context.Background(), idsKey{}, id), "start") //nolint:spancheck // see above
-	return span                                                                               //nolint:spancheck // likewise
+	_, span := t.tracer.Start(context.WithValue(context.Background(), idsKey{}, id), "start") //nolint:spancheck // never ended
+	return span                                                                               //nolint:spancheck // never ended
 }
 
 // Sample implements tracing.Tracer: the sampler of the provider decides.
