@@ -35,8 +35,8 @@ type Command struct {
 	Settle    time.Duration `default:"30s" placeholder:"DURATION" help:"idle: pause before memory is measured, and time over which the processor time of an idle fleet is measured. Clients are remembered for 15 s."`
 	Rate      int           `default:"2000" help:"rolling: instances started per second."`
 	Workers   int           `default:"20" help:"demand: maximum number of workers."`
-	JSON      bool          `name:"json" help:"Write one JSON object per scenario."`
-	Benchstat bool          `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
+	JSON      bool          `name:"json" xor:"format" help:"Write one JSON object per scenario."`
+	Benchstat bool          `name:"benchstat" xor:"format" help:"Write the format of Go benchmarks, which benchstat reads."`
 	given     bool          // whether --nats was given
 
 	settings.Namespace `group:"Connection"`
@@ -48,39 +48,36 @@ type Command struct {
 func (c *Command) Help() string {
 	return `Scenarios:
 
-  hello     one activity
-  chain     5 activities in sequence
-  fanout    --n activities in parallel
-  event     one event
-  floor     the scripts and messages of a chain, without an engine
-  all       the five above, with the ratio of their rates to the floor
-  turn      the turn engine alone, without servers
-  cancel    from the commit that cancels an activity to the end of its
-            context in another process
-  gate      many instances at one limit, and the cost of the limit
-  recover   how long instances wait because of a fault
-  long      the last of many activities of one instance, and the first
-  idle      memory of waiting instances, and their cost to others
-  scale     fleets of several sizes
-  mass      many starts at once
-  payload   inputs and results of 1, 64 and 500 KiB
-  job       one activity as a job, compared with hello
-  schedule  from the times of schedules to the commits of their starts
-  batch     an event to each instance, by each of two batches
-  update    updates of instances, one at a time and at half load
-  list      pages and counts by attributes
-  rolling   a rolling restart while instances are started
-  demand    workers follow the demand of a queue, up to --workers
-  tracing   --rounds pairs of fleets with and without traces
+  hello       one activity
+  chain       5 activities in sequence
+  fanout      --n activities in parallel
+  event       one event
+  floor       the scripts and messages of a chain, without an engine
+  all         the five above, with the ratio of their rates to the floor
+  turn        the turn engine alone, without servers
+  cancel      from the commit that cancels an activity to the end of its
+              context in another process
+  gate        many instances at one limit, and the cost of the limit
+  recover     how long instances wait because of a fault
+  long        the last of many activities of one instance, and the first
+  idle        memory of waiting instances, and their cost to others
+  scale       fleets of several sizes
+  mass        many starts at once
+  payload     inputs and results of 1, 64 and 500 KiB
+  job         one activity as a job, compared with hello
+  schedule    from the times of schedules to the commits of their starts
+  batch       an event to each instance, by each of two batches
+  update      updates of instances, one at a time and at half load
+  list        pages and counts by attributes
+  rolling     a rolling restart while instances are started
+  demand      workers follow the demand of a queue, up to --workers
+  tracing     --rounds pairs of fleets with and without traces
 
 Without --nats, it starts a fleet of processes on this machine.`
 }
 
 // Validate rejects invalid combinations.
 func (c *Command) Validate() error {
-	if c.JSON && c.Benchstat {
-		return errors.New("--json and --benchstat exclude each other")
-	}
 	for _, o := range []struct {
 		flag       string
 		value, min int

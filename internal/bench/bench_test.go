@@ -21,7 +21,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// asProgram makes the test binary one of the programs of a fleet.
+// asProgram is the variable that makes the test binary run as one of the programs of a fleet.
 const asProgram = "TEST_AS_BENCH_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	for name, value := range map[string]string{asProgram: "1", "TMPDIR": dir} { // for children, and to find what fleets leave
+	for name, value := range map[string]string{asProgram: "1", "TMPDIR": dir} { // for child processes, and to find leftovers of fleets
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
@@ -117,7 +117,7 @@ func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
 	}
 }
 
-func TestBenchMeasuresWhatGrows(t *testing.T) {
+func TestBenchMeasuresGrowth(t *testing.T) {
 	t.Parallel()
 	long, _ := measure[longResult](t, "long", "--instances", "250", "--single")
 	if r := long[0]; r.Activities != 250 || r.FirstMS <= 0 || r.LastMS <= 0 || r.Ratio <= 0 {
@@ -139,7 +139,7 @@ func TestBenchMeasuresWhatGrows(t *testing.T) {
 	}
 }
 
-func TestBenchJobIsMeasuredBesideHello(t *testing.T) {
+func TestBenchJobIsComparedWithHello(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[besideResult](t, "job", "--instances", "20", "--single")
 	if r := results[0]; r.Scenario != "job" || r.Instances != 20 || r.InstancesPerS <= 0 || r.P50MS <= 0 || r.HelloPerS <= 0 || r.HelloRatio <= 0 || r.HelloP50MS <= 0 {
@@ -150,7 +150,7 @@ func TestBenchJobIsMeasuredBesideHello(t *testing.T) {
 	}
 }
 
-func TestBenchScheduleMissesAndDoublesNothingAfterAKill(t *testing.T) {
+func TestBenchScheduleFindsNoMissedOrDoubledStartAfterAKill(t *testing.T) {
 	t.Parallel()
 	results, _ := measure[scheduleResult](t, "schedule", "--schedules", "20", "--kill")
 	if r := results[0]; r.Firings != 60 || r.Missed+r.Doubled != 0 || !r.Killed || r.P50MS <= 0 || r.P99MS < r.P50MS || r.MaxMS < r.P99MS {
@@ -158,7 +158,7 @@ func TestBenchScheduleMissesAndDoublesNothingAfterAKill(t *testing.T) {
 	}
 }
 
-func TestBenchBatchMissesAndDoublesNoInstanceAfterAKill(t *testing.T) {
+func TestBenchBatchFindsNoMissedOrDoubledRequestAfterAKill(t *testing.T) {
 	t.Parallel()
 	results, _ := measure[batchResult](t, "batch", "--kill", "--instances", "500")
 	if r := results[0]; r.Instances != 500 || !r.Killed || r.Missed+r.Doubled != 0 || r.PerS <= 0 || r.GapS <= 0 || r.LastPerS <= 0 || r.EndedPerS <= 0 {
@@ -187,7 +187,7 @@ func TestBenchUpdateLosesAndDoublesNothingAfterAKill(t *testing.T) {
 	}
 }
 
-func TestBenchElsewhereIsMeasuredBesideHello(t *testing.T) {
+func TestBenchElsewhereIsComparedWithHello(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[besideResult](t, "hello", "--elsewhere", "--instances", "20")
 	if r := results[0]; r.Scenario != "elsewhere" || r.Instances != 20 || r.P50MS <= 0 || r.HelloRatio <= 0 || r.HelloP50MS <= 0 {
@@ -274,7 +274,7 @@ func TestRollingRestartFailsNoInstanceAndRunsNoActivityTwice(t *testing.T) {
 	}
 }
 
-// TestWorkersThatFollowTheDemandInterruptNoActivity: what a surplus worker runs ends within its drain.
+// TestWorkersThatFollowTheDemandInterruptNoActivity relies on the drain of a surplus worker, in which its activities end.
 func TestWorkersThatFollowTheDemandInterruptNoActivity(t *testing.T) {
 	t.Parallel()
 	results, _ := measure[demandResult](t, "demand", "--instances", "40", "--workers", "3")
@@ -435,7 +435,7 @@ func TestResultsAreATableAndLinesForBenchstat(t *testing.T) {
 
 func TestJoinCostIsProportionalToWidth(t *testing.T) {
 	b := newTurnBench()
-	costs := map[int]time.Duration{1_000: time.Hour, 10_000: time.Hour} // the lowest: other processes may have the cores
+	costs := map[int]time.Duration{1_000: time.Hour, 10_000: time.Hour} // the lowest measurements, because other processes may use the cores
 	for range 10 {
 		for width := range costs {
 			took, err := b.gather(width)

@@ -97,12 +97,6 @@ type oneRound struct {
 	round int
 }
 
-// moments are two points in time of one round.
-type moments struct {
-	fault time.Time // just before the injection
-	from  time.Time // from which instances need no longer wait
-}
-
 func newRecovery(r *run, selected []fault) *recovery {
 	rec := &recovery{run: r, progress: term.NewProgress(r.errw, r.opts.Rounds*len(selected), "rounds")}
 	for _, f := range selected {
@@ -152,27 +146,23 @@ func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound
 		}
 	}
 	for one := range rounds {
-		cs, at, err := r.round(ctx, f, d, one)
-		if err == nil {
-			err = r.record(one.of, cs, at)
-		}
-		if err != nil {
+		if err := r.round(ctx, f, d, one); err != nil {
 			return fmt.Errorf("recover: %s: %w", one.of.name, err)
 		}
 	}
 	return nil
 }
 
-// round injects the fault while instances are started, heals the fleet after the recovery, and waits for every instance.
-func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound) (_ []*canary, at moments, err error) {
+// round injects the fault while instances are started, heals the fleet after the recovery, waits for every instance, and records their times.
+func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound) error {
 	ft := one.of.fault
 	if err := f.awaitComplete(ctx, d); err != nil {
-		return nil, at, err
+		return err
 	}
 	unlock := r.lock(ft.target < exclusiveBelow)
 	defer unlock()
 	if err := d.awaitFast(ctx); err != nil {
-		return nil, at, err
+		return err
 	}
 	cs := startCanaries(ctx, d, d.scenario("hello", 1), cmp.Or(ft.every, canaryInterval))
 	defer cs.end()
@@ -180,15 +170,16 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 		cs.startLong(ctx)
 	}
 	if err := waitUntil(ctx, time.Now().Add(calmBefore)); err != nil {
-		return nil, at, err
+		return err
 	}
-	at.fault = time.Now()
-	if at.from, err = ft.inject(ctx, f, d, one.round); err != nil {
-		return nil, at, err
+	injected := time.Now()
+	from, err := ft.inject(ctx, f, d, one.round)
+	if err != nil {
+		return err
 	}
-	err = cs.awaitRecovery(ctx, at.from, ft.held == 0)
+	err = cs.awaitRecovery(ctx, from, ft.held == 0)
 	if ctx.Err() != nil {
-		return nil, at, err
+		return err
 	}
 	if err == nil && ft.held == 0 {
 		cs.end() // the healing is not measured
@@ -196,8 +187,8 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 	if ft.held > 0 {
 		cs.stop()
 		unlock()
-		if err := cs.awaitRecovery(ctx, at.from, true); err != nil && ctx.Err() != nil {
-			return nil, at, err
+		if err := cs.awaitRecovery(ctx, from, true); err != nil && ctx.Err() != nil {
+			return err
 		}
 	}
 	var healed error
@@ -205,9 +196,9 @@ func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound)
 		healed = ft.heal(ctx, f, d)
 	}
 	if err := errors.Join(healed, f.heal()); err != nil { // a fleet that did not recover by itself recovers now, and its waits are that long
-		return nil, at, err
+		return err
 	}
-	return cs.end(), at, nil
+	return r.record(one.of, cs.end(), injected, from)
 }
 
 // lock waits until no round runs alone, or, for a round that runs alone, until no other round runs. unlock has an effect once.
@@ -220,16 +211,17 @@ func (r *recovery) lock(alone bool) (unlock func()) {
 	return sync.OnceFunc(r.exclusive.RUnlock)
 }
 
-// record adds the measurements of a round, and reports the result of the fault after its last round.
-func (r *recovery) record(m *samples, cs []*canary, at moments) error {
+// record adds the measurements of a round, and reports the result of the fault after its last round. The fault was injected at one time, and
+// from the other on instances need no longer wait.
+func (r *recovery) record(m *samples, cs []*canary, injected, from time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	worst, held := waited(cs, at.from, m.HeldMS > 0)
+	worst, held := waited(cs, from, m.HeldMS > 0)
 	m.worst, m.held, m.Rounds, m.Instances = append(m.worst, worst), append(m.held, held), m.Rounds+1, m.Instances+len(cs)
 	for _, one := range cs {
 		took := one.ended.Sub(one.began) - one.runs
 		m.usual = append(m.usual, took)
-		if one.ended.Before(at.fault) {
+		if one.ended.Before(injected) {
 			m.calm = max(m.calm, took)
 		}
 		if one.err != nil {
