@@ -1,5 +1,4 @@
-// Command orchestrator runs orchestrations: it owns partitions of a namespace, together
-// with as many others of its kind as are started.
+// Command orchestrator runs orchestrations. All orchestrators of a namespace share its partitions.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// attributesOf parses attributes of the command line.
+// attributesOf parses the attributes of a command line.
 func attributesOf(args []string) (as history.Attributes, _ error) {
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
@@ -43,7 +43,7 @@ func attributeValue(text string) any {
 	return text
 }
 
-// attributesText is the inverse of attributesOf for the object of a description.
+// attributesText formats the attributes of a description, a JSON object, as attributesOf parses them.
 func attributesText(object string) string {
 	all, err := history.ParseAttributes(object)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/nats-io/nuid"
 
@@ -22,29 +21,29 @@ type batchCmd struct {
 	Terminate batchTerminateCmd `cmd:"" help:"End instances without their code, and keep their histories."`
 	Pause     batchPauseCmd     `cmd:"" help:"Pause instances."`
 	Resume    batchResumeCmd    `cmd:"" help:"Resume paused instances."`
-	Retry     batchRetryCmd     `cmd:"" help:"Have failed instances go on before their failures, or from their starts."`
-	Rewind    batchRewindCmd    `cmd:"" help:"Have instances go on from an earlier event."`
+	Retry     batchRetryCmd     `cmd:"" help:"Continue failed instances from before their failures, or from their starts."`
+	Rewind    batchRewindCmd    `cmd:"" help:"Continue instances from an earlier event."`
 	Purge     batchPurgeCmd     `cmd:"" help:"Remove ended instances, or any with --force."`
 	Send      batchSendCmd      `cmd:"" help:"Send an event to instances."`
 	List      batchListCmd      `cmd:"" help:"List batches."`
-	Describe  batchDescribeCmd  `cmd:"" help:"Describe a batch. pawl cancel, pause and resume act on it by its id."`
+	Describe  batchDescribeCmd  `cmd:"" help:"Describe a batch. \"pawl cancel\", \"pause\" and \"resume\" take its id, too."`
 }
 
 // batchFlags are the flags of all batches.
 type batchFlags struct {
-	Where      string `placeholder:"FILTER" help:"Instances that pass a filter, such as 'orchestration = fulfil and started < -1h'; of them, those in a status that the request has an effect on."`
-	All        bool   `help:"All instances, instead of --where."`
-	Rate       int    `placeholder:"N" help:"Maximum number of requests a second. Default: no limit."`
-	Reason     string `placeholder:"TEXT" help:"Reason, shown in histories."`
-	ID         string `name:"id" placeholder:"ID" help:"Id of the batch. Default: a generated one."`
-	DryRun     bool   `help:"Count the instances, and do nothing."`
-	Yes        bool   `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
-	Detach     bool   `help:"Do not wait for the end."`
-	JSON       bool   `name:"json" help:"Write JSON."`
+	Where  string `placeholder:"FILTER" help:"Instances that pass a filter, such as 'orchestration = fulfil and started < -1h', and whose status permits the request."`
+	All    bool   `help:"All instances, instead of --where."`
+	Rate   int    `placeholder:"N" help:"Maximum number of requests per second. Default: no limit."`
+	Reason string `placeholder:"TEXT" help:"Reason, shown in histories."`
+	ID     string `name:"id" placeholder:"ID" help:"Id of the batch. Default: a generated one."`
+	DryRun bool   `help:"Count the instances, and do nothing."`
+	confirmation
+	Detach     bool `help:"Do not wait for the end."`
+	JSON       bool `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
-// Validate rejects what the batch would.
+// Validate rejects selections that the batch would reject.
 func (c *batchFlags) Validate() error {
 	if c.Where == "" && !c.All {
 		return errors.New("--where is required, or --all to select every instance")
@@ -52,7 +51,7 @@ func (c *batchFlags) Validate() error {
 	return checkWhere(c.Where)
 }
 
-// run counts, asks, starts the batch, and follows it.
+// run counts the instances, asks for confirmation, starts the batch, and follows it.
 func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 	b.Where, b.All, b.Rate, b.Reason = c.Where, c.All, c.Rate, c.Reason
 	id := cmp.Or(c.ID, "batch-"+nuid.Next())
@@ -71,10 +70,8 @@ func (c *batchFlags) run(ctx context.Context, s streams, b client.Batch) error {
 	if c.DryRun {
 		return s.answer(c.JSON, api.BatchCount{Count: n.Count, AtLeast: n.AtLeast}, "%s", instances(n))
 	}
-	if !c.Yes && interactive(s) {
-		if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("%s: %s?", api.BatchOf(id, "", &client.BatchState{Batch: b}).Request(), instances(n))); err != nil {
-			return err
-		}
+	if err := c.ask(ctx, s, fmt.Sprintf("%s: %s?", api.BatchOf(id, "", &client.BatchState{Batch: b}).Request(), instances(n))); err != nil {
+		return err
 	}
 	run, err := cl.StartBatch(ctx, id, b)
 	if err != nil {
@@ -99,7 +96,7 @@ func (c *batchFlags) follow(ctx context.Context, s streams, cl *client.Client, r
 	bar := term.NewProgress(s.err, int(total), "requests") //nolint:gosec // far fewer
 	for at, err := range cl.WatchBatch(ctx, run.ID()) {
 		if err != nil {
-			break // of the wait: the result has it, too
+			break // the result reports the error, too
 		}
 		bar.Set(int(at.Sent)) //nolint:gosec // as above
 	}
@@ -127,9 +124,7 @@ func showBatch(s streams, asJSON bool, id string, status client.Status, st clien
 	f.Add("Where", cmp.Or(b.Where, "(all)"))
 	f.Add("Instances", instances(client.Counts{Count: b.Total, AtLeast: b.AtLeast}))
 	f.Add("Sent", fmt.Sprintf("%d, %d skipped", b.Sent, b.Skipped))
-	if b.Problem != "" {
-		f.Add("Problem", b.Problem)
-	}
+	f.AddText("Problem", b.Problem)
 	return f.Write(s.out)
 }
 
@@ -149,7 +144,7 @@ func (c *batchTerminateCmd) Run(ctx context.Context, s streams) error {
 
 type batchPauseCmd struct {
 	batchFlags
-	Stop bool `help:"Also cancel the activities that run; they run again when the instances are resumed."`
+	Stop bool `help:"Also cancel running activities, which run again when the instances are resumed."`
 }
 
 // Run starts the batch.
@@ -166,7 +161,7 @@ func (c *batchResumeCmd) Run(ctx context.Context, s streams) error {
 
 type batchRetryCmd struct {
 	batchFlags
-	FromStart bool `help:"Start them again with their inputs, and with the newest version of the orchestration."`
+	FromStart bool `help:"Restart them with their inputs and the newest version of the orchestration."`
 }
 
 // Run starts the batch.
@@ -176,7 +171,7 @@ func (c *batchRetryCmd) Run(ctx context.Context, s streams) error {
 
 type batchRewindCmd struct {
 	batchFlags
-	To uint64 `required:"" placeholder:"EVENT" help:"Event id of the histories: it and the rest of its step are kept."`
+	To uint64 `required:"" placeholder:"EVENT" help:"Id of the last event to keep; the rest of its turn is kept, too."`
 }
 
 // Run starts the batch.
@@ -186,7 +181,7 @@ func (c *batchRewindCmd) Run(ctx context.Context, s streams) error {
 
 type batchPurgeCmd struct {
 	batchFlags
-	Force bool `help:"Also running instances: their activities and children are cancelled, and their code does not run."`
+	Force bool `help:"Also purge running instances. Their activities and children are cancelled, and their code does not run."`
 }
 
 // Run starts the batch.

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A trip waits for an event. Each batch is sent to three of them, and decides in which status the next one finds them.
+// A trip waits for an event. Each batch applies to three trips, and determines the status in which the next batch finds them.
 func TestBatchesActOnTheInstancesOfTheirFilter(t *testing.T) {
 	trip, leave := pawl.NewOrchestration[pawl.None, int]("trip"), pawl.NewEvent[int]("leave")
 	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{trip.Do(func(ctx *pawl.Context, _ pawl.None) (int, error) {

@@ -8,5 +8,5 @@ import (
 
 type benchCmd struct{ bench.Command }
 
-// Run measures.
+// Run runs the scenario.
 func (c *benchCmd) Run(ctx context.Context, s streams) error { return c.Measure(ctx, s.out, s.err) }

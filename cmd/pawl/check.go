@@ -20,12 +20,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-const progressDelay = time.Second // before progress is shown
+const progressDelay = time.Second // a faster check shows no progress
 
 type checkCmd struct {
 	JSON               bool          `name:"json" help:"Write JSON."`
-	Objects            bool          `help:"Also verify that NATS has the large payloads to which histories refer, and no others that are old."`
-	OrphanAge          time.Duration `hidden:"" default:"54h"` // they are removed within three hours after 48
+	Objects            bool          `help:"Also verify that NATS has every large payload to which a history refers, and no old one without a reference."`
+	OrphanAge          time.Duration `hidden:"" default:"54h"` // objects without a reference are removed 48 to 51 hours after their last use
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
 	settings.Redis     `group:"Connection"`
@@ -38,26 +38,26 @@ func (c *checkCmd) Help() string {
 		"The permissions of an operator suffice, on Redis and, for --objects, on NATS."
 }
 
-// Run checks a namespace. Findings are exit code 1.
+// Run checks a namespace. With findings the exit code is 1.
 func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	settings.RelaxGC()
 	rdb, err := c.OpenRedis(ctx, c.Open(s.err))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rdb.Close() }() // it was only read
+	defer func() { _ = rdb.Close() }() // only used for reading
 	runner := redisx.NewRunner(rdb)
 	defer runner.Close()
 	space := redisx.NewSpace(c.Namespace.Namespace)
 	n, err := rdb.HGet(ctx, space.Meta(), "partitions").Int()
 	if resized := rdb.HExists(ctx, space.Meta(), "resize"); err == nil && resized.Val() {
-		return fmt.Errorf("namespace %s: %w: check it when that has ended", c.Namespace.Namespace, &partition.ResizedError{})
+		return fmt.Errorf("namespace %s: %w: check it again when the resize has ended", c.Namespace.Namespace, &partition.ResizedError{})
 	}
 	switch {
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started?", c.Namespace.Namespace)
 	case err != nil:
-		return fmt.Errorf("look for namespace %s: %w", c.Namespace.Namespace, err)
+		return fmt.Errorf("read namespace %s: %w", c.Namespace.Namespace, err)
 	}
 	var checked checkedSpace
 	home := func(name string) int { return queue.PartitionOf(name, n) }
@@ -88,15 +88,15 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// checkedSpace is what was checked in a namespace, and the findings.
+// checkedSpace is the result of the check of a namespace.
 type checkedSpace struct {
 	store.CheckResult
 
-	Gates        int           `json:"gates"` // in use
+	Gates        int           `json:"gates"` // limits in use
 	GateFindings []gateFinding `json:"gate_findings,omitempty"`
 	Objects      int           `json:"objects"` // references to large payloads
 	LostObjects  []string      `json:"lost_objects,omitempty"`
-	Orphans      []string      `json:"orphaned_objects,omitempty"` // old large payloads to which nothing refers
+	Orphans      []string      `json:"orphaned_objects,omitempty"` // old large payloads without a reference
 }
 
 // gateFinding is an invariant that a limit violates.
@@ -109,7 +109,7 @@ func (c *checkedSpace) number() int {
 	return len(c.Findings) + len(c.GateFindings) + len(c.LostObjects) + len(c.Orphans)
 }
 
-// checkObjects looks for lost objects, and for those that the collector should have removed.
+// checkObjects finds lost objects, and objects that the orchestrators should have removed.
 func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd, st *store.Store, home func(instance string) int) error {
 	nc, err := o.OpenNATS(o.Open(s.err))
 	if err != nil {
@@ -126,19 +126,19 @@ func (c *checkedSpace) checkObjects(ctx context.Context, s streams, o *checkCmd,
 	}
 	err = conn.Objects(ctx, o.OrphanAge, func(page []queue.StoredObject) error { return c.checkOrphans(ctx, st, home, page) })
 	if errors.Is(err, queue.ErrPermission) {
-		_, err = fmt.Fprintln(s.err, "Objects without a reference are not looked for: this needs the permissions of an operator on NATS.")
+		err = term.Line(s.err, "Objects without a reference were not checked: this requires the permissions of an operator on NATS.")
 	} else if err != nil {
 		err = fmt.Errorf("list objects: %w", err)
 	}
 	return err
 }
 
-// checkOrphans looks for objects that no owner mentions.
+// checkOrphans finds objects to which none of their owners refers.
 func (c *checkedSpace) checkOrphans(ctx context.Context, st *store.Store, home func(instance string) int, page []queue.StoredObject) error {
 	for _, o := range page {
 		_, mentioned := slices.BinarySearch(c.References, o.Name)
 		for _, owner := range o.Owners {
-			if mentioned || queue.CheckInstance(owner) != nil { // of a foreign writer
+			if mentioned || queue.CheckInstance(owner) != nil { // an invalid id: another program wrote the object
 				continue
 			}
 			names, err := st.Mentions(ctx, home(owner), owner, []string{o.Name})
@@ -171,7 +171,7 @@ func (c *checkedSpace) checkGates(ctx context.Context, gates *limiter.Limiter, p
 	return nil
 }
 
-// checkSpace shows progress if the check takes long.
+// checkSpace checks the instances of a namespace, and shows progress if that takes long.
 func checkSpace(ctx context.Context, s streams, st *store.Store, home func(instance string) int) (store.CheckResult, error) {
 	begun := time.Now()
 	var p *term.Progress
@@ -190,36 +190,35 @@ func checkSpace(ctx context.Context, s streams, st *store.Store, home func(insta
 }
 
 func findings(s streams, c checkedSpace) error {
-	if len(c.Findings) > 0 {
-		t := &term.Table{Header: []string{"INSTANCE", "FINDING"}, Fold: 2}
-		for _, f := range c.Findings {
-			t.Add(f.Instance, f.Rule)
-		}
-		if err := t.Write(s.out); err != nil {
-			return err
+	instances := &term.Table{Header: []string{"INSTANCE", "FINDING"}, Fold: 2}
+	for _, f := range c.Findings {
+		instances.Add(f.Instance, f.Rule)
+	}
+	limits := &term.Table{Header: []string{"LIMIT", "FINDING"}, Fold: 2}
+	for _, f := range c.GateFindings {
+		limits.Add(f.Gate, f.Rule)
+	}
+	for _, t := range []*term.Table{instances, limits} {
+		if len(t.Rows) > 0 {
+			if err := t.Write(s.out); err != nil {
+				return err
+			}
 		}
 	}
-	if len(c.GateFindings) > 0 {
-		t := &term.Table{Header: []string{"LIMIT", "FINDING"}, Fold: 2}
-		for _, f := range c.GateFindings {
-			t.Add(f.Gate, f.Rule)
-		}
-		if err := t.Write(s.out); err != nil {
-			return err
-		}
-	}
+	var lines []string
 	for _, name := range c.LostObjects {
-		if _, err := fmt.Fprintf(s.out, "object %s is lost\n", name); err != nil {
-			return err
-		}
+		lines = append(lines, fmt.Sprintf("object %s is lost", name))
 	}
 	for _, name := range c.Orphans {
-		if _, err := fmt.Fprintf(s.out, "object %s is orphaned: nothing refers to it\n", name); err != nil {
+		lines = append(lines, fmt.Sprintf("object %s is orphaned: nothing refers to it", name))
+	}
+	lines = append(lines, fmt.Sprintf("%s (%d running, %d stalled), %s, %s, %s, %s: %s",
+		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far below the maximum
+		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(c.number(), "finding")))
+	for _, line := range lines {
+		if err := term.Line(s.out, line); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stalled), %s, %s, %s, %s: %s\n",
-		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
-		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(c.number(), "finding"))
-	return err
+	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// TestCheckFindsLostAndOrphanedObjects: of three objects, a history refers to one, an inbox to the second, and nothing to the third. Then the
-// first is lost.
+// TestCheckFindsLostAndOrphanedObjects creates three objects: a history refers to the first, an inbox to the second, and nothing to the third.
+// Then it deletes the first.
 func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 	codec, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestCheckFindsLostAndOrphanedObjects(t *testing.T) {
 	eventually(t, "its object is stored, and the turn committed", func() bool {
 		return len(stored()) == 1 && strings.Contains(must(t, "get", "g-1", "--nats", nats), "wake")
 	})
-	must(t, "send", "--store-payloads", "--nats", nats, "g-2", "wake", `"`+strings.Repeat("early ", 20_000)+`"`) // of an instance without a start
+	must(t, "send", "--store-payloads", "--nats", nats, "g-2", "wake", `"`+strings.Repeat("early ", 20_000)+`"`) // the instance has no start
 	eventually(t, "the event is in an inbox", func() bool {
 		code, out, _ := command(t, check...)
 		return code == 0 && len(stored()) == 2 && strings.Contains(out, "1 unread input") && strings.Contains(out, "0 findings")

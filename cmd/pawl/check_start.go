@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	startCheckTimeout  = time.Second // for the start to take effect
+	startCheckTimeout  = time.Second // maximum time until the start takes effect
 	startCheckInterval = 10 * time.Millisecond
 )
 
-// check waits briefly until a start has taken effect, and returns an error if another instance has the id. The note is what
-// prevents the instance from running.
+// check waits briefly until a start has taken effect. It returns an error if another instance has the id, and a note if something prevents
+// the instance from running.
 func (o order) check(ctx context.Context, cl *client.Client) (note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startCheckTimeout)
 	defer cancel()
@@ -46,14 +46,14 @@ func (o order) check(ctx context.Context, cl *client.Client) (note string, err e
 			if errors.Is(err, client.ErrNoOwner) || err != nil && !errors.Is(err, client.ErrNotFound) {
 				return "no orchestrator has answered; the start takes effect when one runs", nil
 			}
-			return "", nil // it waits at a limit, or there is a backlog
+			return "", nil // the instance waits at a limit, or behind a backlog
 		}
 	}
 }
 
-// checkInput compares the input with that of the instance's first execution, if its history is still kept and its key is here.
+// checkInput compares the input with that of the instance's first execution, if the history of that is still kept and can be decrypted.
 func (o order) checkInput(ctx context.Context, cl *client.Client, d client.Description) error {
-	if o.event != "" { // which is delivered to an instance that runs, whatever its input
+	if o.event != "" { // delivered to a running instance, whatever its input
 		return nil
 	}
 	for e, err := range cl.HistoryAfter(ctx, o.id, 1, 0, 1) {
@@ -68,7 +68,7 @@ func (o order) checkInput(ctx context.Context, cl *client.Client, d client.Descr
 	return nil
 }
 
-// sameJSON compares without insignificant space; no input is null.
+// sameJSON compares JSON without insignificant white space. Empty or invalid JSON equals null.
 func sameJSON(a, b []byte) bool {
 	compact := func(data []byte) string {
 		var out bytes.Buffer

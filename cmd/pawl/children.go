@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -14,20 +13,20 @@ import (
 )
 
 const (
-	maxDescribed  = 50 // descendants of an instance that are described; further ones are only listed
-	maxDescendant = 10 // levels of descendants
+	maxDescribed  = 50 // maximum number of descendants that are described; further ones are only listed
+	maxDescendant = 10 // maximum number of levels that are described
 )
 
-// descendant is a child for whose end its parent waits, below an instance.
+// descendant is a descendant of an instance, for whose end its parent waits.
 type descendant struct {
 	client.Child
-	level   int // 0: a child of the instance itself
-	d       client.Description
-	known   bool // described
-	missing bool // its start has not arrived yet, or it has been purged
+	level     int // 0: a child of the instance itself
+	d         client.Description
+	described bool
+	missing   bool // its start has not arrived yet, or it was purged
 }
 
-// descendants are in the order of the tree: each parent before its children.
+// descendants are in the order of the tree: each parent precedes its children.
 type descendants []descendant
 
 // descendantsOf describes the tree of children for which an instance waits.
@@ -41,8 +40,8 @@ func descendantsOf(ctx context.Context, cl *client.Client, d client.Description)
 				left--
 				var err error
 				one.d, err = cl.Describe(ctx, c.Instance)
-				one.known, one.missing = err == nil, errors.Is(err, client.ErrNotFound)
-				if errors.Is(err, client.ErrNoOwner) { // a further one may wait as long
+				one.described, one.missing = err == nil, errors.Is(err, client.ErrNotFound)
+				if errors.Is(err, client.ErrNoOwner) { // further requests could each wait for an owner, too
 					left = 0
 				}
 			}
@@ -54,12 +53,12 @@ func descendantsOf(ctx context.Context, cl *client.Client, d client.Description)
 	return all
 }
 
-// state describes in a few words the status of a child, and what it waits for.
+// state describes the status of a child, and what it waits for, in a few words.
 func (k descendant) state() string {
 	switch {
 	case k.missing:
 		return "not started yet"
-	case !k.known:
+	case !k.described:
 		return ""
 	case k.d.Stalled != "":
 		return "stalled: " + diagnose.OneLine(k.d.Stalled)
@@ -73,12 +72,8 @@ func (k descendant) state() string {
 	return string(k.d.Status)
 }
 
-// write writes the tree under an empty line; nothing if there are no children.
+// write writes the tree under an empty line, or nothing if there are no children.
 func (all descendants) write(w io.Writer) error {
-	if len(all) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprintln(w) // the table reports errors
 	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR", "STATE"}, Right: []int{0, 3}, Fold: 5}
 	for _, c := range all {
 		id := c.Instance
@@ -87,10 +82,10 @@ func (all descendants) write(w io.Writer) error {
 		}
 		t.Add(c.Event, c.Name, id, formatElapsed(c.Scheduled, time.Time{}), diagnose.Short(c.state(), maxCell))
 	}
-	return t.Write(w)
+	return belowTable(w, t)
 }
 
-// lookup returns the summary of a child; zero if it was not described.
+// lookup returns the summary of a child, or a zero summary if it was not described.
 func (all descendants) lookup(instance string) client.Summary {
 	for _, c := range all {
 		if c.Instance == instance {

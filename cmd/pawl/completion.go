@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionScripts ask the program for the candidates of a command line.
+// completionScripts call pawl complete for the candidates of a command line.
 var completionScripts = map[string]string{
 	"bash": "_pawl() { COMPREPLY=($(compgen -W \"$(pawl complete -- \"${COMP_WORDS[@]:1:COMP_CWORD-1}\")\" -- \"${COMP_WORDS[COMP_CWORD]}\")); }\ncomplete -o default -F _pawl pawl\n",
 	"zsh":  "#compdef pawl\n_pawl() { compadd -- ${(f)\"$(pawl complete -- ${words[2,CURRENT-1]})\"} }\ncompdef _pawl pawl\n",
@@ -22,7 +22,7 @@ type completionCmd struct {
 
 // Help is shown with the flags.
 func (c *completionCmd) Help() string {
-	return "bash: source <(pawl completion bash). zsh: source <(pawl completion zsh). fish: pawl completion fish | source."
+	return "Load it with:\n\n  bash: source <(pawl completion bash)\n  zsh:  source <(pawl completion zsh)\n  fish: pawl completion fish | source"
 }
 
 // Run writes the script.

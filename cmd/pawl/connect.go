@@ -12,17 +12,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// ownerTimeout bounds the wait for the owner of a partition: longer than a takeover from a dead orchestrator takes.
+// ownerTimeout is the maximum wait for the owner of a partition. It is longer than a takeover from a dead orchestrator.
 const ownerTimeout = 6 * time.Second
 
-// connection has the flags of every command that connects to a namespace.
+// connection contains the flags of every command that connects to a namespace.
 type connection struct {
 	settings.Namespace
 	settings.NATS
 	settings.Log
 	settings.Payloads
 
-	By string `env:"PAWL_BY" placeholder:"NAME" help:"Requester that histories record. Default: the name of the user."`
+	By string `env:"PAWL_BY" placeholder:"NAME" help:"Requester to record in histories. Default: the user name."`
 }
 
 // AfterApply checks the settings.
@@ -30,10 +30,10 @@ func (r connection) AfterApply() error {
 	return errors.Join(r.Namespace.AfterApply(), r.NATS.AfterApply())
 }
 
-// connectTimeout bounds the connection: a command does not wait for servers that are unreachable.
+// connectTimeout is the maximum time to connect. A command does not wait longer for unreachable servers.
 const connectTimeout = 5 * time.Second
 
-// client connects; close ends both the client and the connection.
+// client connects. closeAll closes the client and its connection.
 func (r connection) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
 	log := r.Open(s.err)
 	codec, err := r.Codec(log)
@@ -54,16 +54,10 @@ func (r connection) client(ctx context.Context, s streams) (c *client.Client, cl
 	return c, func() { c.Close(); nc.Close() }, nil
 }
 
-// closers end what a command has opened, when it has run.
+// closers are called after a command has run.
 type closers []func()
 
-func (c closers) close() {
-	for _, end := range c {
-		end()
-	}
-}
-
-// ProvideClient connects for a Run that has a client as its parameter.
+// ProvideClient connects for a method Run with a client as parameter.
 func (r connection) ProvideClient(ctx context.Context, s streams, opened *closers) (*client.Client, error) {
 	c, end, err := r.client(ctx, s)
 	if err == nil {
@@ -72,7 +66,7 @@ func (r connection) ProvideClient(ctx context.Context, s streams, opened *closer
 	return c, err
 }
 
-// instanceArg is the instance that a command is about.
+// instanceArg is the argument of a command on one instance.
 type instanceArg struct {
 	ID string `arg:"" help:"Id of the instance."`
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 )
 
-// contexts are named sets of connection flags, in a file of the user's configuration directory.
+// contexts are named sets of connection flags, stored in a file in the user's configuration directory.
 type contexts struct {
 	Current  string                       `json:"current,omitempty"`
 	Contexts map[string]map[string]string `json:"contexts"` // name → flag → value
@@ -36,7 +36,7 @@ func contextsFile() (string, error) {
 	return filepath.Join(dir, "pawl", "contexts.json"), nil
 }
 
-// readContexts reads the file; without one there are no contexts.
+// readContexts reads the file. Without a file there are no contexts.
 func readContexts() (contexts, error) {
 	all := contexts{Contexts: map[string]map[string]string{}}
 	file, err := contextsFile()
@@ -85,7 +85,7 @@ func (all contexts) selected() (map[string]string, error) {
 	}
 	flags, ok := all.Contexts[name]
 	if !ok {
-		return nil, fmt.Errorf("%s is %s, which does not exist; see pawl context list", from, name)
+		return nil, fmt.Errorf("%s is %s, which does not exist; see \"pawl context list\"", from, name)
 	}
 	if nc := flags["nats-context"]; nc != "" {
 		return natsContext(nc, flags)
@@ -93,10 +93,10 @@ func (all contexts) selected() (map[string]string, error) {
 	return flags, nil
 }
 
-// natsContext adds the settings of a context of the nats command line tool; those of the own context take precedence.
+// natsContext returns the settings of a context of the nats command line tool, overridden by the flags in own.
 func natsContext(name string, own map[string]string) (map[string]string, error) {
 	dir := os.Getenv("XDG_CONFIG_HOME")
-	if dir == "" { // as the nats tool does, on every system
+	if dir == "" { // the nats tool uses this directory on every system
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return nil, fmt.Errorf("read the NATS context %s: %w", name, err)
@@ -126,12 +126,12 @@ func natsContext(name string, own map[string]string) (map[string]string, error) 
 	return all, nil
 }
 
-// withUser returns the URLs of servers, separated by commas, with the credentials.
+// withUser adds the credentials to the URLs of servers, which are separated by commas.
 func withUser(urls, user, password, token string) string {
-	who := url.UserPassword(user, password)
+	info := url.UserPassword(user, password)
 	switch {
 	case token != "":
-		who = url.User(token)
+		info = url.User(token)
 	case user == "":
 		return urls
 	}
@@ -141,17 +141,17 @@ func withUser(urls, user, password, token string) string {
 		if !ok {
 			scheme, host = "nats", scheme
 		}
-		if !strings.Contains(host, "@") { // its own takes precedence
-			host = who.String() + "@" + host
+		if !strings.Contains(host, "@") { // credentials in the URL take precedence
+			host = info.String() + "@" + host
 		}
 		all[i] = scheme + "://" + host
 	}
 	return strings.Join(all, ",")
 }
 
-// contextFlags resolves connection flags from the selected context. Flags and variables take precedence.
-// The commands that start servers of their own, and those on contexts, ignore it. failed has the error of the context, if a command
-// needs it: it is no error of a flag.
+// contextFlags returns a resolver that takes connection flags from the selected context. Flags and environment variables take precedence.
+// Commands that start servers of their own, and commands on contexts, do not use it. failed returns the error of reading the context, if the
+// command needs the context: kong would report it as the error of a flag.
 func contextFlags() (flags kong.Resolver, failed func() error) {
 	selected := sync.OnceValues(func() (map[string]string, error) {
 		all, err := readContexts()
@@ -164,13 +164,13 @@ func contextFlags() (flags kong.Resolver, failed func() error) {
 	return kong.ResolverFunc(func(c *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		for _, env := range flag.Envs {
 			if _, ok := os.LookupEnv(env); ok {
-				return nil, nil // not resolved here
+				return nil, nil // the variable takes precedence
 			}
 		}
 		command := c.Selected()
 		own := command != nil && (command.Hidden || slices.Contains([]string{"dev", "demo", "bench"}, command.Name))
 		if own || !slices.Contains(contextFlagNames, flag.Name) {
-			return nil, nil // not resolved here
+			return nil, nil // not from a context
 		}
 		flags, err := selected()
 		if needed = err; err != nil {
@@ -179,11 +179,11 @@ func contextFlags() (flags kong.Resolver, failed func() error) {
 		if value, ok := flags[flag.Name]; ok {
 			return value, nil
 		}
-		return nil, nil // not resolved here
+		return nil, nil // not in the context
 	}), func() error { return needed }
 }
 
-// contextFlagNames are the flags that a context sets.
+// contextFlagNames are the flags that a context can set.
 var contextFlagNames = []string{
 	"namespace", "nats", "nats-user", "nats-password-file", "nats-creds", "nats-nkey", "nats-inbox-prefix", "nats-ca", "nats-cert", "nats-key",
 	"redis", "redis-user", "redis-password-file", "redis-ca", "redis-cert", "redis-key",
@@ -197,7 +197,7 @@ type contextCmd struct {
 
 type contextAddCmd struct {
 	Name  string   `arg:"" help:"Name of the context."`
-	NATS  string   `name:"nats-context" placeholder:"NAME" help:"Context of the nats command line tool, whose server and credentials are used."`
+	NATS  string   `name:"nats-context" placeholder:"NAME" help:"Use the server and the credentials of this context of the nats command line tool."`
 	Flags []string `name:"set" short:"s" sep:"none" placeholder:"FLAG=VALUE" help:"Connection flag of the context, such as nats=nats://example:4222; repeatable."`
 }
 
@@ -243,7 +243,7 @@ func (c *contextUseCmd) Run(s streams) error {
 		return err
 	}
 	if _, ok := all.Contexts[c.Name]; !ok {
-		return fmt.Errorf("there is no context %s; see pawl context list", c.Name)
+		return fmt.Errorf("there is no context %s; see \"pawl context list\"", c.Name)
 	}
 	all.Current = c.Name
 	if err := all.write(); err != nil {

@@ -14,32 +14,17 @@ import (
 )
 
 type countCmd struct {
-	Where  string `placeholder:"FILTER" help:"Only instances that pass a filter, as in pawl list."`
-	By     string `placeholder:"FIELD" help:"Count by status, orchestration, version, parent, code, or the name of an attribute; without it only the number."`
-	JSON   bool   `name:"json" help:"Write a JSON object."`
-	reader `group:"Connection"`
+	Where string `placeholder:"FILTER" help:"Only instances that pass a filter, as in pawl list."`
+	By    string `placeholder:"FIELD" help:"Count by status, orchestration, version, parent, code, or the name of an attribute. Default: only the total."`
+	JSON  bool   `name:"json" help:"Write a JSON object."`
+
+	// The flags of connection except for its --by, which has another meaning here.
+	settings.Namespace `group:"Connection"`
+	settings.NATS      `group:"Connection"`
+	settings.Log       `group:"Connection"`
 }
 
-// reader is connection without --by, which is the field here.
-type reader struct {
-	settings.Namespace
-	settings.NATS
-	settings.Log
-}
-
-// AfterApply checks the settings.
-func (r reader) AfterApply() error { return r.connection().AfterApply() }
-
-// ProvideClient connects.
-func (r reader) ProvideClient(ctx context.Context, s streams, opened *closers) (*client.Client, error) {
-	return r.connection().ProvideClient(ctx, s, opened)
-}
-
-func (r reader) connection() connection {
-	return connection{Namespace: r.Namespace, NATS: r.NATS, Log: r.Log}
-}
-
-// Validate rejects what the orchestrators would.
+// Validate rejects fields and filters that the orchestrators would reject.
 func (c *countCmd) Validate() error {
 	if _, err := filter.Grouping(c.By); err != nil {
 		return fmt.Errorf("--by: %w", err)
@@ -47,8 +32,13 @@ func (c *countCmd) Validate() error {
 	return checkWhere(c.Where)
 }
 
-// Run counts instances, also if some partitions did not answer.
-func (c *countCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
+// Run counts instances. If some partitions did not answer, it shows the others and returns an error.
+func (c *countCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := connection{Namespace: c.Namespace, NATS: c.NATS, Log: c.Log}.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
 	o := client.CountOptions{Where: c.Where, By: c.By}
 	n, failed := cl.Count(ctx, o)
 	if c.JSON {
@@ -66,7 +56,6 @@ func (c *countCmd) Run(ctx context.Context, s streams, cl *client.Client) error 
 			return err
 		}
 	}
-	var err error
 	total := strconv.FormatUint(n.Count, 10)
 	if n.AtLeast {
 		total = "at least " + total
@@ -74,7 +63,7 @@ func (c *countCmd) Run(ctx context.Context, s streams, cl *client.Client) error 
 	if c.By == "" {
 		_, err = fmt.Fprintln(s.out, total)
 	} else if n.AtLeast {
-		_, err = fmt.Fprintln(s.err, "There are "+total+" instances: a count reads a bounded number of them. A filter of fewer terms, or = and in instead of other comparisons, may count them all.")
+		err = term.Line(s.err, "There are "+total+" instances: a count reads a bounded number of them. A filter with fewer terms, or with = and in instead of other comparisons, may count all.")
 	}
 	return cmp.Or(failed, err)
 }

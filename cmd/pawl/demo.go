@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,24 +35,24 @@ import (
 
 const (
 	demoWorkers           = 3
-	demoConcurrency       = 8 // activities at a time, of each worker
+	demoConcurrency       = 8 // concurrency of each worker
 	demoLeaseTTL          = 2 * time.Second
 	demoReconcileInterval = 2 * time.Second
 	demoPartitions        = 8
 	demoStopTimeout       = 15 * time.Second
 
-	auditID = "audit" // of every demonstration: the next one finds the instance of an interrupted one
+	auditID = "audit" // the same for every run, which so finds the instance of an interrupted run
 )
 
 type demoCmd struct {
 	settings.Log
-	Dir  *string `placeholder:"DIR" help:"Tree to audit. Default: the source of the Go distribution."`
+	Dir  *string `placeholder:"DIR" help:"Directory tree to audit. Default: the source of the Go distribution."`
 	Out  string  `type:"path" default:"pawl-audit" placeholder:"DIR" help:"Directory of the report."`
 	Data string  `name:"data" type:"path" placeholder:"DIR" help:"Directory of the embedded NATS and Redis, from which an interrupted audit resumes. Default: .data in --out."`
 	JSON bool    `name:"json" help:"Write one JSON object as the last line."`
 }
 
-// Run audits a tree. Everything that it starts is gone when it returns.
+// Run audits a tree. It stops everything that it has started before it returns.
 func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	dir, err := c.tree(ctx)
 	if err != nil {
@@ -83,8 +84,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	return d.show(s.out, result, time.Since(begun), c.JSON)
 }
 
-// tree is the directory to audit. An empty directory is a mistake,
-// such as a variable that is not set.
+// tree returns the directory to audit. An empty --dir is an error: it is probably a variable that is not set.
 func (c *demoCmd) tree(ctx context.Context) (string, error) {
 	switch {
 	case c.Dir == nil:
@@ -97,18 +97,18 @@ func (c *demoCmd) tree(ctx context.Context) (string, error) {
 
 // goSource finds the Go distribution's source.
 func goSource(ctx context.Context) (string, error) {
-	root := runtime.GOROOT() //nolint:staticcheck // where there is no go command, this may still know
+	root := runtime.GOROOT() //nolint:staticcheck // may be set although there is no go command
 	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
 		root = strings.TrimSpace(string(out))
 	}
 	dir := filepath.Join(root, "src")
 	if _, err := os.Stat(dir); root == "" || err != nil {
-		return "", errors.New("the source of the Go distribution is not at hand; give a directory with --dir")
+		return "", errors.New("the source of the Go distribution was not found; give a directory with --dir")
 	}
 	return dir, nil
 }
 
-// count lists the tree beforehand, to know how much there is to do and to refuse nothing early.
+// count lists the packages of the tree, and returns their number. A tree that cannot be audited is an error before anything is started.
 func count(dir string) (int, error) {
 	list, err := audit.List(dir)
 	switch {
@@ -122,7 +122,7 @@ func count(dir string) (int, error) {
 	return len(list.Packages), nil
 }
 
-// writable makes the directory of the report before the work is done that it is for.
+// writable creates the directory of the report, and checks that files can be created in it, before anything is started.
 func writable(dir string) error {
 	err := os.MkdirAll(dir, 0o750)
 	if err == nil {
@@ -137,7 +137,7 @@ func writable(dir string) error {
 	return nil
 }
 
-// demo is what runs during a demonstration.
+// demo is a running demonstration.
 type demo struct {
 	stack    *embedded.Stack
 	nc       *nats.Conn
@@ -147,15 +147,15 @@ type demo struct {
 	client   *client.Client
 	workers  []*process.Process
 	ui       *gateway.Server
-	ready    atomic.Pointer[client.Client] // of the console; nil until everything has started
-	next     string                        // what the next demonstration does after an interruption
-	killed   string                        // name of the worker that was; empty: none yet
+	ready    atomic.Pointer[client.Client] // client of the console; nil until everything has started
+	next     string                        // what the next demonstration does if this one is interrupted
+	killed   string                        // name of the killed worker; empty: none yet
 	progress *term.Progress
 	faults   *faults
 	*watch
 }
 
-// start brings up the stack, the orchestrator in this process and the workers as children.
+// start starts the servers, the orchestrator in this process, and the workers as child processes.
 func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	d := &demo{watch: newWatch(s.err), progress: term.NewProgress(io.Discard, 0, "")}
 	d.faults = &faults{leaseTTL: demoLeaseTTL, partitions: demoPartitions, namespace: defaultNamespace}
@@ -164,7 +164,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 			err = errors.Join(err, d.stop())
 		}
 	}()
-	if d.ui, err = d.serve(ctx, fleet.DefaultUI); err != nil { // another program is there
+	if d.ui, err = d.serve(ctx, fleet.DefaultUI); err != nil { // another program uses the address
 		if d.ui, err = d.serve(ctx, "127.0.0.1:0"); err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	_, _ = fmt.Fprintf(s.err, "Watch it in a browser: %sinstances/%s\n", d.ui.URL(), auditID)
 	_, _ = fmt.Fprintf(s.err, "Starting NATS, Redis, an orchestrator and %d workers…\n", demoWorkers)
 	log := c.Log.Open(demoLog(c.LogLevel, s.err))
-	if err = d.startStack(ctx, c.data(), log); err != nil {
+	if err = d.startStack(ctx, cmp.Or(c.Data, filepath.Join(c.Out, ".data")), log); err != nil {
 		return nil, err
 	}
 	if d.nc, err = (settings.NATS{NATSURL: settings.URL(d.stack.NATSURL())}).OpenNATS(log); err != nil {
@@ -210,16 +210,8 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	return d, nil
 }
 
-// data is the directory of the servers.
-func (c *demoCmd) data() string {
-	if c.Data != "" {
-		return c.Data
-	}
-	return filepath.Join(c.Out, ".data")
-}
-
-// startStack starts NATS and Redis. If Redis can only run in memory, NATS keeps nothing either: messages without their histories
-// could not be processed.
+// startStack starts NATS and Redis. If Redis can only run in memory, NATS is not persistent either: messages could not be processed
+// without their histories.
 func (d *demo) startStack(ctx context.Context, dir string, log *slog.Logger) (err error) {
 	d.next = "resumes there"
 	if !embedded.RedisInstalled() {
@@ -240,7 +232,7 @@ func (d *demo) serve(ctx context.Context, addr string) (*gateway.Server, error) 
 	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: d.ready.Load, Faults: d.faults.buttons()}, Addr: addr})
 }
 
-// demoLog shows logs only if more than the default is requested: a demonstration is to be read.
+// demoLog discards logs at the default level, which would hide the output of the demonstration.
 func demoLog(level string, w io.Writer) io.Writer {
 	if level == "info" {
 		return io.Discard
@@ -248,7 +240,7 @@ func demoLog(level string, w io.Writer) io.Writer {
 	return w
 }
 
-// stop ends everything, in the reverse order.
+// stop stops everything in reverse order.
 func (d *demo) stop() error {
 	var errs []error
 	if d.ui != nil {
@@ -280,7 +272,7 @@ func (d *demo) stop() error {
 	return errors.Join(errs...)
 }
 
-// begin starts the audit, or attaches to the same one that an earlier demonstration did not finish. Any other is purged.
+// begin starts the audit, or attaches to the same audit of an interrupted demonstration. The instance of a different audit is purged.
 func (d *demo) begin(ctx context.Context, in audit.Request) (*client.Instance[audit.Result], error) {
 	found, err := d.client.Describe(ctx, auditID)
 	switch {
@@ -305,7 +297,7 @@ func (d *demo) begin(ctx context.Context, in audit.Request) (*client.Instance[au
 	return client.Start(ctx, d.client, audit.Audit, auditID, in)
 }
 
-// audit runs one audit and kills a worker part-way.
+// audit runs the audit, during which a worker is killed.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	run, err := d.begin(ctx, audit.Request{Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency})
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 )
 
-// demoResult is what --json writes as the last line.
+// demoResult is the last line of the output with --json.
 type demoResult struct {
 	Packages   int    `json:"packages"`
 	Files      int    `json:"files"`
 	Lines      int    `json:"lines"`
-	Activities int    `json:"activities"` // that ended
-	Retried    int    `json:"retried"`    // of those, run more than once
-	Failed     int    `json:"failed"`     // of those, with a failure
+	Activities int    `json:"activities"` // activities that ended
+	Retried    int    `json:"retried"`    // activities that ran more than once
+	Failed     int    `json:"failed"`     // activities that failed
 	ElapsedMS  int64  `json:"elapsed_ms"`
 	Report     string `json:"report"`
 }
@@ -42,11 +42,11 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 		if err := top.Write(w); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintln(w) // the next line reports
+		_, _ = fmt.Fprintln(w) // the next write reports an error
 	}
-	loss := "No worker was killed: the tree was done before one held work."
+	loss := "No worker was killed: the audit ended too soon."
 	if d.killed != "" {
-		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, d.taken)
+		loss = fmt.Sprintf("%s was killed during the audit; other workers inspected %d of its packages again.", d.killed, d.taken)
 	}
 	problems := ""
 	if t.Problems > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// bigTree has n packages that take a while each, and one that is broken.
+// bigTree creates n packages that each take a while to inspect, and a broken one.
 func bigTree(t *testing.T, n int) string {
 	t.Helper()
 	root := t.TempDir()
@@ -43,7 +43,7 @@ func bigTree(t *testing.T, n int) string {
 	return root
 }
 
-// runDemo runs the demonstration as a process, which ends with success.
+// runDemo runs the demonstration as a process, which must succeed.
 func runDemo(t *testing.T, root, out string) (got demoResult, stderr string) {
 	t.Helper()
 	cmd := exec.Command(program(t), "demo", "--dir", root, "--out", out, "--json")
@@ -87,7 +87,7 @@ func TestDemoLosesAWorkerAndReportsEveryPackage(t *testing.T) {
 	nothingIn(t, tmp)
 }
 
-func TestDemoChecksItsReportFileFirst(t *testing.T) {
+func TestDemoChecksTheReportDirectoryBeforeItStarts(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(out, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestDemoChecksItsReportFileFirst(t *testing.T) {
 	}
 }
 
-func TestInterruptedDemoLeavesNoProcessAndTheNextOneResumes(t *testing.T) {
+func TestInterruptedDemoLeavesNoProcessAndIsResumedByTheNext(t *testing.T) {
 	if !embedded.RedisInstalled() {
 		t.Skip("Redis in memory: nothing to resume")
 	}
@@ -193,8 +193,8 @@ func TestInterruptedStartOfTheDemoIsOneLine(t *testing.T) {
 	}
 }
 
-// The second demonstration kills a worker, too, and finds packages that the first one's killed worker held.
-func TestTakeoversAreThoseOfTheKilledWorker(t *testing.T) {
+// The second demonstration also kills a worker, and finds packages that were held by the worker that the first one killed.
+func TestDemoCountsOnlyTakeoversFromTheKilledWorker(t *testing.T) {
 	var out strings.Builder
 	d := &demo{watch: newWatch(io.Discard), progress: term.NewProgress(&out, 2, "packages"), killed: "worker-2"}
 	d.lost = []string{"bytes"}

@@ -18,12 +18,12 @@ import (
 
 const (
 	watchEvery  = 50 * time.Millisecond
-	watchEvents = 2_000 // of history, in one request
-	killAfter   = 30    // per cent of the packages
+	watchEvents = 2_000 // events of the history per request
+	killAfter   = 30    // percent of the packages
 	namesShown  = 4
 )
 
-// watch is what has been read of the audit's history.
+// watch is the state of the audit, as far as its history has been read.
 type watch struct {
 	err       io.Writer
 	input     audit.Request
@@ -32,18 +32,18 @@ type watch struct {
 	inspected int
 	ended     bool
 
-	activities int      // that ended
-	retried    int      // of those, claimed or attempted more than once
-	failed     int      // that ended with a failure
-	lost       []string // packages that the killed worker held
-	taken      int      // of those, inspected by others
+	activities int      // activities that ended
+	retried    int      // activities that were claimed or attempted more than once
+	failed     int      // activities that failed
+	lost       []string // packages that the killed worker was inspecting
+	taken      int      // lost packages that other workers have inspected
 }
 
 func newWatch(w io.Writer) *watch {
 	return &watch{err: w, scheduled: make(map[uint64]*history.ActivityScheduled)}
 }
 
-// follow reads the history as it grows, shows it, and kills a worker when the time has come.
+// follow reads the history as it grows, shows the progress, and kills a worker after 30 % of the packages.
 func (d *demo) follow(ctx context.Context, id string, total int) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -61,8 +61,8 @@ func (d *demo) follow(ctx context.Context, id string, total int) error {
 		if more {
 			continue
 		}
-		if d.deserted() {
-			return errors.New("all workers have ended; --log-level warn shows what they say")
+		if !slices.ContainsFunc(d.workers, func(w *process.Process) bool { return !w.Exited() }) {
+			return errors.New("all workers have ended; --log-level warn shows their logs")
 		}
 		select {
 		case <-tick.C:
@@ -73,11 +73,11 @@ func (d *demo) follow(ctx context.Context, id string, total int) error {
 	return nil
 }
 
-// read takes the next events. Errors pass: the partition may be between two owners.
+// read reads the next events. An error may be temporary: the partition may have no owner.
 func (d *demo) read(ctx context.Context, id string) (more bool, err error) {
 	n := 0
 	for e, err := range d.client.HistoryAfter(ctx, id, 0, d.events, watchEvents) {
-		if errors.Is(err, client.ErrNotFound) { // not begun
+		if errors.Is(err, client.ErrNotFound) { // the audit has not begun
 			return false, nil
 		}
 		if err != nil {
@@ -95,7 +95,7 @@ func (d *demo) read(ctx context.Context, id string) (more bool, err error) {
 func (d *demo) take(e history.Event) {
 	switch e := e.(type) {
 	case *history.Started:
-		d.input, _ = author.Input(audit.Audit).Decode(e.Payload) // one that does not decode is another audit
+		d.input, _ = author.Input(audit.Audit).Decode(e.Payload) // an input that does not decode belongs to another audit
 	case *history.ActivityScheduled:
 		d.scheduled[e.ID] = e
 	case *history.ActivityCompleted:
@@ -123,7 +123,7 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 		return
 	}
 	d.inspected++
-	if pkg := packageOf(s); claims > 1 && slices.Contains(d.lost, pkg) { // otherwise an earlier demonstration had it
+	if pkg := packageOf(s); claims > 1 && slices.Contains(d.lost, pkg) { // otherwise the first claim was by an earlier demonstration
 		d.taken++
 		d.progress.Printf("  %s took over %s from %s", worker, pkg, d.killed)
 	}
@@ -137,11 +137,11 @@ func packageOf(s *history.ActivityScheduled) string {
 	return in.Package
 }
 
-// lose kills the worker that holds most, if any holds something, and reports what it held.
+// lose kills the worker that inspects the most packages, if any does, and reports these packages.
 func (d *demo) lose(ctx context.Context, id string) error {
 	held, err := d.held(ctx, id)
 	if err != nil {
-		return nil //nolint:nilerr // requested again at the next interval
+		return nil //nolint:nilerr // follow tries again
 	}
 	var victim *process.Process
 	for _, w := range d.workers {
@@ -156,25 +156,20 @@ func (d *demo) lose(ctx context.Context, id string) error {
 	if err := victim.Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", victim.Name, err)
 	}
-	for more := true; more; { // the names are in events that were not read yet
+	for more := true; more; { // the names of the packages are in events that were not read yet
 		if more, err = d.read(ctx, id); err != nil {
 			more = false
 		}
 	}
-	if at, err := d.held(ctx, id); err == nil { // otherwise it is what it held shortly before
+	if at, err := d.held(ctx, id); err == nil { // otherwise the packages from shortly before the kill are used
 		held = at
 	}
 	d.lost = held[victim.Name]
-	d.progress.Printf("Killed %s (process %d) without notice, at %d packages. It held %s", victim.Name, victim.PID(), d.inspected, names(d.lost))
+	d.progress.Printf("Killed %s (process %d) after %d packages. It was inspecting %s", victim.Name, victim.PID(), d.inspected, names(d.lost))
 	return nil
 }
 
-// deserted reports whether no worker is left.
-func (d *demo) deserted() bool {
-	return !slices.ContainsFunc(d.workers, func(w *process.Process) bool { return !w.Exited() })
-}
-
-// held gives the packages that are being inspected, by worker.
+// held returns the packages that are being inspected, by worker.
 func (d *demo) held(ctx context.Context, id string) (map[string][]string, error) {
 	desc, err := d.client.Describe(ctx, id)
 	if err != nil {
@@ -194,12 +189,12 @@ func (d *demo) held(ctx context.Context, id string) (map[string][]string, error)
 	return held, nil
 }
 
-// names shows the first few.
+// names lists the first few names.
 func names(all []string) string {
 	slices.Sort(all)
 	switch n := len(all); {
 	case n == 0:
-		return "nothing any more"
+		return "none"
 	case n <= namesShown:
 		return strings.Join(all, ", ")
 	default:

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -21,104 +21,73 @@ const maxInput = 200 // bytes of the input of an open update
 func describe(w io.Writer, d client.Description, children descendants) error {
 	f := &term.Fields{}
 	f.Add("instance", d.Instance)
-	if d.Orchestration != "" {
-		f.Add("orchestration", d.Orchestration)
-	}
-	if d.Version != "" {
-		f.Add("version", d.Version)
-	}
-	if d.Parent != "" {
-		f.Add("parent", d.Parent)
-	}
-	if text := attributesText(d.Attributes); text != "" {
-		f.Add("attributes", text)
-	}
+	f.AddText("orchestration", d.Orchestration)
+	f.AddText("version", d.Version)
+	f.AddText("parent", d.Parent)
+	f.AddText("attributes", attributesText(d.Attributes))
 	f.Add("status", statusText(d))
 	if d.Execution > 1 {
 		f.Add("execution", d.Execution)
 	}
-	if !d.Started.IsZero() {
-		f.Add("started", formatTime(d.Started)+" UTC")
+	f.AddText("started", formatUTC(d.Started))
+	f.AddText("starts at", formatUTC(d.StartAt))
+	if d.Ended.IsZero() {
+		f.AddText("times out at", formatUTC(d.Deadline))
 	}
-	if !d.StartAt.IsZero() {
-		f.Add("starts at", formatTime(d.StartAt)+" UTC")
-	}
-	if !d.Deadline.IsZero() && d.Ended.IsZero() {
-		f.Add("times out at", formatTime(d.Deadline)+" UTC")
-	}
-	if !d.Ended.IsZero() {
-		f.Add("ended", formatTime(d.Ended)+" UTC")
-	}
+	f.AddText("ended", formatUTC(d.Ended))
 	if d.Events > 0 {
 		f.Add("events", d.Events)
 	}
 	if d.UnreadInputs > 0 {
 		f.Add("unread inputs", d.UnreadInputs)
 	}
-	if len(d.UnreadEvents) > 0 {
-		f.Add("unread events", history.FormatUnread(d.UnreadEvents))
-	}
+	f.AddText("unread events", history.FormatUnread(d.UnreadEvents))
 	if d.Timers > 0 {
-		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, formatTime(d.NextTimer)))
+		f.Add("timers", fmt.Sprintf("%d, the next at %s", d.Timers, formatUTC(d.NextTimer)))
 	}
-	if d.PausedBy != "" {
-		f.Add("paused by", d.PausedBy)
-	}
-	if d.PausedFor != "" {
-		f.Add("paused for", d.PausedFor)
-	}
-	if text := diagnose.WaitsFor(d); text != "" {
-		f.Add("waits for", text)
-	}
+	f.AddText("paused by", d.PausedBy)
+	f.AddText("paused for", d.PausedFor)
+	f.AddText("waits for", diagnose.WaitsFor(d))
 	for _, text := range diagnose.LimitWaits(d, time.Now()) {
 		f.Add("limit", text)
 	}
 	if d.PendingMessages > 0 {
 		f.Add("outbox", fmt.Sprintf("%s not acknowledged yet", diagnose.Counted(int(d.PendingMessages), "message"))) //nolint:gosec // a length
 	}
-	if d.Stalled != "" {
-		f.Add("stalled", diagnose.OneLine(d.Stalled))
-	}
+	f.AddText("stalled", diagnose.OneLine(d.Stalled))
 	if d.CustomStatus != nil {
 		f.Add("custom status", customText(*d.CustomStatus))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.NamedStatuses)) {
 		f.Add("status "+name, customText(d.NamedStatuses[name]))
 	}
-	if r := show.Payload(d.Result); r != nil {
-		f.Add("result", diagnose.Short(string(r), diagnose.MaxText))
-	}
+	f.AddText("result", diagnose.Short(string(show.Payload(d.Result)), diagnose.MaxText))
 	if d.Failure != nil {
 		f.Add("failure", diagnose.OneLine(d.Failure.Message))
 	}
-	if err := f.Write(w); err != nil {
-		return err
-	}
-	if err := errors.Join(activityTable(w, d), updateTable(w, d)); err != nil {
-		return err
-	}
-	return children.write(w)
+	return cmp.Or(f.Write(w), belowTable(w, activityTable(d)), belowTable(w, updateTable(d)), children.write(w))
 }
 
-// updateTable shows the open updates under an empty line; nothing if there are none.
-func updateTable(w io.Writer, d client.Description) error {
-	if len(d.OpenUpdates) == 0 {
+// belowTable writes a table with rows under an empty line.
+func belowTable(w io.Writer, t *term.Table) error {
+	if len(t.Rows) == 0 {
 		return nil
 	}
-	_, _ = fmt.Fprintln(w) // the table reports errors
+	_, _ = fmt.Fprintln(w) // the table reports an error
+	return t.Write(w)
+}
+
+// updateTable lists the open updates.
+func updateTable(d client.Description) *term.Table {
 	t := &term.Table{Header: []string{"OPEN UPDATE", "ID", "BY", "FOR", "INPUT"}, Right: []int{3}, Fold: 5}
 	for _, u := range d.OpenUpdates {
 		t.Add(u.Name, u.ID, u.By, formatElapsed(u.At, time.Time{}), diagnose.Short(string(show.Payload(u.Input)), maxInput))
 	}
-	return t.Write(w)
+	return t
 }
 
-// activityTable shows the outstanding activities under an empty line; nothing if there are none.
-func activityTable(w io.Writer, d client.Description) error {
-	if len(d.Activities) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprintln(w) // the table reports errors
+// activityTable lists the outstanding activities.
+func activityTable(d client.Description) *term.Table {
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
 	for _, o := range d.Activities {
 		state := "waits for a worker"
@@ -134,7 +103,7 @@ func activityTable(w io.Writer, d client.Description) error {
 		}
 		t.Add(o.Event, o.Name, o.Queue, state, formatElapsed(o.Scheduled, time.Time{}))
 	}
-	return t.Write(w)
+	return t
 }
 
 func statusText(d client.Description) string {

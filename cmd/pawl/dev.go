@@ -22,21 +22,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// devDrain is short: developers do not wait for a faulty activity.
+// devDrain is short, so that developers need not wait for a faulty activity.
 const devDrain = 2 * time.Second
 
 const (
 	defaultNamespace = "default"
 	defaultNATSPort  = 4222
-	devRedisPort     = 7296 // not Redis' default, which another Redis may use
+	devRedisPort     = 7296 // not the default of Redis, which another server may use
 )
 
 type devCmd struct {
 	settings.Data
-	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Address for the console, /healthz, /readyz, /metrics and the API under /api/v1; empty: none."`
-	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0: a free one."`
-	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0: a free one."`
-	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or whichever is available: ${enum}."`
+	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Address of the console, /healthz, /readyz, /metrics and the API under /api/v1. Empty: off."`
+	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1. 0: a free one."`
+	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1. 0: a free one."`
+	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Run Redis as a server from PATH (server), in this process (memory), or as a server if there is one (auto)."`
 
 	settings.HTTPAccess
 	settings.Namespace    `group:"Fleets"`
@@ -94,11 +94,11 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		fx.Supply((&faults{stack: stack, leaseTTL: c.LeaseTTL, partitions: c.Partitions, namespace: c.Namespace.Namespace}).buttons()),
 		fleet.HTTP(c.HTTP, c.HTTPAccess),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
-		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: everything runs
+		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last, when everything runs
 	))
 }
 
-// advise adds the flag that changes a port.
+// advise adds advice to the error of a port in use.
 func (c *devCmd) advise(err error) error {
 	if p, ok := errors.AsType[*embedded.PortError](err); ok {
 		return fmt.Errorf("%w: is another pawl dev running? --%s-port (PAWL_%s_PORT) chooses another port", err, strings.ToLower(p.Server), strings.ToUpper(p.Server))
@@ -106,7 +106,7 @@ func (c *devCmd) advise(err error) error {
 	return err
 }
 
-// welcome writes the addresses, and example commands.
+// welcome writes the addresses and some example commands.
 func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	f := &term.Fields{}
 	if c.HTTP != "" {
@@ -137,7 +137,7 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	return err
 }
 
-// reachable returns an address to connect to for one to listen at, whose host may be missing.
+// reachable returns the address to connect to for an address to listen at, in which the host may be missing.
 func reachable(addr string) string {
 	if strings.HasPrefix(addr, ":") {
 		return "127.0.0.1" + addr
@@ -155,7 +155,7 @@ func endWith(lc fx.Lifecycle, program fx.Shutdowner, stack *embedded.Stack, log 
 				select {
 				case <-stack.Done():
 					log.Error("redis ended", "error", stack.Err())
-					_ = program.Shutdown(fx.ExitCode(settings.ExitFailed)) // it may be stopping
+					_ = program.Shutdown(fx.ExitCode(settings.ExitFailed)) // fails only if the program is stopping already
 				case <-stopping:
 				}
 			}()

@@ -17,7 +17,7 @@ var (
 	fencedAny = regexp.MustCompile("(?s)\n```[a-z]*\n(.*?)\n```")
 )
 
-// A table that a document shows has the columns that a command writes.
+// The columns of a table in a document must be columns that a command writes.
 func TestTablesInDocumentsHaveTheColumnsOfTheCommands(t *testing.T) {
 	var columns []string
 	sources, err := filepath.Glob("*.go")

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	faultTime      = 2 * time.Minute // for a fault and the end of its work
+	faultTime      = 2 * time.Minute // maximum time for a fault and the instances that it disturbs
 	faultPoll      = 50 * time.Millisecond
 	burstInstances = 10
 	burstPieces    = 20
@@ -42,11 +42,11 @@ func (c *serveOrchestratorCmd) Run(s streams) error {
 	return settings.Exit(c.Orchestrator.Run(s.err, stopWithStdin()))
 }
 
-// faults are those that pawl dev and pawl demo offer in the console. A process that is to be killed is started for it beside the
-// others.
+// faults injects the faults that pawl dev and pawl demo offer in the console. A process to be killed is started for the purpose, in
+// addition to the others.
 type faults struct {
 	stack      *embedded.Stack
-	leaseTTL   time.Duration // of the workers
+	leaseTTL   time.Duration // lease TTL of the workers
 	partitions int
 	namespace  string
 
@@ -54,19 +54,19 @@ type faults struct {
 	counts console.FaultCounts
 }
 
-// disturbance is one fault.
+// disturbance is one injected fault.
 type disturbance struct {
 	*faults
 	client *client.Client
 }
 
-// buttons are the faults for the console.
+// buttons returns the faults as the console shows them.
 func (f *faults) buttons() *console.Faults {
 	return &console.Faults{Counts: f.counted, List: []console.Fault{
-		{ID: "worker", Name: "Kill a worker", Text: "A worker is started beside the others and killed (SIGKILL) while it runs activities. Others repeat them when its leases have expired.", Do: f.do((*disturbance).killWorker)},
-		{ID: "orchestrator", Name: "Kill an orchestrator", Text: "An orchestrator is started beside the other, receives partitions, and is killed (SIGKILL) while it has instances.", Do: f.do((*disturbance).killOrchestrator)},
+		{ID: "worker", Name: "Kill a worker", Text: "An additional worker is started, and killed (SIGKILL) while it runs activities. Other workers repeat them when its claims have expired.", Do: f.do((*disturbance).killWorker)},
+		{ID: "orchestrator", Name: "Kill an orchestrator", Text: "An additional orchestrator is started, takes over partitions, and is killed (SIGKILL) while it owns instances.", Do: f.do((*disturbance).killOrchestrator)},
 		{ID: "cancel", Name: "Cancel 200 activities", Text: "An instance with 200 activities that would take a minute is cancelled.", Do: f.do((*disturbance).cancelMany)},
-		{ID: "redis", Name: "Restart Redis", Text: "The embedded Redis is killed (SIGKILL) and started again with its file while activities run.", Do: f.do((*disturbance).restartRedis)},
+		{ID: "redis", Name: "Restart Redis", Text: "The embedded Redis is killed (SIGKILL) and started again with its files while activities run.", Do: f.do((*disturbance).restartRedis)},
 	}}
 }
 
@@ -86,7 +86,7 @@ func (f *disturbance) killWorker(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = p.Kill() }() // it may have been
+	defer func() { _ = p.Kill() }() // no effect on a killed process
 	ctx, stop := context.WithTimeout(ctx, faultTime)
 	defer stop()
 	if err := until(ctx, name+" serves", func() bool {
@@ -123,12 +123,12 @@ func (f *disturbance) killOrchestrator(ctx context.Context) (string, error) {
 		return "", err
 	}
 	addr := l.Addr().String()
-	_ = l.Close() // for the process
+	_ = l.Close() // frees the address for the process
 	p, err := f.process("victim", "serve-orchestrator", "--http", addr, "--partitions", strconv.Itoa(f.partitions))
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = p.Kill() }() // it may have been
+	defer func() { _ = p.Kill() }() // no effect on a killed process
 	ctx, stop := context.WithTimeout(ctx, faultTime)
 	defer stop()
 	if err := until(ctx, "the second orchestrator is ready", func() bool { return probe(ctx, "http://"+addr+"/readyz") == nil }); err != nil {
@@ -139,7 +139,7 @@ func (f *disturbance) killOrchestrator(ctx context.Context) (string, error) {
 		if err == nil {
 			err = p.Kill()
 		}
-		return fmt.Sprintf("An orchestrator (process %d) was killed; the other received its partitions.", p.PID()), err
+		return fmt.Sprintf("An orchestrator (process %d) was killed; the other took over its partitions.", p.PID()), err
 	})
 }
 
@@ -172,13 +172,13 @@ func (f *disturbance) cancelMany(ctx context.Context) (string, error) {
 	err = f.claimed(ctx, run.ID())
 	begin := time.Now()
 	if err == nil {
-		err = f.client.Cancel(ctx, run.ID(), "the button of the console")
+		err = f.client.Cancel(ctx, run.ID(), "fault injected in the console")
 	}
 	err = errors.Join(err, f.check(ctx, run))
-	return fmt.Sprintf("%s: %d activities were cancelled; the instance had ended and was checked %s after the request.", run.ID(), cancelPieces, diagnose.Duration(time.Since(begin))), err
+	return fmt.Sprintf("%s: %d activities were cancelled; %s after the request the instance had ended and was checked.", run.ID(), cancelPieces, diagnose.Duration(time.Since(begin))), err
 }
 
-// disturb starts work, disturbs it, and checks it when it has ended.
+// disturb starts instances, injects a fault, and checks the instances when they have ended.
 func (f *disturbance) disturb(ctx context.Context, do func(ctx context.Context, ids []string) (string, error)) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, faultTime)
 	defer stop()
@@ -265,7 +265,7 @@ func (f *faults) process(name, command string, args ...string) (*process.Process
 	return process.Start(name, io.Discard, args...)
 }
 
-// until waits for a condition until its context ends.
+// until polls a condition until its context ends.
 func until(ctx context.Context, what string, done func() bool) error {
 	tick := time.NewTicker(faultPoll)
 	defer tick.Stop()
@@ -273,13 +273,13 @@ func until(ctx context.Context, what string, done func() bool) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("not in time: %s", what)
+			return fmt.Errorf("timed out waiting until %s", what)
 		}
 	}
 	return nil
 }
 
-// probe requires that a URL answers 200.
+// probe returns an error unless a URL answers 200.
 func probe(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

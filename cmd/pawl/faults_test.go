@@ -22,8 +22,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// Each fault of the console disturbs work of its own, of which nothing is lost and nothing has two ends. Only a demonstration has
-// them: elsewhere there is no such page.
+// Each fault of the console starts instances and disturbs them. No activity is lost, and none ends twice. Only pawl dev and pawl demo serve
+// the page of the faults.
 func TestFaultsOfTheConsoleLoseNothing(t *testing.T) {
 	stack := harnessStack(t, fleets{orchestrations: examples.Orchestrations(), activities: examples.Activities()})
 	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(slog.New(slog.DiscardHandler))
@@ -66,7 +66,7 @@ func TestFaultsOfTheConsoleLoseNothing(t *testing.T) {
 	}
 	instances := 0
 	for id, want := range map[string]string{
-		"worker": "was killed while it ran", "orchestrator": "the other received its partitions", "redis": "was killed and answered again", "cancel": "200 activities were cancelled",
+		"worker": "was killed while it ran", "orchestrator": "the other took over its partitions", "redis": "was killed and answered again", "cancel": "200 activities were cancelled",
 	} {
 		if id == "redis" && stack.RedisPID() == 0 {
 			continue
@@ -85,7 +85,7 @@ func TestFaultsOfTheConsoleLoseNothing(t *testing.T) {
 	}
 }
 
-// An orchestrator with --ui serves the console of its namespace.
+// An orchestrator with --ui and --http serves the console of its namespace.
 func TestOrchestratorServesTheConsole(t *testing.T) {
 	nats, redis := harnessAt(t, fleets{orchestrations: examples.Orchestrations()})
 	addr := fmt.Sprintf("127.0.0.1:%d", freeport.Take(t))

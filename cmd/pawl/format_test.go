@@ -111,9 +111,9 @@ func TestDescriptionShowsTheFieldsThatAreSet(t *testing.T) {
 		},
 	}
 	children := descendants{
-		{Child: d.Children[0], known: true, d: client.Description{Summary: client.Summary{Status: "running"}, Children: []client.Child{{Instance: "whistle-1"}}}},
-		{Child: client.Child{Event: 4, Name: "whistle", Instance: "whistle-1"}, level: 1, known: true, d: client.Description{Summary: client.Summary{Status: "running"}, AwaitedEvents: []string{"blow"}}},
-		{Child: d.Children[1], known: true, d: client.Description{Summary: client.Summary{Status: "running", Stalled: "unregistered: no\nluck"}}},
+		{Child: d.Children[0], described: true, d: client.Description{Summary: client.Summary{Status: "running"}, Children: []client.Child{{Instance: "whistle-1"}}}},
+		{Child: client.Child{Event: 4, Name: "whistle", Instance: "whistle-1"}, level: 1, described: true, d: client.Description{Summary: client.Summary{Status: "running"}, AwaitedEvents: []string{"blow"}}},
+		{Child: d.Children[1], described: true, d: client.Description{Summary: client.Summary{Status: "running", Stalled: "unregistered: no\nluck"}}},
 		{Child: d.Children[2], missing: true},
 	}
 	children[0].d.Instance, children[2].d.Instance = "ref-1", "ref-2"

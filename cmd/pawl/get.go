@@ -42,7 +42,7 @@ type sendCmd struct {
 	ID         string `arg:"" help:"Id of the instance."`
 	Event      string `arg:"" help:"Name of the event."`
 	Data       string `arg:"" optional:"" help:"Data of the event as JSON, @FILE, or - for standard input."`
-	MsgID      string `name:"message-id" placeholder:"ID" help:"Id of the message: a repetition within an hour has no effect."`
+	MsgID      string `name:"message-id" placeholder:"ID" help:"Id of the message. A message with an id that was used within the last hour has no effect."`
 	JSON       bool   `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 
@@ -90,7 +90,7 @@ func (c *cancelCmd) Run(ctx context.Context, s streams, cl *client.Client) error
 	return accepted(s, c.JSON, c.ID, "cancellation accepted", note)
 }
 
-// receives returns an error for an instance that has ended, which receives no inputs, and a note for one that does not exist.
+// receives returns an error if the instance has ended, because it receives no more inputs, and a note if it does not exist.
 func receives(ctx context.Context, cl *client.Client, id, unknown string) (note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -100,15 +100,15 @@ func receives(ctx context.Context, cl *client.Client, id, unknown string) (note 
 		return "there is no instance " + id + ": " + unknown, nil
 	case err == nil && d.Status.Ended():
 		return "", fmt.Errorf("nothing was sent: %s has ended: %s at %s UTC", id, d.Status, formatSecond(d.Ended))
-	default: // without an owner, the input is accepted nevertheless
+	default: // an input is accepted even while the partition has no owner
 		return "", nil
 	}
 }
 
-// accepted reports that an input is in the stream; the note goes to standard error.
+// accepted reports that an input was accepted. The note, if there is one, goes to standard error.
 func accepted(s streams, asJSON bool, id, text, note string) error {
 	if note != "" {
-		if _, err := fmt.Fprintln(s.err, "pawl: "+note); err != nil {
+		if err := s.note("%s", note); err != nil {
 			return err
 		}
 	}

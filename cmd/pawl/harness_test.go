@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// fleets is what a test has running behind the command line.
+// fleets configures the orchestrator and the worker of a test.
 type fleets struct {
 	orchestrations []pawl.OrchestrationBinding
 	activities     []pawl.ActivityBinding // none: there is no worker
@@ -23,14 +23,14 @@ type fleets struct {
 	codec          *pawlcodec.Codec
 }
 
-// stage runs NATS, Redis and the fleets in this process.
+// harness runs NATS, Redis, an orchestrator and a worker in this process.
 func harness(t *testing.T, f fleets) (nats string) {
 	t.Helper()
 	nats, _ = harnessAt(t, f)
 	return nats
 }
 
-// stageAt is stage for a test that needs Redis, too.
+// harnessAt is harness for a test that also needs the address of Redis.
 func harnessAt(t *testing.T, f fleets) (nats, redis string) {
 	t.Helper()
 	stack := harnessStack(t, f)

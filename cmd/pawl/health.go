@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
@@ -21,7 +20,7 @@ type healthCmd struct {
 
 // Help is shown with the flags.
 func (c *healthCmd) Help() string {
-	return "An orchestrator asks both, so that this is what the fleet sees. It fails if one of them does not answer it."
+	return "The report is made by an orchestrator, which requests both servers. The command fails if one of them does not answer it."
 }
 
 // Run describes Redis and NATS.
@@ -33,7 +32,7 @@ func (c *healthCmd) Run(ctx context.Context, s streams, cl *client.Client) error
 	return showHealth(s.out, h, c.JSON)
 }
 
-// showHealth describes the stores. What one of them reports as an error is the error.
+// showHealth describes the servers, and returns the errors that they report.
 func showHealth(w io.Writer, h client.Health, asJSON bool) error {
 	var errs []error
 	for _, n := range h.Redis {
@@ -72,32 +71,27 @@ type drainCmd struct {
 
 // Help is shown with the flags.
 func (c *drainCmd) Help() string {
-	return "Running activities may finish. The worker is not ready from then on: stop its process, or start it again; nothing else lets it " +
-		"take tasks again."
+	return "Running activities may finish. From then on, the worker is not ready. Only a restart of its process makes it take tasks again."
 }
 
 // Run drains a worker.
 func (c *drainCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
-	err := cl.DrainWorker(ctx, c.Worker)
-	if err != nil {
+	if err := cl.DrainWorker(ctx, c.Worker); err != nil {
 		return err
 	}
 	return s.answer(c.JSON, map[string]any{"worker": c.Worker, "draining": true}, "%s: takes no more tasks", c.Worker)
 }
 
 type requeueCmd struct {
-	ID         string `arg:"" help:"Id of the stalled instance."`
-	JSON       bool   `name:"json" help:"Write JSON."`
+	instanceArg
+	JSON       bool `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
-// Validate checks the id.
-func (c *requeueCmd) Validate() error { return pawl.ValidateID(c.ID) }
-
-// Run has a stalled instance tried again.
+// Run schedules a stalled instance for another attempt.
 func (c *requeueCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if err := cl.Requeue(ctx, c.ID); err != nil {
 		return err
 	}
-	return accepted(s, c.JSON, c.ID, "will be tried again", "")
+	return accepted(s, c.JSON, c.ID, "will be retried", "")
 }

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	minColumns = 70 // of a terminal that has room for kong's two columns
-	flagIndent = 6  // of a flag without a letter in kong's help; further lines of its text have more
+	minColumns = 70 // minimum width of a terminal for kong's two columns
+	flagIndent = 6  // indentation of a flag without a short form in kong's help; the second column is indented further
 )
 
-// help prints the help of a command, on a narrow terminal in one column.
+// help returns the option that prints the help of a command, on a narrow terminal in one column.
 func help(width int) kong.Option {
 	if width == 0 || width >= minColumns {
 		return kong.Help(kong.DefaultHelpPrinter)
@@ -33,7 +33,7 @@ func help(width int) kong.Option {
 	})
 }
 
-// narrow puts the second column of a help below the first one.
+// narrow moves the second column of a help text below the first one.
 func narrow(help string, width int) string {
 	var b strings.Builder
 	text, indent := "", 0
@@ -51,7 +51,7 @@ func narrow(help string, width int) string {
 		case body == "":
 			flush()
 			b.WriteByte('\n')
-		case depth > flagIndent, depth == 0 && indent == 0 && text != "": // it continues
+		case depth > flagIndent, depth == 0 && indent == 0 && text != "": // continues the text
 			text += " " + body
 		case depth == 0:
 			flush()

@@ -17,7 +17,7 @@ import (
 type historyCmd struct {
 	instanceArg
 	Execution  uint64 `placeholder:"N" help:"Execution to show; the latest two are kept. Default: the latest."`
-	Event      uint64 `placeholder:"N" help:"Write one event as JSON, with its payloads of the object store."`
+	Event      uint64 `placeholder:"N" help:"Write one event as JSON, including payloads from the object store."`
 	JSON       bool   `name:"json" help:"Write one JSON object per event."`
 	connection `group:"Connection"`
 }
@@ -31,7 +31,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	switch {
 	case c.Event > 0:
 		events = cl.HistoryAfter(ctx, c.ID, c.Execution, c.Event-1, 1)
-	case !c.JSON: // large payloads are shown by their sizes
+	case !c.JSON: // reads no large payloads, of which only the sizes are shown
 		events = cl.HistoryAfter(ctx, c.ID, c.Execution, 0, tablePage)
 	}
 	for e, err := range events {
@@ -70,13 +70,13 @@ func (c *historyCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	return eventTable(s.out, entries)
 }
 
-// heading names the execution that is shown, if there has been more than one.
+// heading writes which execution is shown, if the instance has had more than one.
 func (c *historyCmd) heading(ctx context.Context, w io.Writer, cl *client.Client, execution uint64) error {
 	if execution == 1 && c.Execution == 0 {
 		return nil
 	}
 	latest := execution
-	if d, err := cl.Describe(ctx, c.ID); err == nil { // the history is shown without it
+	if d, err := cl.Describe(ctx, c.ID); err == nil { // an error is no reason not to show the history
 		latest = max(latest, d.Execution)
 	}
 	if latest == 1 {
@@ -94,7 +94,7 @@ func otherExecution(execution, latest uint64) string {
 	return "the latest is shown without --execution"
 }
 
-// missing explains why the requested execution has no history although the instance exists.
+// missing returns the error for an execution without a history.
 func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound error) error {
 	if c.Execution == 0 {
 		return notFound
@@ -119,7 +119,7 @@ func eventTable(w io.Writer, entries []client.Entry) error {
 	return t.Write(w)
 }
 
-// summary describes a history event on one line, and how a cancelled activity ended.
+// summary describes a history event on one line, including the end of a cancelled activity.
 func summary(e history.Event, r *client.Report) string {
 	text := diagnose.Short(show.Summary(e), maxCell)
 	if r == nil {

@@ -9,8 +9,8 @@ import (
 
 type importCmd struct {
 	operateFlags
-	File     string `arg:"" type:"existingfile" help:"File that pawl export has written."`
-	Continue bool   `help:"Continue it, if it had not ended: what was outstanding is scheduled anew. Otherwise it is cancelled, and a retry continues it later."`
+	File     string `arg:"" type:"existingfile" help:"File that \"pawl export\" wrote."`
+	Continue bool   `help:"Continue an instance that had not ended, and schedule its outstanding activities again. Without the flag, it is cancelled, and \"pawl retry\" continues it."`
 }
 
 // Run imports an instance.

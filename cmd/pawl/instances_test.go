@@ -17,8 +17,8 @@ type progress struct {
 	Done int `json:"done"`
 }
 
-// tours runs an orchestrator whose orchestrations say all that an instance can say to
-// others: a tour waits for a step, goes on twice as new, and then waits for a rest, its child.
+// startTours runs an orchestrator whose orchestrations use most kinds of messages. A tour waits for
+// a step, continues as new twice, and then waits for its child, a rest.
 func startTours(t *testing.T) (nats string) {
 	t.Helper()
 	var (
@@ -63,14 +63,14 @@ func startTours(t *testing.T) (nats string) {
 	return harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
 }
 
-// wants requires parts of the output of a command, in this order.
+// wants requires the output of a command to contain the parts in this order.
 func wants(t *testing.T, out string, parts ...string) {
 	t.Helper()
 	rest := strings.Join(strings.Fields(out), " ")
 	for _, p := range parts {
 		_, after, found := strings.Cut(rest, p)
 		if !found {
-			t.Errorf("%q is missing, or not behind those before it, in\n%s", p, out)
+			t.Errorf("%q is missing, or in another order, in\n%s", p, out)
 			return
 		}
 		rest = after
@@ -153,13 +153,13 @@ func TestCustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	// The start of what runs already is only its event.
+	// A running instance receives only the event of a start.
 	must(t, at("start", "tour", "t-1", "--event", "step=41")...)
 	follows(statusLine{Instance: "t-1", Version: 1, Value: json.RawMessage(`{"done":41}`)})
 	if out := must(t, at("status", "t-1")...); out != `{"done":41}`+"\n" {
 		t.Errorf("status: %s", out)
 	}
-	must(t, at("send", "rest-1", "step", "1")...) // which it does not read
+	must(t, at("send", "rest-1", "step", "1")...) // the instance does not read it
 	must(t, at("send", "rest-1", "wake")...)
 	follows(statusLine{Instance: "t-1", Version: 2, Value: json.RawMessage(`{"done":100}`)})
 	follows(statusLine{Instance: "t-1", Status: "completed"})
@@ -189,7 +189,7 @@ func TestCustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	}
 }
 
-// onWrite is called at each write.
+// onWrite is a writer that calls a function for each write.
 type onWrite func()
 
 func (f onWrite) Write(b []byte) (int, error) {
@@ -209,7 +209,7 @@ func TestUnregisteredVersionIsReported(t *testing.T) {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
 	wants(t, must(t, at("get", "t-9")...), "status", "stalled", "9")
-	wants(t, must(t, at("requeue", "t-9")...), "t-9: will be tried again")
+	wants(t, must(t, at("requeue", "t-9")...), "t-9: will be retried")
 	if code, _, errs := command(t, at("requeue", "absent")...); code != 1 || !strings.Contains(errs, "absent") {
 		t.Errorf("code %d, %q", code, errs)
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 type listCmd struct {
-	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration, or for their start), running, paused, completed, failed or cancelled."`
+	Status     string `enum:",pending,running,paused,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (waiting for their start, or at the limit of their orchestration), running, paused, completed, failed or cancelled."`
 	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
-	Stalled    bool   `help:"What cannot go on, with the reason: stalled instances, also those that wait for their start or a worker, and refused inputs. The filter stalled = true selects stalled instances beside other terms."`
-	Oldest     bool   `help:"The oldest change of status first; without it the latest."`
+	Stalled    bool   `help:"Everything that makes no progress, with the reason: stalled instances, instances that wait for their start or for a worker, and refused inputs. In --where, use stalled = true."`
+	Oldest     bool   `help:"Sort by the latest change of status, the oldest first. Default: the newest first."`
 	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`
 	JSON       bool   `name:"json" help:"Write one JSON object per instance."`
 	connection `group:"Connection"`
@@ -37,7 +37,7 @@ func (c *listCmd) Validate() error {
 	return checkWhere(c.Where)
 }
 
-// checkWhere rejects a filter before anything is connected to.
+// checkWhere rejects an invalid filter before the command connects.
 func checkWhere(text string) error {
 	if _, err := filter.Parse(text, time.Now()); err != nil {
 		return fmt.Errorf("--where: %w", err)
@@ -45,7 +45,7 @@ func checkWhere(text string) error {
 	return nil
 }
 
-// Run lists instances, also if some partitions did not answer.
+// Run lists instances. If some partitions did not answer, it shows the others and returns an error.
 func (c *listCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	var rows []client.Summary
 	n, more := 0, false
@@ -73,7 +73,11 @@ func (c *listCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if n == 0 && failed != nil {
 		return failed
 	}
-	if err := c.table(rows).WriteOr(s.out, c.none()); err != nil {
+	table := listTable
+	if c.Stalled {
+		table = stalledTable
+	}
+	if err := table(rows).WriteOr(s.out, c.none()); err != nil {
 		return err
 	}
 	if more && term.Interactive(s.out) {
@@ -85,7 +89,7 @@ func (c *listCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	return failed
 }
 
-// notBegun reports the instances that are stalled before their start, which are in no list but that of stalled ones.
+// notBegun reports the number of instances that are stalled before their start. Only the list of stalled instances includes them.
 func notBegun(ctx context.Context, s streams, cl *client.Client) error {
 	n := 0
 	for d, err := range cl.Stalled(ctx) {
@@ -103,15 +107,7 @@ func notBegun(ctx context.Context, s streams, cl *client.Client) error {
 	if n == 1 {
 		have = "instance has"
 	}
-	_, err := fmt.Fprintf(s.err, "pawl: %d %s not begun; \"pawl list --stalled\" shows why\n", n, have)
-	return err
-}
-
-func (c *listCmd) table(rows []client.Summary) *term.Table {
-	if c.Stalled {
-		return stalledTable(rows)
-	}
-	return listTable(rows)
+	return s.note("%d %s not begun; \"pawl list --stalled\" shows why", n, have)
 }
 
 func stalledTable(rows []client.Summary) *term.Table {
@@ -124,8 +120,8 @@ func stalledTable(rows []client.Summary) *term.Table {
 
 const maxProblem = 60 // bytes of the text of a failure or a stall in a table
 
-// listTable has a column for versions if an instance has one, and one for problems: of a failure the code, or without one the text, and
-// why an instance is stalled. Only ended instances have a number of events.
+// listTable lists instances. It has a column for versions if an instance has one, and a column for problems if an instance has one: the code
+// of a failure, or its text if it has no code, and the reason of a stall. Only for ended instances the number of events is known.
 func listTable(rows []client.Summary) *term.Table {
 	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
@@ -146,11 +142,11 @@ func listTable(rows []client.Summary) *term.Table {
 			row = slices.Insert(row, 2, any(d.Version))
 		}
 		if problems {
-			why := d.Error
+			problem := d.Error
 			if d.Stalled != "" {
-				why = "stalled: " + d.Stalled
+				problem = "stalled: " + d.Stalled
 			}
-			row = append(row, cmp.Or(d.Code, diagnose.Short(diagnose.OneLine(why), maxProblem)))
+			row = append(row, cmp.Or(d.Code, diagnose.Short(diagnose.OneLine(problem), maxProblem)))
 		}
 		t.Add(row...)
 	}
@@ -170,7 +166,7 @@ func (c *listCmd) none() string {
 	}
 }
 
-// rows returns one more than the limit, which shows whether there are more.
+// rows returns the instances to list. It returns one more than the limit if there are more.
 func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Summary, error] {
 	if c.Stalled {
 		return cl.Stalled(ctx)

@@ -34,39 +34,39 @@ type commands struct {
 	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
 	Start            startCmd            `cmd:"" help:"Start an instance."`
 	Run              runCmd              `cmd:"" help:"Run an activity as a job."`
-	Batch            batchCmd            `cmd:"" help:"Cancel, terminate, pause, resume, retry, rewind or purge instances that pass a filter, or send them an event."`
+	Batch            batchCmd            `cmd:"" help:"Send a request or an event to all instances that pass a filter."`
 	Schedule         scheduleCmd         `cmd:"" help:"Create, change and show schedules."`
 	Get              getCmd              `cmd:"" help:"Describe an instance."`
 	List             listCmd             `cmd:"" help:"List instances."`
 	Count            countCmd            `cmd:"" help:"Count instances, by status or another field."`
 	History          historyCmd          `cmd:"" help:"Show the history of an instance."`
-	Export           exportCmd           `cmd:"" help:"Write an instance with its histories as JSON, to be replayed."`
-	Import           importCmd           `cmd:"" help:"Make an instance with a free id from an export."`
-	Replay           replayCmd           `cmd:"" help:"Check that the code of a binary fits exported histories."`
+	Export           exportCmd           `cmd:"" help:"Write an instance and its histories as JSON, for replay and import."`
+	Import           importCmd           `cmd:"" help:"Create an instance from an export."`
+	Replay           replayCmd           `cmd:"" help:"Check that the code of a binary matches exported histories."`
 	Status           statusCmd           `cmd:"" help:"Show or follow the custom status of an instance."`
 	Send             sendCmd             `cmd:"" help:"Send an event to an instance."`
 	Update           updateCmd           `cmd:"" help:"Send an update to an instance, and show its answer."`
 	Query            queryCmd            `cmd:"" help:"Query the state of an instance."`
 	Cancel           cancelCmd           `cmd:"" help:"Request the cancellation of an instance."`
-	Pause            pauseCmd            `cmd:"" help:"Pause an instance, which takes no turn until it is resumed, or an action."`
+	Pause            pauseCmd            `cmd:"" help:"Pause an instance or an action until it is resumed."`
 	Resume           resumeCmd           `cmd:"" help:"Resume a paused instance or action."`
-	Terminate        terminateCmd        `cmd:"" help:"End an instance without its code, and keep its history."`
-	Rewind           rewindCmd           `cmd:"" help:"Have an instance go on from an earlier event of its history."`
-	Retry            retryCmd            `cmd:"" help:"Have a failed instance go on before its failure, or from its start."`
+	Terminate        terminateCmd        `cmd:"" help:"End an instance without running its code, and keep its history."`
+	Rewind           rewindCmd           `cmd:"" help:"Continue an instance from an earlier event of its history."`
+	Retry            retryCmd            `cmd:"" help:"Continue a failed instance from before its failure, or from its start."`
 	Purge            purgeCmd            `cmd:"" help:"Remove ended instances, or any with --force."`
 	Policy           policyCmd           `cmd:"" help:"Set, show and delete limits at run time."`
 	Queue            queueCmd            `cmd:"" help:"Show limits with their waiters and holders, and reject waiters."`
 	Workers          workersCmd          `cmd:"" help:"List the connected workers with their errors."`
-	Versions         versionsCmd         `cmd:"" help:"Count running instances by version, with the orchestrators that have its code."`
-	Drain            drainCmd            `cmd:"" help:"Have a worker take no more tasks."`
-	Requeue          requeueCmd          `cmd:"" help:"Have a stalled instance tried again now."`
+	Versions         versionsCmd         `cmd:"" help:"Count running instances by version, and list the orchestrators that have its code."`
+	Drain            drainCmd            `cmd:"" help:"Stop a worker from taking tasks."`
+	Requeue          requeueCmd          `cmd:"" help:"Retry a stalled instance now."`
 	Partitions       partitionsCmd       `cmd:"" help:"Change the number of partitions."`
-	Refused          refusedCmd          `cmd:"" help:"List inputs that could not be used, with the reason, and remove their notes."`
+	Refused          refusedCmd          `cmd:"" help:"List refused inputs with the reason, or remove them from the list."`
 	Health           healthCmd           `cmd:"" help:"Describe the state of Redis and NATS, as an orchestrator sees it."`
 	Check            checkCmd            `cmd:"" help:"Check the invariants of a namespace in Redis."`
-	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare the permissions of a NATS and Redis user with those that its role needs."`
+	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare the permissions of a NATS and Redis user with those that its role requires."`
 	Permissions      permissionsCmd      `cmd:"" help:"Print the minimum permissions of each role."`
-	Bench            benchCmd            `cmd:"" help:"Measure throughput, latency and recovery, of a fleet that it starts or of the fleet at --nats."`
+	Bench            benchCmd            `cmd:"" help:"Measure throughput, latency and recovery."`
 
 	Context    contextCmd    `cmd:"" help:"Manage named connections; PAWL_CONTEXT selects one."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
@@ -98,18 +98,18 @@ type streams struct {
 	out, err io.Writer
 }
 
-// fail writes an error: with --json as a JSON object.
+// fail writes an error, with --json as a JSON object.
 func (s streams) fail(args []string, err error) {
 	if slices.Contains(args, "--json") {
-		_ = writeJSON(s.err, errorJSON{userMessage(err)}) // the exit code reports the failure
+		_ = writeJSON(s.err, map[string]string{"error": userMessage(err)}) // the exit code reports the failure, too
 		return
 	}
-	_, _ = fmt.Fprintln(s.err, "pawl: "+userMessage(err))
+	_ = s.note("%s", userMessage(err))
 }
 
-// errorJSON is an error as JSON.
-type errorJSON struct {
-	Error string `json:"error"`
+// note writes a line to standard error.
+func (s streams) note(format string, args ...any) error {
+	return term.Line(s.err, "pawl: "+fmt.Sprintf(format, args...))
 }
 
 func main() {
@@ -119,7 +119,8 @@ func main() {
 	os.Exit(code)
 }
 
-// grammar returns commands, or a struct with the one that is named: kong takes ten milliseconds for all of them. complete needs all.
+// grammar returns a struct with the named command alone, because kong takes ten milliseconds for all commands. For the command complete, and
+// for names that are no command, it returns all.
 func grammar(name string) any {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[commands]()) {
 		named := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))
@@ -153,7 +154,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		err = k.Run(s, &opened)
 	}
-	opened.close()
+	for _, end := range opened {
+		end()
+	}
 	var e settings.ExitCode
 	switch {
 	case err == nil:

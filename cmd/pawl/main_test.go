@@ -25,13 +25,13 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-// asPawl makes the test binary the program itself.
+// asPawl is the variable that makes the test binary run as pawl.
 const asPawl = "TEST_AS_PAWL"
 
 // programs is the directory of the binary that program returns.
-var programs string //nolint:gochecknoglobals // made and removed in TestMain
+var programs string //nolint:gochecknoglobals // created and removed in TestMain
 
-// TestMain lets commands start this binary as their child, as they would start pawl.
+// TestMain lets commands start this binary as a child process in place of pawl.
 func TestMain(m *testing.M) {
 	if os.Getenv(asPawl) != "" {
 		main()
@@ -51,11 +51,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// program returns the path of pawl, built without the race detector: a stack with several processes is four times as fast.
+// program returns the path of pawl, built without the race detector, which would make a stack of several processes four times as slow.
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(programs, "pawl")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, ".").CombinedOutput(); err != nil { // which keeps what is up to date
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, ".").CombinedOutput(); err != nil { // does nothing if the binary is up to date
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
@@ -71,7 +71,7 @@ func command(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// must runs a command that has to succeed.
+// must runs a command that must succeed, and returns its output.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := command(t, args...)
@@ -81,7 +81,7 @@ func must(t *testing.T, args ...string) string {
 	return out
 }
 
-// tmpDir makes temporary files go where the test can see what is left of them.
+// tmpDir sets the directory of temporary files to one in which the test can find leftovers.
 func tmpDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestUsageErrorExitsWithCodeTwo(t *testing.T) {
 func TestUsageErrorIsJSONWithTheFlag(t *testing.T) {
 	for _, args := range [][]string{{"list", "--json", "--status", "weird"}, {"get", "a/b", "--json"}, {"purge", "--json"}, {"policy", "set", "x", "--json"}} {
 		code, out, errs := command(t, args...)
-		var e errorJSON
+		var e struct{ Error string }
 		if err := json.Unmarshal([]byte(errs), &e); code != 2 || out != "" || err != nil || e.Error == "" {
 			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
 		}
@@ -179,7 +179,7 @@ func TestContextsSelectTheConnection(t *testing.T) {
 	t.Setenv("PAWL_CONTEXT", "dev")
 	server("127.0.0.1:1")
 	t.Setenv("PAWL_CONTEXT", "none")
-	if code, _, errs := command(t, "list"); code != 1 || errs != "pawl: PAWL_CONTEXT is none, which does not exist; see pawl context list\n" {
+	if code, _, errs := command(t, "list"); code != 1 || errs != "pawl: PAWL_CONTEXT is none, which does not exist; see \"pawl context list\"\n" {
 		t.Errorf("code %d, %s", code, errs)
 	}
 	if code, _, _ := command(t, "context", "use", "none"); code != 1 {
@@ -265,7 +265,7 @@ func TestUnreachableServerIsOneLineAndExitCodeOne(t *testing.T) {
 	}
 }
 
-func TestTakenPortNamesTheSettingThatChangesIt(t *testing.T) {
+func TestErrorOfAPortInUseNamesItsSetting(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestFleetWithoutExamplesReportsAdvice(t *testing.T) {
 	}
 }
 
-// dev runs `pawl dev` as a process and gives its addresses. The first line that it writes has the one of the console.
+// dev runs `pawl dev` as a process and returns its addresses. The first line of its output contains the address of the console.
 func dev(t *testing.T) (console, nats, redis string) {
 	t.Helper()
 	cmd := exec.Command(program(t), "dev", "--nats-port", "0", "--redis-port", "0", "--http", net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(t))), "--partitions", "4",
@@ -324,7 +324,7 @@ func dev(t *testing.T) (console, nats, redis string) {
 		}
 	}
 	if redis == "" {
-		t.Fatalf("dev does not say where it is: %s", errs.String())
+		t.Fatalf("dev does not print its addresses: %s", errs.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
 	return console, nats, redis
@@ -408,7 +408,7 @@ func TestInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 }
 
-// idWithDots sends the event that order.1 waits for in a subject, and compares its outcome in the command line, a subject and
+// idWithDots sends the event that order.1 waits for to its subject, and compares the outcome in the command line, in a subject and in
 // the HTTP API.
 func idWithDots(t *testing.T, console, url string, wait func() string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// operateFlags are the flags of requests of operators about an instance.
+// operateFlags are the arguments and flags of an operator's request to an instance.
 type operateFlags struct {
 	instanceArg
 	requestFlags
@@ -26,12 +26,12 @@ func (c *operateFlags) Validate() error {
 // requestFlags are the flags of all requests of operators.
 type requestFlags struct {
 	Reason     string        `placeholder:"TEXT" help:"Reason, shown in histories and to workers."`
-	Timeout    time.Duration `default:"30s" help:"Maximum wait for the effect. The request takes effect later nevertheless."`
+	Timeout    time.Duration `default:"30s" help:"Maximum wait for the effect. After the timeout, the request still takes effect."`
 	JSON       bool          `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
-// Validate rejects a timeout that nothing can meet.
+// Validate rejects a timeout that is not positive.
 func (c *requestFlags) Validate() error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout must be positive (got %s)", c.Timeout)
@@ -43,13 +43,13 @@ func (c *requestFlags) options() []client.OperateOption {
 	return []client.OperateOption{client.Reason(c.Reason)}
 }
 
-// about makes a request about an instance, and writes its outcome.
+// about sends a request to an instance, waits for its effect, and writes the outcome.
 func (c *requestFlags) about(ctx context.Context, s streams, cl *client.Client, id, what string, request func(context.Context) (client.Operated, error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	got, err := request(limited)
 	if errors.Is(err, client.ErrPending) && ctx.Err() == nil {
-		return fmt.Errorf("%s has not been %s within %s, and will be later%s", id, what, c.Timeout, because(ctx, cl, id))
+		return fmt.Errorf("%s was not %s within %s, and will be later%s", id, what, c.Timeout, because(ctx, cl, id))
 	}
 	if err != nil {
 		return err
@@ -65,10 +65,10 @@ func (c *requestFlags) about(ctx context.Context, s streams, cl *client.Client, 
 	return err
 }
 
-// pausable is what is paused and resumed: an instance, or an action.
+// pausable selects the instance or the action to pause or resume.
 type pausable struct {
 	ID     string `arg:"" optional:"" help:"Id of the instance."`
-	Action string `placeholder:"NAME" help:"Instead of an id: an activity, or an orchestration. None of its calls or starts is admitted while it is paused; they wait at its limit, and what was admitted goes on."`
+	Action string `placeholder:"NAME" help:"Instead of an id: an activity or an orchestration. While it is paused, no call or start is admitted; they wait at its limit. Calls that were admitted continue."`
 	requestFlags
 }
 
@@ -97,13 +97,13 @@ func (c *pausable) changed(ctx context.Context, s streams, cl *client.Client, wh
 
 type pauseCmd struct {
 	pausable
-	Stop bool `help:"Also cancel the activities that run; they run again when the instance is resumed."`
+	Stop bool `help:"Also cancel running activities, which run again when the instance is resumed."`
 }
 
 // Validate rejects invalid combinations.
 func (c *pauseCmd) Validate() error {
 	if c.Action != "" && c.Stop {
-		return errors.New("--stop is for an instance: what was admitted of an action goes on")
+		return errors.New("--stop is for an instance: admitted calls of an action continue")
 	}
 	return c.pausable.Validate()
 }
@@ -145,14 +145,14 @@ func (c *terminateCmd) Run(ctx context.Context, s streams, cl *client.Client) er
 
 type rewindCmd struct {
 	operateFlags
-	To     uint64 `required:"" placeholder:"EVENT" help:"Event id of the history: it and the rest of its step are kept."`
-	DryRun bool   `help:"Show what would run again, and do nothing."`
+	To     uint64 `required:"" placeholder:"EVENT" help:"Id of the last event to keep; the rest of its turn is kept, too."`
+	DryRun bool   `help:"Show which activities would run again, and do nothing."`
 }
 
-// Validate rejects an event that no history has.
+// Validate rejects the id 0, which no event has.
 func (c *rewindCmd) Validate() error {
 	if c.To == 0 {
-		return errors.New("--to must be an event id of the history, from 1")
+		return errors.New("--to must be the id of an event, from 1")
 	}
 	return c.operateFlags.Validate()
 }
@@ -169,8 +169,8 @@ func (c *rewindCmd) Run(ctx context.Context, s streams, cl *client.Client) error
 
 type retryCmd struct {
 	operateFlags
-	FromStart bool `help:"Start again with the input, and with the newest version of the orchestration."`
-	DryRun    bool `help:"Show what would run again, and do nothing."`
+	FromStart bool `help:"Restart it with its input and the newest version of the orchestration."`
+	DryRun    bool `help:"Show which activities would run again, and do nothing."`
 }
 
 // Run retries a failed instance.
@@ -187,7 +187,7 @@ func (c *retryCmd) Run(ctx context.Context, s streams, cl *client.Client) error 
 	})
 }
 
-// plan writes what a rewind, or a retry, would do.
+// plan describes the effects of a rewind or a retry.
 func (c *operateFlags) plan(ctx context.Context, s streams, cl *client.Client, to uint64, opts []client.OperateOption) error {
 	p, err := cl.PlanRewind(ctx, c.ID, to, opts...)
 	if err != nil {

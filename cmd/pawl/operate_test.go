@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-// An order charges, waits for an update that decides it, and ships, which fails once. Its price can be queried.
+// An order charges, waits for an update with the decision, and ships. Shipping fails once. The price can be queried.
 func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	var (
 		order            = pawl.NewOrchestration[int, string]("order")
@@ -104,7 +104,7 @@ func TestInstanceIsUpdatedQueriedPausedRetriedAndTerminated(t *testing.T) {
 	wants(t, must(t, at("rewind", "o-1", "--to", "2", "--reason", "wrong price", "--json")...), `"status":"running"`)
 	wants(t, must(t, at("get", "o-1", "--wait", "--timeout", "30s")...), "shipped")
 	if charges.Load() != 1 || shipped.Load() != 3 {
-		t.Errorf("behind the rewind: charged %d times, shipped %d times", charges.Load(), shipped.Load())
+		t.Errorf("after the rewind: charged %d times, shipped %d times", charges.Load(), shipped.Load())
 	}
 
 	must(t, at("start", "order", "o-2", "--input", "1")...)

@@ -19,7 +19,7 @@ type partitionsCmd struct {
 
 type partitionsResizeCmd struct {
 	Partitions         int  `arg:"" help:"New number of partitions, 1 to 1024."`
-	DryRun             bool `help:"Show how much would be moved, and change nothing. The fleet may run."`
+	DryRun             bool `help:"Show how much would be moved, and change nothing. This is possible while the fleet runs."`
 	JSON               bool `name:"json" help:"Write a JSON object."`
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
@@ -29,13 +29,13 @@ type partitionsResizeCmd struct {
 
 // Help is shown with the flags.
 func (c *partitionsResizeCmd) Help() string {
-	return "Stop every orchestrator, worker and client that waits or reads first; publishers may go on. Then start the fleet with the new --partitions. " +
-		"The command needs the permissions of an orchestrator on NATS, and all keys of the namespace, INFO and SCAN on Redis. " +
-		"If it is interrupted, the fleet does not start before it has ended: run it again with the same number or, until it removes anything, " +
-		"with the former one to undo it. See docs/operations/partitions.md."
+	return "First stop every orchestrator, every worker, and every client that waits or reads; publishers may continue. Afterwards, start the fleet with the new --partitions. " +
+		"The command requires the permissions of an orchestrator on NATS, and all keys of the namespace, INFO and SCAN on Redis. " +
+		"If it is interrupted, the fleet cannot start until the change is complete: run the command again with the same number or, as long as it has removed nothing, " +
+		"with the former number to undo the change. See docs/operations/partitions.md."
 }
 
-// Validate rejects numbers that no namespace has.
+// Validate rejects numbers that are out of range.
 func (c *partitionsResizeCmd) Validate() error {
 	if c.Partitions < 1 || c.Partitions > queue.MaxPartitions {
 		return fmt.Errorf("the number of partitions must be 1 to %d (got %d)", queue.MaxPartitions, c.Partitions)
@@ -50,7 +50,7 @@ func (c *partitionsResizeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rdb.Close() }() // what was written was acknowledged
+	defer func() { _ = rdb.Close() }() // all writes were acknowledged
 	cfg := resize.Config{Redis: rdb, Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Logger: log}
 	if c.DryRun {
 		r, err := resize.Plan(ctx, cfg)
@@ -95,10 +95,10 @@ func (c *partitionsResizeCmd) show(s streams, r resize.Result) error {
 	return err
 }
 
-// stepEvery is the shortest time between two lines about one step.
+// stepEvery is the minimum time between two lines about one step.
 const stepEvery = 2 * time.Second
 
-// steps writes a line at the beginning of each step, and from time to time how far it is.
+// steps writes a line at the beginning of each step, and lines about its progress.
 type steps struct {
 	w io.Writer
 

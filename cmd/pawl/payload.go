@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// input reads a payload from an argument: JSON, @FILE, or - for standard input. Empty is no payload.
+// input reads a payload from an argument: JSON, @FILE, or - for standard input. An empty argument is no payload.
 func input(arg string) (history.Payload, error) {
 	b := []byte(arg)
 	var err error
@@ -42,7 +42,7 @@ func readFile(name string) ([]byte, error) {
 	return bounded(f)
 }
 
-// bounded reads at most one byte more than the limit.
+// bounded reads a payload. More than the maximum is an error, and is not read to its end.
 func bounded(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, pawlcodec.MaxStored+1))
 	if err == nil && len(b) > pawlcodec.MaxStored {

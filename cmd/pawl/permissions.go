@@ -14,11 +14,11 @@ import (
 )
 
 type permissionsCmd struct {
-	NATS  natsPermissionsCmd  `cmd:"" name:"nats" help:"For nats-server: a user for each role."`
-	Redis redisPermissionsCmd `cmd:"" name:"redis" help:"For redis-server, as an ACL file: a user for each role."`
+	NATS  natsPermissionsCmd  `cmd:"" name:"nats" help:"Print a configuration for nats-server, with a user for each role."`
+	Redis redisPermissionsCmd `cmd:"" name:"redis" help:"Print an ACL file for redis-server, with a user for each role."`
 }
 
-// namespaces are those that share a server.
+// namespaces are the namespaces that share a server.
 type namespaces struct {
 	Namespaces []string `name:"namespaces" default:"default" placeholder:"NAMESPACE" help:"Namespaces that share the server, separated by commas."`
 }
@@ -43,7 +43,7 @@ func (c *natsPermissionsCmd) Run(s streams) error {
 
 type redisPermissionsCmd struct{ namespaces }
 
-// Run prints the file. A file of Redis has no variables, so the passwords are placeholders.
+// Run prints the file. Redis does not support variables in the file, so the passwords are placeholders.
 func (c *redisPermissionsCmd) Run(s streams) error {
 	_, err := io.WriteString(s.out, permissions.RedisFile(permissions.RedisPlaceholder, c.Namespaces...))
 	return err
@@ -51,7 +51,7 @@ func (c *redisPermissionsCmd) Run(s streams) error {
 
 type checkPermissionsCmd struct {
 	Role           string `arg:"" enum:"orchestrator,worker,client,events,operator" help:"Role of the user: ${enum}."`
-	Server         string `name:"server" enum:"nats,redis,both" default:"both" help:"Server whose user is checked: ${enum}. Clients and events have none on Redis."`
+	Server         string `name:"server" enum:"nats,redis,both" default:"both" help:"Server whose user is checked: ${enum}. The roles client and events have no user on Redis."`
 	JSON           bool   `name:"json" help:"Write one JSON object per difference."`
 	connection     `group:"Connection"`
 	settings.Redis `group:"Connection"`
@@ -64,12 +64,12 @@ func (c *checkPermissionsCmd) AfterApply() error {
 
 // Help is shown with the flags.
 func (c *checkPermissionsCmd) Help() string {
-	return "Connects as the user of the settings, compares the permissions that NATS and Redis report with those that the role needs, " +
+	return "Connects as the user of the settings, compares the permissions that NATS and Redis report with those that the role requires, " +
 		"and lists missing and excess permissions. Exit code 1: a permission is missing. " +
-		"--nats-inbox-prefix must be that of the user; \"pawl permissions nats\" and \"pawl permissions redis\" print the users of each role."
+		"--nats-inbox-prefix must be that of the user. \"pawl permissions nats\" and \"pawl permissions redis\" print the users of all roles."
 }
 
-// Run compares. A missing permission is exit code 1.
+// Run compares the permissions. If one is missing, the exit code is 1.
 func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 	var all []permissions.Finding
 	if c.Server != "redis" {
@@ -87,7 +87,7 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rdb.Close() }() // it was only read
+		defer func() { _ = rdb.Close() }() // only used for reading
 		found, err := permissions.CheckRedis(ctx, rdb, c.Namespace.Namespace, role)
 		if err != nil {
 			return err
@@ -96,10 +96,9 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 		slices.SortFunc(all, permissions.Finding.Compare)
 	}
 	if c.JSON {
-		for _, f := range all {
-			if err := writeJSON(s.out, f); err != nil {
-				return err
-			}
+		err := writeLines(s.out, all, func(f permissions.Finding) permissions.Finding { return f })
+		if err != nil {
+			return err
 		}
 	} else if err := showPermissions(s.out, c.Role, all); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
+func TestCheckPermissionsListsLackingAndExtraPermissions(t *testing.T) {
 	inbox := permissions.NATSInbox("default", queue.RoleClient)
 	srv := natstest.Start(t, func(o *server.Options) {
 		p, _ := queue.PermissionsOf("default", queue.RoleClient, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
@@ -39,7 +39,7 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 		}
 	}
 	code, out, _ = check("events", "--json")
-	if code != 0 { // it has too much, and lacks nothing
+	if code != 0 { // permissions in excess are no failure
 		t.Errorf("code %d", code)
 	}
 	wants(t, out, `{"server":"nats","status":"extra","right":"publish","what":"pawl.default.to.*.cancel"}`)
@@ -53,7 +53,7 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 	wants(t, must(t, "permissions", "nats", "--namespaces", "shop"), `user: "pawl-shop-client", password: $PAWL_SHOP_CLIENT_PASSWORD`, `"pawl.shop.to.*.cancel"`)
 }
 
-// Without users a Redis gives every role too much, and lacks nothing.
+// A Redis without users grants every role excess permissions, and no role lacks any.
 func TestCheckPermissionsReadsRedis(t *testing.T) {
 	at := []string{"--server", "redis", "--redis", "redis://" + redistest.Start(t).Addr}
 	code, out, errs := command(t, append([]string{"check-permissions", "worker"}, at...)...)
@@ -63,7 +63,7 @@ func TestCheckPermissionsReadsRedis(t *testing.T) {
 	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "extra redis command flushall")
 }
 
-func TestCheckOfObjectsNeedsNoMoreThanAnOperatorHas(t *testing.T) {
+func TestCheckOfObjectsWorksWithThePermissionsOfAnOperator(t *testing.T) {
 	srv := natstest.Start(t, func(o *server.Options) {
 		p, _ := queue.PermissionsOf("default", queue.RoleOperator, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
 		o.Users = []*server.User{{Username: "admin", Password: "x"}, {Username: "operator", Password: "x", Permissions: &server.Permissions{

@@ -21,14 +21,14 @@ import (
 )
 
 type policyCmd struct {
-	Set    policySetCmd    `cmd:"" help:"Set the limits of an action, a group or everything."`
+	Set    policySetCmd    `cmd:"" help:"Set the limits of an action, a group or the whole namespace."`
 	Apply  policyApplyCmd  `cmd:"" help:"Set the limits in a file of activities."`
 	Get    policyGetCmd    `cmd:"" help:"Show the policy of a level."`
 	List   policyListCmd   `cmd:"" help:"List the policies that are set."`
 	Delete policyDeleteCmd `cmd:"" help:"Delete the policy of a level."`
 }
 
-// level is the level of a policy, in the form of queue.CheckLevel. A bare name is an action.
+// level is the level of a policy, as queue.CheckLevel requires it. A name alone is an action.
 type level string
 
 // UnmarshalText reads a level.
@@ -50,10 +50,10 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// atLeastOne is a limit; 0 is rejected because it would be no limit.
+// atLeastOne is a limit. It must not be 0, which would mean no limit.
 type atLeastOne uint32
 
-// UnmarshalText reads it.
+// UnmarshalText reads a limit.
 func (a *atLeastOne) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 31)
 	if err != nil || n == 0 {
@@ -66,7 +66,7 @@ func (a *atLeastOne) UnmarshalText(text []byte) error {
 // keyPath is a path into the payload.
 type keyPath string
 
-// UnmarshalText reads it. Validate checks the path.
+// UnmarshalText reads a path, which Validate checks.
 func (k *keyPath) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return errors.New("must be a path such as customer.id; omit the flag for no key")
@@ -81,7 +81,7 @@ type per struct {
 	window time.Duration
 }
 
-// UnmarshalText reads it. A window without a number is one unit.
+// UnmarshalText reads a number per window. A window without a number is one unit.
 func (p *per) UnmarshalText(text []byte) error {
 	number, window, _ := strings.Cut(string(text), "/")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -98,7 +98,7 @@ func (p *per) UnmarshalText(text []byte) error {
 
 // wholeMillis rounds up, as pawl.Rate does, so that the limit is not exceeded.
 func wholeMillis(d time.Duration) time.Duration {
-	if d > history.MaxWindow { // it is rejected
+	if d > history.MaxWindow { // rejected by Validate
 		return d
 	}
 	return time.Duration(history.Millis(d)) * time.Millisecond
@@ -109,7 +109,7 @@ type queueTimeout time.Duration
 
 const forever queueTimeout = -1
 
-// UnmarshalText reads it.
+// UnmarshalText reads a duration, or forever.
 func (p *queueTimeout) UnmarshalText(text []byte) error {
 	if string(text) == "forever" {
 		*p = forever
@@ -127,12 +127,12 @@ type policySetCmd struct {
 	Level        level        `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
 	Concurrency  atLeastOne   `placeholder:"N" help:"Maximum number of concurrent calls."`
 	Rate         per          `placeholder:"N/WINDOW" help:"Maximum number of starts in any window, such as 100/1s."`
-	Quota        per          `placeholder:"N/WINDOW" help:"Maximum number of starts in a window that begins with the first of them, such as 10000/24h."`
-	Key          keyPath      `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value has limits of its own."`
+	Quota        per          `placeholder:"N/WINDOW" help:"Maximum number of starts in a window that begins with the first start, such as 10000/24h."`
+	Key          keyPath      `placeholder:"PATH" help:"Path into the payload, such as customer.id. Each value has limits of its own."`
 	QueueLimit   atLeastOne   `placeholder:"N" help:"Maximum number of waiters; further calls fail. Default: 10000."`
 	QueueTimeout queueTimeout `placeholder:"DURATION" help:"Maximum wait, after which a waiter fails, or forever. Default: 1h."`
-	Reject       bool         `help:"Fail instead of waiting."`
-	Unlimited    bool         `help:"No limits, whatever the code and less specific levels say."`
+	Reject       bool         `help:"Fail calls over the limit instead of letting them wait."`
+	Unlimited    bool         `help:"Remove all limits, including those of the code and of less specific levels."`
 	Reason       string       `placeholder:"TEXT" help:"Reason, which the orchestrator logs with the requester."`
 	JSON         bool         `name:"json" help:"Write JSON."`
 	connection   `group:"Connection"`
@@ -140,18 +140,18 @@ type policySetCmd struct {
 
 // Help is shown with the flags.
 func (c *policySetCmd) Help() string {
-	return "Replaces the previous policy of the level and overrides the code. It applies everywhere within a second, also to waiters; holders are not affected. " +
-		"The most specific level with a policy applies, as a whole: action, group, global.\n\n" +
+	return "Replaces the previous policy of the level and overrides the code. Within a second it applies to the whole fleet, including waiters; holders are not affected. " +
+		"Only the policy of the most specific level applies: action, group, global.\n\n" +
 		"--unlimited removes all limits. \"pawl policy delete\" restores those of the code and of less specific levels."
 }
 
-// policy returns the policy of the flags.
+// policy returns the policy that the flags describe.
 func (c *policySetCmd) policy() client.Policy {
 	p := client.Policy{
 		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window, Quota: c.Quota.n, QuotaWindow: c.Quota.window,
 		Key: string(c.Key), QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout), Reject: c.Reject,
 	}
-	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // too many stay too many, and are rejected
+	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // a rate that is too high does not become valid by an overflow
 	if c.QueueTimeout < 0 {
 		p.QueueTimeout = -1
 	}
@@ -161,7 +161,7 @@ func (c *policySetCmd) policy() client.Policy {
 // Validate rejects invalid policies.
 func (c *policySetCmd) Validate() error {
 	if c.Rate.n > history.MaxRate {
-		return fmt.Errorf("--rate %d/%s: at most %d per window; use fewer in a shorter one", c.Rate.n, diagnose.Span(c.Rate.window), history.MaxRate)
+		return fmt.Errorf("--rate %d/%s: at most %d per window; use a lower number and a shorter window", c.Rate.n, diagnose.Span(c.Rate.window), history.MaxRate)
 	}
 	p := c.policy()
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
@@ -179,8 +179,7 @@ func (c *policySetCmd) Validate() error {
 // Run sets the policy.
 func (c *policySetCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	p := c.policy()
-	err := cl.SetPolicy(ctx, string(c.Level), p, client.Reason(c.Reason))
-	if err != nil {
+	if err := cl.SetPolicy(ctx, string(c.Level), p, client.Reason(c.Reason)); err != nil {
 		return err
 	}
 	if name, isAction := strings.CutPrefix(string(c.Level), "action:"); isAction {
@@ -199,7 +198,7 @@ func warnUnknown(ctx context.Context, s streams, cl *client.Client, name string)
 	if err != nil || slices.ContainsFunc(workers, func(w client.WorkerInfo) bool { return slices.Contains(w.Activities, name) }) {
 		return
 	}
-	_, _ = fmt.Fprintf(s.err, "pawl: warning: no orchestrator or connected worker registers %s\n", name)
+	_ = s.note("warning: no orchestrator or connected worker registers %s", name)
 }
 
 type policyGetCmd struct {
@@ -250,11 +249,11 @@ func (c *policyListCmd) Run(ctx context.Context, s streams, cl *client.Client) e
 	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
 	for _, l := range all {
-		if l.Policy.Paused { // it has no limits of its own
-			t.Add(l.Level, diagnose.Pause(l.Policy))
-			continue
+		describe := diagnose.Policy
+		if l.Policy.Paused { // has no limits of its own
+			describe = diagnose.Pause
 		}
-		t.Add(l.Level, diagnose.Policy(l.Policy))
+		t.Add(l.Level, describe(l.Policy))
 	}
 	return t.WriteOr(s.out, "No policy is set; those of the code apply.")
 }
@@ -268,8 +267,7 @@ type policyDeleteCmd struct {
 
 // Run deletes a policy.
 func (c *policyDeleteCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
-	err := cl.DeletePolicy(ctx, string(c.Level), client.Reason(c.Reason))
-	if err != nil {
+	if err := cl.DeletePolicy(ctx, string(c.Level), client.Reason(c.Reason)); err != nil {
 		return err
 	}
 	return s.answer(c.JSON, map[string]any{"level": string(c.Level), "deleted": true}, "%s: deleted; the code or a less specific level applies again", c.Level)
@@ -295,9 +293,7 @@ func showPolicy(w io.Writer, l client.LevelPolicy) error {
 	if p.Quota > 0 {
 		f.Add("quota", diagnose.Quota(p))
 	}
-	if p.Key != "" {
-		f.Add("key", p.Key)
-	}
+	f.AddText("key", p.Key)
 	if p.Limits() {
 		f.Add("at the limit", diagnose.WhenLimited(p))
 	}

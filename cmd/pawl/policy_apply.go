@@ -24,14 +24,14 @@ type policyApplyCmd struct {
 
 // Help is shown with the flags.
 func (c *policyApplyCmd) Help() string {
-	return "Sets the policy of each activity of the file that has a limit, as \"pawl policy set\" does. Policies of other actions, also of activities whose limit was removed from the file, stay."
+	return "Sets the policy of each activity in the file that has a limit, as \"pawl policy set\" does. All other policies remain, including those of activities whose limit was removed from the file."
 }
 
 // Run sets the policies.
 func (c *policyApplyCmd) Run(ctx context.Context, s streams) error {
 	config, err := external.Read(c.File)
 	if err == nil {
-		_, err = config.Bindings(slog.New(slog.DiscardHandler)) // checks all of it
+		_, err = config.Bindings(slog.New(slog.DiscardHandler)) // validates the whole file
 	}
 	if err != nil {
 		return settings.Usage(err)

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -16,19 +17,19 @@ import (
 )
 
 const (
-	purgeConcurrency = 64  // concurrent purges
-	minForBar        = 200 // instances for which progress is shown
+	purgeConcurrency = 64  // maximum number of concurrent purges
+	minForBar        = 200 // minimum number of instances for which progress is shown
 )
 
 type purgeCmd struct {
-	IDs        []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
-	Status     string        `enum:",completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Instead of ids: all instances that are completed, failed or cancelled."`
-	Where      string        `placeholder:"FILTER" help:"Instead of ids, or with --status: all ended instances that pass a filter, such as 'code = shop.declined and ended < -7d'."`
-	OlderThan  time.Duration `placeholder:"DURATION" help:"Instead of ids, or with --status: all instances that ended that long ago, such as 24h."`
-	Force      bool          `help:"Also purge running and stalled instances: their activities and children are cancelled, and their code does not run."`
-	Reason     string        `placeholder:"TEXT" help:"Reason, which cancelled activities and children receive."`
-	Yes        bool          `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
-	Timeout    time.Duration `default:"30s" help:"Maximum wait for each purge. It takes effect later nevertheless."`
+	IDs       []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
+	Status    string        `enum:",completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Instead of ids: all instances that are completed, failed or cancelled."`
+	Where     string        `placeholder:"FILTER" help:"Instead of ids, or with --status: all ended instances that pass a filter, such as 'code = shop.declined and ended < -7d'."`
+	OlderThan time.Duration `placeholder:"DURATION" help:"Instead of ids, or with --status: all instances that ended at least this long ago, such as 24h."`
+	Force     bool          `help:"Also purge running and stalled instances. Their activities and children are cancelled, and their code does not run."`
+	Reason    string        `placeholder:"TEXT" help:"Reason, which cancelled activities and children receive."`
+	confirmation
+	Timeout    time.Duration `default:"30s" help:"Maximum wait for each purge. After the timeout, the purge still takes effect."`
 	JSON       bool          `name:"json" help:"Write one JSON object per instance."`
 	connection `group:"Connection"`
 }
@@ -57,7 +58,7 @@ func (c *purgeCmd) Validate() error {
 // many reports whether instances are selected by status, filter or age.
 func (c *purgeCmd) many() bool { return c.Status != "" || c.Where != "" || c.OlderThan != 0 }
 
-// Run purges instances. If one could not be purged, the exit code is 1, after all others were tried.
+// Run purges instances. It attempts all of them. If one could not be purged, the exit code is 1.
 func (c *purgeCmd) Run(ctx context.Context, s streams, cl *client.Client) (err error) {
 	ids := c.IDs
 	if c.many() {
@@ -65,8 +66,8 @@ func (c *purgeCmd) Run(ctx context.Context, s streams, cl *client.Client) (err e
 			return fmt.Errorf("nothing was purged: %w", err)
 		}
 	}
-	if len(ids) > 0 && (c.Force || c.many()) && !c.Yes && interactive(s) {
-		if err := confirm(ctx, os.Stdin, s.err, c.question(len(ids))); err != nil {
+	if len(ids) > 0 && (c.Force || c.many()) {
+		if err := c.ask(ctx, s, c.question(len(ids))); err != nil {
 			return err
 		}
 	}
@@ -75,7 +76,7 @@ func (c *purgeCmd) Run(ctx context.Context, s streams, cl *client.Client) (err e
 
 func (c *purgeCmd) question(n int) string {
 	if c.Force {
-		return fmt.Sprintf("Purge %s with all history, also if running? Activities and children will be cancelled.", diagnose.Counted(n, "instance"))
+		return fmt.Sprintf("Purge %s with all history, even if running? Activities and children will be cancelled.", diagnose.Counted(n, "instance"))
 	}
 	return fmt.Sprintf("Purge %s with all history?", diagnose.Counted(n, "instance"))
 }
@@ -94,35 +95,28 @@ func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _
 	return ids, nil
 }
 
-// purgedLine is the result of one purge as JSON.
+// purgedLine is the outcome of one purge as JSON.
 type purgedLine struct {
 	Instance string `json:"instance"`
 	Purged   bool   `json:"purged"`
 	Error    string `json:"error,omitempty"`
 }
 
-// purge purges instances concurrently, and reports each result.
+// purge purges instances concurrently, and reports each outcome.
 func (c *purgeCmd) purge(ctx context.Context, s streams, cl *client.Client, ids []string) error {
 	report := &purgeReport{s: s, of: len(ids), each: !c.many(), json: c.JSON}
 	if len(ids) >= minForBar && !report.each && !report.json {
 		report.bar = term.NewProgress(s.err, len(ids), "instances")
 	}
-	places := make(chan struct{}, purgeConcurrency)
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	g.SetLimit(purgeConcurrency)
 	for _, id := range ids {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-		}
 		if ctx.Err() != nil {
 			break
 		}
-		wg.Go(func() {
-			defer func() { <-places }()
-			report.outcome(id, c.one(ctx, cl, id))
-		})
+		g.Go(func() error { report.outcome(id, c.one(ctx, cl, id)); return nil })
 	}
-	wg.Wait()
+	_ = g.Wait() // the report has the errors
 	return report.end(ctx)
 }
 
@@ -136,24 +130,24 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	}
 	err := cl.Purge(limited, id, opts...)
 	switch {
-	case c.many() && errors.Is(err, client.ErrNotFound): // another purge was first
+	case c.many() && errors.Is(err, client.ErrNotFound): // purged in the meantime
 		return nil
 	case errors.Is(err, client.ErrStalled), !errors.Is(err, client.ErrPurgePending):
 		return err
 	case ctx.Err() == nil:
-		return fmt.Errorf("%s has not been purged within %s, and will be purged later%s", id, c.Timeout, because(ctx, cl, id))
+		return fmt.Errorf("%s was not purged within %s, and will be purged later%s", id, c.Timeout, because(ctx, cl, id))
 	default:
 		return fmt.Errorf("interrupted; %s will be purged nevertheless", id)
 	}
 }
 
-// purgeReport reports the results of purges.
+// purgeReport reports the outcomes of purges.
 type purgeReport struct {
 	s    streams
 	of   int
-	each bool // a line for each, otherwise only for failures
+	each bool // write a line for each purge, not only for failures
 	json bool
-	bar  *term.Progress // nil: they are few, or each has a line
+	bar  *term.Progress // nil: for a few instances, or if each has a line
 
 	mu           sync.Mutex
 	done, failed int
@@ -184,8 +178,7 @@ func (t *purgeReport) write(id string, err error) error {
 		t.bar.Printf("pawl: %s", userMessage(err))
 		return nil
 	case err != nil:
-		_, err = fmt.Fprintf(t.s.err, "pawl: %s\n", userMessage(err))
-		return err
+		return t.s.note("%s", userMessage(err))
 	case t.each:
 		_, err := fmt.Fprintf(t.s.out, "%s: purged\n", id)
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// naps runs instances that end when they are woken, and the parent of one.
+// naps runs orchestrations that end when they are woken, and a parent of one.
 func naps(t *testing.T) (at func(...string) []string) {
 	t.Helper()
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap"), pawl.NewEvent[pawl.None]("wake")
@@ -110,7 +110,7 @@ func TestStalledChildIsNamedInTheWaitOfItsParent(t *testing.T) {
 		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
 	code, _, errs = command(t, at("purge", "c-1", "--timeout", "2s")...)
-	if code != 1 || !strings.Contains(errs, "c-1 has not been purged within 2s, and will be purged later: it is stalled") {
+	if code != 1 || !strings.Contains(errs, "c-1 was not purged within 2s, and will be purged later: it is stalled") {
 		t.Errorf("the purge of a stalled instance: code %d, %q", code, errs)
 	}
 	if out := must(t, at("purge", "w-1", "--force")...); out != "w-1: purged\n" {
@@ -130,7 +130,7 @@ func TestConfirmationRequiresYes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // as by Ctrl-C
 	defer cancel()
 	r, w := io.Pipe()
-	defer func() { _ = w.Close() }() // lets the reader end
+	defer func() { _ = w.Close() }() // ends the reading goroutine
 	if err := confirm(ctx, r, io.Discard, "Purge?"); !errors.Is(err, errDeclined) {
 		t.Error(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ type queueCmd struct {
 type queueStatsCmd struct {
 	Action     string `arg:"" optional:"" help:"Name of an activity or an orchestration. Default: every limit in use."`
 	Key        string `placeholder:"KEY" help:"Only the limit of this value of the action's key."`
-	Limit      int    `default:"100" help:"Maximum number, those with the most waiters first; 0 is unlimited."`
+	Limit      int    `default:"100" help:"Maximum number of limits, the ones with the most waiters first; 0 is unlimited."`
 	JSON       bool   `name:"json" help:"Write one JSON object per limit."`
 	connection `group:"Connection"`
 }
@@ -50,7 +49,7 @@ func (c *queueStatsCmd) Validate() error {
 	return nil
 }
 
-// Run shows limits, also if some partitions did not answer.
+// Run shows limits. If some partitions did not answer, it shows the others and returns an error.
 func (c *queueStatsCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	all, failed := c.find(ctx, cl)
 	slices.SortFunc(all, busyFirst)
@@ -82,7 +81,7 @@ func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []clie
 		}
 		return []client.QueueInfo{g}, nil
 	}
-	if c.Action != "" { // idle, it is not in the list
+	if c.Action != "" { // the list below does not contain an idle limit
 		switch g, err := cl.QueueStats(ctx, c.Action, ""); {
 		case err != nil:
 			return nil, err
@@ -101,7 +100,7 @@ func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []clie
 	return all, nil
 }
 
-// busyFirst orders limits: deadlocks first, then by waiters and by holders.
+// busyFirst orders limits: deadlocked ones first, then by waiters and by holders, in descending order.
 func busyFirst(a, b client.QueueInfo) int {
 	wrong := func(g client.QueueInfo) int {
 		if g.Deadlocked {
@@ -112,7 +111,7 @@ func busyFirst(a, b client.QueueInfo) int {
 	return cmp.Or(cmp.Compare(wrong(b), wrong(a)), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Active, a.Active), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Key, b.Key))
 }
 
-// queueTable has a column for keys if a limit has one.
+// queueTable lists limits. It has a column for keys if a limit has one.
 func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	keys := slices.ContainsFunc(all, func(g client.QueueInfo) bool { return g.Key != "" })
 	t := &term.Table{
@@ -136,7 +135,7 @@ func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	return t
 }
 
-// gateState describes what a further call would meet.
+// gateState describes whether a limit would admit a further call.
 func gateState(g client.QueueInfo, now time.Time) string {
 	switch {
 	case g.Deadlocked:
@@ -156,7 +155,7 @@ type queueListCmd struct {
 	Action     string `arg:"" help:"Name of an activity or an orchestration."`
 	Key        string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
 	Holders    bool   `help:"List holders instead of waiters."`
-	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited, of --holders as many as fit into one reply."`
+	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited, with --holders as many as fit into one reply."`
 	JSON       bool   `name:"json" help:"Write one JSON object per waiter."`
 	connection `group:"Connection"`
 }
@@ -190,7 +189,7 @@ func (c *queueListCmd) Run(ctx context.Context, s streams, cl *client.Client) er
 	return nil
 }
 
-// footer reports that there are more rows, or may be, and how to see them.
+// footer returns a line that reports that there are more rows, or may be, and how to see them.
 func (c *queueListCmd) footer(rows int, more bool) string {
 	switch {
 	case c.Holders && rows >= request.MaxLimitRows:
@@ -206,11 +205,11 @@ func (c *queueListCmd) footer(rows int, more bool) string {
 
 func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []client.Waiter, more bool, err error) {
 	if c.Holders {
-		most := c.Limit
-		if most > 0 {
-			most++
+		limit := c.Limit
+		if limit > 0 {
+			limit++
 		}
-		rows, err = cl.Holders(ctx, c.Action, c.Key, most)
+		rows, err = cl.Holders(ctx, c.Action, c.Key, limit)
 		if more = c.Limit > 0 && len(rows) > c.Limit; more {
 			rows = rows[:c.Limit]
 		}
@@ -243,11 +242,11 @@ func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
 	return t.WriteOr(w, none)
 }
 
-// callText names the call of an instance that is at a limit.
+// callText names the call that is at a limit.
 func callText(w client.Waiter) string {
 	switch {
 	case w.Event == 0:
-		return "activity of a call that keeps its slot"
+		return "activity of a call that retains its slot"
 	case w.Event == 1:
 		return "start"
 	case w.Execution > 1:
@@ -257,7 +256,8 @@ func callText(w client.Waiter) string {
 	}
 }
 
-// whichKey explains that a key is needed, if that is why a limit was not found or is empty: inputs without the key have a limit, too.
+// whichKey returns an error that asks for a key, if the action has one and none was given. Otherwise it returns err. Without a key, the limit
+// of inputs that have no value at the key's path is meant.
 func whichKey(ctx context.Context, cl *client.Client, action, key string, err error) error {
 	if key != "" || err != nil && !errors.Is(err, client.ErrNotFound) {
 		return err
@@ -267,23 +267,23 @@ func whichKey(ctx context.Context, cl *client.Client, action, key string, err er
 			break
 		}
 		if g.Key != "" {
-			return fmt.Errorf("%s has a limit for every key: choose one, such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
+			return fmt.Errorf("%s has a limit for each key: choose one, such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
 		}
 	}
 	return err
 }
 
 type queueClearCmd struct {
-	Action     string `arg:"" help:"Name of an activity or an orchestration."`
-	Key        string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
-	Yes        bool   `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
-	JSON       bool   `name:"json" help:"Write JSON."`
+	Action string `arg:"" help:"Name of an activity or an orchestration."`
+	Key    string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
+	confirmation
+	JSON       bool `name:"json" help:"Write JSON."`
 	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *queueClearCmd) Help() string {
-	return "A waiting activity fails with pawl.ErrQueueCleared; an instance that waits for its start is cancelled. Holders and later calls are not affected."
+	return "Waiting activities fail with pawl.ErrQueueCleared; instances that wait for their start are cancelled. Holders and later calls are not affected."
 }
 
 // Validate checks the name.
@@ -291,12 +291,12 @@ func (c *queueClearCmd) Validate() error { return pawl.ValidateName(c.Action) }
 
 // Run rejects the waiters.
 func (c *queueClearCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
-	if !c.Yes && interactive(s) {
+	if c.needed(s) {
 		g, err := c.queue(ctx, cl)
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.ask(ctx, s, c.question(g))
 		}
-		if err := confirm(ctx, os.Stdin, s.err, c.question(g)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -310,7 +310,7 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams, cl *client.Client) e
 	return s.answer(c.JSON, map[string]any{"action": c.Action, "key": c.Key, "cleared": n}, "%s: %d rejected", diagnose.ActionAndKey(c.Action, c.Key), n)
 }
 
-// queue returns the limit to clear: without a key, that of inputs without one.
+// queue returns the limit to clear. Without a key, it is the limit of inputs without one.
 func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.QueueInfo, error) {
 	g, err := cl.QueueStats(ctx, c.Action, c.Key)
 	if err != nil || g.Keys == 0 {

@@ -23,7 +23,7 @@ type bought struct {
 	Shop string `json:"shop"`
 }
 
-// shops runs purchases, each of which charges a card. Its activities end when the test lets them.
+// shops runs purchases, each of which charges a card. The test determines when an activity ends.
 func shops(t *testing.T, limits ...pawl.ActivityOption) (at func(...string) []string, running <-chan string, let chan<- struct{}) {
 	t.Helper()
 	buy := pawl.NewOrchestration[bought, pawl.None]("buy")
@@ -195,7 +195,7 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for every key: choose one") {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for each key: choose one") {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -208,7 +208,7 @@ func TestEveryKeyHasARowOrderedByWaiters(t *testing.T) {
 	}
 }
 
-func TestInputWithoutAKeyHidesNoWaiters(t *testing.T) {
+func TestLimitOfInputsWithoutAKeyDoesNotHideWaitersOfKeys(t *testing.T) {
 	at, running, let := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
 	must(t, at("start", "buy", "keyless", "--input", `{"shop":""}`)...)
 	begin(t, running)
@@ -221,13 +221,13 @@ func TestInputWithoutAKeyHidesNoWaiters(t *testing.T) {
 	})
 	wants(t, must(t, at("queue", "stats", "charge-card")...), "charge-card acme 1 ")
 	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for every key: choose one, such as --key acme") {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for each key: choose one, such as --key acme") {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
 		}
 	}
 }
 
-// oddKey is a key of which its limit has only a hash.
+// oddKey returns a key that its limit stores as a hash.
 func oddKey(t *testing.T, all []api.QueueStats) string {
 	t.Helper()
 	for _, q := range all {
@@ -277,7 +277,7 @@ func TestInstanceThatWaitsForItsStartIsPending(t *testing.T) {
 	}
 }
 
-func TestParentAndChildInNeedOfOneSlotAreReportedAsDeadlock(t *testing.T) {
+func TestParentAndChildThatNeedTheSameSlotAreReportedAsDeadlock(t *testing.T) {
 	nest := pawl.NewOrchestration[int, pawl.None]("nest", pawl.Concurrency(1))
 	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
 		if deep == 0 {
@@ -387,7 +387,7 @@ func TestFirstOfManyWaitersAreShown(t *testing.T) {
 	}
 }
 
-func TestStateColumnOfALimitNamesWhyItsWaitersWait(t *testing.T) {
+func TestStateColumnOfALimitExplainsWhyWaitersWait(t *testing.T) {
 	now, three := time.Now(), client.Policy{Concurrency: 3}
 	for want, g := range map[string]client.QueueInfo{
 		"open":     {Active: 2, Policy: three, LimitedUntil: now.Add(-time.Millisecond)},
@@ -420,7 +420,7 @@ func TestStateColumnOfALimitNamesWhyItsWaitersWait(t *testing.T) {
 	}
 }
 
-func TestHoldersAreShownUpToOneReply(t *testing.T) {
+func TestFooterReportsHoldersBeyondOneReply(t *testing.T) {
 	for _, k := range []struct {
 		holders, more bool
 		rows          int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/api"
@@ -14,16 +13,16 @@ import (
 )
 
 type refusedCmd struct {
-	Drop       []string `placeholder:"ID" help:"Remove the notes of the refused inputs of an id; an instance of that id is not affected."`
-	DropAll    bool     `help:"Remove all notes."`
-	Yes        bool     `short:"y" help:"Do not ask for confirmation of --drop-all, which is asked for on a terminal only."`
-	JSON       bool     `name:"json" help:"Write one JSON object per input, those that are removed with --drop and --drop-all."`
+	Drop    []string `placeholder:"ID" help:"Remove the notes on refused inputs of an id. An instance with that id is not affected."`
+	DropAll bool     `help:"Remove all notes."`
+	confirmation
+	JSON       bool `name:"json" help:"Write one JSON object per input; with --drop and --drop-all, per removed note."`
 	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *refusedCmd) Help() string {
-	return "An input that its orchestrator cannot use is not kept; a note of it is, with the reason, for a day. Correct the sender, and send it again."
+	return "An input that its orchestrator cannot use is dropped; a note with the reason is kept for a day. Correct the sender, and send the input again."
 }
 
 // Validate rejects invalid combinations.
@@ -34,10 +33,10 @@ func (c *refusedCmd) Validate() error {
 	return nil
 }
 
-// Run lists the notes of refused inputs, or removes them.
+// Run lists the notes on refused inputs, or removes them.
 func (c *refusedCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	var rows []client.Refused
-	var failed error // those of the partitions that have answered are shown nevertheless
+	var failed error // the notes of the partitions that answered are shown nevertheless
 	for r, err := range cl.Refused(ctx) {
 		if err != nil {
 			failed = err
@@ -54,8 +53,8 @@ func (c *refusedCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 		}
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
-		if len(ids) > 0 && !c.Yes && interactive(s) {
-			if err := confirm(ctx, os.Stdin, s.err, fmt.Sprintf("Remove %s?", diagnose.Counted(len(rows), "note"))); err != nil {
+		if len(ids) > 0 {
+			if err := c.ask(ctx, s, fmt.Sprintf("Remove %s?", diagnose.Counted(len(rows), "note"))); err != nil {
 				return err
 			}
 		}
@@ -68,7 +67,7 @@ func (c *refusedCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	return errors.Join(c.write(s, rows), failed)
 }
 
-// write shows the notes, or how many were removed.
+// write shows the notes, or the number of removed ones.
 func (c *refusedCmd) write(s streams, rows []client.Refused) error {
 	switch {
 	case c.JSON:
@@ -81,5 +80,5 @@ func (c *refusedCmd) write(s streams, rows []client.Refused) error {
 	for _, r := range rows {
 		t.Add(r.Instance, formatSecond(r.At), diagnose.OneLine(r.Reason))
 	}
-	return t.WriteOr(s.out, "No input is listed as refused.")
+	return t.WriteOr(s.out, "There are no refused inputs.")
 }

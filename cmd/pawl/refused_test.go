@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// A refused input is listed with its reason, and its note is dropped without the running instance that it was for.
+// A refused input is listed with its reason. Dropping its note does not affect the running instance with the same id.
 func TestRefusedInputsAreListedAndDropped(t *testing.T) {
 	at := naps(t)
 	must(t, at("start", "nap", "n-1")...)

@@ -14,25 +14,25 @@ import (
 )
 
 type replayCmd struct {
-	Files  []string `arg:"" name:"file" type:"existingfile" help:"Files that pawl export, or pawl history --json, has written."`
-	Binary string   `placeholder:"COMMAND" help:"Orchestrator whose code is checked, such as './orchestrator': it is run with --replay FILE. Default: the examples, which pawl dev runs."`
+	Files  []string `arg:"" name:"file" type:"existingfile" help:"Files that \"pawl export\" or \"pawl history --json\" wrote."`
+	Binary string   `placeholder:"COMMAND" help:"Orchestrator whose code is checked, such as './orchestrator'. It is run with --replay FILE. Default: the examples of \"pawl dev\"."`
 	JSON   bool     `name:"json" help:"Write one JSON object per file."`
 }
 
 // Help is shown with the flags.
 func (c *replayCmd) Help() string {
-	return "Neither NATS nor Redis is needed. The exit code is 1 if the code does not fit a file: an orchestrator with it would stall the instance."
+	return "Neither NATS nor Redis is required. The exit code is 1 if the code does not match a history: the instance would stall on an orchestrator with this code."
 }
 
 // Run replays the files, one after the other.
 func (c *replayCmd) Run(ctx context.Context, s streams) error {
-	fit := true
+	failed := settings.ExitDone
 	for _, file := range c.Files {
 		code, text, err := c.replay(ctx, file)
 		if err != nil {
 			return err
 		}
-		fit = fit && code == 0
+		failed = max(failed, code)
 		text = strings.TrimSpace(strings.TrimPrefix(text, file+": "))
 		if c.JSON {
 			err = writeJSON(s.out, map[string]any{"file": file, "fits": code == 0, "text": text})
@@ -43,10 +43,7 @@ func (c *replayCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	if !fit {
-		return settings.Exit(settings.ExitFailed)
-	}
-	return nil
+	return settings.Exit(failed)
 }
 
 // replay replays a file with the code of the binary.

@@ -16,9 +16,9 @@ import (
 type jobFlags struct {
 	Input          string        `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
 	Queue          string        `placeholder:"NAME" help:"Task queue of the activity. Default: the name of the activity."`
-	Attempts       int           `default:"1" help:"Maximum number of attempts, with a backoff of one second that is doubled up to a minute."`
-	AttemptTimeout time.Duration `placeholder:"DURATION" help:"Maximum time of an attempt, such as 30s. Default: none."`
-	Within         time.Duration `placeholder:"DURATION" help:"Maximum time of all attempts, backoffs and waits. Default: none."`
+	Attempts       int           `default:"1" help:"Maximum number of attempts, with a backoff that doubles from one second up to a minute."`
+	AttemptTimeout time.Duration `placeholder:"DURATION" help:"Timeout of each attempt, such as 30s. Default: none."`
+	Within         time.Duration `placeholder:"DURATION" help:"Timeout of the job: all attempts, backoffs and waits. Default: none."`
 }
 
 // job reads and checks the flags.

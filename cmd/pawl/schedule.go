@@ -21,22 +21,22 @@ type scheduleCmd struct {
 	Create   scheduleCreateCmd   `cmd:"" help:"Create a schedule, or replace its configuration."`
 	List     scheduleListCmd     `cmd:"" help:"List schedules."`
 	Describe scheduleDescribeCmd `cmd:"" help:"Describe a schedule."`
-	Pause    schedulePauseCmd    `cmd:"" help:"Pause a schedule: its times pass without effect."`
+	Pause    schedulePauseCmd    `cmd:"" help:"Pause a schedule. Its times pass without effect."`
 	Resume   scheduleResumeCmd   `cmd:"" help:"Resume a schedule."`
-	Trigger  scheduleTriggerCmd  `cmd:"" help:"Do the action of a schedule now."`
-	Backfill scheduleBackfillCmd `cmd:"" help:"Do the action of a schedule for times that have passed."`
+	Trigger  scheduleTriggerCmd  `cmd:"" help:"Execute the action of a schedule now."`
+	Backfill scheduleBackfillCmd `cmd:"" help:"Execute the action of a schedule for times in the past."`
 	Next     scheduleNextCmd     `cmd:"" help:"Show the next times of a schedule."`
-	Delete   scheduleDeleteCmd   `cmd:"" help:"Delete a schedule. What it has started continues."`
+	Delete   scheduleDeleteCmd   `cmd:"" help:"Delete a schedule. Instances that it started continue."`
 }
 
 // timesFlags are the times of a schedule.
 type timesFlags struct {
 	Cron   []string      `sep:"none" placeholder:"LINE" help:"Cron line of five fields, or six with the second first; or @every 1h30m, @hourly, @daily, @weekly, @monthly, @yearly. Repeatable."`
 	Zone   string        `placeholder:"ZONE" help:"Time zone, such as Europe/Zurich. Default: UTC."`
-	Spring string        `enum:"shift,skip" default:"shift" help:"Times that a clock skips in spring: ${enum}."`
-	Fall   string        `enum:"first,last,both" default:"first" help:"Which of two times of the same name counts in fall: ${enum}."`
-	Jitter time.Duration `placeholder:"DURATION" help:"Maximum delay of each time, which is always the same for it. Default: none."`
-	Until  time.Time     `placeholder:"TIME" help:"No time is after, such as 2027-01-01T00:00:00Z. Default: no bound."`
+	Spring string        `enum:"shift,skip" default:"shift" help:"Effect on times that the clock skips in spring: ${enum}."`
+	Fall   string        `enum:"first,last,both" default:"first" help:"Which occurrence of a time counts that the clock repeats in fall: ${enum}."`
+	Jitter time.Duration `placeholder:"DURATION" help:"Maximum delay of each time. The delay of a time is always the same. Default: none."`
+	Until  time.Time     `placeholder:"TIME" help:"End of the schedule, such as 2027-01-01T00:00:00Z. Default: none."`
 }
 
 func (f timesFlags) times() client.Times {
@@ -45,18 +45,18 @@ func (f timesFlags) times() client.Times {
 
 type scheduleCreateCmd struct {
 	ID   string `arg:"" help:"Id of the schedule."`
-	File string `type:"existingfile" placeholder:"FILE" help:"YAML file with the configuration, instead of the flags. It may have calendars and exceptions."`
+	File string `type:"existingfile" placeholder:"FILE" help:"YAML file with the configuration, instead of the flags. It may contain calendars and exceptions."`
 	timesFlags
 	Start  string `placeholder:"NAME" help:"Action: start this orchestration."`
 	RunJob string `name:"run" placeholder:"NAME" help:"Action: run this activity as a job."`
 	Send   string `placeholder:"INSTANCE/EVENT" help:"Action: send this event."`
 	jobFlags
 
-	Overlap        string        `enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" default:"skip" help:"What a time does while the instance of an earlier one runs: ${enum}."`
-	CatchUp        time.Duration `default:"1h" help:"Age up to which times are made up for after an outage."`
-	Remaining      int           `placeholder:"N" help:"End after so many actions. Default: no bound."`
+	Overlap        string        `enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" default:"skip" help:"Effect of a time while the instance of an earlier time runs: ${enum}."`
+	CatchUp        time.Duration `default:"1h" help:"Maximum age of missed times whose actions are executed after an outage."`
+	Remaining      int           `placeholder:"N" help:"End after this number of actions. Default: no limit."`
 	PauseOnFailure bool          `help:"Pause when an instance fails."`
-	Paused         bool          `help:"Create it paused."`
+	Paused         bool          `help:"Create the schedule paused."`
 	Note           string        `placeholder:"TEXT" help:"Note that is shown with the schedule."`
 	JSON           bool          `name:"json" help:"Write JSON."`
 	connection     `group:"Connection"`
@@ -108,7 +108,7 @@ func (c *scheduleCreateCmd) config() (config client.Schedule, err error) {
 	return config, nil
 }
 
-// oneSchedule has the arguments of a command on one schedule.
+// oneSchedule contains the arguments of a command on one schedule.
 type oneSchedule struct {
 	ID         string `arg:"" help:"Id of the schedule."`
 	JSON       bool   `name:"json" help:"Write JSON."`
@@ -118,7 +118,7 @@ type oneSchedule struct {
 // Validate checks the id.
 func (c *oneSchedule) Validate() error { return pawl.ValidateID(c.ID) }
 
-// accepted reports that a change was accepted, if it was.
+// accepted reports that a change was accepted, or returns its error.
 func (c *oneSchedule) accepted(s streams, what string, err error) error {
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *oneSchedule) accepted(s streams, what string, err error) error {
 
 type schedulePauseCmd struct {
 	oneSchedule
-	Note string `placeholder:"TEXT" help:"Why."`
+	Note string `placeholder:"TEXT" help:"Reason, shown with the schedule."`
 }
 
 // Run pauses the schedule.
@@ -138,7 +138,7 @@ func (c *schedulePauseCmd) Run(ctx context.Context, s streams, cl *client.Client
 
 type scheduleResumeCmd struct {
 	oneSchedule
-	Note string `placeholder:"TEXT" help:"Why."`
+	Note string `placeholder:"TEXT" help:"Reason, shown with the schedule."`
 }
 
 // Run resumes the schedule.
@@ -155,11 +155,11 @@ func (c *scheduleTriggerCmd) Run(ctx context.Context, s streams, cl *client.Clie
 
 type scheduleBackfillCmd struct {
 	oneSchedule
-	From time.Time `required:"" placeholder:"TIME" help:"Times after this one, such as 2026-11-01T00:00:00Z."`
-	To   time.Time `required:"" placeholder:"TIME" help:"Times up to this one."`
+	From time.Time `required:"" placeholder:"TIME" help:"Beginning of the range, exclusive, such as 2026-11-01T00:00:00Z."`
+	To   time.Time `required:"" placeholder:"TIME" help:"End of the range, inclusive."`
 }
 
-// Run fills in.
+// Run requests the actions for the times of the range.
 func (c *scheduleBackfillCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	if !c.From.Before(c.To) {
 		return settings.Usage(errors.New("--from must be before --to"))
@@ -190,11 +190,9 @@ func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams, cl *client.Cli
 	f.Add("Times", diagnose.ScheduleTimes(st.Schedule.Times))
 	f.Add("Action", diagnose.ScheduleAction(st.Schedule))
 	f.Add("State", stateText(st))
-	if st.Schedule.Note != "" {
-		f.Add("Note", st.Schedule.Note)
-	}
+	f.AddText("Note", st.Schedule.Note)
 	if n := len(st.Buffered); n > 0 {
-		f.Add("Buffered", diagnose.Counted(n, "time")+" whose actions follow")
+		f.Add("Buffered", diagnose.Counted(n, "time")+" whose actions are pending")
 	}
 	f.Add("Actions", fmt.Sprintf("%d done, %d times skipped, %d missed, %d failed", st.Done, st.Skipped, st.Missed, st.Failed))
 	for _, r := range st.Recent {
@@ -250,7 +248,7 @@ func (c *scheduleListCmd) Run(ctx context.Context, s streams, cl *client.Client)
 }
 
 type scheduleNextCmd struct {
-	ID    string `arg:"" optional:"" help:"Id of the schedule. Default: the times of the flags."`
+	ID    string `arg:"" optional:"" help:"Id of the schedule. Without it, the flags determine the times."`
 	Count int    `default:"10" help:"Number of times."`
 	timesFlags
 	JSON       bool `name:"json" help:"Write JSON."`

@@ -20,15 +20,13 @@ func (c *serveWorkerCmd) Run(s streams) error {
 // stopWithStdin stops a program when its standard input ends.
 func stopWithStdin() fx.Option {
 	return fx.Invoke(func(program fx.Shutdowner) {
-		process.OnStdinClosed(func() { _ = program.Shutdown() }) // it may be stopping
+		process.OnStdinClosed(func() { _ = program.Shutdown() }) // fails only if the program is stopping already
 	})
 }
 
 type probeCmd struct {
-	URL string `arg:"" help:"What to GET."`
+	URL string `arg:"" help:"URL to GET."`
 }
 
-// Run asks once.
-func (c *probeCmd) Run(ctx context.Context) error {
-	return probe(ctx, c.URL)
-}
+// Run sends one request.
+func (c *probeCmd) Run(ctx context.Context) error { return probe(ctx, c.URL) }

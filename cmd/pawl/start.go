@@ -21,27 +21,27 @@ type startCmd struct {
 	Orchestration string        `arg:"" help:"Name of the orchestration."`
 	ID            *string       `arg:"" optional:"" help:"Id of the instance. Default: a generated one."`
 	Input         string        `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
-	Event         string        `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or nothing. A running instance receives only the event."`
-	After         time.Duration `placeholder:"DURATION" help:"Start it so much later; until then it is pending and can be cancelled."`
-	At            time.Time     `placeholder:"TIME" help:"Start it then, such as 2026-11-22T08:00:00Z."`
-	IDReuse       string        `name:"id-reuse" enum:"ignore,reject,after-failure,terminate-existing" default:"ignore" help:"What happens to an instance that has the id: ${enum}."`
-	WaitStarted   bool          `name:"wait-started" help:"Wait until the start has taken effect: the instance is in lists, and a delayed one is pending."`
+	Event         string        `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or no data. An instance that runs already receives only the event."`
+	After         time.Duration `placeholder:"DURATION" help:"Delay of the start. Until then, the instance is pending and can be cancelled."`
+	At            time.Time     `placeholder:"TIME" help:"Time of the start, such as 2026-11-22T08:00:00Z."`
+	IDReuse       string        `name:"id-reuse" enum:"ignore,reject,after-failure,terminate-existing" default:"ignore" help:"Effect if there is an instance with the id: ${enum}."`
+	WaitStarted   bool          `name:"wait-started" help:"Wait until the start has taken effect: the instance is listed, and a delayed one is pending."`
 	newInstance
 	waiting
 	connection `group:"Connection"`
 }
 
-// newInstance has the flags of what start and update start.
+// newInstance contains the flags for the instance that start and update start.
 type newInstance struct {
-	Attribute  []string      `short:"a" sep:"none" placeholder:"NAME=VALUE" help:"Attribute of the instance: true, false, a whole number, a time such as 2026-11-22T08:00:00Z, or a text, in double quotes if it looks like another. Repeatable."`
-	Version    string        `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
-	RunTimeout time.Duration `name:"run-timeout" placeholder:"DURATION" help:"Fail it if it has not ended so long after its start."`
+	Attribute  []string      `short:"a" sep:"none" placeholder:"NAME=VALUE" help:"Attribute of the instance: true, false, an integer, a time such as 2026-11-22T08:00:00Z, or a text, in double quotes if it could be read as one of the others. Repeatable."`
+	Version    string        `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest one of its orchestrator."`
+	RunTimeout time.Duration `name:"run-timeout" placeholder:"DURATION" help:"Fail the instance if it has not ended this long after its start."`
 }
 
 // options reads and checks the flags.
 func (c newInstance) options() (opts []client.InstanceOption, err error) {
 	if c.Version != "" {
-		err = pawl.ValidateName(c.Version) // versions have the alphabet of names
+		err = pawl.ValidateName(c.Version) // versions follow the rules of names
 		opts = append(opts, client.Version(c.Version))
 	}
 	attributes, bad := attributesOf(c.Attribute)
@@ -77,15 +77,15 @@ func (c *startCmd) Run(ctx context.Context, s streams) error {
 	return order.start(ctx, s, c.connection, c.waiting)
 }
 
-// order is a start as the client sends it.
+// order is a start to be sent.
 type order struct {
 	orchestration, id string
 	input             history.Payload
-	event             string // sent with it; empty: none
+	event             string // event that is sent with the start; empty: none
 	data              history.Payload
 	options           []client.StartOption
-	contested         bool // the id may be taken, or is taken over
-	waitStarted       bool // until it has taken effect; of a contested one always
+	contested         bool // --id-reuse decides about an existing instance
+	waitStarted       bool // wait until the start has taken effect; always set with contested
 }
 
 // order reads and checks the arguments.
@@ -132,7 +132,7 @@ func (c *startCmd) order() (o order, err error) {
 	return o, nil
 }
 
-// idOr returns the id of the command line, which must not be empty, or generates one without it.
+// idOr returns the id of the command line, even if it is empty, or generates one if there is none.
 func idOr(id *string, name string) string {
 	if id != nil {
 		return *id
@@ -147,7 +147,7 @@ func (o order) send(ctx context.Context, cl *client.Client) (*client.RawInstance
 	return cl.SendOrStartRaw(ctx, o.orchestration, o.id, o.input, o.event, o.data, o.options...)
 }
 
-// start sends the start, reports what prevents the instance from running, and waits for its end if it is to.
+// start sends the start, reports what prevents the instance from running, and waits for its end with --wait.
 func (o order) start(ctx context.Context, s streams, c connection, w waiting) error {
 	cl, done, err := c.client(ctx, s)
 	if err != nil {
@@ -164,13 +164,13 @@ func (o order) start(ctx context.Context, s streams, c connection, w waiting) er
 		}
 	}
 	note := ""
-	if !o.contested { // otherwise the instance is ours
+	if !o.contested { // otherwise the instance is the one that was started
 		if note, err = o.check(ctx, cl); err != nil {
 			return err
 		}
 	}
-	if note != "" && !w.Wait { // which reports it
-		if _, err := fmt.Fprintf(s.err, "pawl: %s is started and %s\n", o.id, diagnose.OneLine(note)); err != nil {
+	if note != "" && !w.Wait { // the wait reports it, too
+		if err := s.note("%s is started and %s", o.id, diagnose.OneLine(note)); err != nil {
 			return err
 		}
 	}

@@ -16,14 +16,13 @@ import (
 
 type statusCmd struct {
 	instanceArg
-	Name       string `help:"Name of the status; without it, the one without a name."`
+	Name       string `help:"Name of the status. Default: the status without a name."`
 	Follow     bool   `help:"Show every change, one per line, until the instance ends."`
 	JSON       bool   `name:"json" help:"Write one JSON object per status."`
 	connection `group:"Connection"`
 }
 
-// statusLine is a custom status as JSON. While an instance is followed, a line has either its custom status or, at its end, its
-// status.
+// statusLine is a custom status as JSON. With --follow, the last line contains only the status of the instance.
 type statusLine struct {
 	Instance string          `json:"instance"`
 	Status   string          `json:"status,omitempty"`
@@ -58,13 +57,12 @@ func (c *statusCmd) Run(ctx context.Context, s streams, cl *client.Client) error
 		} else if len(names) > 0 {
 			what += " without a name, but " + strings.Join(names, ", ")
 		}
-		_, err := fmt.Fprintf(s.err, "pawl: %s has no %s\n", c.ID, what)
-		return err
+		return s.note("%s has no %s", c.ID, what)
 	}
 	return c.show(s, l)
 }
 
-// follow shows every custom status that it receives. One that is set while the previous one is in transit replaces it.
+// follow shows the changes of the custom status until the instance ends. It skips a status that is replaced before it was sent.
 func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
 	handle := pawl.NewStatus[json.RawMessage]()
 	if c.Name != "" {
@@ -77,11 +75,10 @@ func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) er
 		case over && c.JSON:
 			return c.show(s, statusLine{Instance: c.ID, Status: string(ended.Status)})
 		case over:
-			_, err := fmt.Fprintf(s.err, "pawl: %s has ended: %s\n", c.ID, ended.Status)
-			return err
+			return s.note("%s has ended: %s", c.ID, ended.Status)
 		case err != nil && ctx.Err() != nil:
 			return fmt.Errorf("interrupted; %s continues: %w", c.ID, context.Cause(ctx))
-		case errors.Is(err, pawl.ErrUndecodable): // it has a version only
+		case errors.Is(err, pawl.ErrUndecodable): // only the version is known
 		case err != nil:
 			return err
 		}

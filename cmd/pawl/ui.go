@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// uiStop bounds the time for running requests to end after a signal.
+// uiStop is the maximum time for running requests to end after a signal.
 const uiStop = 5 * time.Second
 
 type uiCmd struct {
@@ -21,7 +21,7 @@ type uiCmd struct {
 	HTTP string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" placeholder:"ADDR" help:"Address to serve at; an address that is not a loopback address requires users."`
 }
 
-// Run serves the console and the API of a namespace until a signal. It needs NATS only.
+// Run serves the console and the API of a namespace until a signal. It requires only NATS.
 func (c *uiCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	srv, err := gateway.Open(ctx, gateway.Options{
 		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP, Setting: fleet.HTTPFlag,

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/examples"
 )
 
-// The console of a fleet is served by a process that has NATS only, until it receives a signal.
+// A process that is connected only to NATS serves the console of a fleet until it receives a signal.
 func TestUIServesTheConsoleOfAFleet(t *testing.T) {
 	nats := harness(t, fleets{orchestrations: examples.Orchestrations()})
 	ctx, cancel := context.WithCancel(t.Context())

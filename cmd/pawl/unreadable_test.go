@@ -15,8 +15,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Stored data that does not decode is an error of one line that names what cannot be read, or a line of the list; the commands
-// end, and the neighbor is shown.
+// If stored data does not decode, a command reports it in an error of one line or in a line of its list. The commands do not hang, and other
+// instances are shown.
 func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap"), pawl.NewEvent[pawl.None]("wake")
 	nats, url := harnessAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{
@@ -86,7 +86,7 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// readable demands text without control characters, in short lines; an error has one line.
+// readable requires output without control characters and with short lines, and an error of one line.
 func readable(t *testing.T, what, out, errs string) {
 	t.Helper()
 	if what != "check" && (strings.Count(errs, "\n") > 1 || errs != "" && !strings.HasPrefix(errs, "pawl: ")) { // it shows its progress there

@@ -18,10 +18,10 @@ type updateCmd struct {
 	ID       string        `arg:"" help:"Id of the instance."`
 	Update   string        `arg:"" help:"Name of the update."`
 	Data     string        `arg:"" optional:"" help:"Input as JSON, @FILE, or - for standard input."`
-	UpdateID string        `name:"update-id" placeholder:"ID" help:"Id of the update: a repetition gets the same answer and is not executed again."`
-	Deadline time.Duration `placeholder:"DURATION" help:"The update expires if the instance has not received it by then."`
-	Timeout  time.Duration `placeholder:"DURATION" help:"Maximum time to wait for the answer, such as 30s. Default: forever."`
-	Start    string        `placeholder:"ORCHESTRATION" help:"Start the instance in the same message, if there is none."`
+	UpdateID string        `name:"update-id" placeholder:"ID" help:"Id of the update. A repeat with the same id returns the same answer and is not executed again."`
+	Deadline time.Duration `placeholder:"DURATION" help:"Time after which the update expires if the instance has not received it."`
+	Timeout  time.Duration `placeholder:"DURATION" help:"Maximum wait for the answer, such as 30s. Default: forever."`
+	Start    string        `placeholder:"ORCHESTRATION" help:"Start the instance in the same message, if it does not exist."`
 	Input    string        `placeholder:"JSON" help:"With --start: input as JSON, @FILE, or - for standard input."`
 	JSON     bool          `name:"json" help:"Write JSON."`
 	newInstance
@@ -95,17 +95,14 @@ func (c *updateCmd) Run(ctx context.Context, s streams, cl *client.Client) error
 	return errors.Join(rejection, writeJSON(s.out, a))
 }
 
-// answer waits for the answer, and reports meanwhile what the instance waits for. An update that is not answered in time stays.
+// answer waits for the answer, and reports obstacles meanwhile. An update that is not answered in time stays open.
 func (c *updateCmd) answer(ctx context.Context, s streams, cl *client.Client, sent *client.RawUpdate) (history.Payload, error) {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if c.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, c.Timeout)
-	}
+	limited, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
-	stop := reportObstacles(limited, s.err, cl, c.ID)
+	stop := reportObstacles(limited, s, cl, c.ID)
 	answer, err := sent.Answer(limited)
 	stop()
-	again := fmt.Sprintf("the update stays open, and `pawl update %s %s --update-id %s` waits for its answer", c.ID, c.Update, sent.ID())
+	again := fmt.Sprintf("the update stays open; \"pawl update %s %s --update-id %s\" waits for its answer", c.ID, c.Update, sent.ID())
 	switch {
 	case err == nil || client.Rejected(err):
 	case ctx.Err() != nil:
@@ -132,7 +129,7 @@ func (c *queryCmd) AfterApply() (err error) {
 	return errors.Join(err, pawl.ValidateID(c.ID), pawl.ValidateName(c.Query), c.connection.AfterApply())
 }
 
-// Run asks an instance for its state.
+// Run sends a query and shows its answer.
 func (c *queryCmd) Run(ctx context.Context, s streams, cl *client.Client) error {
 	got, err := cl.QueryRaw(ctx, c.Query, c.ID, c.payload)
 	if err != nil {

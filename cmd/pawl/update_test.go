@@ -28,7 +28,7 @@ func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 	})}})
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 
-	// One message starts the instance, and is its first update.
+	// One message contains the start of the instance and its first update.
 	for range 2 {
 		if got := must(t, at("update", "v-1", "cast", "2", "--start", "vote", "--input", "5", "--attribute", "tenant=acme", "--update-id", "first")...); got != "7\n" {
 			t.Errorf("update with start: %q", got)
@@ -53,7 +53,7 @@ func TestUnansweredUpdateReportsItsReasonAndHowToWaitLonger(t *testing.T) {
 	must(t, at("pause", "v-1", "--reason", "recount")...)
 	wants(t, must(t, at("list", "--status", "paused")...), "v-1 vote")
 	waits("v-1 has not answered within 500ms: it is paused by ", "update", "v-1", "cast", "3")
-	wants(t, errs, "recount", "`pawl update v-1 cast --update-id u-1` waits for its answer")
+	wants(t, errs, "recount", `"pawl update v-1 cast --update-id u-1" waits for its answer`)
 	must(t, at("resume", "v-1")...)
 	if got := must(t, at("update", "v-1", "cast", "--update-id", "u-1")...); got != "10\n" {
 		t.Errorf("the update that was open: %q", got)

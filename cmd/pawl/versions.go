@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/term"
@@ -17,7 +16,7 @@ type versionsCmd struct {
 // Help is shown with the flags.
 func (c *versionsCmd) Help() string {
 	return "A version without instances can be removed from the code. Instances of a version that no orchestrator has are stalled. " +
-		"Orchestrators without partitions are not asked."
+		"Orchestrators without partitions are not listed."
 }
 
 // Run counts the versions.
@@ -42,6 +41,5 @@ func (c *versionsCmd) Run(ctx context.Context, s streams, cl *client.Client) err
 	if err := t.WriteOr(s.out, "No orchestration is registered."); err != nil || !v.Partial {
 		return err
 	}
-	_, err = fmt.Fprintln(s.err, "A partition has more than 20,000 instances; those beyond are not counted.")
-	return err
+	return term.Line(s.err, "A partition has more than 20,000 instances, of which only 20,000 are counted.")
 }

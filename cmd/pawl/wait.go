@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -15,14 +14,14 @@ import (
 )
 
 const (
-	reportInterval  = 3 * time.Second // between two checks for obstacles while waiting
+	reportInterval  = 3 * time.Second // between two checks for obstacles during a wait
 	describeTimeout = time.Second
 )
 
-// waiting has the flags that start and get share.
+// waiting contains the flags of commands that can wait for the end of an instance.
 type waiting struct {
-	Wait    bool          `help:"Wait for the end and show the result; exit code 1 if the instance fails."`
-	Timeout time.Duration `placeholder:"DURATION" help:"Maximum time of a wait, such as 30s. Default: forever."`
+	Wait    bool          `help:"Wait for the end and show the result. The exit code is 1 if the instance fails."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Maximum wait, such as 30s. Default: forever."`
 	JSON    bool          `name:"json" help:"Write JSON."`
 }
 
@@ -37,12 +36,12 @@ func (w waiting) AfterApply() error {
 	return nil
 }
 
-// await waits for the end, shows it, and makes a failed instance an exit code.
+// await waits for the end of an instance, and shows its outcome. Unless the instance completed, the exit code is 1.
 func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawInstance) error {
 	var o api.Outcome
 	err := w.within(ctx, s, cl, run.ID(), "ended", func(ctx context.Context) error {
 		result, err := run.Result(ctx)
-		o, err = api.OutcomeOf(run.ID(), result, err) // that of an instance that has failed by a timeout is no error of the wait
+		o, err = api.OutcomeOf(run.ID(), result, err) // the failure of an instance, such as a timeout, is no error of the wait
 		return err
 	})
 	if err != nil {
@@ -51,14 +50,19 @@ func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *c
 	return w.show(s, o)
 }
 
-// within waits for what an instance does, at most for the timeout, and reports obstacles meanwhile.
-func (w waiting) within(ctx context.Context, s streams, cl *client.Client, id, what string, wait func(context.Context) error) error {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if w.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, w.Timeout)
+// withTimeout returns a context with a timeout; zero is none.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
 	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// within calls wait, bounds it by the timeout, and reports obstacles of the instance meanwhile. what completes the sentence "it has not …".
+func (w waiting) within(ctx context.Context, s streams, cl *client.Client, id, what string, wait func(context.Context) error) error {
+	limited, cancel := withTimeout(ctx, w.Timeout)
 	defer cancel()
-	stop := reportObstacles(limited, s.err, cl, id)
+	stop := reportObstacles(limited, s, cl, id)
 	err := wait(limited)
 	stop()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -76,10 +80,10 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 		err = writeJSON(s.out, o)
 	case o.Status == client.Completed:
 		_, err = fmt.Fprintln(s.out, string(o.Result))
-	case o.Status == client.Cancelled: // its error names the status
-		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, diagnose.OneLine(o.Error))
+	case o.Status == client.Cancelled: // the error contains the status
+		err = s.note("%s: %s", o.Instance, diagnose.OneLine(o.Error))
 	default:
-		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, diagnose.OneLine(o.Error))
+		err = s.note("%s %s: %s", o.Instance, o.Status, diagnose.OneLine(o.Error))
 	}
 	if err == nil && o.Status != client.Completed {
 		return settings.ExitCode(settings.ExitFailed)
@@ -87,7 +91,7 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 	return err
 }
 
-// because describes the obstacle of an instance that has not ended in time.
+// because explains why an instance has not ended in time.
 func because(ctx context.Context, cl *client.Client, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -105,8 +109,8 @@ func because(ctx context.Context, cl *client.Client, id string) string {
 	return text
 }
 
-// reportObstacles writes to w what prevents an instance from proceeding, each obstacle once, until stop is called.
-func reportObstacles(ctx context.Context, w io.Writer, cl *client.Client, id string) (stop func()) {
+// reportObstacles writes what prevents an instance from proceeding to standard error, each obstacle once, until stop is called.
+func reportObstacles(ctx context.Context, s streams, cl *client.Client, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -121,11 +125,11 @@ func reportObstacles(ctx context.Context, w io.Writer, cl *client.Client, id str
 			}
 			d, err := cl.Describe(ctx, id)
 			if err != nil {
-				continue // the request for the result reports it
+				continue // the wait for the result reports it
 			}
 			if h := diagnose.Obstacle(ctx, cl, d); h != "" && h != last {
 				last = h
-				_, _ = fmt.Fprintf(w, "pawl: waiting for %s: %s\n", id, h)
+				_ = s.note("waiting for %s: %s", id, h)
 			}
 		}
 	})

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxAbandonedShown = 20 // abandoned activities of a worker in a table
-	maxNames          = 60 // bytes of names in a cell
+	maxAbandonedShown = 20 // maximum number of abandoned activities that are listed per worker
+	maxNames          = 60 // maximum bytes of names in a cell
 )
 
 type workersCmd struct {
@@ -25,8 +25,8 @@ type workersCmd struct {
 
 // Help is shown with the flags.
 func (c *workersCmd) Help() string {
-	return "Every connected worker answers; one without a connection to NATS is not listed. An abandoned activity still runs after " +
-		"its cancellation and grace period; its slot is free, and only the end of the worker's process ends it."
+	return "Only workers that are connected to NATS are listed. An abandoned activity still runs after " +
+		"its cancellation and grace period. Its slot is free, but only the end of the worker's process ends it."
 }
 
 // Run lists the workers.
@@ -41,7 +41,7 @@ func (c *workersCmd) Run(ctx context.Context, s streams, cl *client.Client) erro
 	return writeLines(s.out, all, api.WorkerOf)
 }
 
-// showWorkers writes a row per worker and, below, abandoned activities and errors.
+// showWorkers writes a row per worker, and below the table the abandoned activities and the errors.
 func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}, Fold: 7}
 	for _, x := range all {
@@ -58,12 +58,12 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 
 // abbreviated lists the first few names.
 func abbreviated(queues []string) string {
-	most := len(queues)
-	for most > 1 && len(strings.Join(queues[:most], ", ")) > maxNames {
-		most--
+	shown := len(queues)
+	for shown > 1 && len(strings.Join(queues[:shown], ", ")) > maxNames {
+		shown--
 	}
-	text := strings.Join(queues[:most], ", ")
-	if left := len(queues) - most; left > 0 {
+	text := strings.Join(queues[:shown], ", ")
+	if left := len(queues) - shown; left > 0 {
 		text += fmt.Sprintf(" and %d more", left)
 	}
 	return text
@@ -80,11 +80,7 @@ func abandonedTable(w io.Writer, all []client.WorkerInfo) error {
 			t.Add(fmt.Sprintf("and %d more", more), "", x.Name, "")
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprintln(w) // the table reports
-	return t.Write(w)
+	return belowTable(w, t)
 }
 
 // problems writes the current and the latest errors.
@@ -101,6 +97,6 @@ func problems(w io.Writer, all []client.WorkerInfo) error {
 	if f.Empty() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(w) // the fields report
+	_, _ = fmt.Fprintln(w) // the fields report an error
 	return f.Write(w)
 }

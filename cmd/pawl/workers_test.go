@@ -94,7 +94,7 @@ func TestProblemsOfAWorkerAreListedBelowTheTable(t *testing.T) {
 	}
 }
 
-func TestEndOfACancelledActivityIsShort(t *testing.T) {
+func TestOutcomeOfACancelledActivityIsOneLine(t *testing.T) {
 	for want, r := range map[string]client.Report{
 		"stopped after 12ms on w-1":        {How: client.HowStopped, After: 12 * time.Millisecond, Worker: "w-1"},
 		"stopped at once on w-1":           {How: client.HowStopped, Worker: "w-1"},

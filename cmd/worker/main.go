@@ -1,4 +1,4 @@
-// Command worker runs activities, together with as many others of its kind as are started.
+// Command worker runs activities. All workers of a namespace share its tasks.
 package main
 
 import (
