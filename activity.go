@@ -23,8 +23,8 @@ type Activity[In, Out any] struct {
 	err    error
 }
 
-// NewActivity declares an activity. An invalid name or queue (see ValidateName), an invalid limit (see LimitOption), or a type that
-// cannot be a payload (ErrUnencodable) is the error of every use of the handle.
+// NewActivity declares an activity. If the name or queue is invalid (see ValidateName), a limit is invalid (see LimitOption), or a type
+// cannot be a payload (ErrUnencodable), every use of the handle returns that error.
 func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, Out] {
 	s := activitySettings{queue: name}
 	for _, o := range opts {
@@ -45,20 +45,20 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 	}
 }
 
-// Name returns the activity's name, which histories record.
+// Name returns the activity's name, as recorded in histories.
 func (a Activity[In, Out]) Name() string { return a.name }
 
 // Queue returns the task queue of the activity.
 func (a Activity[In, Out]) Queue() string { return a.queue }
 
-// Call runs the activity and waits for its result. The error is a *Failure, or a *Cancelled if the instance was cancelled or the
-// scope of ctx has ended. The input is encoded at the call.
+// Call runs the activity and waits for its result. The input is encoded at the call. The error is a *Failure, or a *Cancelled if the
+// instance was cancelled or the scope of ctx has ended.
 func (a Activity[In, Out]) Call(ctx *Context, in In, opts ...CallOption) (Out, error) {
 	return a.Start(ctx, in, opts...).Get(ctx)
 }
 
-// Start schedules the activity and returns a future of its result. An error at the call (an input that does not encode or is too
-// large, too many outstanding activities) is the error of the future.
+// Start schedules the activity and returns a future of its result. If the call itself is invalid (the input does not encode or is too
+// large, or too many activities are outstanding), the future fails with that error.
 func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Future[Out] {
 	if a.err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(a.err)}
@@ -74,12 +74,13 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 	return &Future[Out]{core: ctx.x.Call(call), form: a.out}
 }
 
-// Do binds the function that a worker runs. It may run several times for one call; Info has the key that makes its side effects
-// safe to repeat. A call without an input passes the zero value. Its context ends when the result is no longer needed, and context.Cause returns the *Cancelled.
+// Do binds the function that a worker runs. The function may run several times for one call: use Info(ctx).Key as the idempotency key of
+// its side effects. If the call has no input, it receives the zero value. Its context is cancelled when the result is no longer needed,
+// and context.Cause then returns the *Cancelled.
 func (a Activity[In, Out]) Do(fn func(context.Context, In) (Out, error)) ActivityBinding {
 	run := func(ctx context.Context, p history.Payload) (history.Payload, error) {
 		var in In
-		if p.Type != "" || len(p.Data) > 0 { // no input: the zero value
+		if p.Type != "" || len(p.Data) > 0 { // without an input, in keeps its zero value
 			var err error
 			if in, err = decode[In](a.in, p); err != nil {
 				return history.Payload{}, fmt.Errorf("input of activity %s: %w", a.name, err)
@@ -100,7 +101,7 @@ func (a Activity[In, Out]) Do(fn func(context.Context, In) (Out, error)) Activit
 
 type activityBinding = author.ActivityBinding
 
-// ActivityBinding is an activity with the function that a worker runs. It is immutable.
+// ActivityBinding is an activity together with the function that a worker runs. It is immutable.
 type ActivityBinding struct{ activityBinding }
 
 // Name returns the activity's name.
@@ -114,5 +115,5 @@ type Binding interface{ binding }
 
 type binding = author.Binding
 
-// ErrDuplicate is the error of two bindings of one name and version.
+// ErrDuplicate is returned when two bindings have the same name and version.
 var ErrDuplicate = author.ErrDuplicate

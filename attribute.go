@@ -8,34 +8,34 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ErrBadAttribute matches the error of a name or a value that no attribute can have, and of a ninth attribute.
+// ErrBadAttribute matches the error for an invalid attribute name or value, and for a ninth attribute.
 var ErrBadAttribute = history.ErrAttribute
 
-// Attribute is the handle of an attribute: a property of instances by which lists and counts find them. It is immutable, so any
+// Attribute is the handle of an attribute: a named property of an instance that lists and counts can filter by. It is immutable, so any
 // package may use it.
 //
 //	var Tenant = pawl.NewAttribute[string]("tenant")
 //
 //	err := Tenant.Set(ctx, "acme") // in the code of an instance; or at its start: client.With(Tenant.Is("acme"))
 //
-// An instance has at most 8, each of a string of at most 256 bytes, a bool, a whole number or a time, which is kept in milliseconds.
-// A filter such as `tenant = acme and items > 5` names them. An attribute is visible when the turn that sets it is committed. It
-// survives continue-as-new and the end of the instance.
+// An instance has at most 8 attributes. The value is a string of at most 256 bytes, a bool, an integer, or a time with millisecond
+// precision. Filters refer to attributes by name: `tenant = acme and items > 5`. An attribute becomes visible when the turn that sets it
+// is committed. It survives continue-as-new and the end of the instance.
 type Attribute[T string | bool | int | int64 | time.Time] struct{ name string }
 
-// AttributeValue is an attribute with a value.
+// AttributeValue is an attribute together with a value.
 type AttributeValue = author.AttributeValue
 
-// NewAttribute declares an attribute. The name has 1 to 64 characters of A-Z a-z 0-9 _ -, with a letter first, and is not that of a
-// field of filters, such as status; otherwise every use of the handle returns ErrBadAttribute.
+// NewAttribute declares an attribute. The name has 1 to 64 characters of A-Z a-z 0-9 _ -, begins with a letter, and must not be the name
+// of a built-in filter field, such as status. If it is invalid, every use of the handle returns ErrBadAttribute.
 func NewAttribute[T string | bool | int | int64 | time.Time](name string) Attribute[T] {
 	return Attribute[T]{name}
 }
 
-// Name is the name.
+// Name returns the attribute's name.
 func (a Attribute[T]) Name() string { return a.name }
 
-// Is is the attribute with a value.
+// Is returns the attribute with the value v, for client.With.
 func (a Attribute[T]) Is(v T) AttributeValue {
 	var value any = v
 	if n, ok := value.(int); ok {
@@ -45,8 +45,8 @@ func (a Attribute[T]) Is(v T) AttributeValue {
 	return AttributeValue{Attribute: x, Err: err}
 }
 
-// Set sets the attribute, also in an instance that was cancelled. It is not in the history: it follows from the code. The error is
-// ErrBadAttribute; then the attribute keeps its value.
+// Set sets the attribute. It also works in a cancelled instance. The value is not recorded in the history, because the code sets it again
+// on replay. If the error is ErrBadAttribute, the attribute keeps its value.
 func (a Attribute[T]) Set(ctx *Context, v T) error {
 	x := a.Is(v)
 	if x.Err != nil {
@@ -55,8 +55,8 @@ func (a Attribute[T]) Set(ctx *Context, v T) error {
 	return ctx.x.SetAttribute(x.Attribute)
 }
 
-// Get returns the value that the start or the code has set last; ok is false if there is none, or one of another type. It is the
-// same on replay.
+// Get returns the value that was set last, at the start or by the code. ok is false if there is none or it has another type. The result
+// is the same on replay.
 func (a Attribute[T]) Get(ctx *Context) (v T, ok bool, err error) {
 	all, err := ctx.x.CurrentAttributes()
 	if err != nil {
@@ -81,5 +81,5 @@ func (a Attribute[T]) Get(ctx *Context) (v T, ok bool, err error) {
 	return v, ok, nil
 }
 
-// Clear removes the attribute, also in an instance that was cancelled.
+// Clear removes the attribute. It also works in a cancelled instance.
 func (a Attribute[T]) Clear(ctx *Context) error { return ctx.x.ClearAttribute(a.name) }

@@ -22,9 +22,9 @@ type childSettings struct {
 	err  error
 }
 
-// ID is a ChildOption: the instance id of the child. An invalid id (see ValidateID) is the error of the call. Without ID the child has an
-// id derived from its parent's, which is never used again: neither in the parent's next execution nor in another instance with the
-// parent's id.
+// ID is a ChildOption that sets the instance id of the child. If the id is invalid (see ValidateID), the call fails. Without ID, the
+// child gets an id derived from its parent's. A derived id is never reused, neither in the parent's next execution nor in another
+// instance that has the parent's id.
 type ID string
 
 func (id ID) applyChild(s *childSettings) {
@@ -36,28 +36,28 @@ type abandon struct{}
 
 func (abandon) applyChild(s *childSettings) { s.call.Child.Abandon = true }
 
-// Abandon returns a ChildOption: the child outlives its parent. Neither the end of the orchestration that started it, nor that of a
-// scope, nor the cancellation of the instance cancels the child. Waits for its result end with their scope as usual; and Future.Cancel,
-// a lost Select and Within cancel it.
+// Abandon returns a ChildOption with which the child outlives its parent: it is not cancelled when the orchestration that started it
+// ends, when a scope ends, or when the parent instance is cancelled. Waits for its result still end with their scope. Future.Cancel, a
+// lost Select and Within still cancel the child.
 func Abandon() ChildOption { return abandon{} }
 
-// Call starts a child, an instance of its own, and waits for its result. It is Start and Get.
+// Call starts a child, a separate instance, and waits for its result. It is short for Start followed by Get.
 func (o Orchestration[In, Out]) Call(ctx *Context, in In, opts ...ChildOption) (Out, error) {
 	return o.Start(ctx, in, opts...).Get(ctx)
 }
 
 // Start starts a child and returns a future of its result. The child has its own history and id, and runs in any orchestrator that has
-// its orchestration; until there is one, the child waits, and the parent with it.
+// registered its orchestration. Until there is one, the child stays pending and the parent waits.
 //
-// The error of the future is the *Failure that the child ended with. If the child was cancelled, by whatever requester, it also matches
-// *Cancelled with errors.As, and context.Canceled with errors.Is. It is ErrIDTaken if the id is that of an instance that another caller,
-// or another call of this instance, has started; ErrTimeout after Within; ErrQueueFull and similar if the orchestration is limited. An
-// error at the call (an input that does not encode or is too large, an invalid id or version, too many outstanding activities and
-// children) is also the error of the future.
+// If the child fails, the future has its *Failure. If the child was cancelled, no matter by whom, the error also matches *Cancelled with
+// errors.As, and context.Canceled with errors.Is. The error is ErrIDTaken if the id belongs to an instance that another caller, or
+// another call of this instance, has started; ErrTimeout after Within; ErrQueueFull and similar if the orchestration is limited. If the
+// call itself is invalid (the input does not encode or is too large, an id or version is invalid, too many activities and children are
+// outstanding), the future fails with that error.
 //
-// The child is cancelled when its result is no longer needed, like an activity: when it loses a Select, with its future or its scope,
-// and when the orchestration ends in any way; but see Abandon. Its future is then ready at once, with a *Cancelled, even if the child
-// takes longer to end.
+// Like an activity, the child is cancelled when its result is no longer needed: when it loses a Select, when its future is cancelled,
+// when its scope ends, and when the orchestration ends in any way. Abandon is the exception. The future of a cancelled child is ready at
+// once, with a *Cancelled, even if the child takes longer to end.
 func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) *Future[Out] {
 	s, err := o.child(in, replay.PayloadLimit(ctx.x))
 	if err != nil {
@@ -73,9 +73,9 @@ func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) 
 	return &Future[Out]{core: ctx.x.Call(s.call), form: o.out}
 }
 
-// StartDetached starts an instance without a parent: its end is not reported, and nothing that happens here cancels it. It is started
-// exactly once. If there is an instance of that id already, nothing happens, and it is not reported. The error is that of an input
-// that does not encode or is too large, of an invalid id or version, or a *Cancelled in a context that is done.
+// StartDetached starts an instance without a parent, exactly once. The caller does not learn how it ends and does not cancel it. If an
+// instance with that id already exists, StartDetached has no effect and still returns nil. It returns an error if the input does not
+// encode or is too large or if the id or version is invalid, and a *Cancelled if ctx is done.
 func (o Orchestration[In, Out]) StartDetached(ctx *Context, id string, in In, opts ...DetachedOption) error {
 	s, err := o.child(in, replay.PayloadLimit(ctx.x))
 	if err != nil {
@@ -112,22 +112,23 @@ type continueSettings struct {
 	err     error
 }
 
-// ContinueAsNew continues the instance as a new execution, with an empty history and the given input, for orchestrations that run
+// ContinueAsNew continues the instance as a new execution, with an empty history and the given input. It is for orchestrations that run
 // forever. Use it as
 //
 //	return Counter.ContinueAsNew(ctx, next)
 //
-// It returns the zero result and no error, so that deferred functions which compensate because of an error do not run. When the
-// orchestration's function returns without an error, outstanding work is cancelled with cancel.ContinuedAsNew, and the next execution
-// begins, in the same commit; if it returns an error or panics, the instance fails, and does not continue. The last of several calls
-// applies.
+// It returns the zero result and no error, so deferred functions that compensate on an error do not run. When the orchestration's
+// function then returns without an error, outstanding work is cancelled with cancel.ContinuedAsNew and the next execution begins, in the
+// same commit. If the function returns an error or panics, the instance fails and does not continue. If ContinueAsNew is called several
+// times, the last call applies.
 //
-// The instance keeps its id, its parent and its custom status. Events that have arrived and were not read are kept for the next
-// execution, in order, with those that arrive in the meantime. The next execution has the version of this one, unless Version names
-// another, or Latest requests the newest. (An execution without a version continues as the newest.)
+// The instance keeps its id, its parent, its attributes and its custom statuses. Events that have arrived but were not received are
+// carried over to the next execution in order, together with those that arrive in the meantime. The next execution has the same version
+// as this one, unless Version names another or Latest requests the newest. An execution without a version continues as the newest.
 //
-// The error is that of an input that does not encode or is too large, of the handle of another orchestration, or a *Cancelled: a cancelled
-// instance does not continue. An instance that is cancelled between the call and the return ends as cancelled.
+// ContinueAsNew returns an error if the input does not encode or is too large, or if the handle belongs to another orchestration. It
+// returns a *Cancelled in a cancelled instance, which does not continue. An instance that is cancelled between the call and the return
+// ends as cancelled.
 func (o Orchestration[In, Out]) ContinueAsNew(ctx *Context, in In, opts ...ContinueOption) (Out, error) {
 	var zero Out
 	if o.err != nil {

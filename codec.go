@@ -13,15 +13,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// None is the type of an input, a result or an event without data. It encodes to an empty payload, and any payload decodes to it.
+// None is the type of an input, a result or an event without data. It encodes to an empty payload, and every payload decodes to it.
 type None struct{}
 
-// form is the encoding of one type: JSON, see internal/payload. A handle computes its forms once, when it is declared. Equal values
-// encode to equal bytes, which are part of the effect id.
+// form encodes and decodes one type as JSON (see internal/payload). A handle computes its forms once, when it is declared. Equal values
+// encode to equal bytes, because the effect id includes them.
 type form struct {
-	typ  *payload.Type // nil: None, or a type that cannot be a payload
+	typ  *payload.Type // nil for None and for a type that cannot be a payload
 	none bool
-	err  error // the reason why the type cannot be a payload: ErrUnencodable
+	err  error // why the type cannot be a payload; matches ErrUnencodable
 }
 
 func formOf[T any]() form { return formOfType(reflect.TypeFor[T]()) }
@@ -37,7 +37,7 @@ func formOfType(t reflect.Type) form {
 	return form{typ: typ}
 }
 
-// encodeError is an ErrUnencodable with the error that a method of the author's type returned.
+// encodeError is an ErrUnencodable that also wraps the error returned by a method of the author's type.
 type encodeError struct {
 	error
 	cause error
@@ -55,7 +55,7 @@ func unencodable(err error) error {
 
 func encode[T any](f form, v T, limit int) (history.Payload, error) { return f.encode(&v, limit) }
 
-// encode encodes the value that ptr points to; limit is the maximum size in bytes.
+// encode encodes the value that ptr points to. The encoding has at most limit bytes.
 func (f form) encode(ptr any, limit int) (history.Payload, error) {
 	if f.none || f.err != nil {
 		return history.Payload{}, f.err
@@ -73,7 +73,7 @@ func (f form) encode(ptr any, limit int) (history.Payload, error) {
 	return history.Payload{Type: history.TypeJSON, Data: data}, nil
 }
 
-// encodeAny encodes a value by its dynamic type.
+// encodeAny encodes a value according to its dynamic type.
 func encodeAny(v any) (history.Payload, error) {
 	if v == nil {
 		return encode[any](formOf[any](), nil, pawlcodec.MaxInline)
@@ -83,7 +83,7 @@ func encodeAny(v any) (history.Payload, error) {
 	return formOfType(ptr.Type().Elem()).encode(ptr.Interface(), pawlcodec.MaxInline)
 }
 
-// decode decodes a payload to a T. An error is a *Failure that matches ErrUndecodable.
+// decode decodes a payload into a T. The error is a *Failure that matches ErrUndecodable.
 func decode[T any](f form, p history.Payload) (T, error) {
 	var v, zero T
 	if f.none {
@@ -95,7 +95,7 @@ func decode[T any](f form, p history.Payload) (T, error) {
 	return v, nil
 }
 
-// decode decodes a payload to the value that ptr points to.
+// decode decodes a payload into the value that ptr points to.
 func (f form) decode(p history.Payload, ptr any) error {
 	typ := reflect.TypeOf(ptr).Elem()
 	switch {
@@ -107,18 +107,18 @@ func (f form) decode(p history.Payload, ptr any) error {
 		return undecodable("a payload for %s has the unknown content type %q", typ, p.Type)
 	}
 	if err := f.typ.Decode(p.Data, ptr); err != nil {
-		return undecodable("a payload of %d bytes does not decode into %s: %s", len(p.Data), typ, text.Shorten(err.Error(), replay.MaxReason)) // it may quote all of it
+		return undecodable("a payload of %d bytes does not decode into %s: %s", len(p.Data), typ, text.Shorten(err.Error(), replay.MaxReason)) // err may quote the whole payload
 	}
 	return nil
 }
 
-// codec is the form of a handle's type with the error of the handle, for package author.
+// codec combines the form of a handle's type with the handle's error, for package author.
 type codec[T any] struct {
 	form form
 	err  error
 }
 
-// Encode implements author.Codec. Whether there is an object store is known to the caller only.
+// Encode implements author.Codec. It allows the size of stored payloads, because only the caller can tell whether there is an object store.
 func (c codec[T]) Encode(v T) (history.Payload, error) {
 	if c.err != nil {
 		return history.Payload{}, c.err

@@ -10,17 +10,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Select waits for the first of the futures and cancels the others: activities and children on whatever worker or orchestrator runs them,
-// timers, and waits for events, which are withdrawn. The future that was ready first in history wins; of several, the first
-// argument. The winner can be compared with the arguments:
+// Select waits for the first of the futures and cancels the others: activities and children on any worker or orchestrator, timers, and
+// waits for events, which are withdrawn. The winner is the future that was ready first according to the history, and the first argument
+// if several became ready together. Compare it with the arguments:
 //
 //	switch first, err := pawl.Select(ctx, approval, deadline); {
 //	case err != nil:
 //	case first == deadline:
 //	}
 //
-// The error is never the winner's, which Get returns. It is a *Cancelled if the instance was cancelled or the scope of ctx has ended;
-// without futures Select waits for that.
+// The winner's own error is returned by its Get, not by Select. Select returns a *Cancelled if the instance was cancelled or the scope of
+// ctx has ended. Without futures it waits for that.
 func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	cores := coresOf(futures)
 	winner, err := ctx.x.WaitAny(cores, ctx.scope)
@@ -36,8 +36,8 @@ func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	return futures[winner], nil
 }
 
-// withdrawSettled makes events available again that had arrived for a Select that the end of its scope has ended. All other futures
-// have been cancelled, or are detached.
+// withdrawSettled makes events that had arrived for a Select available again after the Select ended with its scope. All other futures are
+// already cancelled, or are detached.
 func withdrawSettled(cores []*replay.Future, err error) {
 	var cancelled *Cancelled
 	if !errors.As(err, &cancelled) {
@@ -50,7 +50,7 @@ func withdrawSettled(cores []*replay.Future, err error) {
 	}
 }
 
-// Any waits for the first of the futures, like Select, and cancels none.
+// Any waits for the first of the futures, like Select, but cancels none of them.
 func Any(ctx *Context, futures ...Selectable) (Selectable, error) {
 	winner, err := ctx.x.WaitAny(coresOf(futures), ctx.scope)
 	if err != nil {
@@ -59,13 +59,12 @@ func Any(ctx *Context, futures ...Selectable) (Selectable, error) {
 	return futures[winner], nil
 }
 
-// First is Select for futures of one type. It waits for the first of them, cancels the others, and returns the value and the index
-// of the winner:
+// First is Select for futures of one type. It waits for the first of them, cancels the others, and returns the winner's value and index:
 //
 //	quote, i, err := pawl.First(ctx, Ask.Start(ctx, "north"), Ask.Start(ctx, "south"))
 //
-// If the winner has failed, First returns its error, with its index. Without a winner the index is -1 and the error that of Select: a
-// *Cancelled if the instance was cancelled or the scope of ctx has ended.
+// If the winner has failed, First returns its error and its index. If there is no winner, the index is -1 and the error is that of
+// Select: a *Cancelled if the instance was cancelled or the scope of ctx has ended.
 func First[T any](ctx *Context, futures ...*Future[T]) (value T, index int, err error) {
 	all := make([]Selectable, len(futures))
 	for i, f := range futures {
@@ -88,8 +87,8 @@ func coresOf(futures []Selectable) []*replay.Future {
 	return cores
 }
 
-// All waits for all futures. Results are in order, with the zero value for a future that failed; the errors are joined, in order. An error
-// cancels nothing: see AllOrFail.
+// All waits for all futures. Results are in the order of the arguments, with the zero value for a future that failed. The errors are
+// joined in the same order. An error cancels nothing; see AllOrFail.
 func All[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	results := make([]T, len(futures))
 	var errs []error
@@ -103,11 +102,12 @@ func All[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	return results, errors.Join(errs...)
 }
 
-// AllOrFail waits for all futures, or for the first error in history: then it cancels the futures that are not ready, like
-// Select, and returns only that error. If several futures fail at once, it is the error of the first argument. Without an error the
-// results are in order.
+// AllOrFail waits for all futures, or until the first of them fails. On a failure it cancels the futures that are not ready, like Select,
+// and returns only that error. If several futures fail together, it returns the error of the first argument. On success the results are
+// in the order of the arguments.
 //
-// It does not wait for what it has cancelled: a sibling may take longer. To wait for siblings, start them in a Scope.
+// AllOrFail does not wait for the work that it has cancelled; a sibling may take longer to return. To wait for siblings, start them in a
+// Scope.
 func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	results := make([]T, len(futures))
 	pending := make([]int, len(futures)) // indexes, ascending
@@ -140,8 +140,8 @@ func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	return results, nil
 }
 
-// waitForOne waits until one of the futures at the indexes is ready. Unlike WaitAny it does not register with each future again for
-// the second and later waits: with thousands of futures that would be millions of registrations.
+// waitForOne waits until one of the futures at the indexes is ready. After the first wait it does not register with each future again, as
+// WaitAny does: with thousands of futures that would be millions of registrations.
 func waitForOne[T any](ctx *Context, futures []*Future[T], indexes []int) error {
 	if len(indexes) == len(futures) {
 		_, err := ctx.x.WaitAny(coresAt(futures, indexes), ctx.scope)
@@ -160,9 +160,10 @@ func coresAt[T any](futures []*Future[T], indexes []int) []*replay.Future {
 	return cores
 }
 
-// Map runs fn for every element of in, at most limit at a time (below 1: all at once), and waits for all. The runs are interleaved at
-// operations that wait, never in parallel, so they may share variables. Results are in order, with the value that fn returned
-// with an error; the errors are joined, in order. An error cancels nothing: see MapOrFail.
+// Map runs fn for every element of in, at most limit at a time (below 1: all at once), and waits for all of them. The runs are
+// interleaved at operations that wait and never run in parallel, so they may share variables. Results are in the order of in; a run that
+// fails contributes the value that it returned along with its error. The errors are joined in the same order. An error cancels nothing;
+// see MapOrFail.
 func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, error)) ([]B, error) {
 	if limit < 1 || limit > len(in) {
 		limit = len(in)
@@ -190,15 +191,15 @@ func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, err
 	return results, errors.Join(errs...)
 }
 
-// MapOrFail is Map that stops at the first error: it starts no further element, cancels what the other runs of fn have started, waits for
-// them to return, and returns only that error. It is Map in a Scope: the context of fn is done when MapOrFail returns, and what fn has
-// started with it and left outstanding is cancelled then, also without an error.
+// MapOrFail is Map that stops at the first error: it starts no further elements, cancels what the other runs of fn have started, waits
+// for them to return, and returns only that error. It runs in a Scope: when MapOrFail returns, with or without an error, the context of
+// fn is done, and outstanding work that fn has started with it is cancelled.
 func MapOrFail[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, error)) ([]B, error) {
 	if limit < 1 || limit > len(in) {
 		limit = len(in)
 	}
 	results := make([]B, len(in))
-	var failed error // the first
+	var failed error // the first error of fn
 	err := Scope(ctx, func(ctx *Context) error {
 		next, running := 0, limit
 		for range limit {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Compensations undoes the steps of an orchestration that has failed, the last step first: a saga. The zero value is usable. It belongs
-// to one execution.
+// Compensations undoes the steps of a failed orchestration in reverse order (a saga). The zero value is ready to use. It belongs to one
+// execution.
 //
 //	var undo pawl.Compensations
 //	defer undo.Run(ctx, &err)
@@ -20,12 +20,13 @@ import (
 //	})
 type Compensations struct{ steps []func(*Context) error }
 
-// Add adds the compensation of a step that was done. It is run with a detached context (see Detach), also after a cancellation.
+// Add adds the compensation of a completed step. It is called with a detached context (see Detach), so it also works after a
+// cancellation.
 func (c *Compensations) Add(undo func(*Context) error) { c.steps = append(c.steps, undo) }
 
-// Run runs all compensations if *err is not nil, in reverse order, each also if one before it has failed, and joins their errors to *err.
-// Otherwise it does nothing. Defer it where err is the named result. All compensations together have the time of Detach: five minutes from
-// the cancellation of the instance or the end of the scope of ctx.
+// Run runs all compensations in reverse order if *err is not nil, and does nothing otherwise. A compensation that fails does not stop the
+// others; its error is joined to *err. Defer Run in a function whose named result is err. All compensations together have the time limit
+// of Detach: five minutes from the cancellation of the instance or the end of the scope of ctx.
 func (c *Compensations) Run(ctx *Context, err *error) {
 	if *err == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Event is the handle of an event that can be sent to an instance. Events of one name are kept in the order of their arrival, even
-// before the start of the instance, and each is received once.
+// Event is the handle of an event that can be sent to an instance. Events with the same name are kept in the order of their arrival, even
+// before the instance starts, and each is received once.
 type Event[T any] struct {
 	typed[T]
 
@@ -19,8 +19,8 @@ type Event[T any] struct {
 	err  error
 }
 
-// NewEvent declares an event. An invalid name (see ValidateName), or a type that cannot be a payload (ErrUnencodable), is the error of
-// every use of the handle.
+// NewEvent declares an event. If the name is invalid (see ValidateName) or the type cannot be a payload (ErrUnencodable), every use of
+// the handle returns that error.
 func NewEvent[T any](name string) Event[T] {
 	f, err := formOf[T](), ValidateName(name)
 	if err == nil {
@@ -29,11 +29,12 @@ func NewEvent[T any](name string) Event[T] {
 	return Event[T]{typed: typedOf[T](f, err), name: name, form: f, err: err}
 }
 
-// Name returns the event's name, which senders use and histories record.
+// Name returns the event's name, as used by senders and recorded in histories.
 func (e Event[T]) Name() string { return e.name }
 
-// Next returns a future of the next event that no other wait receives. Waits receive events in the order of their calls. If the wait
-// loses a Select, or the instance is cancelled, it is withdrawn, and an event that arrived for it and was not read stays available.
+// Next returns a future of the next event. Concurrent waits receive events in the order in which they were started, and each event goes
+// to one wait. If the wait loses a Select or the instance is cancelled, the wait is withdrawn, and an event that had arrived for it but
+// was not read stays available.
 func (e Event[T]) Next(ctx *Context) *Future[T] {
 	if e.err != nil {
 		return &Future[T]{core: ctx.x.Refuse(e.err)}
@@ -41,13 +42,13 @@ func (e Event[T]) Next(ctx *Context) *Future[T] {
 	return &Future[T]{core: ctx.x.Next(e.name, ctx.scope), form: e.form}
 }
 
-// Receive waits for the next event. The error is ErrUndecodable for an event that does not decode (it is consumed), or a *Cancelled
-// if the instance was cancelled or the scope of ctx has ended.
+// Receive waits for the next event. The error is ErrUndecodable for an event that does not decode, which is consumed, or a *Cancelled if
+// the instance was cancelled or the scope of ctx has ended.
 func (e Event[T]) Receive(ctx *Context) (T, error) { return e.Next(ctx).Get(ctx) }
 
-// TryReceive receives the next event if one has arrived; ok is false if none has. It is a poll: before it reports that there is none,
-// all inputs that had arrived are applied, and siblings run. Errors are those of Receive, and ok reports whether an event was
-// consumed.
+// TryReceive receives the next event if one has arrived, and returns ok = false otherwise. It is a poll: before it reports that there is
+// none, all inputs that had arrived are applied and siblings run. It returns the errors of Receive; even then, ok reports whether an
+// event was consumed.
 func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	if e.err != nil {
 		return v, false, e.err
@@ -63,8 +64,9 @@ func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// ReceiveWithin waits for the next event, at most d: then ok is false, and the wait is withdrawn. With d zero or less it is a poll
-// like TryReceive, in order with other waits. Errors are those of Receive, and ok reports whether an event was consumed.
+// ReceiveWithin waits for the next event for at most d. After that it returns ok = false, and the wait is withdrawn. If d is zero or
+// less, it is a poll like TryReceive, but queued behind earlier waits. It returns the errors of Receive; even then, ok reports whether an
+// event was consumed.
 func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, err error) {
 	next := e.Next(ctx)
 	if !next.core.Settled() {
@@ -81,8 +83,8 @@ func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, er
 	return v, true, err
 }
 
-// Drain receives all events that have arrived, in order; none is not an error. It is a poll: all inputs that had arrived are applied
-// first, and siblings run. At an event that does not decode it stops and returns the earlier ones and ErrUndecodable: that event is
+// Drain receives all events that have arrived, in order; it is not an error if there are none. It is a poll: all inputs that had arrived
+// are applied first, and siblings run. If an event does not decode, Drain returns the events before it and ErrUndecodable; that event is
 // consumed, and later ones stay available.
 func (e Event[T]) Drain(ctx *Context) ([]T, error) {
 	if e.err != nil {
@@ -101,10 +103,10 @@ func (e Event[T]) Drain(ctx *Context) ([]T, error) {
 	}
 }
 
-// Send sends an event to an instance, which any orchestrator may run; the receiver handles it like an event from a client. It is
-// recorded once and delivered once; two of them may arrive in either order. Send does not wait and does not report delivery: an
-// instance that has not started keeps the event for a day, an instance that has ended drops it. The error is that of a value that
-// does not encode or is too large, ErrBadID, or a *Cancelled in a context that is done.
+// Send sends an event to an instance, on whatever orchestrator it runs. The receiver cannot distinguish it from an event sent by a
+// client. The event is recorded once and delivered once; two events may arrive in either order. Send does not wait and does not report
+// delivery: an instance that has not started yet keeps the event for a day, and one that has ended drops it. The error is that of a value
+// that does not encode or is too large, ErrBadID, or a *Cancelled if ctx is done.
 func (e Event[T]) Send(ctx *Context, instance string, v T) error {
 	p, err := author.Value(e).Encode(v)
 	if err == nil {
@@ -116,17 +118,18 @@ func (e Event[T]) Send(ctx *Context, instance string, v T) error {
 	return authorError(ctx.x.Send(instance, e.name, p, ctx.scope))
 }
 
-// SendOrStart sends an event to an instance, and starts it with in if there is no instance of that id: it is client.SendOrStart for
-// orchestration code. (It is a function because a method of Event cannot have the type parameters of an orchestration.)
+// SendOrStart sends an event to an instance, and starts the instance with the input in if no instance has that id. It is
+// client.SendOrStart for orchestration code. It is a function because a method of Event cannot have the type parameters of an
+// orchestration.
 //
-//   - There is no instance: it is started, without a parent, and the event is kept until it is received.
-//   - The instance runs, whatever has started it: the event is delivered as by Send; in and Version have no effect.
-//   - The instance has ended: nothing is started, and the event is dropped.
+//   - If there is no instance, one is started, without a parent, and the event is kept until it is received.
+//   - If the instance is running, no matter how it was started, the event is delivered as by Send; in and Version have no effect.
+//   - If the instance has ended, nothing is started, and the event is dropped.
 //
-// Start and event are recorded once, are sent as one message, and take effect once. SendOrStart does not wait and does not report
-// delivery. An orchestrator that has the orchestration may start later.
+// The start and the event are recorded once, sent as one message, and take effect once. SendOrStart does not wait and does not report
+// delivery. If no orchestrator has registered the orchestration yet, the instance waits for one.
 //
-// Errors are those of Send and StartDetached. Input and event together must be smaller than 960 KiB, or the error is ErrTooLarge.
+// Errors are those of Send and StartDetached. Input and event together must be smaller than 960 KiB; otherwise the error is ErrTooLarge.
 func SendOrStart[In, Out, T any](
 	ctx *Context, o Orchestration[In, Out], id string, in In, e Event[T], v T, opts ...DetachedOption,
 ) error {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Errors of names and ids, for errors.Is. errors.As with *NameError returns the text.
+// Errors of names and ids, for errors.Is. errors.As with *NameError returns the invalid text.
 var (
 	ErrBadName = errors.New("pawl: bad name")
 	ErrBadID   = errors.New("pawl: bad instance id")
@@ -17,21 +17,21 @@ const (
 	maxID   = 200
 )
 
-// NameError is an invalid name or instance id. It matches ErrBadName or ErrBadID.
+// NameError is the error of an invalid name or instance id. It matches ErrBadName or ErrBadID.
 type NameError struct {
-	Text string // the name or id
-	Rule string // the valid characters and length
+	Text string // the invalid name or id
+	Rule string // the allowed characters and length
 	kind error
 }
 
-// Error returns the text and the rule.
+// Error returns the invalid text and the rule that it breaks.
 func (e *NameError) Error() string { return fmt.Sprintf("%v %q: %s", e.kind, e.Text, e.Rule) }
 
 // Unwrap returns ErrBadName or ErrBadID.
 func (e *NameError) Unwrap() error { return e.kind }
 
-// ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % . -, without a leading or trailing dot.
-// EscapeID converts any other text.
+// ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % . -, without a leading or trailing dot. EscapeID
+// converts any other text to an id.
 func ValidateID(id string) error {
 	if len(id) >= 1 && len(id) <= maxID && onlyOf(id, isID) && id[0] != '.' && id[len(id)-1] != '.' {
 		return nil
@@ -63,8 +63,8 @@ func ofHandle(kind, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", kind, name, err)
 }
 
-// EscapeID converts any text to an instance id: invalid bytes, the percent sign, and a dot at an end become % and two hexadecimal digits.
-// Different texts have different ids. The result may exceed the maximum length of an id, which ValidateID checks.
+// EscapeID converts any text to an instance id: each disallowed byte, each percent sign, and a dot at either end become % and two
+// hexadecimal digits. Different texts have different ids. The result may be longer than an id is allowed to be, which ValidateID checks.
 func EscapeID(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -78,8 +78,7 @@ func EscapeID(text string) string {
 	return b.String()
 }
 
-// UnescapeID returns the text that EscapeID has converted to the id. The error is ErrBadID for a percent sign that does not begin an
-// escape.
+// UnescapeID returns the text that EscapeID converted to the id. The error is ErrBadID if a percent sign does not begin an escape.
 func UnescapeID(id string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(id); i++ {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Orchestration is the handle of an orchestration: a name and two types. It holds no function and is immutable, so any package may
-// use it. Do binds the function that an orchestrator runs.
+// Orchestration is the handle of an orchestration: a name and two types. It holds no function and is immutable, so any package may use
+// it. Do binds the function that an orchestrator runs.
 type Orchestration[In, Out any] struct {
 	handle[In, Out]
 
@@ -23,8 +23,8 @@ type Orchestration[In, Out any] struct {
 	err    error
 }
 
-// NewOrchestration declares an orchestration. An invalid name (see ValidateName), an invalid limit (see LimitOption), or a type that
-// cannot be a payload (ErrUnencodable) is the error of every use of the handle.
+// NewOrchestration declares an orchestration. If the name is invalid (see ValidateName), a limit is invalid (see LimitOption), or a type
+// cannot be a payload (ErrUnencodable), every use of the handle returns that error.
 func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orchestration[In, Out] {
 	var s limitSettings
 	for _, o := range opts {
@@ -40,7 +40,7 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	return Orchestration[In, Out]{handle: handleOf[In, Out](in, out, limits, err), name: name, limits: limits, in: in, out: out, err: err}
 }
 
-// Name returns the orchestration's name, which histories record.
+// Name returns the orchestration's name, as recorded in histories.
 func (o Orchestration[In, Out]) Name() string { return o.name }
 
 // BindingOption is an option of Orchestration.Do: Version.
@@ -48,9 +48,9 @@ type BindingOption interface {
 	applyBinding(b *author.Orchestration)
 }
 
-// Do binds the function that an orchestrator runs. The function must be deterministic: it gets the time, ids and random numbers from
-// ctx, starts no goroutine, reads nothing that may change, and leaves all I/O to activities. A start without an input passes the
-// zero value. Several versions of one orchestration may be bound together:
+// Do binds the function that an orchestrator runs. The function must be deterministic: it takes the time, ids and random numbers from
+// ctx, starts no goroutine, reads nothing that may change, and leaves all I/O to activities. If the instance is started without an input,
+// the function receives the zero value. Several versions of one orchestration may be bound together:
 //
 //	orchestrator.New(cfg, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
 func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
@@ -64,7 +64,7 @@ func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...B
 	return OrchestrationBinding{author.BindOrchestration(b)}
 }
 
-// example is the zero value of the input: forms begin with it.
+// example returns the zero value of the input as JSON. The console's start form is filled with it.
 func (o Orchestration[In, Out]) example() []byte {
 	var in In
 	p, err := encode(o.in, in, pawlcodec.MaxInline)
@@ -77,7 +77,7 @@ func (o Orchestration[In, Out]) example() []byte {
 func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
 	return func(x *replay.Code) replay.Ending {
 		var in In
-		if p := x.Input(); p.Type != "" || len(p.Data) > 0 { // no input: the zero value
+		if p := x.Input(); p.Type != "" || len(p.Data) > 0 { // without an input, in keeps its zero value
 			var err error
 			if in, err = decode[In](o.in, p); err != nil {
 				return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
@@ -105,11 +105,11 @@ func failed(err error) replay.Ending {
 
 type orchestrationBinding = author.OrchestrationBinding
 
-// OrchestrationBinding is an orchestration with the function that an orchestrator runs. It is immutable.
+// OrchestrationBinding is an orchestration together with the function that an orchestrator runs. It is immutable.
 type OrchestrationBinding struct{ orchestrationBinding }
 
 // Name returns the orchestration's name.
 func (b OrchestrationBinding) Name() string { return author.OrchestrationOf(b).Name }
 
-// Version returns the version that is recorded when an instance starts; empty for an orchestration without versions.
+// Version returns the version that is recorded when an instance starts. It is empty for an orchestration without versions.
 func (b OrchestrationBinding) Version() string { return author.OrchestrationOf(b).Version }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Query is the handle of a query: a question about the state of an instance, which its code answers without an effect.
+// Query is the handle of a query: a question about the state of an instance, which its code answers without any effect.
 //
 //	var Remaining = pawl.NewQuery[string, int]("remaining")
 //
@@ -16,9 +16,9 @@ import (
 //
 //	at, err := client.Query(ctx, c, Remaining, "order-42", "bolts") // outside
 //
-// A query is answered from the history of the instance as it is committed, by a replay beside the instance: it delays no turn, changes
-// nothing whatever its handler does, and works for an instance that is not in memory, is stalled, or has ended. The answer names the
-// number of events that it is based on.
+// A query is answered by a replica, which is replayed from the committed history of the instance. It therefore delays no turn, cannot
+// change the instance whatever its handler does, and also works if the instance is not in memory, is stalled, or has ended. The answer
+// includes the number of history events that it is based on.
 type Query[In, Out any] struct {
 	handle[In, Out]
 
@@ -28,8 +28,8 @@ type Query[In, Out any] struct {
 	err  error
 }
 
-// NewQuery declares a query. An invalid name (see ValidateName), or a type that cannot be a payload (ErrUnencodable), is the error of
-// every use of the handle.
+// NewQuery declares a query. If the name is invalid (see ValidateName) or a type cannot be a payload (ErrUnencodable), every use of the
+// handle returns that error.
 func NewQuery[In, Out any](name string) Query[In, Out] {
 	in, out := formOf[In](), formOf[Out]()
 	err := ValidateName(name)
@@ -42,10 +42,10 @@ func NewQuery[In, Out any](name string) Query[In, Out] {
 // Name returns the query's name.
 func (q Query[In, Out]) Name() string { return q.name }
 
-// Handle answers the queries of the handle with fn, from now on in this execution. An error of fn is the error of the query.
+// Handle registers fn as the handler of the query, for the rest of this execution. An error of fn is returned to the caller of the query.
 //
-// fn reads the variables of the code. It must return within 50 ms and must not use operations of this package: they return a *Misuse, or
-// panic with it. A panic is the error of the query, ErrPanic.
+// fn reads the variables of the orchestration's code. It must return within 50 ms and must not use operations of this package: they
+// return a *Misuse, or panic with it. If fn panics, the query fails with ErrPanic.
 func (q Query[In, Out]) Handle(ctx *Context, fn func(In) (Out, error)) error {
 	if q.err != nil {
 		return q.err

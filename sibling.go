@@ -8,33 +8,33 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Go runs fn as a sibling: concurrently with the code that started it and with other siblings, interleaved at operations that wait, in
-// an order that is the same on every replay, and never in parallel; so siblings may share variables. It replaces the go statement in
-// orchestrations. The sibling begins when the code that started it waits.
+// Go runs fn as a sibling, concurrently with the code that started it and with other siblings. Siblings are interleaved at operations
+// that wait, in an order that is the same on every replay, and never run in parallel, so they may share variables. Go replaces the go
+// statement in orchestrations. The sibling begins when the code that started it waits.
 //
-// The future is ready when fn has returned, with the values that it returned: neither is recorded or encoded. Future.Cancel cancels the
-// context of fn.
+// The future is ready when fn has returned, and contains the values that fn returned, which are neither recorded nor encoded.
+// Future.Cancel cancels the context of fn.
 //
-// That context is a scope (see Scope): what fn has started with it and left outstanding is cancelled when fn returns. Start what is to
+// That context is a scope (see Scope): outstanding work that fn has started with it is cancelled when fn returns. Start work that must
 // outlive fn with the outer context.
 //
 // A panic in fn fails the execution. When the orchestration returns, siblings that are still running are unwound where they wait: their
-// deferred functions run, but every operation in them fails; what they had outstanding is cancelled and recorded. To let them finish,
-// wait for their futures, or start them in a Scope.
+// deferred functions run, but every operation in them fails, and their outstanding work is cancelled and recorded. To let siblings
+// finish, wait for their futures or start them in a Scope.
 //
-// If ctx is done, fn does not run, and the future has the *Cancelled.
+// If ctx is done, fn does not run and the future contains the *Cancelled.
 func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 	if err := ctx.x.Over(ctx.scope); err != nil {
 		return &Future[T]{core: ctx.x.Refuse(err)}
 	}
-	result := &returned[T]{}
+	result := &localResult[T]{}
 	core := ctx.x.Go(ctx.scope, func(scope *replay.Scope) {
 		result.value, result.err = fn(&Context{x: ctx.x, scope: scope})
 	})
-	return &Future[T]{core: core, sibling: result}
+	return &Future[T]{core: core, local: result}
 }
 
-// Await waits until cond returns true, for what siblings do to variables that they share:
+// Await waits until cond returns true. Use it to wait for changes that siblings make to shared variables:
 //
 //	free := 3
 //	for _, job := range jobs {
@@ -49,22 +49,23 @@ func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 //	}
 //
 // cond is evaluated at once. After that, whenever an input has been applied and all siblings that it woke have run, the conditions of all
-// waits are evaluated in the order of the waits, and each that is true resumes its sibling before the next is evaluated; if any
-// was, they are evaluated again. So every input costs one call for each waiting sibling: with thousands of them, use futures.
+// waits are evaluated in the order of the waits. Each condition that is true resumes its sibling before the next one is evaluated, and if
+// any was true, all are evaluated again. Every input therefore costs one call of cond per waiting sibling: with thousands of them, use
+// futures.
 //
-// When Await returns nil, cond is true. cond must have no effects: an operation in it that waits or decides returns a *Misuse, or panics
-// with it. Future.Ready and Now are allowed. The error is a *Cancelled if the instance was cancelled, or the scope of ctx has ended, while
-// cond was false.
+// When Await returns nil, cond is true. cond must not have side effects: an operation in it that waits or makes a decision returns a
+// *Misuse, or panics with it. Future.Ready and Now are allowed. The error is a *Cancelled if the instance was cancelled or the scope of
+// ctx ended while cond was false.
 func Await(ctx *Context, cond func() bool) error { return ctx.x.Await(cond, ctx.scope) }
 
-// SideEffect runs fn and records its result; a replay returns the recorded value, decoded, and does not run fn. It is for code that is
-// quick, harmless to repeat, and not deterministic: reading a flag, generating an id with another library. Use an activity for work that
-// waits, or whose failures matter.
+// SideEffect runs fn and records its result. On replay it returns the recorded value, decoded, without running fn. Use it for code that
+// is quick, harmless to repeat and not deterministic, such as reading a flag or generating an id with another library. Use an activity
+// for work that waits or whose failures matter.
 //
-// fn runs in the orchestrator, within the turn, and must return at once. It runs once for the recorded value; if the process dies before the
-// turn is committed, it runs again, and the second value is recorded. An error is recorded, too, and is returned as a *Failure; so is a
-// value that does not encode or is over 512 KiB. A panic fails the execution. fn must not use operations of this package: they return a
-// *Misuse, or panic with it.
+// fn runs in the orchestrator, within the turn, and must return at once. If the process dies before the turn is committed, fn runs again,
+// and the second value is recorded. An error of fn is recorded, too, and returned as a *Failure; so is the error of a value that does not
+// encode or is larger than 512 KiB. A panic fails the execution. fn must not use operations of this package: they return a *Misuse, or
+// panic with it.
 func SideEffect[T any](ctx *Context, fn func() (T, error)) (T, error) {
 	var zero T
 	f := formOf[T]()

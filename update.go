@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Update is the handle of an update: a request to an instance that its code answers once, with a result or a rejection.
+// Update is the handle of an update: a request to an instance, which its code answers once, with a result or a rejection.
 //
 //	var Approve = pawl.NewUpdate[Decision, Outcome]("approve")
 //
@@ -20,10 +20,10 @@ import (
 //
 //	out, err := client.Update(ctx, c, Approve, "order-42", Decision{OK: true}) // outside
 //
-// Updates of one name are received in the order in which INPUTS has accepted them, and wait for the code as events do: before the start
-// of the instance, and across continue-as-new. Updates that the code has received and not answered when it continues as new come first
-// in the next execution. The end of the instance answers those that are left with ErrUpdateEnded. A repeat of an update's id gets the
-// same answer, and is not executed again.
+// Updates with the same name are received in the order in which they were accepted. Like events, they are kept until the code receives
+// them, even before the instance starts and across continue-as-new. If the code continues as new with received but unanswered updates,
+// the next execution receives these first. When the instance ends, unanswered updates are answered with ErrUpdateEnded. A request with
+// the id of an earlier update gets the same answer and is not executed again.
 type Update[In, Out any] struct {
 	handle[In, Out]
 
@@ -33,8 +33,8 @@ type Update[In, Out any] struct {
 	err  error
 }
 
-// NewUpdate declares an update. An invalid name (see ValidateName), or a type that cannot be a payload (ErrUnencodable), is the error of
-// every use of the handle.
+// NewUpdate declares an update. If the name is invalid (see ValidateName) or a type cannot be a payload (ErrUnencodable), every use of
+// the handle returns that error.
 func NewUpdate[In, Out any](name string) Update[In, Out] {
 	in, out := formOf[In](), formOf[Out]()
 	err := ValidateName(name)
@@ -44,15 +44,15 @@ func NewUpdate[In, Out any](name string) Update[In, Out] {
 	return Update[In, Out]{handle: handleOf[In, Out](in, out, nil, err), name: name, in: in, out: out, err: err}
 }
 
-// Name returns the update's name, which senders use and histories record.
+// Name returns the update's name, as used by senders and recorded in histories.
 func (u Update[In, Out]) Name() string { return u.name }
 
-// ReceivedUpdate is an update that the code has received, and answers with exactly one of Answer and Reject.
+// ReceivedUpdate is an update that the code has received. The code must answer it with exactly one call of Answer or Reject.
 type ReceivedUpdate[In, Out any] struct {
 	Input In
-	ID    string    // of the sender, unique among the updates of the name
-	By    string    // requester, by its own name; may be empty
-	At    time.Time // when INPUTS accepted it
+	ID    string    // chosen by the sender, unique among the updates with the same name
+	By    string    // who requested it, as stated by the sender; may be empty
+	At    time.Time // when it was accepted
 
 	of  *history.UpdateReceived
 	out form
@@ -61,15 +61,15 @@ type ReceivedUpdate[In, Out any] struct {
 // ErrAnswered is returned by the second Answer or Reject of an update.
 var ErrAnswered = replay.ErrAnswered
 
-// Next returns a future of the next update that no other wait receives, like Event.Next. If it loses a Select it is withdrawn, and an
-// update that arrived for it and was not read stays available. Get returns ErrUndecodable for an update whose input does not decode; that
-// update is rejected with the same error.
+// Next returns a future of the next update, like Event.Next. If it loses a Select, it is withdrawn, and an update that had arrived for it
+// but was not read stays available. Get returns ErrUndecodable for an update whose input does not decode; that update is rejected with
+// the same error.
 func (u Update[In, Out]) Next(ctx *Context) *Future[*ReceivedUpdate[In, Out]] {
 	if u.err != nil {
 		return &Future[*ReceivedUpdate[In, Out]]{core: ctx.x.Refuse(u.err)}
 	}
 	core := ctx.x.NextUpdate(u.name, ctx.scope)
-	return &Future[*ReceivedUpdate[In, Out]]{core: core, sibling: &returned[*ReceivedUpdate[In, Out]]{
+	return &Future[*ReceivedUpdate[In, Out]]{core: core, local: &localResult[*ReceivedUpdate[In, Out]]{
 		fetch: func() (*ReceivedUpdate[In, Out], error) { return u.received(ctx, core.Update()) },
 	}}
 }
@@ -83,9 +83,9 @@ func (u Update[In, Out]) received(ctx *Context, ev *history.UpdateReceived) (*Re
 	return &ReceivedUpdate[In, Out]{Input: in, ID: ev.UpdateID, By: ev.By, At: ev.Time(), of: ev, out: u.out}, nil
 }
 
-// Answer answers the update. The answer is recorded, and the sender has it when the turn is committed. It may be called in any context of
-// the instance, also after its cancellation. The error is ErrAnswered, that of a value that does not encode, or ErrTooLarge; after the
-// last two the update is still to be answered.
+// Answer answers the update with a result. The answer is recorded, and the sender receives it when the turn is committed. Answer may be
+// called in any context of the instance, also after a cancellation. The error is ErrAnswered, the error of a value that does not encode,
+// or ErrTooLarge; after the last two, the update must still be answered.
 func (r *ReceivedUpdate[In, Out]) Answer(ctx *Context, out Out) error {
 	p, err := encode(r.out, out, replay.PayloadLimit(ctx.x))
 	if err == nil {
@@ -97,13 +97,13 @@ func (r *ReceivedUpdate[In, Out]) Answer(ctx *Context, out Out) error {
 	return nil
 }
 
-// Reject answers the update with an error, which the sender gets as a *Failure, with its sentinels. A nil error is rejected with an empty
-// text. Errors are those of Answer.
-func (r *ReceivedUpdate[In, Out]) Reject(ctx *Context, why error) error {
-	if why == nil {
-		why = errors.New("rejected")
+// Reject answers the update with an error, which the sender receives as a *Failure that includes its sentinels. A nil error is replaced
+// by one with the text "rejected". Errors are those of Answer.
+func (r *ReceivedUpdate[In, Out]) Reject(ctx *Context, reason error) error {
+	if reason == nil {
+		reason = errors.New("rejected")
 	}
-	if err := authorError(ctx.x.AnswerUpdate(r.of, history.Payload{}, author.ToFailure(why))); err != nil {
+	if err := authorError(ctx.x.AnswerUpdate(r.of, history.Payload{}, author.ToFailure(reason))); err != nil {
 		return fmt.Errorf("reject update %s %s: %w", r.of.Name, r.ID, err)
 	}
 	return nil
@@ -116,14 +116,15 @@ type concurrentOption int
 
 func (c concurrentOption) applyHandle(n *int) { *n = max(int(c), 1) }
 
-// Concurrent has a handler run for up to n updates at the same time, interleaved as siblings are. Default: one at a time, in order.
+// Concurrent lets a handler run for up to n updates concurrently, interleaved like siblings. The default is one update at a time, in
+// order.
 func Concurrent(n int) HandleOption { return concurrentOption(n) }
 
-// Handle answers updates with what fn returns for them, until the scope of ctx ends: with its value, or, if it returns an error, with
-// that as the rejection. It returns at once; fn runs in siblings (see Go), each in a scope of its own. A panic in fn fails the execution.
+// Handle answers updates with the results of fn until the scope of ctx ends. If fn returns an error, the update is rejected with that
+// error. Handle returns at once; fn runs in siblings (see Go), each call in its own scope. A panic in fn fails the execution.
 //
-// A handler does not keep its instance: when the orchestration returns, updates whose handler has not returned are answered with
-// ErrUpdateEnded, and when it continues as new they are handled again by the next execution, from the beginning. See AwaitUpdates.
+// A running handler does not keep its instance alive. When the orchestration returns, updates whose handler is still running are answered
+// with ErrUpdateEnded. When it continues as new, the next execution handles them again from the beginning. See AwaitUpdates.
 func (u Update[In, Out]) Handle(ctx *Context, fn func(*Context, In) (Out, error), opts ...HandleOption) error {
 	if u.err != nil {
 		return u.err
@@ -145,7 +146,7 @@ func (u Update[In, Out]) handleAll(ctx *Context, fn func(*Context, In) (Out, err
 	for {
 		r, err := u.Next(ctx).Get(ctx)
 		switch {
-		case errors.Is(err, ErrUndecodable): // it was rejected
+		case errors.Is(err, ErrUndecodable): // Next has already rejected it
 			continue
 		case err != nil:
 			return err
@@ -166,11 +167,12 @@ func (u Update[In, Out]) handleAll(ctx *Context, fn func(*Context, In) (Out, err
 	}
 }
 
-// Validate has updates of the handle checked before they are recorded, from now on in this execution: an error of fn is the rejection.
-// Nothing of a rejected update is in the history, so it does not grow. An update that arrived earlier and waits is not checked.
+// Validate registers fn to check updates before they are recorded, for the rest of this execution. If fn returns an error, the update is
+// rejected with it. A rejected update is not recorded, so the history does not grow. Updates that arrived earlier and are still waiting
+// are not checked.
 //
-// fn may read the state of the code and must not change it: it is not run on replay. It must return at once, and must not use operations
-// of this package: they return a *Misuse, or panic with it. A panic in fn rejects the update with ErrPanic.
+// fn may read the state of the code but must not change it, because it is not run on replay. It must return at once and must not use
+// operations of this package: they return a *Misuse, or panic with it. A panic in fn rejects the update with ErrPanic.
 func (u Update[In, Out]) Validate(ctx *Context, fn func(In) error) error {
 	if u.err != nil {
 		return u.err
@@ -187,8 +189,8 @@ func (u Update[In, Out]) Validate(ctx *Context, fn func(In) error) error {
 	}))
 }
 
-// AwaitUpdates waits until the code has answered every update that it has received, such as those of handlers that are running. Call it
-// before the orchestration returns or continues as new. The error is a *Cancelled, as of Await.
+// AwaitUpdates waits until the code has answered every update that it has received, including those whose handlers are running. Call it
+// before the orchestration returns or continues as new. The error is a *Cancelled, as for Await.
 func AwaitUpdates(ctx *Context) error {
 	return ctx.x.Await(func() bool { return ctx.x.ReceivedUpdates() == 0 }, ctx.scope)
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-// Version is an option that names a version of an orchestration: for Do the version that is bound, for Call, Start and StartDetached
-// the version of the child, and for ContinueAsNew the version of the next execution.
+// Version is an option that names a version of an orchestration. For Do it is the version that is bound; for Call, Start and
+// StartDetached, the version of the child; for ContinueAsNew, the version of the next execution.
 //
-// The version that an instance was started with is recorded and governs the execution to its end, whatever is bound later. Versions
-// are compared component by component, runs of digits as numbers: 10 is newer than 9, 1.10 than 1.9, 2026-11-20 than 2026-02-01; a
-// version is newer than its own prefix, so 1.0-rc1 is newer than 1.0. No version is the oldest. Valid versions are those of
-// ValidateName.
+// The version that an instance was started with is recorded and applies to the execution until its end, whatever is bound later. Versions
+// are compared component by component, with runs of digits compared as numbers: 10 is newer than 9, 1.10 than 1.9, 2026-11-20 than
+// 2026-02-01. A version is newer than its own prefix, so 1.0-rc1 is newer than 1.0. No version is the oldest. Valid versions are those
+// that ValidateName accepts.
 type Version string
 
-// Latest requests the newest version of the orchestrator that starts or continues the instance. It is the default of starts, and not
-// of ContinueAsNew.
+// Latest requests the newest version that is bound in the orchestrator that starts or continues the instance. It is the default for
+// starts, but not for ContinueAsNew.
 const Latest Version = ""
 
 func (v Version) applyBinding(b *author.Orchestration) {
@@ -51,10 +51,10 @@ func (v Version) validate() error {
 //		}
 //	}
 //
-// It returns true for an instance that reaches the call for the first time, which is then recorded, and on every replay of it; false
-// for one that had passed it before the code was changed. The first result for a name holds for the whole execution, so that a loop
-// does not change its branch; the next execution, after ContinueAsNew, decides again.
+// It returns true for an instance that reaches the call for the first time, and records that, so that every replay also returns true. It
+// returns false for an instance that had passed this point before the code was changed. The first result for a name holds for the whole
+// execution, so a loop does not change its branch halfway; the next execution, after ContinueAsNew, decides again.
 //
-// Once no instance is left that took the old branch, the call and the branch may be removed: instances that took the new one
-// continue. Use a Version for a change that is more than a branch. On an invalid context Patched panics with a *Misuse.
+// Once no instance that took the old branch is left, the call and the old branch can be removed: instances that took the new one
+// continue. Use a Version for a change that is more than a branch. If ctx is not valid, Patched panics with a *Misuse.
 func Patched(ctx *Context, name string) bool { return ctx.x.Patched(name) }
