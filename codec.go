@@ -118,7 +118,7 @@ type codec[T any] struct {
 	err  error
 }
 
-// Encode implements author.Codec. It allows the size of stored payloads, because only the caller can tell whether there is an object store.
+// Encode implements author.Codec. It allows the size of stored payloads: whether there is an object store is checked by the caller.
 func (c codec[T]) Encode(v T) (history.Payload, error) {
 	if c.err != nil {
 		return history.Payload{}, c.err

@@ -9,21 +9,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Outcome is the effect of an input.
+// Outcome reports what Apply did with an input.
 type Outcome uint8
 
 // The outcomes. Only an applied input is recorded.
 const (
 	Applied         Outcome = iota + 1
-	DroppedLate             // its schedule is not outstanding (answered, cancelled, or never scheduled); or it revokes another start; or it grants without a waiter; or it observes before the program has begun
-	DroppedRepeated         // a second start or cancellation, or an update that is open
+	DroppedLate             // it answers nothing outstanding, revokes another start, grants to no waiter, or observes before the program has begun
+	DroppedRepeated         // a second start or cancellation, or an update that is already open
 	DroppedEnded            // the execution had ended
 )
 
 // Dropped reports whether the input had no effect.
 func (o Outcome) Dropped() bool { return o != Applied }
 
-// String returns the outcome as logs show it.
+// String returns the outcome in the form used in logs.
 func (o Outcome) String() string {
 	switch o {
 	case Applied:
@@ -39,15 +39,15 @@ func (o Outcome) String() string {
 	}
 }
 
-// Apply takes one input and runs the code until it is blocked again. The input gets its id, a TimerFired the time of its
-// timer, and an Observed the time of the input before it, so the caller must not reuse it. A dropped input changes nothing.
-// Errors: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
+// Apply takes one input and runs the code until it is blocked again. Apply sets the input's id, the time of a TimerFired to that of its
+// timer, and the time of an Observed to that of the previous input, so the caller must not reuse the input. A dropped input changes
+// nothing. Errors: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
 func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	if err := x.usable(); err != nil {
 		return 0, err
 	}
 	if k := in.Kind(); k == history.KindPurgeRequested || k == history.KindOperatorRequested || !in.Input() {
-		return 0, fmt.Errorf("replay: %s: %s is no input of a turn", x.id.Instance, describe(in))
+		return 0, fmt.Errorf("replay: %s: %s is not an input of a turn", x.id.Instance, describe(in))
 	}
 	outcome, err := x.admit(in)
 	if err != nil || outcome.Dropped() {
@@ -58,7 +58,7 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	return outcome, x.err
 }
 
-// admit decides whether the input is still relevant.
+// admit decides whether the input is applied or dropped.
 func (x *Execution) admit(in history.Event) (Outcome, error) {
 	_, start := in.(*history.Started)
 	switch {
@@ -90,7 +90,7 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 		o.At = x.now
 	}
 	if a, ok := answers(in); ok {
-		w := x.asked(a)
+		w := x.answeredBy(a)
 		if w == nil {
 			return DroppedLate, nil
 		}
@@ -105,10 +105,10 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 type answer struct {
 	id     uint64
 	kind   workKind
-	effect string // of a child's end
+	effect string // effect id that the end of a child carries
 }
 
-// answers returns the schedule that the input answers, if any.
+// answers returns the schedule that the input answers. ok is false if it answers none.
 func answers(in history.Event) (a answer, ok bool) {
 	switch in := in.(type) {
 	case *history.ActivityCompleted:
@@ -126,8 +126,8 @@ func answers(in history.Event) (a answer, ok bool) {
 	}
 }
 
-// asked returns the outstanding work that the answer is for, or nil.
-func (x *outstanding) asked(a answer) *work {
+// answeredBy returns the outstanding work that the answer belongs to, or nil.
+func (x *outstanding) answeredBy(a answer) *work {
 	w := x.open[a.id]
 	if w == nil || w.kind != a.kind || w.effect != a.effect {
 		return nil
@@ -152,7 +152,7 @@ func (x *record) append(ev history.Event) {
 	}
 }
 
-// step processes one recorded input: time, what it settles, the strands.
+// step processes one recorded input: it advances the time, settles what the input answers, and runs the strands.
 func (x *Execution) step(in history.Event) {
 	x.seeds.advance()
 	x.observed = false
@@ -176,7 +176,7 @@ func (x *Execution) step(in history.Event) {
 	}
 }
 
-// unwindAndLog ends the code of an execution that goes on no more.
+// unwindAndLog unwinds the code of an execution that will not continue, and logs a panic in its deferred functions.
 func (x *Execution) unwindAndLog() {
 	if err := x.unwind(); err != nil {
 		x.opts.Logger.Error("deferred orchestration code panicked",
@@ -184,12 +184,12 @@ func (x *Execution) unwindAndLog() {
 	}
 }
 
-// deliver settles what the input answers.
+// deliver applies the effect of the input: it settles what the input answers.
 func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
 		x.started = opened(in, x.unseal)
-		if in.Execution != 0 { // of a history that was rewound, that of the events which were kept
+		if in.Execution != 0 { // in a rewound history: the execution that the kept events belong to
 			x.id = in.IdentityOf(x.own, in.Execution)
 		}
 		if x.pending = waitsAt(in.Limit); !x.pending {
@@ -217,7 +217,7 @@ func (x *Execution) deliver(in history.Event) {
 		x.requestEnd(history.CancelNote{At: in.At, Reason: in.Reason, By: in.By, Text: in.Text})
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
 		a, _ := answers(in)
-		w := x.asked(a)
+		w := x.answeredBy(a)
 		if w == nil {
 			x.diverge(x.last, describe(in), "nothing outstanding that it answers")
 			return
@@ -229,7 +229,7 @@ func (x *Execution) deliver(in history.Event) {
 	}
 }
 
-// opened returns the start with its payloads opened: the event itself, if they were not sealed.
+// opened returns the start with its payloads opened. If they are not sealed, it returns the event itself.
 func opened(in *history.Started, unseal func(history.Payload) history.Payload) *history.Started {
 	if in.Payload.Type != history.TypeSealed && in.CustomStatus.Type != history.TypeSealed {
 		return in
@@ -239,7 +239,7 @@ func opened(in *history.Started, unseal func(history.Payload) history.Payload) *
 	return &s
 }
 
-// requestEnd cancels the instance: an execution that has begun, or one that is about to begin cancelled.
+// requestEnd cancels the instance, whether its execution is running or still pending.
 func (x *Execution) requestEnd(c history.CancelNote) {
 	x.root.end(&x.Code, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: time.UnixMilli(c.At).UTC()})
 	if x.pending { // the code never runs

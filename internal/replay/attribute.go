@@ -2,8 +2,8 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// SetAttribute sets an attribute of the instance. Like the custom status it is not in the history. The error matches
-// history.ErrAttribute if the instance has too many.
+// SetAttribute sets an attribute of the instance. Like the custom status, it is not recorded in the history. The error matches
+// history.ErrAttribute if the instance has too many attributes.
 func (x *Code) SetAttribute(a history.Attribute) error {
 	as, err := x.CurrentAttributes()
 	if err != nil {
@@ -24,7 +24,7 @@ func (x *Code) ClearAttribute(name string) error {
 	return err
 }
 
-// CurrentAttributes returns the attributes of the instance, as the start and the code have set them.
+// CurrentAttributes returns the attributes of the instance, as last set by the start or the code.
 func (x *Code) CurrentAttributes() (history.Attributes, error) {
 	if _, err := x.enter(); err != nil {
 		return nil, err
@@ -39,5 +39,5 @@ func (x *record) currentAttributes() string {
 	return x.attrs
 }
 
-// Attributes returns the text of the attributes; empty: the instance has had none in this execution.
+// Attributes returns the attributes in encoded form. It is empty if the instance has had none in this execution.
 func (x *Execution) Attributes() string { return x.currentAttributes() }

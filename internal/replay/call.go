@@ -11,32 +11,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Call is a request to run an activity, or a child.
+// Call is a request to run an activity or a child.
 type Call struct {
-	Child          *Child // nil: an activity
+	Child          *Child // nil for an activity
 	Activity       string
 	Queue          string
 	Payload        history.Payload
 	Retry          Retry
-	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule by its owner's clock (see PutOff), or from its admission if it waited; 0: none
-	Within         time.Duration // of the whole call, pauses and waiting included; 0: none
-	Scope          *Scope        // whose end cancels it, unless it is a child to be abandoned
+	AttemptTimeout time.Duration // bounds one attempt of an activity, from its schedule by its owner's clock (see PutOff) or from its admission; 0 means none
+	Within         time.Duration // bounds the whole call, including backoffs and waits at a limit; 0 means none
+	Scope          *Scope        // the call is cancelled when this ends, unless it is an abandoned child
 
-	Declared *history.Declared // limits of the activity, for the owner; it must not be modified; nil: none
-	KeepSlot bool              // a failed attempt leaves its slot to the next
+	Declared *history.Declared // limits of the activity, for the owner; must not be modified; nil means none
+	KeepSlot bool              // a failed attempt passes its slot on to the next
 }
 
 // Retry is the policy for further attempts after a failure. The zero value allows one attempt.
 type Retry struct {
-	Attempts int           // all of them, the first included; below 2: no retry
-	Initial  time.Duration // pause after the first failure
-	Factor   float64       // each further pause is this much longer
-	Max      time.Duration // no pause is longer
-	Unless   []string      // failures with one of these codes are final
-	Limited  bool          // failures of a limit are not final
+	Attempts int           // maximum number of attempts, including the first; below 2 means no retry
+	Initial  time.Duration // backoff after the first failure
+	Factor   float64       // ratio of each backoff to the previous one
+	Max      time.Duration // maximum backoff
+	Unless   []string      // codes of failures that are final
+	Limited  bool          // rejections by a limit are retried, too
 }
 
-// WithDefaults returns the policy of an author: zero fields are 5 attempts and a backoff of one second, doubled up to one minute.
+// WithDefaults returns the policy with its zero fields set: 5 attempts and a backoff of one second, doubled up to one minute.
 func (r Retry) WithDefaults() Retry {
 	if r.Attempts == 0 {
 		r.Attempts = 5
@@ -53,7 +53,7 @@ func (r Retry) WithDefaults() Retry {
 	return r
 }
 
-func (r *Retry) again(attempt uint32, f *history.Failure) bool {
+func (r *Retry) allowsAfter(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false
 	}
@@ -65,7 +65,7 @@ func (r *Retry) again(attempt uint32, f *history.Failure) bool {
 	})
 }
 
-func (r *Retry) pause(attempt uint32) time.Duration {
+func (r *Retry) backoff(attempt uint32) time.Duration {
 	d := float64(r.Initial) * math.Pow(r.Factor, float64(attempt-1))
 	if d < float64(r.Max) {
 		return time.Duration(d)
@@ -73,28 +73,28 @@ func (r *Retry) pause(attempt uint32) time.Duration {
 	return r.Max
 }
 
-// call is a Call under way. It proceeds when one of its works is answered, before any strand runs:
+// call is a Call in progress. It proceeds when one of its works is answered, before any strand runs:
 //
-//	attempt fails  ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
-//	limit fires    ─▶ the attempt is cancelled and has failed; nothing, while it waits at its limit
-//	it is admitted ─▶ its timeout begins anew
-//	deadline fires ─▶ all is cancelled and the call has failed
+//	attempt fails  ─▶ backoff ─▶ attempt …          until one completes, or Retry refuses
+//	limit fires    ─▶ the attempt is cancelled and has failed; no effect while it waits at its limit
+//	it is admitted ─▶ its timeout restarts
+//	deadline fires ─▶ all work is cancelled and the call has failed
 //
-// An attempt of a child is an instance of its own, which only the deadline cancels.
+// Each attempt of a child is a separate instance, which only the deadline cancels.
 type call struct {
 	Future
 	spec     Call
-	home     *Scope // of its works; nil: none
-	number   uint32 // of the attempt, from 1
-	first    string // effect id of the first attempt, once there was one
+	home     *Scope // scope of its works; nil means none
+	number   uint32 // number of the attempt, from 1
+	first    string // effect id of the first attempt, once it is scheduled
 	attempt  *work
-	limit    *work
-	pause    *work
+	limit    *work // timer of the attempt timeout
+	backoff  *work
 	deadline *work
 }
 
-// Call schedules the activity, or starts the child. The future settles with its result, with a *history.Failure, or with a
-// *cancel.Cancelled: at once when it is cancelled, without waiting for the actual end of the activity or child.
+// Call schedules the activity or starts the child. The future settles with its result, with a *history.Failure, or with a
+// *cancel.Cancelled. A cancelled call settles at once, without waiting for the activity or child to end.
 func (x *Code) Call(spec Call) *Future {
 	if err := x.Over(spec.Scope); err != nil {
 		return x.Refuse(err)
@@ -112,7 +112,7 @@ func (x *Code) Call(spec Call) *Future {
 	return &c.Future
 }
 
-// what names the callee for messages.
+// what describes the callee in messages.
 func (c *call) what() string {
 	if c.spec.Child != nil {
 		return "child " + c.spec.Child.Name
@@ -152,8 +152,7 @@ func (c *call) begin() {
 	}
 }
 
-// limited returns the failure of a call that exceeds a limit, or nil. The payload of a further attempt was allowed with the
-// first.
+// limited returns the failure of a call that exceeds a limit, or nil. The payload is checked with the first attempt only.
 func (c *call) limited() *history.Failure {
 	x := c.x
 	switch limit := x.opts.Limits.Outstanding; {
@@ -186,7 +185,7 @@ func (c *call) answered(w *work, in history.Event) {
 			c.admitted()
 			return
 		case *history.Resumed, *history.Rewound:
-			c.again()
+			c.repeatAttempt()
 			return
 		}
 		c.attempt = nil
@@ -210,14 +209,14 @@ func (c *call) answered(w *work, in history.Event) {
 		f := c.timeout("attempt timed out after %s", c.spec.AttemptTimeout)
 		c.drop(cancel.Cancelled{Reason: cancel.TimedOut, Text: f.Message}, &c.attempt)
 		c.failed(attempt, f)
-	case c.pause:
-		c.pause = nil
+	case c.backoff:
+		c.backoff = nil
 		c.begin()
 	case c.deadline:
 		c.deadline = nil
 		f := c.timeout("call timed out after %s", c.spec.Within)
 		f.Permanent = true
-		c.drop(cancel.Cancelled{Reason: cancel.TimedOut, Text: f.Message}, &c.attempt, &c.limit, &c.pause)
+		c.drop(cancel.Cancelled{Reason: cancel.TimedOut, Text: f.Message}, &c.attempt, &c.limit, &c.backoff)
 		c.conclude(history.Payload{}, f)
 	}
 }
@@ -226,8 +225,8 @@ func (c *call) timeout(format string, d time.Duration) *history.Failure {
 	return &history.Failure{Code: history.CodeTimeout, Message: fmt.Sprintf(format, d)}
 }
 
-// admitted restarts the timeout of an attempt that has waited at its limit: the timeout bounds the time in which the activity
-// may run.
+// admitted restarts the timeout of an attempt that has waited at its limit, because the timeout bounds the time in which the activity may
+// run.
 func (c *call) admitted() {
 	if c.spec.AttemptTimeout <= 0 {
 		return
@@ -236,15 +235,15 @@ func (c *call) admitted() {
 	c.limit = c.x.scheduleTimer(&history.TimerScheduled{AttemptTimeoutOf: c.attempt.id}, c.spec.AttemptTimeout, c.home, c)
 }
 
-// failed continues after the failure of an attempt, or of a child.
+// failed continues after the failure of an attempt.
 func (c *call) failed(attempt *work, f *history.Failure) {
-	cancelled := c.spec.Child != nil && (f.Code == history.CodeCancelled || slices.Contains(f.Also, history.CodeCancelled)) // by another requester
-	if cancelled || !c.spec.Retry.again(c.number, f) {
+	cancelled := c.spec.Child != nil && (f.Code == history.CodeCancelled || slices.Contains(f.Also, history.CodeCancelled)) // by a requester other than this call
+	if cancelled || !c.spec.Retry.allowsAfter(c.number, f) {
 		c.conclude(history.Payload{}, f)
 		return
 	}
-	if d := c.spec.Retry.pause(c.number); d > 0 {
-		c.pause = c.x.scheduleTimer(&history.TimerScheduled{RetainsSlotOf: attempt.slot()}, d, c.home, c)
+	if d := c.spec.Retry.backoff(c.number); d > 0 {
+		c.backoff = c.x.scheduleTimer(&history.TimerScheduled{RetainsSlotOf: attempt.slot()}, d, c.home, c)
 		return
 	}
 	c.begin()
@@ -259,20 +258,20 @@ func (c *call) conclude(result history.Payload, f *history.Failure) {
 	c.settle(result, nil)
 }
 
-// withdraw cancels everything that the call has outstanding, in ascending order.
-func (c *call) withdraw(why cancel.Cancelled) bool {
+// withdraw cancels all outstanding work of the call, in ascending order of id.
+func (c *call) withdraw(cause cancel.Cancelled) bool {
 	if c.settled {
 		return false
 	}
-	c.drop(why, &c.attempt, &c.limit, &c.pause, &c.deadline)
+	c.drop(cause, &c.attempt, &c.limit, &c.backoff, &c.deadline)
 	return true
 }
 
-func (c *call) drop(why cancel.Cancelled, works ...**work) {
+func (c *call) drop(cause cancel.Cancelled, works ...**work) {
 	slices.SortFunc(works, func(a, b **work) int { return cmp.Compare((*a).order(), (*b).order()) })
 	for _, w := range works {
 		if *w != nil {
-			(*w).cancel(c.x, why)
+			(*w).cancel(c.x, cause)
 			*w = nil
 		}
 	}

@@ -7,32 +7,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Child is another instance that the code starts: see Call.Child and Launch. On replay the recorded Version and Abandon
-// apply.
+// Child is another instance that the code starts: see Call.Child and Launch. On replay, the recorded Version and Abandon apply.
 type Child struct {
-	Name     string // of its orchestration
-	Version  string // of it; empty: the newest that its orchestrator has
-	Instance string // its id; empty: ChildID of its start
-	// Abandon lets the child outlive its parent: it is in no scope, so that no end of
-	// a scope cancels it, nor does the end of the execution. A wait for it ends as
-	// any wait does, and withdrawing its future cancels it. Launch ignores it.
+	Name     string // name of the orchestration
+	Version  string // version of the orchestration; empty means the newest in its orchestrator
+	Instance string // instance id; empty means ChildID of its start
+	// Abandon lets the child outlive its parent: it belongs to no scope, so neither the end of a scope nor that of the execution cancels
+	// it. A wait for it ends like any other wait, and withdrawing its future cancels it. Launch ignores this field.
 	Abandon bool
 }
 
 const (
 	maxInstance = 200 // bytes of an instance id
-	longHash    = 22  // characters of base64url of 128 bit
+	longHash    = 22  // characters of base64url for 128 bits
 	shortHash   = 6
 )
 
-// ChildID derives the id of a child without an explicit id, from the execution that starts it and the event id of its
-// start:
+// ChildID derives the id of a child without an explicit id from the execution that starts it and the event id of its start:
 //
 //	<parent>~<execution>-<event>-<6 characters that depend on the parent's id and origin>
 //	<the beginning of the parent's id>~<22 characters that depend on all of it>
 //
-// the second if the first would be longer than an id may be. So it does not recur in the next execution of the parent, nor
-// in another incarnation of the parent.
+// The second form is used if the first would be longer than an id may be. The id recurs neither in the next execution of the parent nor
+// in another incarnation of it.
 func ChildID(parent history.Identity, event uint64) string {
 	incarnation := parent
 	incarnation.Execution = 0
@@ -44,8 +41,8 @@ func ChildID(parent history.Identity, event uint64) string {
 	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + history.Digest(all)
 }
 
-// attemptID derives the id of a further attempt of a child with an explicit id: "<id>~<attempt>", or "" if that is longer than an id may
-// be; then the attempt has a ChildID.
+// attemptID derives the id of a later attempt of a child with an explicit id: "<id>~<attempt>". It returns "" if that is longer than an
+// id may be; the attempt then has a ChildID.
 func attemptID(id string, attempt uint32) string {
 	if id = fmt.Sprintf("%s~%d", id, attempt); len(id) > maxInstance {
 		return ""
@@ -53,9 +50,9 @@ func attemptID(id string, attempt uint32) string {
 	return id
 }
 
-// Launch starts another instance without a parent. Nothing is outstanding, and its end is not reported. The start is
-// recorded once; if the id is in use, nothing happens, and that is no error. The error is that of a scope that is over, or
-// a *history.Failure of a payload over the limit.
+// Launch starts another instance without a parent. Nothing is outstanding, and its end is not reported. The start is recorded once. If
+// the id is in use, the start has no effect, and that is not an error. The error is that of a scope that is over, or a *history.Failure
+// for a payload over the limit.
 func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 	if err := x.Over(in); err != nil {
 		return err
@@ -66,7 +63,7 @@ func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 	return refusal(refused)
 }
 
-// depth is the number of ancestors of the instance.
+// depth returns the number of ancestors of the instance.
 func (x *record) depth() uint64 {
 	if x.started.Parent == nil {
 		return 0
@@ -74,7 +71,7 @@ func (x *record) depth() uint64 {
 	return x.started.Parent.Depth
 }
 
-// scheduleChild decides the start of the call's child. An abandoned child, and the deadline of its call, are in no scope.
+// scheduleChild decides the start of the call's child. An abandoned child, and the deadline of its call, belong to no scope.
 func (c *call) scheduleChild() (w *work, refused *history.Failure) {
 	child := *c.spec.Child
 	if c.number++; c.number > 1 && child.Instance != "" {
@@ -91,14 +88,14 @@ func (c *call) scheduleChild() (w *work, refused *history.Failure) {
 }
 
 func (child Child) decide(
-	x *record, payload history.Payload, apart, detached bool, limited *history.Failure,
+	x *record, payload history.Payload, inDetachedScope, detached bool, limited *history.Failure,
 ) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
-		x.collectCancels() // the event id of the start is behind them
+		x.collectCancels() // the event id of the start comes after those of the cancellations
 		child.Instance = ChildID(x.id, x.last+1)
 	}
 	return decide(x, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
-		Abandon: child.Abandon, Detached: detached, InDetachedScope: apart,
+		Abandon: child.Abandon, Detached: detached, InDetachedScope: inDetachedScope,
 	}, limited)
 }

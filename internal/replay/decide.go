@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,21 +17,18 @@ import (
 )
 
 // past is the history under replay.
-//
-// cancels are the cancellations that the history has in this step and that the code has not made yet; they are matched as a
-// set, because their order has no meaning.
 type past struct {
 	active  bool
 	events  []history.Event
-	at      int // of the next event to meet
-	cancels map[uint64]history.Event
-	// withdrawals is set while there may be withdrawn work that no event has recorded.
+	at      int                      // index of the next event to match
+	cancels map[uint64]history.Event // cancellations of this step that the code has not made yet, by work id; a set, because their order has no meaning
+	// withdrawals is set while there may be withdrawn work whose cancellation is not recorded.
 	withdrawals bool
 	divergence  *Divergence
 }
 
-// Replay replays the whole history of an execution that has not begun, and leaves it in the state after it; the history may
-// be empty. The error is a *Divergence if the code does not make the decisions of the history.
+// Replay replays the whole history of an execution that has not begun, and leaves it in the state after that history, which may be empty.
+// The error is a *Divergence if the code does not make the decisions of the history.
 func (x *Execution) Replay(events []history.Event) error {
 	if err := x.usable(); err != nil {
 		return err
@@ -58,7 +56,7 @@ func (x *Execution) Replay(events []history.Event) error {
 			break
 		}
 		x.consume()
-		if in.Kind() != history.KindPaused { // which is no step
+		if in.Kind() != history.KindPaused { // Paused is not a step
 			x.step(in)
 		}
 	}
@@ -84,15 +82,15 @@ func (x *record) peek() history.Event {
 	return nil
 }
 
-// meet returns the event that the history has for a decision of the code, or records the divergence and returns nil. about
-// must be equal besides the kind: see subject. made is the decision for the message, if there is one.
-func (x *record) meet(kind history.Kind, about string, made history.Event) history.Event {
+// match returns the recorded event for a decision of the code. If the next event of the history differs in kind or subject, match records
+// the divergence and returns nil.
+func (x *record) match(made history.Event) history.Event {
 	if x.err != nil {
 		return nil
 	}
 	x.collectCancels()
 	ev := x.peek()
-	if ev != nil && ev.Kind() == kind && subject(ev) == about {
+	if ev != nil && ev.Kind() == made.Kind() && subject(ev) == subject(made) {
 		x.consume()
 		return ev
 	}
@@ -100,16 +98,12 @@ func (x *record) meet(kind history.Kind, about string, made history.Event) histo
 		x.exceed()
 		return nil
 	}
-	what := describeDecision(kind)
-	if made != nil {
-		what = describe(made)
-	}
-	x.diverge(x.last+1, describe(ev), what)
+	x.diverge(x.last+1, describe(ev), describe(made))
 	return nil
 }
 
-// collectCancels moves the cancellations that are next in the history into past.cancels, and skips the markers among them: see
-// Patched. Without a replay there are none.
+// collectCancels moves the cancellations that come next in the history into past.cancels, and skips the markers among them: see Patched.
+// Without a replay it has no effect.
 func (x *record) collectCancels() {
 	for {
 		ev := x.peek()
@@ -143,7 +137,7 @@ func cancels(ev history.Event) (id uint64, ok bool) {
 	}
 }
 
-// closeStep verifies that the code has made every decision that the history has in the step.
+// closeStep verifies that the code has made every decision that the history records for the step.
 func (x *Execution) closeStep() {
 	if x.err != nil {
 		return
@@ -159,8 +153,7 @@ func (x *Execution) closeStep() {
 	}
 }
 
-// verifyCancels verifies that the code has made the cancellations that the history has so far, in this step or in an earlier
-// one.
+// verifyCancels verifies that the code has made the cancellations recorded so far, in this step or in an earlier one.
 func (x *Execution) verifyCancels() {
 	for _, ev := range x.sortedCancels() {
 		id, _ := cancels(ev)
@@ -175,19 +168,11 @@ func (x *Execution) verifyCancels() {
 }
 
 func (x *record) sortedCancels() []history.Event {
-	if len(x.past.cancels) == 0 {
-		return nil
-	}
-	all := make([]history.Event, 0, len(x.past.cancels))
-	for _, ev := range x.past.cancels {
-		all = append(all, ev)
-	}
-	slices.SortFunc(all, func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
-	return all
+	return slices.SortedFunc(maps.Values(x.past.cancels), func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
 }
 
-// scheduleActivity decides an attempt of the call. It returns nil if the decision was refused, exceeded the history, or is
-// not the one that the history has.
+// scheduleActivity decides an attempt of the call. It returns nil if the decision was refused, exceeds the maximum length of the history,
+// or does not match the history.
 func (c *call) scheduleActivity() (w *work, refused *history.Failure) {
 	c.number++
 	ev, refused, ok := decide(&c.x.record, &history.ActivityScheduled{
@@ -200,8 +185,8 @@ func (c *call) scheduleActivity() (w *work, refused *history.Failure) {
 	return c.x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home), nil
 }
 
-// samePayload compares the payload of the code with the recorded one. A difference is allowed unless the options are
-// strict: a field was added.
+// samePayload compares the payload that the code made with the recorded one. A difference, such as an added field, is allowed unless the
+// options are strict.
 func (x *record) samePayload(met history.Event, recorded, made history.Payload) bool {
 	if pawlcodec.Name(recorded) != "" && x.opts.Codec.SamePayload(x.place(eventPlace, met.Meta().ID), met, owners(x, met), recorded, made) {
 		return true
@@ -209,7 +194,7 @@ func (x *record) samePayload(met history.Event, recorded, made history.Payload) 
 	if recorded = x.unseal(recorded); recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
 		return true
 	}
-	if x.err != nil { // the key is missing: whether they differ is not known
+	if x.err != nil { // the recorded payload cannot be opened, so it cannot be compared
 		return false
 	}
 	id := met.Meta().ID
@@ -225,11 +210,11 @@ func (x *record) samePayload(met history.Event, recorded, made history.Payload) 
 	return true
 }
 
-// scheduleTimer decides the timer ev, d after now. Without a scope no end of one cancels it.
+// scheduleTimer decides the timer ev, which fires d after now. If in is nil, no end of a scope cancels it.
 func (x *Code) scheduleTimer(ev *history.TimerScheduled, d time.Duration, in *Scope, by owner) *work {
 	ev.FireAt = due(x.now, d)
 	if x.past.active {
-		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
+		met, ok := x.match(ev).(*history.TimerScheduled)
 		if !ok {
 			return nil
 		}
@@ -248,9 +233,9 @@ func (x *Code) scheduleTimer(ev *history.TimerScheduled, d time.Duration, in *Sc
 	return x.add(&work{id: ev.ID, kind: timerWork, fireAt: ev.FireAt, owner: by}, in)
 }
 
-// cancel decides that the work is no longer required. On replay, work whose cancellation the history does not have stays
-// open, withdrawn, until the history answers it or ends.
-func (w *work) cancel(x *Code, why cancel.Cancelled) {
+// cancel decides that the work is no longer required. On replay, work whose cancellation is not in the history stays open, marked as
+// withdrawn, until the history answers it or ends.
+func (w *work) cancel(x *Code, cause cancel.Cancelled) {
 	if x.past.active {
 		x.collectCancels()
 		if _, ok := x.past.cancels[w.id]; ok {
@@ -261,30 +246,30 @@ func (w *work) cancel(x *Code, why cancel.Cancelled) {
 		if w.kind != timerWork {
 			x.wanted--
 		}
-		w.withdrawn = &why
+		w.withdrawn = &cause
 		w.member.unlink()
 		x.past.withdrawals = true
 		return
 	}
 	x.remove(w)
-	x.append(cancellation(w, why))
+	x.append(cancellation(w, cause))
 }
 
-func cancellation(w *work, why cancel.Cancelled) history.Event {
-	// The request itself keeps the whole text. There may be thousands of these in a turn, and it must fit into a commit.
-	why.Text = text.Shorten(why.Text, MaxReason)
+func cancellation(w *work, cause cancel.Cancelled) history.Event {
+	// The cancellation request keeps the whole text. A turn may contain thousands of these events and must fit into a commit.
+	cause.Text = text.Shorten(cause.Text, MaxReason)
 	switch w.kind {
 	case timerWork:
 		return &history.TimerCancelled{Timer: w.id}
 	case childWork:
-		return &history.ChildCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
+		return &history.ChildCancelRequested{Scheduled: w.id, Reason: cause.Reason, By: cause.By, Text: cause.Text}
 	default:
-		return &history.ActivityCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
+		return &history.ActivityCancelRequested{Scheduled: w.id, Reason: cause.Reason, By: cause.By, Text: cause.Text}
 	}
 }
 
-// recordWithdrawn records, behind the first input after a replay, the cancellations that the code made and the history does
-// not have. Work that this very input answers needs none.
+// recordWithdrawn records, after the first input that follows a replay, the cancellations that the code made and the history does not
+// contain. Work that this input answers needs none.
 func (x *Execution) recordWithdrawn(in history.Event) {
 	if !x.past.withdrawals || x.past.active {
 		return
@@ -299,12 +284,12 @@ func (x *Execution) recordWithdrawn(in history.Event) {
 	}
 }
 
-// MaxReason is the maximum length of the canceller's text in the cancellation of each piece of work, in bytes.
+// MaxReason is the maximum length of the canceller's text in each recorded cancellation, in bytes.
 const MaxReason = 512
 
 const excessText = "the history has reached its limit"
 
-// overdrawn reports whether the execution must end because its history is too long. On replay the history decides.
+// overdrawn reports whether the execution must end because its history is too long. On replay, the history decides.
 func (x *record) overdrawn() bool {
 	if !x.past.active {
 		return x.last >= x.opts.Limits.Events
@@ -322,7 +307,7 @@ func (x *record) isExcess(ev history.Event) bool {
 	return ok && f.Failure.Code == history.CodeTooLarge && strings.HasPrefix(x.unsealFailure(&f.Failure).Message, excessText)
 }
 
-// exceed ends the execution as soon as the running strand has left.
+// exceed ends the execution as soon as the running strand has parked or ended.
 func (x *record) exceed() {
 	x.excess = &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,

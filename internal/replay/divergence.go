@@ -8,17 +8,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Divergence reports that the code did not do on replay what it did when the history was recorded. The code has changed, or
-// depends on something that is no input.
+// Divergence reports that the code did something else on replay than when the history was recorded. Either the code has changed, or it
+// depends on something that is not an input.
 type Divergence struct {
 	Instance string
-	EventID  uint64 // of the first difference
-	Expected string // event of the history
-	Met      string // decision of the code
+	EventID  uint64 // event id of the first mismatch
+	Expected string // the recorded event
+	Met      string // what the code did instead
 	Where    string // file:line of the author's code, if it can be determined
 }
 
-// Error returns the difference on one line.
+// Error describes the mismatch on one line.
 func (d *Divergence) Error() string {
 	text := fmt.Sprintf("replay of %s diverges at event %d: history has %s, and replay met %s",
 		d.Instance, d.EventID, d.Expected, d.Met)
@@ -28,7 +28,7 @@ func (d *Divergence) Error() string {
 	return text
 }
 
-// diverge breaks the execution. The first divergence counts.
+// diverge breaks the execution. Only the first divergence is kept.
 func (x *record) diverge(id uint64, expected, met string) {
 	if x.err != nil {
 		return
@@ -42,14 +42,14 @@ func (x *record) diverge(id uint64, expected, met string) {
 	x.unwinding = true
 }
 
-// locate adds the line where the code waits to a divergence that no call of the code made.
+// locate adds the line where the code waits to a divergence that was not detected in a call of the code.
 func (p *past) locate() {
 	if p.divergence != nil && p.divergence.Where == "" {
 		p.divergence.Where = authorsLine()
 	}
 }
 
-// authorsLine is the innermost line on the stack outside Pawl's API.
+// authorsLine returns the innermost line on the stack that is outside Pawl's API.
 func authorsLine() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -72,8 +72,8 @@ func ours(function string) bool {
 		strings.HasPrefix(function, "github.com/pawlrun/pawl/internal/replay.")
 }
 
-// subject is the name and target of a decision: it must be the same on replay, as the kind must. It is empty if the kind is
-// sufficient.
+// subject returns the name and target of a decision, which must be the same on replay, like the kind. It is empty if comparing the kind
+// is enough.
 func subject(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -97,7 +97,7 @@ func subject(ev history.Event) string {
 	}
 }
 
-// nameOf is the name under which a payload is reported.
+// nameOf returns the name under which a payload is reported.
 func nameOf(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -113,7 +113,7 @@ func nameOf(ev history.Event) string {
 	}
 }
 
-// payloadOf is the payload of a decision that is compared on replay.
+// payloadOf returns the payload of a decision that is compared on replay.
 func payloadOf(ev history.Event) history.Payload {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -135,102 +135,55 @@ func payloadOf(ev history.Event) history.Payload {
 	}
 }
 
-// describeDecision names a decision without an event.
-func describeDecision(kind history.Kind) string {
-	switch kind {
-	case history.KindTimerScheduled:
-		return "TimerScheduled"
-	case history.KindSideEffectRecorded:
-		return "SideEffectRecorded"
-	default:
-		return fmt.Sprintf("a decision of kind %d", kind)
-	}
-}
-
-// describe names an event for messages.
+// describe names an event in messages. It omits the message of a failure: divergences are stored and logged as they are, and the message may be
+// sealed.
 func describe(ev history.Event) string {
-	switch ev := ev.(type) {
-	case nil:
+	if ev == nil {
 		return "nothing more in this step"
-	case *history.Started:
-		return "Started of " + ev.Name
-	case *history.EventReceived:
-		return "EventReceived of " + ev.Name
-	case *history.CancelRequested:
-		return "CancelRequested"
-	case *history.ActivityScheduled:
-		return "ActivityScheduled of " + ev.Name
-	case *history.ActivityCompleted:
-		return ofEvent("ActivityCompleted", ev.Scheduled)
-	case *history.ActivityFailed:
-		return ofEvent("ActivityFailed", ev.Scheduled)
-	case *history.ActivityCancelRequested:
-		return ofEvent("ActivityCancelRequested", ev.Scheduled)
-	case *history.TimerScheduled:
-		return "TimerScheduled"
-	case *history.TimerFired:
-		return ofEvent("TimerFired", ev.Timer)
-	case *history.TimerCancelled:
-		return ofEvent("TimerCancelled", ev.Timer)
-	case *history.SideEffectRecorded:
-		return "SideEffectRecorded"
-	case *history.PatchMarked:
-		return "PatchMarked of " + ev.Name
-	case *history.Refused:
-		return fmt.Sprintf("Refused of %s (kind %d)", ev.Name, ev.Of)
-	case *history.Completed:
-		return "Completed"
-	case *history.Failed:
-		return describeFailed(ev.Failure.Code)
-	case *history.Cancelled:
-		return "Cancelled"
-	case *history.ContinuedAsNew:
-		return "ContinuedAsNew"
-	default:
-		return describeMessage(ev)
 	}
-}
-
-// describeFailed does not have the message: divergences are stored and logged as they are, and a message may be sealed.
-func describeFailed(code string) string {
-	if code == "" {
-		return "Failed"
-	}
-	return "Failed (" + code + ")"
-}
-
-func describeMessage(ev history.Event) string {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", ev), "*history.")
 	switch ev := ev.(type) {
-	case *history.PurgeRequested:
-		return "PurgeRequested"
-	case *history.Paused:
-		return "Paused"
-	case *history.Resumed:
-		return "Resumed"
-	case *history.Rewound:
-		return "Rewound"
+	case *history.Started:
+		return kind + " of " + ev.Name
+	case *history.EventReceived:
+		return kind + " of " + ev.Name
+	case *history.ActivityScheduled:
+		return kind + " of " + ev.Name
+	case *history.ActivityCompleted:
+		return ofEvent(kind, ev.Scheduled)
+	case *history.ActivityFailed:
+		return ofEvent(kind, ev.Scheduled)
+	case *history.ActivityCancelRequested:
+		return ofEvent(kind, ev.Scheduled)
+	case *history.TimerFired:
+		return ofEvent(kind, ev.Timer)
+	case *history.TimerCancelled:
+		return ofEvent(kind, ev.Timer)
+	case *history.PatchMarked:
+		return kind + " of " + ev.Name
+	case *history.Refused:
+		return fmt.Sprintf("%s of %s (kind %d)", kind, ev.Name, ev.Of)
+	case *history.Failed:
+		if ev.Failure.Code == "" {
+			return kind
+		}
+		return kind + " (" + ev.Failure.Code + ")"
 	case *history.Granted:
-		return ofEvent("Granted", ev.Scheduled)
-	case *history.Observed:
-		return "Observed"
+		return ofEvent(kind, ev.Scheduled)
 	case *history.UpdateReceived:
-		return "UpdateReceived of " + ev.Name
+		return kind + " of " + ev.Name
 	case *history.UpdateAnswered:
-		return ofEvent("UpdateAnswered", ev.Update)
-	case *history.ChildScheduled:
-		return "ChildScheduled of " + subject(ev)
+		return ofEvent(kind, ev.Update)
 	case *history.ChildCompleted:
-		return ofEvent("ChildCompleted", ev.Scheduled)
+		return ofEvent(kind, ev.Scheduled)
 	case *history.ChildFailed:
-		return ofEvent("ChildFailed", ev.Scheduled)
+		return ofEvent(kind, ev.Scheduled)
 	case *history.ChildCancelRequested:
-		return ofEvent("ChildCancelRequested", ev.Scheduled)
-	case *history.EventSent:
-		return "EventSent of " + subject(ev)
-	case *history.Broadcast:
-		return "Broadcast of " + subject(ev)
+		return ofEvent(kind, ev.Scheduled)
+	case *history.ChildScheduled, *history.EventSent, *history.Broadcast:
+		return kind + " of " + subject(ev)
 	default:
-		return fmt.Sprintf("an event of the unknown kind %d", ev.Kind())
+		return kind
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package replay executes turns: history and inputs in, decisions out. It does no I/O, reads no clock and starts no goroutine
-// that outlives a call; the code of an orchestration runs on iter.Pull coroutines, called strands here. Its API may change.
+// Package replay executes turns: it takes history and inputs, and produces decisions. It does no I/O, reads no clock and starts no
+// goroutine that outlives a call. The code of an orchestration runs on iter.Pull coroutines, which are called strands here. The package
+// is internal, and its API may change.
 //
 // # The protocol of a turn
 //
@@ -10,103 +11,101 @@
 //	                                         └──────────────────────────┘
 //	        at any moment between calls: Evict
 //
-// A step is one input and the decisions that follow from it. The input takes the next event id; then everything that it
-// answers is settled, in a fixed order; then the strands that this woke run, in the order in which they were woken, each until
-// it blocks, until all are blocked. Every decision takes the next event id when it is made. So a history reads
+// A step is one input and the decisions that follow from it. The input takes the next event id. Then everything that it answers is
+// settled, in a fixed order. Then the strands that this woke run in the order in which they were woken, each until it blocks, until all
+// are blocked. Every decision takes the next event id when it is made. A history therefore reads
 //
 //	input · decisions · input · decisions · … · end
 //
-// and one rule explains everything else: the decisions of a step depend on the events before the step and on its input, and on
-// nothing else. Replay processes the recorded events step by step, has the code make its decisions again, and requires that
-// each meets the recorded event of the same kind, name and target (the instance that is started, or sent to). A difference is
-// a *Divergence, and the execution is unusable after it.
+// and one rule explains everything else: the decisions of a step depend only on the events before the step and on its input. Replay
+// processes the recorded events step by step, lets the code make its decisions again, and requires each decision to match the recorded
+// event in kind, name and target (the instance that is started, or sent to). A mismatch is a *Divergence, after which the execution is
+// unusable.
 //
-// Cancellations are the one exception to the order: within a step they are matched as a set. The code must have made every
-// cancellation of the history; further ones (of a newer version of the code, or of Pawl) are allowed and, if the work is still
-// outstanding when the replay ends, recorded after the next input.
+// Cancellations are the one exception to the order: within a step they are matched as a set. The code must make every cancellation that
+// is in the history. It may make further ones (because the code or Pawl itself is newer); if their work is still outstanding when the
+// replay ends, they are recorded after the next input.
 //
 // # Types
 //
-// An Execution is for its owner. Code, which it embeds, is all of it that its program is given: a program cannot apply an input. Both
-// consist of a record (events, and what follows from them), a scheduler (strands), outstanding work, and mailboxes (events and waits
-// for them).
+// The owner uses an Execution. The program gets only the embedded Code, so it cannot apply an input. Both consist of a record (the events
+// and the state derived from them), a scheduler (strands), outstanding work, and mailboxes (events and waits for them).
 //
 // # Scopes and siblings
 //
-// Everything that the code starts or waits for is in a scope: see Scope. The cancellation of the instance is the end of the
-// root scope and nothing else; a sibling has a scope of its own; a detached scope is outside all others and is bounded by a
-// timer from the end of its home on. No scope, sibling, wait or condition is in the history: they follow from the inputs and
-// the code, as the order of events does.
+// Everything that the code starts or waits for belongs to a Scope. The cancellation of the instance is simply the end of the root scope.
+// A sibling has its own scope. A detached scope is outside all others and is bounded by a timer that starts at the end of its home scope.
+// No scope, sibling, wait or condition is recorded in the history: they follow from the inputs and the code, as the order of events does.
 //
-// When all strands that an input woke are blocked, those that await a condition evaluate it again, in the order in which their
-// waits began; if one continues, the strands that it wakes run, and all that still wait evaluate once more. That is part of
-// the step.
+// When all strands that an input woke are blocked, those that await a condition evaluate it again, in the order in which their waits
+// began. If one of them continues, the strands that it wakes run, and all that still wait evaluate their conditions once more. All of
+// that is part of the step.
 //
-// A side effect is a decision that carries its value. While its function runs, and while a condition is evaluated, the strand
-// may call no method of Code.
+// A side effect is a decision that carries its value. While its function runs, and while a condition is evaluated, the strand must not
+// call any method of Code.
 //
 // # Polls
 //
-// A poll checks without waiting: TryNext, Poll, Ready, a Timer of no time. Its result must not depend on when the code
-// happened to run. So it completes with an input, Observed, that the owner applies while the code polls and once every input
-// that has arrived has been applied:
+// A poll checks without waiting: TryNext, Poll, Ready, and a Timer of zero or less. Its result must not depend on when the code happened
+// to run. It is therefore completed by an input, Observed, which the owner applies when the code polls and every input that has arrived
+// has been applied:
 //
 //	Started · EventReceived · EventReceived · Observed · decisions
 //	   └─ the code polls ─────────────────────▶ complete
 //
-// A poll waits like any other method: it is in no history, other strands run meanwhile, and the end of its scope ends it. If
-// its result is available already, it does not wait. Observed completes all polls; in its step every further poll is complete
-// at once, because nothing can have arrived in between. The time of Observed is Now. On replay Observed is an input like any
-// other. If the code does not poll, it has no effect.
+// A poll waits like any other method: it is not recorded in the history, other strands run in the meantime, and the end of its scope ends
+// it. If its result is already available, it does not wait. Observed completes all polls. In its step every further poll is complete at
+// once, because nothing can have arrived in between. The time of Observed is Now. On replay, Observed is an input like any other. If the
+// code does not poll, it has no effect.
 //
-// The owner determines what has arrived. Because no history shows that the code polls, the owner leaves a poll pending behind
-// a commit only if an input that a later turn applies is left in the inbox, too. Crash points: before the commit of Observed
-// the turn is decided again, perhaps after further inputs; after it the poll is complete.
+// The owner determines what has arrived. Because the history does not show that the code polls, the owner may commit while a poll is
+// pending only if the inbox also still holds an input for a later turn. Crash points: before the commit of Observed, the turn is decided
+// again, possibly with further inputs; after it, the poll is complete.
 //
 // # Refusals
 //
-// A limit (of payloads, of outstanding work, of the room in the owner's commit) refuses a decision at the call, and the code
-// gets a failure. The refusal is an event, Refused, so that a replay meets it whatever the limits are by then: see SetRoom.
+// A limit (of payload size, of outstanding work, of the room in the owner's commit) refuses a decision at the call, and the code receives
+// a failure. The refusal is recorded as an event, Refused, so that a replay reproduces it whatever the limits are by then: see SetRoom.
 //
 // # Other instances
 //
-// A child is scheduled as an activity is, and waited for and cancelled in the same places. Its end must carry the effect id of
-// its start: the end is sent until the parent has it, and may be that of a child which was started by a turn that the store
-// has lost. A detached start and an event are recorded without an answer. None of them is carried out here: the owner sends
-// what is in the history.
+// A child is scheduled, awaited and cancelled like an activity. The end of a child must carry the effect id of its start. Ends are resent
+// until the parent has recorded one, and an end may come from a child that was started by a turn which the store has since lost. A
+// detached start and a sent event are recorded without an answer. None of them is carried out here: the owner sends what the history
+// contains.
 //
 // # Limits of actions
 //
-// A schedule has the limits that the code declares, and no more. The owner admits attempts between Take and the commit, before
-// it applies anything else, and records in the very events of Take which were admitted and which wait; the execution keeps
-// these events and reads the record later, as a replay does. So it is no decision: a replay compares neither limits nor
-// retained slots, and what depends on the record happens behind the turn that it belongs to. An activity that was cancelled in
-// the turn that scheduled it, or that failed in it, has none.
+// A schedule records the limits that the code declares, and nothing else. Between Take and the commit, before it applies anything else,
+// the owner admits attempts, and records in the same events which were admitted and which wait. The execution keeps these events and
+// reads that record later, as a replay does. The record is therefore not a decision: a replay compares neither limits nor retained slots,
+// and whatever depends on the record happens after the turn that it belongs to. An activity that was cancelled or that failed in the turn
+// that scheduled it has no such record.
 //
-// Granted is the input by which a waiting activity is admitted: the timeout of the attempt begins anew then. A retained slot
-// goes from a failed attempt to the timer of the pause, which names it, and from there to the next attempt.
+// Granted is the input that admits a waiting activity; the timeout of its attempt restarts then. A retained slot passes from a failed
+// attempt to the timer of the backoff, which names it, and from there to the next attempt.
 //
-// Started may have such a record, too: it is written before Apply. Then the execution is pending, and the program runs after
-// Granted. Events that arrive before that are kept in order; a cancellation ends it as Cancelled without any code; and an end
-// that its owner records meanwhile, because there were too many waiters or the maximum wait was over, replays to that end.
+// Started may have such a record, too, written before Apply. The execution is then pending, and the program runs after Granted. Events
+// that arrive before that are kept in order. A cancellation ends the execution as Cancelled without running any code. If the owner
+// records an end in the meantime, because there were too many waiters or the maximum wait was over, the history replays to that end.
 //
 // # Patches
 //
-// A marker is a decision that is not met but skipped: see Patched. It may be wherever a cancellation may be.
+// A marker is a decision that is skipped rather than matched: see Patched. It may appear wherever a cancellation may.
 //
 // # The next execution
 //
-// ContinueAsNew decides how a program that returns without a failure ends. That end cancels outstanding work like any other.
-// Continued returns the events that were received and not read, for the owner to put before the next execution; the owner also
-// counts executions, and passes on the parent and the version of the custom status. After any other end Unread returns the
-// unread events, for the owner to report.
+// ContinueAsNew determines how a program that returns without a failure ends. That end cancels outstanding work like any other. Continued
+// returns the events that were received but not read, which the owner delivers to the next execution first. The owner also counts
+// executions, and passes on the parent and the version of the custom status. After any other end, Unread returns the unread events, for
+// the owner to report.
 //
-// A cancellation that has arrived before the first turn of the next execution is recorded in its Started, before Apply: then
-// its code begins with the root scope over, and may compensate, but not continue as new. So code that always continues can be
-// ended. The input itself stays in the inbox and is dropped as a repeat.
+// A cancellation that arrives before the first turn of the next execution is recorded in its Started, before Apply. Its code then begins
+// with the root scope over: it may compensate, but not continue as new. This makes it possible to end code that always continues. The
+// input itself stays in the inbox and is dropped as a repeat.
 //
-// The custom status is not in the history. It follows from the code: an execution that has replayed a history has its status,
-// with the version that it had. The code may read that, and the status of the executions before, which Started carries.
+// The custom status is not in the history, because it follows from the code: an execution that has replayed a history has the status and
+// the version that it had before. The code may read that, and the status of the previous executions, which Started carries.
 //
 // # States
 //
@@ -120,35 +119,33 @@
 //	parked, pending ──┬── Divergence ──▶ broken   (unwound; every call returns the divergence)
 //	                  └── Evict ───────▶ evicted  (unwound; every call returns ErrEvicted)
 //
-// The end first cancels the outstanding activities and children, in ascending order of id, except for children that are to be
-// abandoned, and then records Completed, Failed, Cancelled or ContinuedAsNew; nothing follows. Timers that are outstanding at
-// the end are dropped without an event, because only the execution waits for them. Everywhere else a timer that is dropped has
-// its TimerCancelled.
+// The end first cancels the outstanding activities and children in ascending order of id, except for abandoned children, and then records
+// Completed, Failed, Cancelled or ContinuedAsNew. Nothing follows it. Timers that are outstanding at the end are dropped without an
+// event, because only the execution waits for them. At any other time, a dropped timer is recorded as TimerCancelled.
 //
 // # Crash points
 //
-// There are none inside: an Execution is memory. A caller that fails between Apply and the commit of the events of Take has
-// lost the turn, and must Evict the execution, because its code has already continued. User code that blocks indefinitely
-// blocks Apply, Replay or Evict; the caller runs them on a goroutine that it can abandon, and an Execution shares nothing with
-// others.
+// There are none inside the package: an Execution is memory only. A caller that fails between Apply and the commit of the events of Take
+// has lost the turn and must Evict the execution, because its code has already continued. User code that blocks indefinitely blocks
+// Apply, Replay or Evict. The caller runs them on a goroutine that it can abandon; executions share nothing with each other.
 //
 // # Facts about iter.Pull
 //
-// Goexit in a coroutine is passed on to the caller of next or stop. Code that calls runtime.Goexit (or t.FailNow) therefore
-// would end the caller with it. The outermost deferred function of a strand detects that the body neither returned nor
-// panicked, and switches back to the caller in the middle of the Goexit; the rest of the strand is then resumed by a goroutine
-// of its own, which the Goexit ends, and which is joined.
+// Goexit in a coroutine propagates to the caller of next or stop. Code that calls runtime.Goexit (or t.FailNow) would therefore end the
+// caller with it. The outermost deferred function of a strand detects that the body neither returned nor panicked, and switches back to
+// the caller in the middle of the Goexit. The rest of the strand is then resumed by a separate goroutine, which the Goexit ends, and
+// which is joined.
 //
-// The same is used to unwind a parked strand: the method in which it waits calls runtime.Goexit. A panic could be recovered by
-// the author's code; a Goexit cannot. The deferred functions of the author run, and every method that they call calls Goexit
-// again, so nothing is scheduled while a strand is unwound. Only a deferred function that really blocks can delay an eviction.
+// The same mechanism unwinds a parked strand: the method in which it waits calls runtime.Goexit. The author's code could recover from a
+// panic, but not from a Goexit. The author's deferred functions run, and every method that they call calls Goexit again, so nothing is
+// scheduled while a strand is unwound. Only a deferred function that really blocks can delay an eviction.
 //
-// A coroutine switch from another goroutine swaps the wrong stacks, silently. The methods must detect whether they run on a
-// strand, and Go has no goroutine identity; but debug.SetPanicOnFault is a flag of the current goroutine that returns its
-// previous value, costs nanoseconds and is false at first. Strands run with it set (which also turns a fault in user code into
-// a panic that can be reported), and a method that finds it unset is being called from a goroutine that the author started.
+// A coroutine switch from another goroutine swaps the wrong stacks, silently. The methods must therefore detect whether they run on a
+// strand, but Go has no goroutine identity. The flag set by debug.SetPanicOnFault is a substitute: it belongs to the current goroutine,
+// the call returns its previous value and costs nanoseconds, and it is false initially. Strands run with the flag set (which also turns a
+// fault in user code into a panic that can be reported). A method that finds it unset was called on a goroutine that the author started.
 // Code in an orchestration must not clear the flag.
 //
-// A strand must not be locked to its thread: a coroutine switch then ends the process, and nothing can prevent it.
-// Orchestration code must not call runtime.LockOSThread.
+// A strand must not be locked to its thread: a coroutine switch would then crash the process, and nothing can prevent it. Orchestration
+// code must not call runtime.LockOSThread.
 package replay

@@ -7,13 +7,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ContinueAsNew requests that another execution follows, with the payload as its input and the version; empty is the
-// newest. It cancels nothing and ends nothing: when the program returns without a failure, the end is ContinuedAsNew
-// instead of Completed. With a failure it is Failed, as if nothing had been requested. Of several calls the last counts.
+// ContinueAsNew requests that another execution follows, with the payload as its input and with the given version; empty means the
+// newest. It cancels nothing and ends nothing by itself: if the program returns without a failure, the end is ContinuedAsNew instead of
+// Completed; with a failure it is Failed, as if nothing had been requested. If it is called several times, the last call applies.
 //
-// It is refused with the *cancel.Cancelled of the root scope: a cancelled instance does not continue. If the cancellation
-// arrives between the call and the return, the end is Cancelled: the next execution would not have it. The scope of the
-// call may refuse it, too, and a payload over the limit is a *history.Failure.
+// After a cancellation it returns the *cancel.Cancelled of the root scope: a cancelled instance does not continue. If the cancellation
+// arrives between the call and the return, the end is Cancelled, because the next execution would not receive the cancellation. The error
+// may also be that of the scope of the call, or a *history.Failure for a payload over the limit.
 func (x *Code) ContinueAsNew(payload history.Payload, version string, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -30,13 +30,13 @@ func (x *Code) ContinueAsNew(payload history.Payload, version string, in *Scope)
 	return nil
 }
 
-// Continues reports whether ContinueAsNew was called: the result of the program is ignored then.
+// Continues reports whether ContinueAsNew was called. If so, the result of the program is ignored.
 func (x *Code) Continues() bool { return x.next != nil }
 
-// Continued returns, of an execution that has continued as new, its ContinuedAsNew, and the events that it has received and
-// not read, in the order of their arrival: those without a wait, those of a wait whose result was not read, and those of
-// the turn that ended it. They belong to the next execution, and must not be modified. Inputs that were dropped because the
-// execution had ended are not among them. Of any other execution it returns nil.
+// Continued returns the ContinuedAsNew of an execution that has continued as new, and the events that it received but did not read, in
+// the order of their arrival: those without a wait, those of a wait whose result was not read, and those of the turn that ended it. They
+// belong to the next execution and must not be modified. Inputs that were dropped because the execution had ended are not included. For
+// any other execution it returns nil.
 func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
 	l := x.left.value()
 	if l.continued == nil {
@@ -45,12 +45,11 @@ func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.
 	return l.continued, l.unread
 }
 
-// Unread returns, of an execution that has ended in any way, the events that it has received and not read, as Continued
-// does. They must not be modified.
+// Unread returns the events that an execution had received but not read when it ended, however it ended. They must not be modified.
 func (x *Execution) Unread() []*history.EventReceived { return x.left.value().unread }
 
-// Successor returns the start of the execution that follows one which has continued as new; nil after any other. It has the
-// time at which that one ended, and belongs to the caller.
+// Successor returns the start of the execution that follows one which has continued as new, and nil after any other end. Its time is that
+// of the end. The caller owns it.
 func (x *Execution) Successor() *history.Started {
 	end, _ := x.Continued()
 	if end == nil {
@@ -61,7 +60,7 @@ func (x *Execution) Successor() *history.Started {
 	s.Version, s.Payload = end.Version, end.Payload
 	s.Execution, s.StatusVersion = x.id.Execution+1, x.started.StatusVersion+x.sets
 	s.CustomStatus, s.Attributes = x.sealedStatus(x.currentStatus()), x.currentAttributes()
-	if s.Limit != nil { // the slot is handed on
+	if s.Limit != nil { // the next execution keeps the slot
 		g := *s.Limit
 		g.Waiting = false
 		s.Limit = &g
@@ -69,16 +68,16 @@ func (x *Execution) Successor() *history.Started {
 	return &s
 }
 
-// finish ends the execution: first the outstanding work, then the end itself.
+// finish ends the execution: it cancels the outstanding work and then records the end.
 func (x *Execution) finish(e Ending) {
-	end, why := x.endOf(e)
+	end, cause := x.endOf(e)
 	for _, w := range x.ascending() {
 		if w.kind != timerWork && !w.abandoned && w.withdrawn == nil {
-			w.cancel(&x.Code, why)
+			w.cancel(&x.Code, cause)
 		}
 	}
 	if x.past.active {
-		met := x.meet(end.Kind(), "", end)
+		met := x.match(end)
 		if met == nil || !x.samePayload(met, payloadOf(met), payloadOf(end)) {
 			return
 		}
@@ -96,9 +95,8 @@ func (x *Execution) finish(e Ending) {
 	x.left = l
 }
 
-// endOf returns the end of an execution whose program returned e, and the cause with which its outstanding work is
-// cancelled.
-func (x *Execution) endOf(e Ending) (end history.Event, why cancel.Cancelled) {
+// endOf returns the end of an execution whose program returned e, and the cause with which its outstanding work is cancelled.
+func (x *Execution) endOf(e Ending) (end history.Event, workCause cancel.Cancelled) {
 	cause := x.root.cause
 	switch {
 	case e.Failure != nil:

@@ -9,22 +9,21 @@ import (
 type Future struct {
 	x       *Code
 	waiters list[*strand]
-	source  source // nil if there is nothing to withdraw
+	source  source // nil if the future cannot be withdrawn
 	settled bool
-	taken   bool // its value was read
+	taken   bool // whether its value was read
 	value   history.Payload
 	err     error
 }
 
-// source is the origin of a future, by which it is withdrawn.
+// source is what a future gets its value from, and what is withdrawn with it.
 type source interface {
-	// withdraw is called when the result is no longer wanted. If the future was
-	// settled, only an untaken event has something to return; withdraw reports
-	// whether the future is to become cancelled.
-	withdraw(why cancel.Cancelled) bool
+	// withdraw is called when the result is no longer needed. If the future is settled, the only thing to return is an event that was
+	// not read. withdraw reports whether the future becomes cancelled.
+	withdraw(cause cancel.Cancelled) bool
 }
 
-// settle sets the value and wakes the waiting strands, in the order in which they began to wait. The first value counts.
+// settle sets the value and wakes the waiting strands in the order in which they began to wait. Only the first value counts.
 func (f *Future) settle(value history.Payload, err error) {
 	if f.settled {
 		return
@@ -35,13 +34,13 @@ func (f *Future) settle(value history.Payload, err error) {
 	}
 }
 
-// Refuse returns a future that has settled with the error.
+// Refuse returns a future that is already settled with the error.
 func (x *Code) Refuse(err error) *Future {
 	return &Future{x: x, settled: true, err: err}
 }
 
-// Value returns what the future settled with: a payload, or a *history.Failure, a *cancel.Cancelled or a *Misuse. An event
-// that was read here is consumed.
+// Value returns what the future settled with: a payload, a *history.Failure, a *cancel.Cancelled or a *Misuse. Reading the value of an
+// event consumes the event.
 func (f *Future) Value() (history.Payload, error) {
 	f.taken = f.settled
 	if p, ok := f.source.(*place); ok && f.settled {
@@ -51,29 +50,28 @@ func (f *Future) Value() (history.Payload, error) {
 	return f.value, f.err
 }
 
-// Withdraw cancels the work of the future. A settled future keeps its value, except for an unread event, which returns to
-// the front of its buffer. Only the execution that made the future may call it.
+// Withdraw cancels the work behind the future. A settled future keeps its value, except for an unread event, which returns to the front
+// of its mailbox. Only the execution that made the future may call it.
 func (f *Future) Withdraw(reason cancel.Reason, text string) {
 	f.x.mustEnter()
 	f.discard(cancel.Cancelled{Reason: reason, Text: text})
 	f.x.exit()
 }
 
-// discard withdraws the future, unless it has a value that stays.
-func (f *Future) discard(why cancel.Cancelled) {
-	if f.source == nil || !f.source.withdraw(why) {
+// discard withdraws the future, unless it is settled with a value that it keeps.
+func (f *Future) discard(cause cancel.Cancelled) {
+	if f.source == nil || !f.source.withdraw(cause) {
 		return
 	}
-	why.At = f.x.Now()
+	cause.At = f.x.Now()
 	if f.settled {
-		f.value, f.err = history.Payload{}, &why
+		f.value, f.err = history.Payload{}, &cause
 		return
 	}
-	f.settle(history.Payload{}, &why)
+	f.settle(history.Payload{}, &cause)
 }
 
-// Wait blocks until the future is settled. It ends early with a *cancel.Cancelled when the scope ends, or at once if the
-// scope is over.
+// Wait blocks until the future is settled. It returns a *cancel.Cancelled when the scope ends, and at once if the scope is over.
 func (x *Code) Wait(f *Future, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
@@ -93,7 +91,7 @@ func (x *Code) Wait(f *Future, in *Scope) error {
 	return nil
 }
 
-// Join is Wait that no end of a scope ends.
+// Join is like Wait, but the end of a scope does not end it.
 func (x *Code) Join(f *Future) error {
 	s, err := x.enter()
 	if err != nil {
@@ -113,8 +111,8 @@ func foreign(x *Code) error {
 	return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
 }
 
-// WaitAny blocks until one of the futures is settled and returns its index; if several are, the first. It ends early as
-// Wait does, and also when a future is settled but the scope has ended. Without futures it waits for that only.
+// WaitAny blocks until one of the futures is settled and returns its index, the lowest if several are. It returns a *cancel.Cancelled
+// when the scope ends, even if a future is settled by then. Without futures it waits for the end of the scope only.
 func (x *Code) WaitAny(fs []*Future, in *Scope) (int, error) {
 	s, err := x.enter()
 	if err != nil {

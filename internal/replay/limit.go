@@ -2,11 +2,11 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// The owner admits attempts and starts at limits, and records in the events of the turn, before they are committed,
-// which of them wait. Here it matters for four things: a grant without a waiter is dropped; the program of an instance that
-// waits has not begun; the timeout of an attempt begins when it is admitted; and a pause keeps a slot only if there is one.
+// The owner admits attempts and starts at limits. In the events of the turn, before they are committed, it records which of them wait.
+// That record matters to this package in four ways: a grant without a waiter is dropped; the program of an instance that waits has not
+// begun; the timeout of an attempt starts when it is admitted; and a backoff retains a slot only if the attempt held one.
 
-// declaredLimit returns the limit in the schedule of an attempt; nil if there is none.
+// declaredLimit returns the limit to record in the schedule of an attempt, or nil if there is none.
 func (c *call) declaredLimit() *history.Limit {
 	if !c.spec.KeepSlot && c.spec.Declared == nil {
 		return nil
@@ -18,16 +18,15 @@ func (c *call) declaredLimit() *history.Limit {
 	return g
 }
 
-// waitsAt reports whether the caller at the limit had not been admitted when that was recorded. A limit that was not
-// resolved blocks no caller.
+// waitsAt reports whether the limit is recorded with a caller that waits for admission. A limit that was not resolved blocks no caller.
 func waitsAt(g *history.Limit) bool { return g != nil && g.Name != "" && g.Waiting }
 
-// waits reports whether an activity waits at its limit.
+// waits reports whether the work is an activity that waits at its limit.
 func (w *work) waits() bool {
 	return w != nil && w.sched != nil && waitsAt(w.sched.Limit) && !w.granted
 }
 
-// slot returns the event id of an attempt whose slot is to be retained, or 0.
+// slot returns the event id of the attempt if its slot must be retained, and 0 otherwise.
 func (w *work) slot() uint64 {
 	if w == nil || w.sched == nil || w.waits() {
 		return 0
@@ -38,7 +37,7 @@ func (w *work) slot() uint64 {
 	return w.id
 }
 
-// waits reports whether a grant for the event would admit a waiter: an activity, or, with 1, the execution itself.
+// waits reports whether a grant for the event would admit a waiter: an activity or, for event 1, the execution itself.
 func (x *Execution) waits(event uint64) bool {
 	if event == 1 {
 		return x.pending
@@ -60,11 +59,11 @@ func (x *Execution) grant(in *history.Granted) {
 		}
 	case x.past.active:
 		x.diverge(x.last, describe(in), "nothing that waits for it")
-	default: // it was withdrawn on replay, and the step has begun with its cancellation
+	default: // the code withdrew it on replay, and this step began by recording its cancellation
 	}
 }
 
-// begin runs the program.
+// begin starts the program.
 func (x *Execution) begin() {
 	x.main = newStrand(&x.Code, func() {
 		e := x.program(&x.Code)
@@ -72,8 +71,8 @@ func (x *Execution) begin() {
 	})
 }
 
-// endedBeforeStart accepts the end that the owner has recorded for an execution while it waited (it is cancelled if its limit was
-// cleared): it needs no code, and none could have made it.
+// endedBeforeStart accepts an end that the owner recorded while the execution waited for admission (it is Cancelled if an operator
+// cleared the limit). No code ran, so no code has to produce it.
 func (x *Execution) endedBeforeStart(ev history.Event) bool {
 	if k := ev.Kind(); !x.pending || k != history.KindFailed && k != history.KindCancelled {
 		return false

@@ -1,7 +1,7 @@
 package replay
 
-// list is an intrusive queue: its nodes are part of their elements, so that waiting does not allocate and leaving from the
-// middle is O(1). No stale nodes remain when a long-lived future is waited for repeatedly.
+// list is an intrusive queue: its nodes are part of their elements, so waiting does not allocate, and leaving from the middle is O(1). No
+// stale nodes accumulate when a long-lived future is waited for repeatedly.
 type list[T any] struct {
 	head, tail *node[T]
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// quietHandler forwards records, except during replay, when they were logged before.
+// quietHandler forwards log records, except during replay, when they have been logged before.
 type quietHandler struct {
 	inner     slog.Handler
 	replaying *atomic.Bool

@@ -9,39 +9,39 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// mailbox holds the events, or the updates, of one name. It has events or waits, never both: an event goes to the wait that began
-// first, and stays only if there is none.
+// mailbox holds the events, or the updates, of one name. It contains either events or waits, never both: an event goes to the wait that
+// began first, and is stored only if there is none.
 type mailbox struct {
 	name   string
-	events []history.Event // in order of arrival: EventReceived, UpdateReceived
-	places list[*place]    // that wait
-	handed list[*place]    // that have an unread event
+	events []history.Event // EventReceived or UpdateReceived, in order of arrival
+	places list[*place]    // waits without an event
+	handed list[*place]    // waits with an unread event
 }
 
-// place is a wait for one event of a name.
+// place is a wait for one event or update of a name.
 //
 //	waiting ──event──▶ handed ──Value──▶ consumed
 //	   │                  └──withdrawn: the event goes to the next place, or back to the front
 //	   └──withdrawn: the place is removed
 type place struct {
 	Future
-	self   node[*place] // in its mailbox, until it is consumed
+	self   node[*place] // node in the mailbox, until the event is consumed
 	box    *mailbox
-	member node[*place] // in its scope, until it is consumed
-	seq    uint64       // order in which the waits began
+	member node[*place] // node in the scope, until the event is consumed
+	seq    uint64       // number of the wait, in the order in which waits began
 	event  history.Event
 }
 
-// boxes are the mailboxes of an execution. Most have few, and a map of one element takes more memory than the element; the senders of events
-// choose their names, so many are found by a map. The zero value is empty.
+// boxes are the mailboxes of an execution. Most executions have few, and a map with one element takes more memory than the element. But
+// senders choose the names of events, so if there are many, they are found by a map. The zero value is empty.
 type boxes struct {
 	all    []*mailbox
-	byName map[string]*mailbox // nil while they are few
+	byName map[string]*mailbox // nil up to fewBoxes
 }
 
 const fewBoxes = 8
 
-// find returns nil if there is no mailbox of the name.
+// find returns the mailbox of the name, or nil if there is none.
 func (b *boxes) find(name string) *mailbox {
 	if b.byName != nil {
 		return b.byName[name]
@@ -76,16 +76,13 @@ func (x *mailboxes) mailbox(name string) *mailbox {
 	return box
 }
 
-// Next returns a future for the next event of the name that no other wait has: one that has arrived already, or a future
-// one.
-func (x *Code) Next(name string, in *Scope) *Future { return x.waitFor(name, in) }
-
-func (x *Code) waitFor(box string, in *Scope) *Future {
+// Next returns a future for the next event of the name that no other wait takes: one that has already arrived, or a later one.
+func (x *Code) Next(name string, in *Scope) *Future {
 	if err := x.Over(in); err != nil {
 		return x.Refuse(err)
 	}
 	x.places++
-	from := x.mailbox(box)
+	from := x.mailbox(name)
 	p := &place{Future: Future{x: x}, box: from, seq: x.places}
 	p.self.value, p.member.value, p.source = p, p, p
 	x.in(in).places.push(&p.member)
@@ -97,8 +94,8 @@ func (x *Code) waitFor(box string, in *Scope) *Future {
 	return &p.Future
 }
 
-// TryNext takes the next event of the name if it has arrived; ok is false if not. If none is available it polls. It is no
-// wait: an event that arrives meanwhile goes to a place that waits, if there is one.
+// TryNext takes the next event of the name if one has arrived; ok is false otherwise. If none is available, it polls. It is not a wait:
+// an event that arrives in the meantime goes to a waiting place, if there is one.
 func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
 	if err := x.Over(in); err != nil {
 		return history.Payload{}, false, err
@@ -114,7 +111,7 @@ func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool
 	return payload, ok, nil
 }
 
-// takeEvent takes the first event of the name, if there is one.
+// takeEvent removes and returns the payload of the first event of the name, if there is one.
 func (x *mailboxes) takeEvent(name string) (payload history.Payload, ok bool) {
 	box := x.boxes.find(name)
 	if box == nil || len(box.events) == 0 {
@@ -130,8 +127,8 @@ func (b *mailbox) shift() history.Event {
 	return first
 }
 
-// post passes an event to the place that has waited longest, or inserts it in the order of arrival: an event that was
-// returned is older than those that stayed.
+// post passes an event to the place that has waited longest. If no place waits, it inserts the event in the order of arrival, because an
+// event that was returned may be older than those in the mailbox.
 func (b *mailbox) post(l history.Event) {
 	if first := b.places.head; first != nil {
 		first.value.hand(l)
@@ -149,7 +146,7 @@ func (p *place) hand(l history.Event) {
 	p.settle(p.x.unseal(inputPayload(l)), nil)
 }
 
-// used removes the place from its scope and its mailbox: nothing remains to be returned.
+// used removes the place from its scope and its mailbox, because nothing remains to be returned.
 func (p *place) used() {
 	p.member.unlink()
 	p.self.unlink()
@@ -170,10 +167,10 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 	return true
 }
 
-// Awaited are the names of the events that code waits for, and of the updates, each sorted.
+// Awaited lists the names of the events and of the updates that code waits for, each sorted.
 type Awaited struct{ Events, Updates []string }
 
-// Awaited returns what the code waits for.
+// Awaited returns the names of the events and updates that the code waits for.
 func (x *mailboxes) Awaited() (a Awaited) {
 	for _, box := range x.boxes.all {
 		if box.places.head == nil {
@@ -190,7 +187,7 @@ func (x *mailboxes) Awaited() (a Awaited) {
 	return a
 }
 
-// unreadEvents returns the events that were received and not read, in the order of their arrival.
+// unreadEvents returns the events that were received but not read, in the order of their arrival.
 func (x *mailboxes) unreadEvents() []*history.EventReceived {
 	var all []*history.EventReceived
 	for _, ev := range x.unreadInputs() {
@@ -201,7 +198,7 @@ func (x *mailboxes) unreadEvents() []*history.EventReceived {
 	return all
 }
 
-// unreadInputs returns the events and the updates that the code has not read, in the order of their arrival.
+// unreadInputs returns the events and updates that the code has not read, in the order of their arrival.
 func (x *mailboxes) unreadInputs() []history.Event {
 	var all []history.Event
 	for _, box := range x.boxes.all {
@@ -214,7 +211,7 @@ func (x *mailboxes) unreadInputs() []history.Event {
 	return all
 }
 
-// inputPayload is the payload of an event or an update.
+// inputPayload returns the payload of an event or an update.
 func inputPayload(ev history.Event) history.Payload {
 	switch ev := ev.(type) {
 	case *history.EventReceived:

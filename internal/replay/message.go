@@ -7,9 +7,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Send sends an event to an instance, this one or another. It is recorded once, under one effect id, by which the receiver
-// recognizes a repeat. Its outcome is not reported. The error is that of a scope that is over, or a *history.Failure of a
-// payload over the limit.
+// Send sends an event to an instance, this one or another. It is recorded once, under one effect id, by which the receiver recognizes a
+// duplicate. Its outcome is not reported. The error is that of a scope that is over, or a *history.Failure for a payload over the limit.
 func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) error {
 	if err := x.Over(in); err != nil {
 		return err
@@ -19,7 +18,7 @@ func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) e
 	return refusal(refused)
 }
 
-// Broadcast sends one message to many instances, as Send sends an event to one.
+// Broadcast sends one message to many instances. It is recorded and refused like Send.
 func (x *Code) Broadcast(b *history.Broadcast, in *Scope) error {
 	if err := x.Over(in); err != nil {
 		return err
@@ -29,7 +28,7 @@ func (x *Code) Broadcast(b *history.Broadcast, in *Scope) error {
 	return refusal(refused)
 }
 
-// refusal is the error of a refused decision, nil for none.
+// refusal converts the failure of a refused decision to an error, which is nil if there is none.
 func refusal(f *history.Failure) error {
 	if f == nil {
 		return nil
@@ -37,21 +36,21 @@ func refusal(f *history.Failure) error {
 	return f
 }
 
-// togetherRoom is by how much a start and its event must be smaller than two payloads at the limit: they are one message,
-// with its headers.
+// togetherRoom is subtracted from the size of two maximum payloads to get the limit for a start with an event, because both and their
+// headers are sent as one message.
 const togetherRoom = 64 << 10
 
-// SendOrStart is Send of an event that starts the instance if the id is unused. Start and event are one message, so
-// together they must be smaller than two payloads at the limit by 64 KiB.
+// SendOrStart is Send for an event that starts the instance if its id is unused. Start and event are one message, so together they must
+// be smaller than two maximum payloads minus 64 KiB.
 func (x *Code) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
 	if err := x.Over(in); err != nil {
 		return err
 	}
 	f := cmp.Or(x.tooLarge(payload, "event "+name), x.tooLarge(start.Payload, "the input of orchestration "+start.Name),
 		x.tooLargeTogether(name, payload, start))
-	made := &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
-	ev, refused, ok := decide(&x.record, made, f)
-	if ok && ev != made { // it was met
+	sent := &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
+	ev, refused, ok := decide(&x.record, sent, f)
+	if ok && ev != sent { // ev is the recorded event
 		x.samePayload(ev, ev.Start.Payload, start.Payload)
 	}
 	x.exit()
@@ -69,16 +68,16 @@ func (x *record) tooLargeTogether(event string, payload history.Payload, start h
 	}
 }
 
-// decide makes a decision with an effect outside the instance: live it records made, with its effect id; on replay it
-// returns the event that the history has for it. limited is a limit that it exceeds now, if any: then it is refused. ok is
-// false if it was refused, exceeded the history, or is not the one that the history has.
+// decide makes a decision that has an effect outside the instance. Live, it records made, with its effect id. On replay, it returns the
+// recorded event that matches made. If limited is set, the decision exceeds a limit and is refused. ok is false if the decision was
+// refused, exceeds the maximum length of the history, or does not match the history.
 func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E, refused *history.Failure, ok bool) {
 	if refused = x.refuse(made, limited); refused != nil {
 		return ev, refused, false
 	}
 	switch {
 	case x.past.active:
-		ev, ok = x.meet(made.Kind(), subject(made), made).(E)
+		ev, ok = x.match(made).(E)
 		if !ok || !x.samePayload(ev, payloadOf(ev), payloadOf(made)) {
 			return ev, nil, false
 		}
@@ -95,7 +94,7 @@ func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E,
 	return ev, nil, true
 }
 
-// stamp sets the effect id of a decision, which its event id is part of.
+// stamp sets the effect id of a decision. It is computed last, because it includes the event id.
 func (x *record) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:

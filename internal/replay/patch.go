@@ -5,19 +5,18 @@ import "github.com/pawlrun/pawl/pkg/history"
 // Patched reports whether the code takes the new branch of a change that was made to it while instances were running:
 //
 //	live          it records PatchMarked and returns true
-//	on replay     it returns true if the history has the marker there, otherwise false: the decisions
-//	              there were made by code without the change
+//	on replay     it returns true if the history has the marker here, otherwise false: the decisions
+//	              that follow were made by code without the change
 //
-// There is: behind the last decision that was met, with only cancellations and other markers between. The first result for
-// a name applies to the whole execution, so that a loop does not change its branch in the middle.
+// "Here" means after the last decision that was matched, with only cancellations and other markers in between. The first result for a
+// name applies to the whole execution, so that a loop does not change its branch in the middle.
 //
-// Markers are not met like decisions. The search for the next event of the history skips those that it finds, and records
-// for each, if its name has no result yet, that it is true. So a call may be removed once no instance with false is left:
-// the marker stays in the histories that have it and is ignored. Random numbers and derived ids are the same with the call
-// and without it.
+// Markers are not matched like decisions. The search for the next event of the history skips the markers that it finds, and sets the
+// result of each name that has none yet to true. A call may therefore be removed once no instance with the result false is left: the
+// marker stays in the histories that have it and is ignored. Random numbers and derived ids are the same with the call and without it.
 //
-// A call that is moved to an earlier place, or removed while instances with false are left, makes the code do what the
-// history does not have, and is detected as a *Divergence.
+// If a call is moved to an earlier point, or removed while instances with the result false are left, the code no longer matches the
+// history, which is detected as a *Divergence.
 func (x *Code) Patched(name string) bool {
 	x.mustEnter()
 	x.collectCancels()

@@ -5,12 +5,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// poll is a future that the next Observed settles: after every input that had arrived. It is in no scope, because it is due
-// within the turn. In a step whose input is Observed it is settled from the start.
+// poll is a future that the next Observed settles, after every input that had arrived. It belongs to no scope, because it completes
+// within the turn. In a step whose input is Observed, it is settled from the start.
 type poll struct {
 	Future
 
-	self node[*poll] // in Execution.polls, while it is neither settled nor withdrawn
+	self node[*poll] // node in Code.polls, while the poll is neither settled nor withdrawn
 }
 
 func newPoll(x *Code) *poll {
@@ -37,12 +37,11 @@ func (x *Execution) observe() {
 	}
 }
 
-// Polling reports whether the code polls, that is, waits for Observed. The owner applies that once it has applied every
-// input that had arrived.
+// Polling reports whether the code polls, that is, waits for Observed. The owner applies Observed once it has applied every input that
+// had arrived.
 func (x *Execution) Polling() bool { return x.polls.head != nil && x.left == nil }
 
-// Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a *cancel.Cancelled when
-// the scope ends.
+// Poll blocks until every input that had arrived has been applied. Like Wait, it returns a *cancel.Cancelled when the scope ends.
 func (x *Code) Poll(in *Scope) error {
 	if err := x.Over(in); err != nil {
 		return err
@@ -56,8 +55,8 @@ func (x *Code) Poll(in *Scope) error {
 	return err
 }
 
-// Ready reports whether the future is settled, with a value, a failure or a cancellation, once every input that had arrived
-// has been applied: it is a poll. No end of a scope ends it. Where methods of Code may not be called it is Settled.
+// Ready reports whether the future is settled, with a value, a failure or a cancellation, once every input that had arrived has been
+// applied. It is a poll that no end of a scope ends. Where methods of Code must not be called, it is the same as Settled.
 func (f *Future) Ready() bool {
 	if f.settled {
 		return true
@@ -70,5 +69,5 @@ func (f *Future) Ready() bool {
 	return f.settled
 }
 
-// Settled reports whether the future is settled by now.
+// Settled reports whether the future is already settled.
 func (f *Future) Settled() bool { return f.settled }

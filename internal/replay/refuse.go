@@ -7,30 +7,30 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A limit refuses a decision at the call, and the code continues with the failure. The refusal is recorded
-// (history.Refused), so a replay does the same whatever the limits are by then, and independent of the room:
+// A limit refuses a decision at the call, and the code continues with the failure. The refusal is recorded (history.Refused), so a replay
+// reproduces it whatever the limits and the room are by then:
 //
-//	call ──a limit is passed──▶ Refused ──▶ the code gets its failure
-//	  └────────────────────────▶ the decision
+//	call ──a limit is exceeded──▶ Refused ──▶ the code receives the failure
+//	  └─────────────────────────▶ the decision
 //
-// Without the record the next call of the same name could meet the event of the decision that followed the refused one.
+// Without this record, the next call with the same name could match the event of the decision that followed the refused one.
 
 // MaxRoom is the default room of a step, in bytes.
 const MaxRoom = 14 << 20
 
-// decisionBytes bounds the size of a decision in history without its names and payloads, and limitBytes that of its limit.
+// decisionBytes bounds the encoded size of a decision without its names and payloads, and limitBytes that of its limit.
 const (
 	decisionBytes = 128
 	limitBytes    = 512
 )
 
-// SetRoom sets the owner's bound on the size of the decisions of the next step in history, in bytes, so that the commit can
-// be written. Decisions that do not fit are refused. The step after it has MaxRoom again.
+// SetRoom sets the owner's bound on the encoded size of the decisions of the next step, in bytes, so that they fit into the commit.
+// Decisions that do not fit are refused. The step after it has MaxRoom again.
 func (x *record) SetRoom(bytes int) { x.room = bytes }
 
-// refuse returns the failure of a refused decision, nil if it may be made. why is a limit that it exceeds now, besides the
-// room of the step; on replay the history decides.
-func (x *record) refuse(made history.Event, why *history.Failure) *history.Failure {
+// refuse returns the failure of a decision that is refused, or nil if it may be made. failure is set if the decision exceeds a limit
+// other than the room of the step. On replay, the history decides.
+func (x *record) refuse(made history.Event, failure *history.Failure) *history.Failure {
 	if x.past.active {
 		x.collectCancels()
 		ev, ok := x.peek().(*history.Refused)
@@ -40,24 +40,24 @@ func (x *record) refuse(made history.Event, why *history.Failure) *history.Failu
 		x.consume()
 		return &ev.Failure
 	}
-	if why == nil {
-		why = x.noRoom(made)
+	if failure == nil {
+		failure = x.noRoom(made)
 	}
 	switch {
-	case why == nil, x.unwinding:
-		return why
+	case failure == nil, x.unwinding:
+		return failure
 	case x.overdrawn():
 		x.exceed()
 	default:
-		x.append(&history.Refused{Of: made.Kind(), Name: nameOf(made), Failure: *why})
+		x.append(&history.Refused{Of: made.Kind(), Name: nameOf(made), Failure: *failure})
 	}
-	return why
+	return failure
 }
 
 // noRoom returns the failure of a decision that does not fit into the step, or nil.
 func (x *record) noRoom(made history.Event) *history.Failure {
 	size := sizeOf(made)
-	if x.opts.Codec.Stores() && size > pawlcodec.StoreAbove { // the objects are in memory until the turn is over
+	if x.opts.Codec.Stores() && size > pawlcodec.StoreAbove { // only a reference is in the event, but the object is in memory until the turn is over
 		size = (size + x.stored.bytes) / storedShare
 	}
 	if size <= x.room {
@@ -70,7 +70,7 @@ func (x *record) noRoom(made history.Event) *history.Failure {
 	}
 }
 
-// sizeOf is an upper estimate of the size of a decision in history.
+// sizeOf returns an upper bound of the encoded size of a decision.
 func sizeOf(ev history.Event) int {
 	n := decisionBytes + len(payloadOf(ev).Data)
 	switch ev := ev.(type) {
@@ -93,7 +93,7 @@ func sizeOf(ev history.Event) int {
 		}
 	case *history.SideEffectRecorded:
 		n += len(ev.Result.Data)
-	case *history.UpdateAnswered: // the ledger has it, too
+	case *history.UpdateAnswered: // counted twice, because the ledger stores the result, too
 		n += len(ev.Result.Data)
 		if f := ev.Failure; f != nil {
 			n += len(f.Message) + len(f.Stack) + len(f.Data.Data)

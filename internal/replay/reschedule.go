@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// reschedule schedules the outstanding activities anew, in the order of their schedules, except those whose results have arrived: an
-// operator has stopped them, or has rewound the execution. The call stays the same: the attempt keeps its number, and the call its
-// key. Its timeouts begin anew.
+// reschedule schedules the outstanding activities again, in the order of their schedules, except those whose results have arrived. It is
+// used after an operator has stopped them or has rewound the execution. Each call stays the same: the attempt keeps its number, and the
+// call keeps its key. Its timeouts restart.
 func (x *Execution) reschedule(in history.Event, answered []uint64) {
 	for _, w := range x.ascending() {
 		if w.kind != activityWork || slices.Contains(answered, w.id) {
@@ -22,8 +22,8 @@ func (x *Execution) reschedule(in history.Event, answered []uint64) {
 	}
 }
 
-// again schedules the attempt of the call once more.
-func (c *call) again() {
+// repeatAttempt schedules the current attempt of the call once more.
+func (c *call) repeatAttempt() {
 	c.attempt = nil
 	c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
 	c.number--

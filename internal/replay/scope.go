@@ -14,36 +14,35 @@ import (
 //
 //	open ──its own end, or that of a scope around it──▶ over ──Close──▶ closed
 //
-// When a scope is over, everything that is outstanding in it and in the scopes inside it is cancelled, in ascending order
-// of id; then its futures settle; then the strands that wait in it are woken, in the order of their creation; and no method
-// can be used in it any more. The root scope is over when the cancellation of the instance is recorded.
+// When a scope is over, everything that is outstanding in it and in the scopes inside it is cancelled, in ascending order of id. Then its
+// futures settle, and then the strands that wait in it are woken, in the order of their creation. No method can be used in it any more.
+// The root scope is over when the cancellation of the instance is recorded.
 //
-// A detached scope is inside no other. Its home is the scope from which it was detached, and it may outlive its home by at
-// most its bound. The timer for that is set when it is first needed: at the end of the home, if work is outstanding in the
-// detached scope, otherwise with the first method used in it after that. Nothing is recorded for a detached scope that is
-// not used.
+// A detached scope is inside no other scope. Its home is the scope from which it was detached, and it may outlive its home by at most its
+// bound. The timer for the bound is set when it is first needed: at the end of the home, if work is outstanding in the detached scope,
+// and otherwise when the first method is used in it after that. If a detached scope is not used, nothing is recorded for it.
 //
-// A child that is to be abandoned, and the deadline of its call, are in no scope; a wait for it is in one like any other.
+// An abandoned child, and the deadline of its call, belong to no scope; a wait for the child belongs to a scope like any other wait.
 //
 // A nil *Scope is the root.
 type Scope struct {
-	number   uint64 // in order of creation
+	number   uint64 // number in order of creation
 	parent   *Scope // nil for the root and for a detached scope
 	self     node[*Scope]
-	children list[*Scope] // those that are not closed
-	sibling  *sibling     // whose scope it is, if any
+	children list[*Scope] // scopes inside this one that are not closed
+	sibling  *sibling     // the sibling that the scope belongs to, if any
 
 	works   list[*work]
-	places  list[*place] // that wait, or have an unread event
+	places  list[*place] // waits for events, including those with an unread event
 	waiting list[*strand]
 
 	cause *cancel.Cancelled // set once it is over
-	since int64             // the execution's Now when that was
+	since int64             // the execution's Now when the scope ended
 
-	home     *Scope // of a detached scope
+	home     *Scope // the scope that this one was detached from; nil if it is not detached
 	bound    time.Duration
-	armed    bool // its timer is set
-	shelters []*Scope
+	armed    bool // the timer of the bound is set
+	detaches []*Scope
 }
 
 func newScope(x *Code, parent *Scope) *Scope {
@@ -57,7 +56,7 @@ func newScope(x *Code, parent *Scope) *Scope {
 	return s
 }
 
-// in returns the scope itself, or the root for nil.
+// in returns s, or the root if s is nil.
 func (x *Code) in(s *Scope) *Scope {
 	if s == nil {
 		return x.root
@@ -65,8 +64,8 @@ func (x *Code) in(s *Scope) *Scope {
 	return s
 }
 
-// Open makes a scope inside another. A scope that is opened in one that is over, is over. The caller must close it. Where
-// methods may not be called it returns the parent, as Detach does: the next call returns the error.
+// Open makes a scope inside another. A scope that is opened inside one that is over is over, too. The caller must close it. Where methods
+// must not be called, Open returns the parent, as Detach does, and the next call returns the error.
 func (x *Code) Open(parent *Scope) *Scope {
 	if _, err := x.enter(); err != nil {
 		return parent
@@ -74,8 +73,8 @@ func (x *Code) Open(parent *Scope) *Scope {
 	return newScope(x, x.in(parent))
 }
 
-// Close ends the scope with ScopeEnded, returns the unread events that had arrived in it, and waits for the siblings that
-// were started in it. Only their return ends that wait.
+// Close ends the scope with ScopeEnded, returns the unread events that had arrived in it to their mailboxes, and waits for the siblings
+// that were started in it to return. Nothing else ends that wait.
 func (x *Code) Close(s *Scope) {
 	if _, err := x.enter(); err != nil {
 		return
@@ -96,8 +95,8 @@ func (x *Code) Close(s *Scope) {
 	x.exit()
 }
 
-// Detach returns the scope that outlives the given one by at most the bound; zero or less is no bound. For one scope and
-// one bound it is always the same. Of a detached scope it is the detached scope of its home.
+// Detach returns the scope that outlives the given one by at most the bound; zero or less means no bound. Calls with the same scope and
+// bound return the same scope. Detaching from a detached scope detaches from its home.
 func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 	if _, err := x.enter(); err != nil {
 		return s
@@ -106,14 +105,14 @@ func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 	if home.home != nil {
 		home = home.home
 	}
-	for _, d := range home.shelters {
+	for _, d := range home.detaches {
 		if d.bound == bound {
 			return d
 		}
 	}
 	d := newScope(x, nil)
 	d.home, d.bound = home, bound
-	home.shelters = append(home.shelters, d)
+	home.detaches = append(home.detaches, d)
 	return d
 }
 
@@ -128,7 +127,7 @@ func (s *Scope) detached() bool {
 	return s.home != nil
 }
 
-// Over returns the *cancel.Cancelled of a scope that is over, or nil. Every operation in a scope begins with it.
+// Over returns the *cancel.Cancelled of a scope that is over, or nil. Every operation in a scope calls it first.
 func (x *Code) Over(s *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -139,8 +138,8 @@ func (x *Code) Over(s *Scope) error {
 	return nil
 }
 
-// over returns the cause of a scope that is over, or nil. It leaves the strand if the bound that it may have to set breaks
-// the execution.
+// over returns the cause of a scope that is over, or nil. It may have to set the bound of a detached scope; if that breaks the execution,
+// it ends the strand.
 func (x *Code) over(s *Scope) *cancel.Cancelled {
 	s = x.in(s)
 	if s.cause == nil {
@@ -156,7 +155,7 @@ func (x *Code) over(s *Scope) *cancel.Cancelled {
 	return s.cause
 }
 
-// arm bounds a detached scope whose home is over.
+// arm sets the timer that bounds a detached scope whose home is over.
 func (s *Scope) arm(x *Code) {
 	if s.armed || s.bound == 0 || s.cause != nil || x.unwinding {
 		return
@@ -186,47 +185,47 @@ func (b *bound) answered(*work, history.Event) {
 	})
 }
 
-// reach is what the end of a scope affects.
+// reach collects what the end of a scope affects.
 type reach struct {
 	works    []*work
 	places   []*place
 	waiting  []*strand
-	shelters []*Scope
+	detaches []*Scope
 }
 
-// end makes a scope over. Of a scope that is over it has no effect.
-func (s *Scope) end(x *Code, why cancel.Cancelled) {
+// end makes the scope over. It has no effect on a scope that is already over.
+func (s *Scope) end(x *Code, cause cancel.Cancelled) {
 	if s.cause != nil {
 		return
 	}
 	var r reach
-	s.mark(&why, x.now, &r)
+	s.mark(&cause, x.now, &r)
 	slices.SortFunc(r.works, func(a, b *work) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(r.places, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
 	slices.SortFunc(r.waiting, func(a, b *strand) int { return cmp.Compare(a.number, b.number) })
-	slices.SortFunc(r.shelters, func(a, b *Scope) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(r.detaches, func(a, b *Scope) int { return cmp.Compare(a.number, b.number) })
 	for _, w := range r.works {
-		w.cancel(x, why)
+		w.cancel(x, cause)
 	}
 	for _, w := range r.works {
-		w.owner.future().settle(history.Payload{}, &why)
+		w.owner.future().settle(history.Payload{}, &cause)
 	}
 	for _, p := range r.places {
 		p.self.unlink()
 		p.member.unlink()
-		p.settle(history.Payload{}, &why)
+		p.settle(history.Payload{}, &cause)
 	}
 	for _, w := range r.waiting {
 		x.wake(w)
 	}
-	for _, d := range r.shelters {
+	for _, d := range r.detaches {
 		d.arm(x)
 	}
 }
 
-// mark makes the scope, and all inside it, over and collects what that affects.
-func (s *Scope) mark(why *cancel.Cancelled, now int64, r *reach) {
-	s.cause, s.since = why, now
+// mark makes the scope and all scopes inside it over, and collects what that affects.
+func (s *Scope) mark(cause *cancel.Cancelled, now int64, r *reach) {
+	s.cause, s.since = cause, now
 	for n := s.works.head; n != nil; n = n.next {
 		r.works = append(r.works, n.value)
 	}
@@ -238,14 +237,14 @@ func (s *Scope) mark(why *cancel.Cancelled, now int64, r *reach) {
 	for n := s.waiting.head; n != nil; n = n.next {
 		r.waiting = append(r.waiting, n.value)
 	}
-	for _, d := range s.shelters {
+	for _, d := range s.detaches {
 		if d.busy() {
-			r.shelters = append(r.shelters, d)
+			r.detaches = append(r.detaches, d)
 		}
 	}
 	for n := s.children.head; n != nil; n = n.next {
 		if n.value.cause == nil {
-			n.value.mark(why, now, r)
+			n.value.mark(cause, now, r)
 		}
 	}
 }

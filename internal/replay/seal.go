@@ -9,10 +9,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Events have sealed payloads, as the owner stores them. The code receives opened ones, and those of its decisions are sealed when they
-// are recorded, for the place that they have: a turn that is decided again has the same bytes, and so the same effect ids.
+// The payloads of events are sealed, as the owner stores them. The code receives opened payloads. Those of its decisions are sealed when
+// they are recorded, for their place: a turn that is decided again produces the same bytes, and so the same effect ids.
 
-// place identifies an event of the execution, by its id, or a custom status, by its version.
+// place identifies an event of the execution by its id, or a custom status by its version. It is nil without a codec.
 func (x *record) place(of byte, n uint64) []byte {
 	if x.opts.Codec == nil {
 		return nil
@@ -25,8 +25,8 @@ const (
 	statusPlace = 's'
 )
 
-// unseal returns what the code receives for a payload. If its key is missing (ErrSealed), or its object cannot be read (ErrObject), the
-// execution is broken, until it is loaded again. One that was damaged is received as it is, and does not decode.
+// unseal returns the payload that the code receives. If its key is missing (ErrSealed) or its object cannot be read (ErrObject), the
+// execution is broken until it is loaded again. A damaged payload is returned as it is, and fails to decode.
 func (x *record) unseal(p history.Payload) history.Payload {
 	opened, err := x.opts.Codec.OpenWith(x.opts.Load, p)
 	x.failSealed(err)
@@ -54,22 +54,22 @@ func (x *record) failSealed(err error) {
 	x.unwinding = true
 }
 
-// stored is what an execution has of payloads in the object store.
+// stored tracks the payloads of an execution that are kept in the object store.
 type stored struct {
 	objects []pawlcodec.Object // to be stored before the decisions are committed
-	bytes   int                // of objects
-	held    int                // bytes of large payloads that the code has received and sent: it may still have them
+	bytes   int                // total size of objects
+	held    int                // bytes of large payloads that the code has received and sent, and may still reference
 }
 
 const (
-	// storedShare is by how much more bytes of objects than of events a turn may decide.
+	// storedShare is how many times more bytes of objects than of events a turn may decide.
 	storedShare = 8
-	// heavyBytes is what the code of an instance may have of large payloads while it waits in memory.
+	// heavyBytes is how many bytes of large payloads the code of an instance may hold while it waits in memory.
 	heavyBytes = 1 << 20
 )
 
-// owners returns the instances that have a decision in their histories, beside those that it is sent to: this one, and with the end also the
-// parent. The names of its objects depend on them.
+// owners returns the instances whose histories contain a decision, besides those that it is sent to: this instance and, for the end, also
+// its parent. The names of the decision's objects depend on them.
 func owners(x *record, ev history.Event) []string {
 	if _, ended := ev.(*history.Completed); ended && x.started.Parent != nil {
 		return []string{x.id.Instance, x.started.Parent.Instance}
@@ -77,7 +77,7 @@ func owners(x *record, ev history.Event) []string {
 	return []string{x.id.Instance}
 }
 
-// seal seals a decision, and notes its objects.
+// seal seals the payloads of a decision and collects its objects.
 func seal(x *record, ev history.Event) {
 	if x.opts.Codec == nil {
 		return
@@ -97,16 +97,16 @@ func TakeObjects(x *Execution) []pawlcodec.Object {
 	return taken
 }
 
-// StoredBytes is the size of the objects that TakeObjects would return.
+// StoredBytes returns the total size of the objects that TakeObjects would return.
 func StoredBytes(x *Execution) int { return x.stored.bytes }
 
-// Heavy reports whether the code may have large payloads in memory, so that it should not stay there between turns.
+// Heavy reports whether the code may hold large payloads in memory, and so should not stay in memory between turns.
 func Heavy(x *Execution) bool { return x.stored.held > heavyBytes }
 
-// PayloadLimit is what the fleet allows for a payload, in bytes; the limits of the execution may be lower.
+// PayloadLimit returns the maximum payload size of the fleet, in bytes. The limits of the execution may be lower.
 func PayloadLimit(x *Code) int { return x.opts.Codec.MaxPayload() }
 
-// tooLargeInline is tooLarge for a payload that is never kept in the object store.
+// tooLargeInline is tooLarge for a payload that is never stored in the object store.
 func tooLargeInline(x *record, p history.Payload, what string) *history.Failure {
 	return tooLarge(p, what, min(x.opts.Limits.Payload, MaxPayload))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// seeds numbers the draws of random numbers: by the inputs and schedules so far,
-// which are the same on replay, and by the draws since the last of them.
+// seeds numbers the draws of random numbers: by the inputs and schedules so far, which are the same on replay, and by the draws since the
+// last of them.
 type seeds struct {
 	position uint64
 	draw     uint64
@@ -33,8 +33,8 @@ func (x *record) seed(purpose string) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// NewID returns an id in the form of a UUID (version 8, RFC 9562) that is unique to
-// this place of this execution and the same on replay.
+// NewID returns an id in the format of a UUID (version 8, RFC 9562) that is unique to this point of this execution and the same on
+// replay.
 func (x *record) NewID() string {
 	x.mustEnter()
 	id := x.seed("id")
@@ -43,15 +43,14 @@ func (x *record) NewID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
 
-// Rand returns a source of random numbers that is seeded by its place in the
-// execution, and so gives the same numbers on replay.
+// Rand returns a source of random numbers that is seeded by this point of the execution, so it returns the same numbers on replay.
 func (x *record) Rand() *rand.Rand {
 	x.mustEnter()
 	return rand.New(rand.NewChaCha8(x.seed("rand")))
 }
 
-// mustEnter is enter for methods without an error result. On a strand it panics, and the execution fails; on a goroutine of
-// the author a panic would end the process, so the goroutine ends instead.
+// mustEnter is enter for methods without an error result. On a strand it panics, and the execution fails. On a goroutine that the author
+// started, a panic would crash the process, so mustEnter ends that goroutine instead.
 func (x *scheduler) mustEnter() {
 	_, err := x.enter()
 	if err == nil {

@@ -5,15 +5,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// sibling is a strand beside the main one, with a scope of its own.
+// sibling is a strand that runs concurrently with the main one, in its own scope.
 type sibling struct {
 	Future
 	scope *Scope
 }
 
-// Go runs fn on a sibling strand: interleaved with the others at the methods that wait, never at the same time. It has a
-// scope of its own inside the given one, which is closed when fn returns; then the future settles, without a value.
-// Withdrawing the future ends that scope. A panic in fn fails the execution.
+// Go runs fn on a sibling strand, interleaved with the others at the methods that wait, never in parallel. The sibling has its own scope
+// inside the given one, which is closed when fn returns. Then the future settles, without a value. Withdrawing the future ends that
+// scope. A panic in fn fails the execution.
 func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
@@ -27,25 +27,25 @@ func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 	return &g.Future
 }
 
-// withdraw ends the sibling's scope; the future settles when its code has returned.
-func (g *sibling) withdraw(why cancel.Cancelled) bool {
+// withdraw ends the sibling's scope. The future settles when the sibling's code has returned.
+func (g *sibling) withdraw(cause cancel.Cancelled) bool {
 	if !g.settled {
-		why.At = g.x.Now()
-		g.scope.end(g.x, why)
+		cause.At = g.x.Now()
+		g.scope.end(g.x, cause)
 	}
 	return false
 }
 
-// Await blocks until cond is true, which depends on other strands. It is evaluated at once; then, whenever everything that
-// an input has woken has run, every awaited condition is evaluated once, in the order in which the waits began, and a
-// strand whose condition is true continues at once; and so on, until none is. It ends early with a *cancel.Cancelled when
-// the scope ends. A method that cond calls is a Misuse.
+// Await blocks until cond, which depends on other strands, is true. cond is evaluated at once. After that, whenever everything that an
+// input has woken has run, every awaited condition is evaluated once, in the order in which the waits began, and a strand whose condition
+// is true continues at once. This repeats until no condition is true. Await returns a *cancel.Cancelled when the scope ends. A method
+// that cond calls returns a *Misuse.
 func (x *Code) Await(cond func() bool, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
 		return err
 	}
-	for !s.ask(cond) {
+	for !s.evaluate(cond) {
 		if over := x.over(in); over != nil {
 			x.moved = true
 			return over
@@ -58,7 +58,7 @@ func (x *Code) Await(cond func() bool, in *Scope) error {
 	return nil
 }
 
-func (s *strand) ask(cond func() bool) bool {
+func (s *strand) evaluate(cond func() bool) bool {
 	s.barred = "in the condition of an Await, which must not wait or decide"
 	defer s.unbar()
 	return cond()
@@ -66,7 +66,7 @@ func (s *strand) ask(cond func() bool) bool {
 
 func (s *strand) unbar() { s.barred = "" }
 
-// recheck has every strand in Await evaluate its condition once more, and reports whether one has continued.
+// recheck makes every strand in Await evaluate its condition once more, and reports whether one has continued.
 func (x *Execution) recheck() bool {
 	x.moved = false
 	waiting := 0
@@ -84,9 +84,9 @@ func (x *Execution) recheck() bool {
 	return (x.moved || len(x.runnable) > 0) && x.left == nil && !x.unwinding
 }
 
-// SideEffect runs fn, which must not call a method of Code, and records its result; on replay it returns the recorded
-// result, and fn is not run. A payload over the limit is recorded as that failure. If the process dies between the run and
-// the commit of the turn, fn runs again.
+// SideEffect runs fn, which must not call a method of Code, and records its result. On replay it returns the recorded result without
+// running fn. A payload over the limit is recorded as a failure. If the process dies between the run and the commit of the turn, fn runs
+// again.
 func (x *Code) SideEffect(fn func() (history.Payload, *history.Failure), in *Scope) (history.Payload, error) {
 	s, err := x.enter()
 	if err != nil {
@@ -99,7 +99,7 @@ func (x *Code) SideEffect(fn func() (history.Payload, *history.Failure), in *Sco
 	var failure *history.Failure
 	switch {
 	case x.past.active:
-		met, ok := x.meet(history.KindSideEffectRecorded, "", nil).(*history.SideEffectRecorded)
+		met, ok := x.match(new(history.SideEffectRecorded)).(*history.SideEffectRecorded)
 		if ok {
 			result, failure = x.unseal(met.Result), x.unsealFailure(met.Failure)
 		}

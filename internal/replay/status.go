@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// SetStatus sets the custom status of a name, or without one; an empty payload removes it. It is not in the history: it follows from the
-// code, and a replay sets it again. Statuses over the limit together, or more than history.MaxStatuses names, are a *history.Failure,
-// which sets nothing.
+// SetStatus sets the custom status with the given name, which may be empty. An empty payload removes it. The status is not recorded in
+// the history: it follows from the code, and a replay sets it again. If all statuses together are over the limit, or more than
+// history.MaxStatuses have names, SetStatus changes nothing and returns a *history.Failure.
 func (x *Code) SetStatus(name string, p history.Payload) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (x *Code) SetStatus(name string, p history.Payload) error {
 	return nil
 }
 
-// CurrentStatus returns the custom status of a name that the instance has set last, in this execution or in an earlier one; empty if
-// it has set none, or has removed it.
+// CurrentStatus returns the custom status with the given name that the instance set last, in this execution or an earlier one. It is
+// empty if it was not set or was removed.
 func (x *Code) CurrentStatus(name string) (history.Payload, error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, err
@@ -53,14 +53,14 @@ func (x *record) currentStatus() history.Payload {
 	return x.status
 }
 
-// Status returns the custom status that this execution has set last, and its version: how often it was set, by the
-// executions before this one (Started.StatusVersion) and by this one, including replayed sets. If this one has set none,
-// the payload is zero. It is sealed, as those of Take.
+// Status returns the custom status that this execution set last, sealed like the events of Take, and its version. The version counts how
+// often the status was set by earlier executions (Started.StatusVersion) and by this one, including replayed sets. If this execution has
+// not set it, the payload is zero.
 func (x *Execution) Status() (p history.Payload, version uint64) {
 	return x.sealedStatus(x.status), x.StatusVersion()
 }
 
-// StatusVersion is the version of Status.
+// StatusVersion returns the version of Status.
 func (x *Execution) StatusVersion() uint64 { return x.started.StatusVersion + x.sets }
 
 func (x *Execution) sealedStatus(p history.Payload) history.Payload {

@@ -15,32 +15,32 @@ import (
 //	made ──resume──▶ running ──park──▶ parked ──wake, resume──▶ running …
 //	                    │                 └──dispose──▶ over
 //	                    ├── returns, panics ──▶ over
-//	                    └── Goexit ──▶ over, but its stack still hangs in leave; dispose frees it
+//	                    └── Goexit ──▶ over, but its stack is still suspended in leave; dispose frees it
 type strand struct {
 	x    *Code
 	fn   func()
-	self node[*strand] // in Execution.strands
+	self node[*strand] // node in scheduler.strands
 
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 
-	// What it waits for. A waiting strand is in the lists of the futures it waits
-	// for, and leaves all of them when it is resumed.
-	wait   node[*strand]   // for one future, or for a condition
-	waits  []node[*strand] // for the first of several
-	within node[*strand]   // in the scope whose end ends the wait, if there is one
-	number uint64          // in order of creation
-	barred string          // why no method may be called at present; empty: they may
+	// The waits of the strand. A waiting strand is in the lists of the futures that it waits for, and leaves all of them when it is
+	// resumed.
+	wait   node[*strand]   // wait for one future or a condition
+	waits  []node[*strand] // waits for the first of several futures
+	within node[*strand]   // node in the scope whose end ends the wait, if any
+	number uint64          // number in order of creation
+	barred string          // why methods must not be called at present; empty if they may
 
-	done      *Future // settled when a sibling returns; nil for the root
+	done      *Future // future to settle when a sibling returns; nil for the root
 	panicked  *history.Failure
-	queued    bool // in Execution.runnable
+	queued    bool // whether the strand is in scheduler.runnable
 	returned  bool
 	over      bool
-	disposing bool // resumed by a goroutine that a Goexit may have
+	disposing bool // resumed by a goroutine that a Goexit may end
 }
 
-// newStrand makes a strand that runs after those already woken.
+// newStrand creates a strand that runs after those that are already woken.
 func newStrand(x *Code, fn func()) *strand {
 	x.made++
 	s := &strand{x: x, fn: fn, number: x.made}
@@ -57,8 +57,8 @@ func (x *scheduler) wake(s *strand) {
 	}
 }
 
-// drain runs the woken strands, in order, and then those that await a condition that has become true, until all strands are
-// blocked, or the execution has ended or broken.
+// drain runs the woken strands in order, and then those that await a condition that has become true, until all strands are blocked or the
+// execution has ended or is broken.
 func (x *Execution) drain() {
 	for again := true; again; again = x.recheck() {
 		x.runWoken()
@@ -92,7 +92,7 @@ func (x *scheduler) resume(s *strand) {
 	x.current.Store(nil)
 }
 
-// after handles the end of a strand that has just been resumed.
+// after handles the end of a strand, if it is over, after it was resumed.
 func (x *Execution) after(s *strand) {
 	if !s.over {
 		return
@@ -116,8 +116,8 @@ func (x *Execution) after(s *strand) {
 	}
 }
 
-// body is the coroutine. The panic is recovered in call and the Goexit detected in leave, one level further out, because a
-// Goexit continues behind a panic that was raised and recovered meanwhile.
+// body is the coroutine. A panic is recovered in call. A Goexit is detected in leave, one level further out, because a Goexit continues
+// after a panic that was raised and recovered in the meantime.
 func (s *strand) body(yield func(struct{}) bool) {
 	s.yield = yield
 	debug.SetPanicOnFault(true)
@@ -155,7 +155,7 @@ func (s *strand) dispose() {
 	s.x.current.Store(nil)
 }
 
-// unwind disposes of every strand that is not over, the youngest first, and returns panics in their deferred functions.
+// unwind disposes of every strand that is not over, youngest first, and returns a panic of their deferred functions.
 func (x *scheduler) unwind() error {
 	x.unwinding = true
 	var err error
@@ -175,7 +175,7 @@ func (x *scheduler) unwind() error {
 	return err
 }
 
-// park switches back to the caller. It returns when the strand is woken, and never if it is unwound.
+// park switches back to the caller of resume. It returns when the strand is woken, and never returns if the strand is unwound.
 func (s *strand) park() {
 	s.yield(struct{}{})
 	s.leaveWaits()
@@ -194,21 +194,21 @@ func (s *strand) leaveWaits() {
 	s.within.unlink()
 }
 
-// Misuse is a method called where it is not allowed: on a goroutine that the author started, after the end, inside another
-// execution, or in a function that must not decide.
+// Misuse is the error of a method that was called where it is not allowed: on a goroutine that the author started, after the end, inside
+// another execution, or in a function that must not make decisions.
 type Misuse struct {
 	Instance string
 	What     string
-	foreign  bool // on a goroutine that runs no strand
+	foreign  bool // called on a goroutine that runs no strand
 }
 
-// Error names the context and where it may be used.
+// Error describes the misuse and where the context may be used.
 func (m *Misuse) Error() string {
 	return fmt.Sprintf("pawl: the context of instance %q was used %s; "+
 		"only the orchestration's own code may use it, while it runs", m.Instance, m.What)
 }
 
-// enter is the first call of every method of Code. It leaves the strand if that is being unwound.
+// enter is called first in every method of Code. It ends the strand if that is being unwound.
 func (x *scheduler) enter() (*strand, error) {
 	if !debug.SetPanicOnFault(true) {
 		debug.SetPanicOnFault(false)
@@ -230,14 +230,14 @@ func (x *scheduler) enter() (*strand, error) {
 	return s, nil
 }
 
-// leaveIfGivenUp is for methods that only read: see GiveUp.
+// leaveIfGivenUp is enter for methods that only read: it ends the strand after GiveUp.
 func (x *scheduler) leaveIfGivenUp() {
 	if x.givenUp.Load() {
 		_, _ = x.enter()
 	}
 }
 
-// exit is the last call of every method that decides: the decision may have broken the execution.
+// exit is called last in every method that makes a decision, because the decision may have broken the execution.
 func (x *scheduler) exit() {
 	if x.unwinding {
 		runtime.Goexit()
@@ -250,7 +250,7 @@ const (
 	maxMessage = 8 << 10
 )
 
-// PanicFailure is the failure of code that panicked with p. The message is cut at 8 KiB and the stack at 16 KiB.
+// PanicFailure returns the failure of code that panicked with p. The message is cut at 8 KiB and the stack at 16 KiB.
 func PanicFailure(p any, stack []byte) *history.Failure {
 	return &history.Failure{
 		Code:    history.CodePanic,

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// An update is a request that the code answers once. It waits in a mailbox, as an event does, and stays open until it is answered:
+// An update is a request that the code answers once. It waits in a mailbox, like an event, and stays open until it is answered:
 //
 //	(validator) ──rejected──▶ answered by the owner, and not recorded
 //	    │
@@ -23,16 +23,17 @@ import (
 //	                     ├──deadline──▶ UpdateAnswered (CodeExpired)
 //	                     └──the execution ends◀───────┘  open: carried to the next execution, or answered by the owner
 //
-// The deadline is a timer, set while the update waits and no wait has it. So an update is either received or expired, as the times of
-// inputs and timers decide, and a replay meets the same. An update that a wait takes at once has no timer.
+// The deadline is a timer that is set while the update is in its mailbox and no wait has taken it. Whether an update is received or
+// expires is therefore determined by the times of inputs and timers, and a replay has the same result. An update that a wait takes at
+// once has no timer.
 //
-// Carry lists the open updates for the next execution: those that the code has received, and then, in the order of their arrival,
-// whatever it has not read.
+// Carried lists the open updates for the next execution: first those that the code has received, then everything that it has not read, in
+// the order of arrival.
 
 // ErrAnswered is the error of a second answer to an update.
 var ErrAnswered = errors.New("replay: the update is answered already")
 
-// updateBox is the prefix of the mailboxes of updates. No event's name has a space.
+// updateBox is the prefix of the names of the mailboxes of updates. It contains a space, which no event name may.
 const updateBox = "update "
 
 // update is an open update.
@@ -40,19 +41,19 @@ type update struct {
 	Future
 
 	ev       *history.UpdateReceived
-	received bool  // by the code
-	expiry   *work // the timer of the deadline; nil: there is none
+	received bool  // the code has received it
+	expiry   *work // the timer of the deadline, if set
 }
 
 func (u *update) future() *Future { return &u.Future }
 
-// answered is the end of the deadline.
+// answered is called when the deadline has passed.
 func (u *update) answered(*work, history.Event) {
 	u.expiry = nil
 	u.expire()
 }
 
-// receiveUpdate hands an update to the code, or keeps it.
+// receiveUpdate passes an update to the code, or keeps it in its mailbox.
 func (x *Execution) receiveUpdate(in *history.UpdateReceived) {
 	if x.updates == nil {
 		x.updates = make(map[string]*update)
@@ -64,7 +65,7 @@ func (x *Execution) receiveUpdate(in *history.UpdateReceived) {
 	}
 }
 
-// watchUpdates sets the deadlines of the updates that came while the execution waited for its start.
+// watchUpdates sets the deadlines of the updates that arrived while the execution waited for its start.
 func (x *Execution) watchUpdates() {
 	for _, u := range x.openUpdates() {
 		x.returned(u.ev)
@@ -76,7 +77,7 @@ func (x *mailboxes) openUpdates() []*update {
 	return slices.SortedFunc(maps.Values(x.updates), func(a, b *update) int { return cmp.Compare(a.ev.ID, b.ev.ID) })
 }
 
-// returned sets the deadline of an update that waits in its mailbox.
+// returned sets the deadline of an update that is in its mailbox.
 func (x *Code) returned(ev history.Event) {
 	in, ok := ev.(*history.UpdateReceived)
 	if !ok || in.Deadline == 0 || x.unwinding {
@@ -108,7 +109,7 @@ func (x *Code) handed(ev history.Event) {
 	}
 }
 
-// taken notes that the code has received an update.
+// taken records that the code has received an update.
 func (x *Code) taken(ev history.Event) {
 	if in, ok := ev.(*history.UpdateReceived); ok {
 		if u := x.updates[in.Key()]; u != nil {
@@ -117,7 +118,7 @@ func (x *Code) taken(ev history.Event) {
 	}
 }
 
-// expire answers an update whose deadline has passed in its mailbox.
+// expire answers an update whose deadline has passed while it was in its mailbox.
 func (u *update) expire() {
 	box := u.x.mailbox(updateBox + u.ev.Name)
 	at := slices.Index(box.events, history.Event(u.ev))
@@ -125,10 +126,10 @@ func (u *update) expire() {
 		return
 	}
 	box.events = slices.Delete(box.events, at, at+1)
-	_ = u.decideAnswer(history.Payload{}, Expired(u.ev), nil) // without room it waits for the end
+	_ = u.decideAnswer(history.Payload{}, Expired(u.ev), nil) // if the turn has no room, the update is answered at the end of the execution
 }
 
-// Expired is the failure of an update whose deadline passed before code received it.
+// Expired returns the failure of an update whose deadline passed before the code received it.
 func Expired(u *history.UpdateReceived) *history.Failure {
 	return &history.Failure{
 		Code: history.CodeExpired, Also: []string{history.CodeTimeout}, Permanent: true,
@@ -136,7 +137,7 @@ func Expired(u *history.UpdateReceived) *history.Failure {
 	}
 }
 
-// EndedUpdate is the failure of an update that was open when its instance ended.
+// EndedUpdate returns the failure of an update that was open when its instance ended.
 func EndedUpdate(name, id string) *history.Failure {
 	return &history.Failure{
 		Code: history.CodeEnded, Permanent: true, Message: fmt.Sprintf("the instance ended before it answered update %s %s", name, id),
@@ -151,10 +152,10 @@ func (u *update) decideAnswer(result history.Payload, failure, limited *history.
 	return refused
 }
 
-// NextUpdate returns a future for the next update of the name that no other wait has. See Future.Update.
-func (x *Code) NextUpdate(name string, in *Scope) *Future { return x.waitFor(updateBox+name, in) }
+// NextUpdate returns a future for the next update of the name that no other wait takes. See Future.Update.
+func (x *Code) NextUpdate(name string, in *Scope) *Future { return x.Next(updateBox+name, in) }
 
-// Update returns the update that a future of NextUpdate has settled with, its payload opened, or nil.
+// Update returns the update that a future of NextUpdate has settled with, with its payload opened, or nil.
 func (f *Future) Update() *history.UpdateReceived {
 	if p, ok := f.source.(*place); ok && f.settled {
 		if u, ok := p.event.(*history.UpdateReceived); ok {
@@ -166,9 +167,9 @@ func (f *Future) Update() *history.UpdateReceived {
 	return nil
 }
 
-// AnswerUpdate answers an update that the code has received: with a result, or with the failure of a rejection. It may be called in any
-// scope, also after the cancellation of the instance. The error is ErrAnswered, or a *history.Failure of a payload over the limit: then
-// the update stays open.
+// AnswerUpdate answers an update that the code has received, with a result or with the failure of a rejection. It may be called in any
+// scope, also after the cancellation of the instance. The error is ErrAnswered, or a *history.Failure for a payload over the limit; in
+// that case the update stays open.
 func (x *Code) AnswerUpdate(of *history.UpdateReceived, result history.Payload, failure *history.Failure) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -199,7 +200,7 @@ func (x *Code) ReceivedUpdates() (n int) {
 	return n
 }
 
-// carry returns what the next execution begins with.
+// carry returns the inputs that the next execution begins with; see Carried.
 func (x *Execution) carry() []history.Event {
 	var all []history.Event
 	for _, u := range x.openUpdates() {
@@ -210,17 +211,17 @@ func (x *Execution) carry() []history.Event {
 	return append(all, x.unreadInputs()...)
 }
 
-// Carried returns, of an execution that has continued as new, the inputs with which the next one begins, in this order: the updates that
-// the code has received and not answered, and the events and updates that it has not read. They must not be modified.
+// Carried returns the inputs with which the next execution begins after this one has continued as new: first the updates that the code
+// has received but not answered, then the events and updates that it has not read. They must not be modified.
 func (x *Execution) Carried() []history.Event { return x.left.value().carried }
 
 // Validator rejects an update before it is recorded, with a failure; nil accepts it.
 type Validator func(history.Payload) *history.Failure
 
-// Query answers from the state of the code.
+// Query answers a query from the state of the code.
 type Query func(history.Payload) (history.Payload, *history.Failure)
 
-// SetValidator has updates of the name checked from now on.
+// SetValidator sets the validator for updates of the name.
 func (x *Code) SetValidator(name string, v Validator) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -232,15 +233,15 @@ func (x *Code) SetValidator(name string, v Validator) error {
 	return nil
 }
 
-// Validate returns the failure with which the code rejects an update that is not recorded yet; nil: it accepts it, or does not check
-// updates of that name. Updates are checked once and not on replay, so the decisions of the code must not depend on a validator.
+// Validate returns the failure with which the code rejects an update that is not recorded yet, or nil if the code accepts it or has no
+// validator for it. Updates are validated once and not on replay, so the decisions of the code must not depend on a validator.
 func (x *Execution) Validate(u *history.UpdateReceived) *history.Failure {
 	v := x.validators[u.Name]
 	if v == nil || x.left != nil || x.err != nil {
-		return nil //nolint:nilerr // a broken execution reports that when it is applied
+		return nil //nolint:nilerr // a broken execution returns its error from Apply
 	}
 	input := x.unseal(u.Payload)
-	if x.unwinding { // the key is missing: the update is not answered, and cannot be applied; no step follows that would end the code
+	if x.unwinding { // the input cannot be opened, so it cannot be applied either; no step will follow that unwinds the code
 		x.unwindAndLog()
 		return nil
 	}
@@ -251,7 +252,7 @@ func (x *Execution) Validate(u *history.UpdateReceived) *history.Failure {
 	return x.opts.Codec.SealFailure(nil, rejected)
 }
 
-// SetQuery has queries of the name answered by q from now on.
+// SetQuery sets the handler for queries of the name.
 func (x *Code) SetQuery(name string, q Query) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -263,7 +264,7 @@ func (x *Code) SetQuery(name string, q Query) error {
 	return nil
 }
 
-// Query runs the query of the name; found is false if the code has not set one. The execution may have ended.
+// Query runs the handler of the query. found is false if the code has not set one. The execution may have ended.
 func (x *Execution) Query(name string, p history.Payload) (answer history.Payload, failure *history.Failure, found bool) {
 	q := x.queries[name]
 	if q == nil {
@@ -282,11 +283,11 @@ func (x *Execution) Query(name string, p history.Payload) (answer history.Payloa
 	return x.opts.Codec.Seal(nil, answer), x.opts.Codec.SealFailure(nil, failure), true
 }
 
-// Queries returns the names of the queries that the code has set, sorted.
+// Queries returns the names of the queries that the code handles, sorted.
 func (x *Execution) Queries() []string { return slices.Sorted(maps.Keys(x.queries)) }
 
-// consult runs fn between two steps, on a strand of its own that may call no method. It returns the failure of one that panics or calls
-// runtime.Goexit.
+// consult runs fn between two steps, on a separate strand that must not call any method. It returns the failure of a function that panics
+// or calls runtime.Goexit.
 func (x *Execution) consult(what string, fn func()) *history.Failure {
 	s := &strand{x: &x.Code, fn: fn, barred: what}
 	x.resume(s)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -19,27 +20,27 @@ const (
 	childWork
 )
 
-// work is a schedule that has not been answered: an activity, a timer or a child.
+// work is an activity, a timer or a child that was scheduled and not answered.
 type work struct {
-	id        uint64 // of the event that scheduled it
+	id        uint64 // id of the event that scheduled it
 	kind      workKind
-	abandoned bool                       // a child that the end of the execution does not cancel
-	granted   bool                       // an activity that has waited at its limit and was admitted
-	fireAt    int64                      // of a timer
-	effect    string                     // of a child: only an end with this effect answers it
-	sched     *history.ActivityScheduled // of an activity: the owner records in it after the turn whether it waits at a limit
+	abandoned bool                       // the end of the execution does not cancel this child
+	granted   bool                       // the activity waited at its limit and was admitted
+	fireAt    int64                      // when the timer is due, Unix ms
+	effect    string                     // effect id of a child's start, which its end must carry
+	sched     *history.ActivityScheduled // schedule of an activity, in which the owner records after the turn whether it waits at a limit
 	owner     owner
-	member    node[*work] // in its scope, while the code requires it
-	// withdrawn is set when the code has cancelled, on replay, work that the history has
-	// not cancelled: see Code.cancel. The code receives no result of it.
+	member    node[*work] // node in the scope, while the code requires the work
+	// withdrawn is set on replay when the code has cancelled work whose cancellation is not in the history: see work.cancel. The code
+	// receives no result of it.
 	withdrawn *cancel.Cancelled
 }
 
 // owner is the code's side of the work.
 type owner interface {
-	// answered runs when the input of the work has been recorded, before any strand.
+	// answered is called when the input that answers the work has been recorded, before any strand runs.
 	answered(w *work, in history.Event)
-	// future is what the code holds of the owner.
+	// future returns the future through which the code waits for the work.
 	future() *Future
 }
 
@@ -70,22 +71,17 @@ func (x *outstanding) remove(w *work) {
 
 // ascending returns the open work by event id, so that decisions that depend on it are the same on every replay.
 func (x *outstanding) ascending() []*work {
-	all := make([]*work, 0, len(x.open))
-	for _, w := range x.open {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(a, b *work) int { return cmp.Compare(a.id, b.id) })
-	return all
+	return slices.SortedFunc(maps.Values(x.open), func(a, b *work) int { return cmp.Compare(a.id, b.id) })
 }
 
-// timer is a timer of the code.
+// timer is a timer that the code waits for.
 type timer struct {
 	Future
 	work *work
 }
 
-// Timer returns a future that settles, without a value, once d has passed since Now. It is rounded up to milliseconds; zero
-// or less is not a timer but a poll.
+// Timer returns a future that settles, without a value, when d has passed since Now. d is rounded up to milliseconds. If d is zero or
+// less, the future is not a timer but a poll.
 func (x *Code) Timer(d time.Duration, in *Scope) *Future {
 	if err := x.Over(in); err != nil {
 		return x.Refuse(err)
@@ -103,15 +99,15 @@ func (x *Code) Timer(d time.Duration, in *Scope) *Future {
 func (t *timer) answered(*work, history.Event) { t.settle(history.Payload{}, nil) }
 func (t *timer) future() *Future               { return &t.Future }
 
-func (t *timer) withdraw(why cancel.Cancelled) bool {
+func (t *timer) withdraw(cause cancel.Cancelled) bool {
 	if t.settled {
 		return false
 	}
-	t.work.cancel(t.x, why)
+	t.work.cancel(t.x, cause)
 	return true
 }
 
-// due returns the time d after now, Unix ms.
+// due returns the time d after now, in Unix ms.
 func due(now int64, d time.Duration) int64 {
 	if ms := history.Millis(d); now <= math.MaxInt64-ms {
 		return now + ms
@@ -128,8 +124,8 @@ func (a timerDue) before(b timerDue) bool {
 	return a.fireAt < b.fireAt || a.fireAt == b.fireAt && a.id < b.id
 }
 
-// timerHeap has the timer that is due first at its top. Removed timers stay in it until they are at the top; NextTimer
-// drops them.
+// timerHeap has the timer that is due first at its top. Removed timers stay in the heap until they reach the top, where NextTimer drops
+// them.
 type timerHeap []timerDue
 
 func (h *timerHeap) push(t timerDue) {
