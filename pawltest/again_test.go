@@ -18,7 +18,7 @@ var (
 	total   = pawl.NewStatus[int]()
 )
 
-// count adds up the events that it receives, publishes the sum, and continues as new after every second; a zero ends it.
+// count adds up the events that it receives, publishes the sum, and continues as new after every second event; a zero ends it.
 func count(ctx *pawl.Context, sum int) (int, error) {
 	for range 2 {
 		n, err := add.Receive(ctx)
@@ -69,7 +69,7 @@ func TestEventsOfTheLastTurnAndUnreadOnesAreCarriedOver(t *testing.T) {
 			}
 			return 100*all[0] + 10*all[1] + all[2], err
 		}
-		if err := pawl.Sleep(ctx, time.Hour); err != nil { // events arrive, and are not read
+		if err := pawl.Sleep(ctx, time.Hour); err != nil { // events arrive but are not read
 			return 0, err
 		}
 		return counter.ContinueAsNew(ctx, 1)
@@ -160,7 +160,7 @@ func TestEndlessInstanceEndsWithATypedErrorOrWithACancellation(t *testing.T) {
 	}
 }
 
-func TestEndlessChildEndsRunByNameAndEndlessStrangerEndsAdvance(t *testing.T) {
+func TestEndlessChildEndsRunAndEndlessInstanceEndsAdvance(t *testing.T) {
 	forever := child.Do(func(ctx *pawl.Context, in string) (string, error) {
 		if err := pawl.Sleep(ctx, time.Hour); err != nil {
 			return in, err

@@ -13,16 +13,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// answers are what instances have answered: to updates, as their commits have it, and to operators.
+// answers are the answers of instances to updates, from their commits.
 type answers struct {
 	ledger map[string]history.UpdateAnswer
-	sent   int // updates without an id
+	sent   int // number of updates sent without an id
 }
 
 func answerKey(instance, update string) string { return instance + "\n" + update }
 
-// note keeps the answers of a commit.
-func (a *answers) note(id string, all []record.Answer) error {
+// add stores the answers of a commit.
+func (a *answers) add(id string, all []record.Answer) error {
 	for _, u := range all {
 		if len(u.Answer) == 0 {
 			continue
@@ -39,14 +39,14 @@ func (a *answers) note(id string, all []record.Answer) error {
 	return nil
 }
 
-// operated fails the test if a request of an operator was refused.
+// operated fails the test if an instance refused a request of an operator.
 func (e *world) operated(a *core.ClientAnswer) {
 	if p := a.Answer.Problem; p != nil && len(a.To) > 0 {
 		e.failf(a.Answer.Instance, "refused: %s", p.Message)
 	}
 }
 
-// Answer is what an instance answers to an update.
+// Answer is the answer of an instance to an update.
 type Answer[Out any] struct {
 	m            Moment
 	instance     string
@@ -54,33 +54,33 @@ type Answer[Out any] struct {
 	decode       func(history.Payload) (Out, error)
 }
 
-// UpdateOption is an option of Update and UpdateWithStart, as those of client.Update.
+// UpdateOption is an option of Update and UpdateWithStart, like those of client.Update.
 type UpdateOption func(*message.OutInput)
 
-// Deadline has an update expire d after the moment, unless the code has received it by then: Get returns pawl.ErrUpdateExpired.
+// Deadline makes an update expire d after the moment unless the code has received it by then: Get then returns pawl.ErrUpdateExpired.
 func Deadline(d time.Duration) UpdateOption {
 	return func(in *message.OutInput) { in.Deadline = d }
 }
 
-// Update sends an update at the moment. Nothing waits for the answer; Get returns it afterwards. A value that does not encode fails the
+// Update sends an update at the moment. It does not wait for the answer, which Get returns later. A value that does not encode fails the
 // test.
 func Update[In, Out any](m Moment, u pawl.Update[In, Out], in In, options ...UpdateOption) *Answer[Out] {
 	m.e.tb.Helper()
 	p := encode(m.e, "update", u, author.Input(u), in)
-	return ask(m, u, &message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"}, options)
+	return sendUpdate(m, u, &message.OutInput{Kind: message.KindUpdate, Name: u.Name(), Payload: p, By: "test"}, options)
 }
 
-// UpdateWithStart is Update of an instance that the same message starts, if it is not there: the one that To names.
+// UpdateWithStart is Update with a message that also starts the instance named by To if it does not exist.
 func UpdateWithStart[In, Out, UpdateIn, UpdateOut any](
 	m Moment, o pawl.Orchestration[In, Out], in In, u pawl.Update[UpdateIn, UpdateOut], update UpdateIn, options ...UpdateOption,
 ) *Answer[UpdateOut] {
 	m.e.tb.Helper()
 	with := &message.OutEvent{Name: u.Name(), Payload: encode(m.e, "update", u, author.Input(u), update), Update: true}
-	return ask(m, u, &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: encode(m.e, "start", o, author.Input(o), in), By: "test", Event: with}, options)
+	return sendUpdate(m, u, &message.OutInput{Kind: message.KindStart, Name: o.Name(), Payload: encode(m.e, "start", o, author.Input(o), in), By: "test", Event: with}, options)
 }
 
-// ask sends an update at the moment.
-func ask[In, Out any](m Moment, u pawl.Update[In, Out], in *message.OutInput, options []UpdateOption) *Answer[Out] {
+// sendUpdate sends an update at the moment.
+func sendUpdate[In, Out any](m Moment, u pawl.Update[In, Out], in *message.OutInput, options []UpdateOption) *Answer[Out] {
 	for _, option := range options {
 		option(in)
 	}
@@ -92,8 +92,8 @@ func ask[In, Out any](m Moment, u pawl.Update[In, Out], in *message.OutInput, op
 	return &Answer[Out]{m: m, instance: m.target(), name: u.Name(), update: m.id, decode: author.Result(u).Decode}
 }
 
-// Get returns the answer: the result, or the *pawl.Failure of a rejection, with its sentinels; pawl.ErrUpdateEnded if the instance has
-// ended without one. It fails the test if there is no answer yet.
+// Get returns the answer: the result, or the *pawl.Failure of a rejection, with its sentinels, or pawl.ErrUpdateEnded if the instance
+// ended without an answer. It fails the test if there is no answer yet.
 func (a *Answer[Out]) Get() (Out, error) {
 	e := a.m.e
 	e.tb.Helper()
@@ -113,8 +113,8 @@ func (a *Answer[Out]) Get() (Out, error) {
 	}
 }
 
-// Query asks a query of an execution, as it is after its last turn. It is answered by a replay, as in production. The error is that of the
-// handler; an orchestration without the query fails the test.
+// Query sends a query to an execution in its state after the last turn. As in production, a replica answers it. The error is that of the
+// handler. An orchestration without a handler for the query fails the test.
 func Query[In, Out any](of Recorded, q pawl.Query[In, Out], in In) (out Out, err error) {
 	r := of.recorded()
 	r.e.tb.Helper()

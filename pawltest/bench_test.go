@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-// One instance of sixty turns, brought back from its history after each of them.
+// One instance with sixty turns, restored from its history after each of them.
 func BenchmarkThirtyDaysOfReminders(b *testing.B) {
 	for b.Loop() {
 		env := reminders(b)

@@ -7,14 +7,14 @@ type guard struct{ stacks.Guard }
 
 func newGuard() guard { return guard{stacks.NewGuard()} }
 
-// blockedError reports orchestration code that blocks. Without it the test would not end.
+// blockedError reports orchestration code that blocks. Without this check the test would not end.
 type blockedError struct{ stack string }
 
 func (e *blockedError) Error() string {
 	return "orchestration code blocks: it loops, or waits for something other than Pawl's futures; its goroutine is left behind\n" + e.stack
 }
 
-// run runs f, and returns a *blockedError if the code blocks; f then still runs.
+// run runs f. If the code blocks, run returns a *blockedError while f is still running.
 func (g guard) run(f func()) error {
 	if stack, blocked := g.Run(f, "replay.(*strand).park"); blocked {
 		return &blockedError{stack: stack}

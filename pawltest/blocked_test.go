@@ -14,7 +14,7 @@ func TestOrchestrationCodeThatBlocksFailsTheTestWithItsStack(t *testing.T) {
 	blocks := pawl.NewOrchestration[pawl.None, pawl.None]("blocks")
 	r := &recorder{TB: t}
 	ended := make(chan struct{})
-	go func() { // Fatalf ends it
+	go func() { // ended by Fatalf
 		defer close(ended)
 		env := pawltest.New(r, blocks.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
 			<-release

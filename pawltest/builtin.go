@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// RunJob runs an activity as a job at the moment: a job of client.NewJob, as the instance that To names. JobResult has its result.
+// RunJob runs an activity as a job (made with client.NewJob) at the moment, as the instance named by To. JobResult returns its result.
 func (m Moment) RunJob(j *builtin.Job) {
 	m.e.tb.Helper()
 	p, err := j.Payload()
@@ -26,8 +26,8 @@ func (m Moment) RunJob(j *builtin.Job) {
 	m.input(&message.OutInput{Kind: message.KindStart, Name: builtin.JobName, Payload: p, By: "test"})
 }
 
-// JobResult gives the result, or the failure, of a job that has ended, of RunJob or of a schedule. If it has not ended, or is no job, the
-// test fails.
+// JobResult returns the result or the failure of a job that has ended, whether it was started by RunJob or by a schedule. It fails the
+// test if the instance has not ended or is not a job.
 func JobResult[In, Out any](of Recorded, a pawl.Activity[In, Out]) (out Out, err error) {
 	r := of.recorded()
 	r.e.tb.Helper()
@@ -37,8 +37,8 @@ func JobResult[In, Out any](of Recorded, a pawl.Activity[In, Out]) (out Out, err
 	return result(r.in, author.Result(a))
 }
 
-// CreateSchedule creates a schedule at the moment, or replaces the configuration of the one that To names, as Client.CreateSchedule does.
-// Its instances are in the Env: Of(schedule + "@" + time). A configuration that is not valid fails the test.
+// CreateSchedule creates a schedule at the moment, or replaces the configuration of the schedule named by To, like Client.CreateSchedule.
+// The instances that it starts are in the Env: Of(schedule + "@" + time). An invalid configuration fails the test.
 func (m Moment) CreateSchedule(s builtin.Schedule) {
 	m.e.tb.Helper()
 	if err := s.Check(); err != nil {
@@ -50,7 +50,7 @@ func (m Moment) CreateSchedule(s builtin.Schedule) {
 	})
 }
 
-// PauseSchedule pauses the schedule that To names: its times pass without effect.
+// PauseSchedule pauses the schedule named by To: its times pass without effect.
 func (m Moment) PauseSchedule(note string) {
 	Send(m, builtin.Commands, builtin.Command{Do: "pause", Note: note})
 }
@@ -60,20 +60,20 @@ func (m Moment) ResumeSchedule(note string) {
 	Send(m, builtin.Commands, builtin.Command{Do: "resume", Note: note})
 }
 
-// TriggerSchedule has the schedule do its action at the moment.
+// TriggerSchedule makes the schedule perform its action at the moment.
 func (m Moment) TriggerSchedule() { Send(m, builtin.Commands, builtin.Command{Do: "trigger"}) }
 
-// BackfillSchedule has the schedule do its action for its times after from, up to and including to.
+// BackfillSchedule makes the schedule perform its action for its times after from, up to and including to.
 func (m Moment) BackfillSchedule(from, to time.Time) {
 	Send(m, builtin.Commands, builtin.Command{Do: "backfill", From: from.UTC(), To: to.UTC()})
 }
 
-// Schedule is the state of a schedule: its next time, what runs, and what was done, skipped and missed. If there is none of the id, the
-// test fails.
+// Schedule returns the state of a schedule: its next time, the running instances, and the times done, skipped and missed. If no schedule
+// has the id, the test fails.
 func (e *Env) Schedule(id string) builtin.State { return state(e.Of(id), builtin.ScheduleStatus) }
 
-// StartBatch starts a batch at the moment, with the id that To names, over the instances of the Env. A filter compares what it compares of
-// those of a namespace. A batch that is not valid fails the test.
+// StartBatch starts a batch at the moment, with the id named by To, over the instances of the Env. Filters work as in a namespace. An
+// invalid batch fails the test.
 func (m Moment) StartBatch(b builtin.Batch) {
 	m.e.tb.Helper()
 	if err := b.Check(); err != nil {
@@ -82,10 +82,10 @@ func (m Moment) StartBatch(b builtin.Batch) {
 	Start(m, builtin.Batches, builtin.BatchState{Batch: b})
 }
 
-// Batch is the state of a batch. If there is none of the id, the test fails.
+// Batch returns the state of a batch. If no batch has the id, the test fails.
 func (e *Env) Batch(id string) builtin.BatchState { return state(e.Of(id), builtin.BatchStatus) }
 
-// state is the latest custom status of an instance of Pawl's own.
+// state returns the latest custom status of an instance of a built-in orchestration.
 func state[T any](r Record, s pawl.Status[T]) T {
 	r.e.tb.Helper()
 	all := Statuses(r, s)
@@ -95,8 +95,8 @@ func state[T any](r Record, s pawl.Status[T]) T {
 	return all[len(all)-1]
 }
 
-// list is builtin.Instances.List: the latest start first. In a namespace that is the latest change of status, which moves instances while
-// they are read; here none moves.
+// list implements builtin.Instances.List, latest start first. A namespace lists the latest change of status first, so instances move
+// while they are listed; here none move.
 func (e *world) list(_ int, where filter.Where, cursor string, limit int) (rows []builtin.Listed, next string, err error) {
 	last := int64(math.MaxInt64)
 	if cursor != "" {
@@ -106,7 +106,7 @@ func (e *world) list(_ int, where filter.Where, cursor string, limit int) (rows 
 	}
 	for i, in := range slices.Backward(e.instances) {
 		place := int64(i) + 1
-		if place >= last || e.byID[in.id] != in { // of an earlier incarnation
+		if place >= last || e.byID[in.id] != in { // in is an earlier incarnation
 			continue
 		}
 		rec := memstore.Backend{Store: e.part.Store}.Record(in.id)
@@ -125,9 +125,9 @@ func (e *world) list(_ int, where filter.Where, cursor string, limit int) (rows 
 	return rows, "", nil
 }
 
-// Import makes an instance of an export (pawl export, or Record.Export) at the moment, with the id that To names, which must be free. Of its
-// orchestration a binding is required. The instance has ended, and so has one that had not ended at the export: Retry continues it. An export
-// that cannot be imported fails the test.
+// Import creates an instance from an export (pawl export, or Record.Export) at the moment, with the id named by To, which must be unused.
+// Its orchestration must be bound. The instance counts as ended even if it had not ended when it was exported; Retry continues it. An
+// export that cannot be imported fails the test.
 func (m Moment) Import(export []byte) {
 	m.e.tb.Helper()
 	imported, _, err := show.ReadImport(export)

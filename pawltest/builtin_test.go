@@ -36,7 +36,7 @@ func reported(ctx *pawl.Context, of string) (string, error) {
 	return page + " signed by " + by, err
 }
 
-// office has reports, and an activity that counts its runs by input.
+// office binds reports and an activity that counts its runs by input.
 func office(tb testing.TB, ran map[string]int) *pawltest.Env {
 	tb.Helper()
 	return pawltest.New(tb, report.Do(reported), render.Do(func(_ context.Context, of string) (string, error) {
@@ -48,7 +48,7 @@ func office(tb testing.TB, ran map[string]int) *pawltest.Env {
 	}))
 }
 
-// Trap: tests that share a slice of bindings write into each other's.
+// Tests that share a slice of bindings must not write into each other's.
 func TestEnvDoesNotWriteIntoTheBindingsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	shared := make([]pawl.Binding, 8)
@@ -138,7 +138,7 @@ func TestJobWaitsForItsDelayAndAtTheLimitOfItsHandle(t *testing.T) {
 		env.BeforeStart().To(id).RunJob(job)
 	}
 	env.At(30 * time.Minute).Do(func() {
-		if ran["job-1"] != 1 || ran["job-2"] != 0 { // it has the slot, and is not due yet
+		if ran["job-1"] != 1 || ran["job-2"] != 0 { // it holds the slot, and is not due yet
 			t.Error(ran)
 		}
 	})
@@ -188,7 +188,7 @@ func TestBatchReachesTheInstancesOfItsFilterOnceOverCrashes(t *testing.T) {
 	}
 }
 
-// What was exported of a run continues in another, with code that was mended since, and runs nothing again that has a result.
+// An instance exported from one run continues in another with corrected code, and runs nothing again that has a result.
 func TestImportContinuesAnExportWithOtherCode(t *testing.T) {
 	var exported []byte
 	first := office(t, map[string]int{})

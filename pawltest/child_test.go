@@ -18,8 +18,7 @@ var (
 	child  = pawl.NewOrchestration[string, string]("child")
 )
 
-// generations starts two children of one generation less, each after a day, and adds up
-// the leaves.
+// generations starts two children with one generation less, each after a day, and adds up the leaves.
 func generations(ctx *pawl.Context, n int) (int, error) {
 	if err := pawl.Sleep(ctx, 24*time.Hour); err != nil || n == 0 {
 		return 1, err
@@ -31,12 +30,12 @@ func generations(ctx *pawl.Context, n int) (int, error) {
 	return sums[0] + sums[1], nil
 }
 
-// calling calls a child, with what options it is given.
+// calling calls a child with the given options.
 func calling(opts ...pawl.ChildOption) pawl.OrchestrationBinding {
 	return parent.Do(func(ctx *pawl.Context, in string) (string, error) { return child.Call(ctx, in, opts...) })
 }
 
-// mailing is a child that has a mail sent, and returns its result.
+// mailing is a child that sends a mail with an activity, and returns its result.
 func mailing(ctx *pawl.Context, _ string) (string, error) { return mail.Call(ctx, 7) }
 
 func TestChildrenAreInstancesInTheSameVirtualTime(t *testing.T) {
@@ -69,7 +68,7 @@ func TestThirtyDaysWithChildrenTakeLessThanATenthOfASecond(t *testing.T) {
 		day.Do(func(ctx *pawl.Context, i int) (int, error) { return i, pawl.Sleep(ctx, 24*time.Hour) }),
 	}
 	best := time.Hour
-	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // others may have the cores
+	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // other processes may use the cores
 		began := time.Now()
 		env := pawltest.New(t, bindings...)
 		got, err := pawltest.Run(env, month, 30)
@@ -302,11 +301,11 @@ func TestChildCancelledInTheTurnThatStartsItBeginsAndIsCancelled(t *testing.T) {
 func TestChildIsReplayedAfterEachOfItsTurnsLikeItsParent(t *testing.T) {
 	for _, c := range []struct {
 		plan func(*pawltest.Env)
-		want int // runs of the child's code: each crash is one more, and the two checks at the end are
+		want int // runs of the child's code: one more for each crash and for each of the two checks at the end
 	}{
 		{func(*pawltest.Env) {}, 1 + 1 + 2},
 		{func(e *pawltest.Env) { e.CrashAfter() }, 1 + 2},
-		{func(e *pawltest.Env) { e.CrashAfter(1, 2) }, 1 + 1 + 2}, // the child begins with turn 2
+		{func(e *pawltest.Env) { e.CrashAfter(1, 2) }, 1 + 1 + 2}, // the child starts with turn 2
 		{func(e *pawltest.Env) { e.CrashAfter(); e.At(time.Minute).Crash() }, 1 + 1 + 2},
 	} {
 		runs := 0

@@ -10,14 +10,14 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-// code is what the fleets have: bindings, and the fakes in front of them.
+// code is the code of the Env: the bindings, and the fakes that replace some of them.
 type code struct {
 	bindings []pawl.Binding
 	fakes    []pawl.Binding
 	registry *author.Registry
 }
 
-// update makes the registry of what is bound and faked.
+// update rebuilds the registry from the bindings and the fakes.
 func (c *code) update(tb testing.TB) {
 	tb.Helper()
 	bound, err := author.NewRegistry(c.bindings...)
@@ -31,7 +31,7 @@ func (c *code) update(tb testing.TB) {
 	c.registry = bound.WithStandIns(fakes)
 }
 
-// key identifies a binding: an activity has no version.
+// key identifies a binding. An activity has no version.
 type key struct {
 	name, version string
 	orchestration bool
@@ -48,7 +48,7 @@ func keyOf(b pawl.Binding) key {
 	}
 }
 
-// deploy puts bindings in the place of those of the same name and version.
+// deploy adds bindings, replacing those with the same name and version.
 func (c *code) deploy(tb testing.TB, bindings []pawl.Binding) {
 	tb.Helper()
 	rest := slices.DeleteFunc(slices.Clone(c.bindings), func(old pawl.Binding) bool { return contains(bindings, keyOf(old)) })
@@ -60,7 +60,7 @@ func contains(bindings []pawl.Binding, k key) bool {
 	return slices.ContainsFunc(bindings, func(b pawl.Binding) bool { return keyOf(b) == k })
 }
 
-// fake puts a binding in the place of what is bound, or faked, under its name.
+// fake replaces whatever is bound or faked under the name of b.
 func (c *code) fake(tb testing.TB, b pawl.Binding) {
 	tb.Helper()
 	k := keyOf(b)
@@ -72,13 +72,13 @@ func (c *code) fake(tb testing.TB, b pawl.Binding) {
 	c.update(tb)
 }
 
-// has reports whether there is any version of an orchestration.
+// has reports whether any version of the orchestration is bound or faked.
 func (c *code) has(name string) bool {
 	_, ok := c.registry.Requested(name, "")
 	return ok
 }
 
-// deploy checks what the code so far has made, and goes on with the new code: another owner has it.
+// deploy checks the executions made by the code so far, deploys the bindings, and continues with a new owner.
 func (e *world) deploy(bindings []pawl.Binding) {
 	e.checkLive()
 	e.code.deploy(e.tb, bindings)
@@ -86,10 +86,10 @@ func (e *world) deploy(bindings []pawl.Binding) {
 		in.upgrade(bindings)
 	}
 	e.part.acquire()
-	e.returned()
+	e.startDeployed()
 }
 
-// upgrade replaces the code of an execution that has begun, if there is other code for it.
+// upgrade replaces the code of a running execution if one of the bindings is for it.
 func (in *instance) upgrade(bindings []pawl.Binding) {
 	e, x := in.e, in.now()
 	s := x.started

@@ -127,13 +127,13 @@ func behind(ctx *pawl.Context, _ string) (string, error) {
 	return strings.Join(all, ", "), nil
 }
 
-func TestPatchFitsBehindEveryTurnOfTheOldCode(t *testing.T) {
+func TestPatchFitsAfterEveryTurnOfTheOldCode(t *testing.T) {
 	const old = "sent 0, sent 1, sent 2"
 	for turn := 1; ; turn++ {
 		env := pawltest.New(t, child.Do(before), mail.Do(send))
 		env.AfterTurn(turn).Deploy(child.Do(behind))
 		got, err := pawltest.Run(env, child, "x")
-		if err != nil || got != old { // all of them have passed the place on the first day
+		if err != nil || got != old { // all of them passed the changed point on the first day
 			t.Errorf("deployed behind turn %d: %q, %v", turn, got, err)
 		}
 		if env.Turns() < turn {

@@ -26,10 +26,10 @@ func (e *world) run(start *message.OutInput) {
 	e.drive(func() {
 		for !e.ended(e.setup.id) && e.endless == nil {
 			if !e.next(math.MaxInt64, true) {
-				e.stuck()
+				e.failStuck()
 			}
 		}
-		for e.endless == nil && e.next(e.part.Now, false) { // what follows at once
+		for e.endless == nil && e.next(e.part.Now, false) { // finish what is due at this instant
 		}
 		e.finished = true
 		e.checkLive()
@@ -49,7 +49,7 @@ func (e *world) open(start *message.OutInput) {
 	}
 }
 
-// advance lets time pass up to a moment. An Env without an instance under test begins with it.
+// advance lets time pass until the given time. If the Env has no instance under test, it opens the world.
 func (e *world) advance(until int64) {
 	e.tb.Helper()
 	if !e.begun {
@@ -67,12 +67,12 @@ func (e *world) advance(until int64) {
 	})
 }
 
-// next does the one thing that comes first, if that is not later than until, and lets time pass up to it. moments: those that the test has
-// declared count.
+// next does the one thing that is due first, if that is not later than until, and advances time to it. It reports whether there was one.
+// If moments is false, the moments declared by the test are left out.
 func (e *world) next(until int64, moments bool) bool {
 	p := e.part
 	e.moments.apply = moments
-	if e.moments.behindTurn() || p.handle() || p.ingest() || p.turn() || p.wake() {
+	if e.moments.afterLastTurn() || p.handle() || p.ingest() || p.turn() || p.wake() {
 		return true
 	}
 	i, due, some := e.work.next()
@@ -87,14 +87,15 @@ func (e *world) next(until int64, moments bool) bool {
 	if at == math.MaxInt64 {
 		return false
 	}
-	if at = min(at, p.due()); at > until { // what the owner has to see to on the way
+	if at = min(at, p.due()); at > until { // wakeups of the owner on the way to at come first
 		return false
 	}
 	p.Now = max(p.Now, at)
 	return true
 }
 
-// expected is when something happens that is waited for: a run ends, which is then due, a timer fires, a limit admits, a moment comes.
+// expected returns when something that the test waits for happens next: a run ends (at due), a timer fires, a limit admits, or a moment
+// is due.
 func (e *world) expected(due int64) int64 {
 	at := min(due, e.moments.next(), e.part.expected())
 	for _, in := range e.live {
@@ -103,7 +104,7 @@ func (e *world) expected(due int64) int64 {
 	return at
 }
 
-// timer is when the first timer of an instance is due, or its run times out; math.MaxInt64: never.
+// timer returns when the first timer of an instance is due or its run times out; math.MaxInt64 if never.
 func (in *instance) timer() int64 {
 	s, at := in.now().state, int64(math.MaxInt64)
 	if s.End != nil || s.PausedBy() != nil {
@@ -118,20 +119,21 @@ func (in *instance) timer() int64 {
 	return at
 }
 
-// arrived reports whether nothing is left that is due at this instant and that a poll must see: moments, and the runs up to a number.
-func (e *world) arrived(behind uint64) bool {
+// pollMayComplete reports whether nothing is left that is due at this instant and that a poll must see: moments, and the runs up to
+// number lastRun.
+func (e *world) pollMayComplete(lastRun uint64) bool {
 	if e.moments.next() <= e.part.Now {
 		return false
 	}
 	for i := range e.work.runs {
-		if r := &e.work.runs[i]; r.due <= e.part.Now && r.number <= behind {
+		if r := &e.work.runs[i]; r.due <= e.part.Now && r.number <= lastRun {
 			return false
 		}
 	}
 	return true
 }
 
-// checkLive is the check of the executions that have not ended: see execution.check.
+// checkLive checks the executions that have not ended: see execution.check.
 func (e *world) checkLive() {
 	for _, in := range e.live {
 		if x := in.now(); x.state.End == nil {
@@ -140,23 +142,23 @@ func (e *world) checkLive() {
 	}
 }
 
-// stalled takes note of an instance whose code is not there: it may still be deployed; otherwise the test fails.
-func (e *world) stalled(id string, why *core.Stall) {
+// stalled fails the test if the code of a stalled instance is not bound, unless a Deploy is still to come.
+func (e *world) stalled(id string, stall *core.Stall) {
 	if e.moments.deploys == 0 {
-		e.failf(id, "%s", e.lack(id, why))
+		e.failf(id, "%s", e.describeMissingCode(id, stall))
 	}
 }
 
-// lack describes the code that an instance waits for.
-func (e *world) lack(id string, why *core.Stall) string {
-	text := why.Why
+// describeMissingCode describes the code that an instance waits for.
+func (e *world) describeMissingCode(id string, stall *core.Stall) string {
+	text := stall.Why
 	for _, x := range e.part.Store.Get(id).Inbox {
 		ev, _ := history.Element{ID: x.ID, At: x.Time, Body: x.Body}.Event()
 		s, ok := ev.(*history.Started)
 		switch {
 		case !ok:
 		case !e.code.has(s.Name):
-			return "instance " + id + " is of orchestration " + s.Name + ", which is neither bound nor faked; give a binding to New or to Fake, or say with Script how it ends"
+			return "instance " + id + " is of orchestration " + s.Name + ", which is neither bound nor faked; give a binding to New or to Fake, or set its outcome with Script"
 		default:
 			return fmt.Sprintf("instance %s is of orchestration %s, version %q, which is not bound; bound are %q", id, s.Name, s.Version, e.code.registry.Versions(s.Name))
 		}
@@ -164,15 +166,16 @@ func (e *world) lack(id string, why *core.Stall) string {
 	return text
 }
 
-// `stuck` fails a test whose instance waits for something that never comes, with the histories of the first live instances.
-func (e *world) stuck() {
+// failStuck fails the test because its instance waits for something that never happens, and prints the histories of the first live
+// instances.
+func (e *world) failStuck() {
 	e.tb.Helper()
-	const most = 5
+	const maxShown = 5
 	var text strings.Builder
-	for id, why := range e.part.stalled {
-		text.WriteString(e.lack(id, core.ParseStall(why)) + "\n")
+	for id, stall := range e.part.stalled {
+		text.WriteString(e.describeMissingCode(id, core.ParseStall(stall)) + "\n")
 	}
-	for _, in := range e.live[:min(len(e.live), most)] {
+	for _, in := range e.live[:min(len(e.live), maxShown)] {
 		text.WriteString(in.text())
 	}
 	e.fatalf("the orchestration waits for something that never comes, %d activities and children by script among it\n%s", len(e.work.runs), &text)

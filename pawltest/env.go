@@ -14,16 +14,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Env is the world of the instance under test, and of those that it starts and sends messages to.
-// It is made by New, set up with what will happen, and then used by one Run. It is for the
-// goroutine of its test.
+// Env runs the instance under test and the instances that it starts and sends messages to. Create it with New, set up what will happen,
+// and call Run once. Only the goroutine of its test may use it.
 type Env struct {
-	Record // of the instance under test
+	Record // the record of the instance under test
 
 	world *world
 }
 
-// world is an Env without what its test calls.
+// world is the part of an Env that tests do not call.
 type world struct {
 	tb      testing.TB
 	guard   guard
@@ -35,41 +34,40 @@ type world struct {
 	outside outside
 	answers answers
 
-	policies *limit.Overrides // that are set at run time
+	policies *limit.Overrides // policies set at run time
 	records
 }
 
-// setup is what the test has set before Run.
+// setup is the configuration made before Run.
 type setup struct {
 	crashes crashes
-	limit   int    // executions of one instance
-	id      string // of the instance under test
+	limit   int    // maximum number of executions of one instance
+	id      string // id of the instance under test
 	options []StartOption
 }
 
-// records have what has happened.
+// records are the results so far.
 type records struct {
-	turns     int // of all instances
+	turns     int // number of turns of all instances
 	begun     bool
-	running   bool // in Run or Advance
-	finished  bool // Run is over
+	running   bool // whether Run or Advance is running
+	finished  bool // whether Run has returned
 	endless   *Endless
 	instances []*instance // in the order of their starts
-	live      []*instance // those that have not ended
+	live      []*instance // instances that have not ended
 	byID      map[string]*instance
 }
 
-// epoch is when the instance under test starts.
+// epoch returns the time at which the instance under test starts.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// New makes a world that has the bindings, as orchestrators and workers would have them. A
-// bad name or a duplicate fails the test.
+// New creates an Env with the bindings that orchestrators and workers would have. An invalid name or a duplicate binding fails the test.
 func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	tb.Helper()
 	e := &world{tb: tb, guard: newGuard(), setup: setup{id: "test", limit: 1000}, policies: &limit.Overrides{}, records: records{byID: make(map[string]*instance)}}
 	e.part, e.moments = newPartition(e), &moments{env: e, after: make(map[int][]action)}
 	e.work = &work{env: e, scripts: make(map[string][]Step), started: make(map[string]bool)}
-	e.code.bindings = slices.Clip(bindings) // which parallel tests may share
+	e.code.bindings = slices.Clip(bindings) // parallel tests may share the caller's slice
 	for _, b := range builtin.Orchestrations(builtin.Instances{Partitions: 1, List: e.list}) {
 		e.code.bindings = append(e.code.bindings, b)
 	}
@@ -77,51 +75,47 @@ func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	return &Env{Record{e: e}, e}
 }
 
-// Instance gives the instance under test another id than "test".
+// Instance sets the id of the instance under test. The default is "test".
 func (e *Env) Instance(id string) { e.world.setup.id = id }
 
-// Version starts the instance under test with a version; without it, with the newest.
+// Version starts the instance under test with a version. The default is the newest.
 func (e *Env) Version(v pawl.Version) {
 	e.StartWith(func(in *message.OutInput) { in.Version = string(v) })
 }
 
-// Fake puts a binding in the place of whatever was bound to the activity or the
-// orchestration, in all its versions, if anything was. A child that is faked is an instance
-// like others, with the code of its fake.
+// Fake replaces whatever is bound for the activity or the orchestration, in all its versions; nothing need be bound. A child that is
+// faked is an ordinary instance that runs the code of its fake.
 func (e *Env) Fake(b pawl.Binding) {
 	e.world.tb.Helper()
 	e.world.code.fake(e.world.tb, b)
 }
 
-// MaxExecutions bounds how often an instance may continue as new: the end of execution n
-// ends Run with an *Endless if another is to follow. The default is 1,000.
+// MaxExecutions bounds how often an instance may continue as new: if execution n continues as new, Run ends with an *Endless. The default
+// is 1,000.
 func (e *Env) MaxExecutions(n int) { e.world.setup.limit = n }
 
-// Endless is the error of Run when an instance would continue as new once more than
-// MaxExecutions allows. For an instance that is to run forever that is as good an end of
-// a test as any.
+// Endless is the error of Run if an instance continues as new more often than MaxExecutions allows. For an instance that runs forever, it
+// is a regular way to end the test.
 type Endless struct {
 	Instance   string
 	Executions int
 }
 
-// Error reports the limit that was reached, and how to go on.
+// Error reports the limit that was reached and what to do.
 func (e *Endless) Error() string {
 	return fmt.Sprintf("instance %s wants to continue as new after %d executions; cancel it at some moment, or allow more with MaxExecutions",
 		e.Instance, e.Executions)
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (e *Env) Now() time.Time { return time.UnixMilli(e.world.part.Now).UTC() }
 
-// Turns is how many turns there were, of all instances. A turn is one input of an
-// instance and what the code does about it.
+// Turns returns the number of turns so far, over all instances. A turn is one input of an instance and what the code does in response.
 func (e *Env) Turns() int { return e.world.turns }
 
-// Run starts the instance under test and runs it to its end, through all its executions.
-// Other instances that are still under way at its end do what is to be done at that
-// instant, and wait for Advance. The error is the *pawl.Failure that a client would get,
-// or an *Endless. An Env runs once.
+// Run starts the instance under test and runs it to its end, through all its executions. Other instances that are still running at that
+// time finish what is due at that instant, and then wait for Advance. The error is the *pawl.Failure that a client would receive, or an
+// *Endless. Run may be called once per Env.
 func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error) {
 	e.world.tb.Helper()
 	var zero Out
@@ -136,9 +130,8 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	return result(e.world.last(e.world.setup.id), author.Result(o))
 }
 
-// Advance lets time pass after Run, for the instances that have not ended, and for the
-// moments to come. If one of them would continue as new too often, it fails the test.
-// Without Run the Env has no instance under test: what there is comes with moments, such as schedules and jobs.
+// Advance lets time pass after Run, for the instances that have not ended and for further moments. If an instance continues as new too
+// often, the test fails. If Run was not called, the Env has no instance under test, only what moments create, such as schedules and jobs.
 func (e *Env) Advance(d time.Duration) {
 	e.world.tb.Helper()
 	if e.world.begun && !e.world.finished {
@@ -147,8 +140,8 @@ func (e *Env) Advance(d time.Duration) {
 	e.world.advance(e.world.part.Now + d.Milliseconds())
 }
 
-// Result gives the result, or the failure, of an instance that has ended, as Run does for
-// the one under test. If it has not ended, or is of another orchestration, the test fails.
+// Result returns the result or the failure of an instance that has ended, as Run does for the instance under test. If the instance has
+// not ended or belongs to another orchestration, the test fails.
 func Result[In, Out any](of Recorded, o pawl.Orchestration[In, Out]) (Out, error) {
 	r := of.recorded()
 	r.e.tb.Helper()

@@ -92,7 +92,7 @@ func TestChargeIsRetriedAfterATimeoutAndAFailure(t *testing.T) {
 	env := shop(t)
 	pawltest.Send(env.BeforeStart(), Approved, "finance")
 	env.Script(Charge,
-		pawltest.Never(), // until its minute is over
+		pawltest.Never(), // until its timeout of one minute
 		pawltest.Fail(errors.New("busy")).Times(2),
 		pawltest.Succeed().After(10*time.Second))
 	if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); err != nil {
@@ -334,7 +334,7 @@ func TestOrderOfProductionContinuesWithTodaysCode(t *testing.T) {
 	}
 	env := shop(t)
 	env.BeforeStart().To("order-42").Import(exported)
-	env.At(time.Hour).To("order-42").Rewind(3, "Ada", "charge it again") // behind its reservation; its approval is received again
+	env.At(time.Hour).To("order-42").Rewind(3, "Ada", "charge it again") // to after its reservation; its approval is received again
 	env.Advance(2 * time.Hour)
 	if receipt, err := pawltest.Result(env.Of("order-42"), Fulfil); receipt != "receipt-42" || err != nil {
 		t.Errorf("%q, %v", receipt, err)

@@ -11,14 +11,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// instance is the record of one instance: what its commits have written, decoded once.
+// instance is the record of one instance: the contents of its commits, decoded once.
 type instance struct {
 	e          *world
 	id         string
-	executions []*execution // the last one is now
+	executions []*execution // the last one is the current one
 	end        history.Event
 	statuses   []core.StatusChange
-	unread     []*history.EventReceived // when it ended
+	unread     []*history.EventReceived // events that were unread at its end
 }
 
 // execution is one generation of an instance.
@@ -26,16 +26,16 @@ type execution struct {
 	id       history.Identity
 	started  *history.Started
 	program  replay.Program
-	state    *history.State // behind the events, as the turns have it
+	state    *history.State // state after the events, as computed by the turns
 	events   []history.Event
-	deployed int // events that other code made
+	deployed int // number of events made by code that was replaced
 	turns    int
-	crashed  int // events at the last crash
+	crashed  int // number of events at the last crash
 }
 
 func (in *instance) now() *execution { return in.executions[len(in.executions)-1] }
 
-// last returns the latest instance of an id, also if it was purged, or nil.
+// last returns the latest instance with the id, even if it was purged, or nil.
 func (e *world) last(id string) *instance {
 	for _, in := range slices.Backward(e.instances) {
 		if in.id == id {
@@ -45,16 +45,17 @@ func (e *world) last(id string) *instance {
 	return nil
 }
 
-// ended reports whether an instance has ended for good.
+// ended reports whether the instance has ended for good, without continuing as new.
 func (e *world) ended(id string) bool {
 	in := e.byID[id]
 	return in != nil && in.end != nil
 }
 
-// committed records what a turn has written, checks it, and does what the test has for the moment behind it. The owner has the answer afterwards.
+// committed records and checks the commit of a turn, and performs what the test has declared for after that turn. The owner receives the
+// answer to the commit after that.
 func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 	delete(e.part.stalled, id)
-	if err := e.answers.note(id, c.Answers); err != nil {
+	if err := e.answers.add(id, c.Answers); err != nil {
 		e.failf(id, "%v", err)
 	}
 	if in := e.byID[id]; in != nil && (len(c.Delete) > 0 || len(c.Prepend) > 0) {
@@ -63,7 +64,7 @@ func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 	if len(c.Events) == 0 {
 		return
 	}
-	in := e.note(id, c, d)
+	in := e.record(id, c, d)
 	x := in.now()
 	e.turns++
 	x.turns++
@@ -73,9 +74,9 @@ func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 	switch code := e.part.resident[id]; {
 	case x.state.End != nil:
 		in.over(code.Exec)
-	case code.Exec == nil: // the owner has written it without the code
+	case code.Exec == nil: // the owner committed this without running the code
 	case !code.Exec.Polling():
-		delete(e.part.behind, id)
+		delete(e.part.lastRun, id)
 	}
 	e.moments.turned(e.turns)
 	switch {
@@ -86,8 +87,8 @@ func (e *world) committed(id string, c *record.Commit, d *core.Decided) {
 	}
 }
 
-// note adds the events of a commit to those of its instance, as the store gives them back.
-func (e *world) note(id string, c *record.Commit, d *core.Decided) *instance {
+// record adds the events of a commit to those of its instance, decoded from their stored form.
+func (e *world) record(id string, c *record.Commit, d *core.Decided) *instance {
 	in, number := e.byID[id], d.Fold.Len+1-uint64(len(c.Events))
 	for i, raw := range c.Events {
 		ev, err := history.Decode(number+uint64(i), raw)
@@ -106,7 +107,7 @@ func (e *world) note(id string, c *record.Commit, d *core.Decided) *instance {
 	return in
 }
 
-// begin records the beginning of an execution.
+// begin records the start of an execution.
 func (e *world) begin(in *instance, id string, s *history.Started) *instance {
 	if in == nil || s.Execution == 1 {
 		in = &instance{e: e, id: id}
@@ -123,7 +124,7 @@ func (e *world) begin(in *instance, id string, s *history.Started) *instance {
 	return in
 }
 
-// rewound records the execution that continues from the kept events of the one before.
+// rewound records an execution that continues from the kept events of the previous one.
 func (in *instance) rewound(r *history.Rewound) {
 	was := in.now()
 	in.revive()
@@ -134,7 +135,7 @@ func (in *instance) rewound(r *history.Rewound) {
 	in.executions = append(in.executions, x)
 }
 
-// revive puts an instance that had ended among the live ones.
+// revive makes an instance that had ended live again.
 func (in *instance) revive() {
 	in.end, in.unread = nil, nil
 	if !slices.Contains(in.e.live, in) {
@@ -142,7 +143,7 @@ func (in *instance) revive() {
 	}
 }
 
-// over checks an execution that has ended, and notes the end of the instance if no other follows.
+// over checks an execution that has ended, and records the end of the instance unless it continues as new.
 func (in *instance) over(exec *replay.Execution) {
 	e, x := in.e, in.now()
 	if exec != nil && exec.Ended() {
@@ -158,7 +159,7 @@ func (in *instance) over(exec *replay.Execution) {
 	if exec != nil && exec.Ended() {
 		in.unread = slices.Clone(exec.Unread())
 	}
-	for _, left := range e.part.Store.Get(in.id).Inbox { // at hand, and too late
+	for _, left := range e.part.Store.Get(in.id).Inbox { // inputs that arrived too late to be received
 		if ev, _ := (history.Element{ID: left.ID, At: left.Time, Body: left.Body}).Event(); ev != nil {
 			if r, ok := ev.(*history.EventReceived); ok {
 				in.unread = append(in.unread, r)
@@ -168,7 +169,7 @@ func (in *instance) over(exec *replay.Execution) {
 	e.live = slices.DeleteFunc(e.live, func(other *instance) bool { return other == in })
 }
 
-// purged forgets an instance that is removed from the store. Its record stays among those of Instances.
+// purged removes an instance that was removed from the store. Its record remains available to Instances.
 func (e *world) purged(id string) {
 	in := e.byID[id]
 	delete(e.byID, id)
@@ -179,7 +180,7 @@ func (x *execution) fresh() *replay.Execution { return replay.New(x.id, x.progra
 
 func strict() replay.Options { return replay.Options{Strict: true} }
 
-// restore takes the code out of memory and brings it back from the history, as another process would.
+// restore evicts the code of the instance and restores it from the history, as another process would.
 func (in *instance) restore() {
 	p, x := in.e.part, in.now()
 	code, ok := p.resident[in.id]
@@ -197,7 +198,7 @@ func (in *instance) restore() {
 	}
 }
 
-// check gives all inputs to the code once more without a crash, and once behind a replay.
+// check applies all inputs once more, without a crash, and once after a replay.
 func (x *execution) check(in *instance) {
 	p := replaytest.Past{ID: x.id, Program: x.program, Options: strict(), Events: x.events, From: x.deployed, Live: in.e.part.resident[in.id].Exec}
 	if x.program == nil || x.state.PausedBy() != nil {
@@ -210,13 +211,13 @@ func (x *execution) check(in *instance) {
 	}
 }
 
-// failf ends the test and shows the history.
+// failf ends the test and prints the history.
 func (in *instance) failf(format string, args ...any) {
 	in.e.tb.Helper()
 	in.e.fatalf("%s\n%s", fmt.Sprintf(format, args...), in.text())
 }
 
-// failf ends the test and shows the history of an instance, if it has one.
+// failf ends the test and prints the history of the instance, if it has one.
 func (e *world) failf(id, format string, args ...any) {
 	e.tb.Helper()
 	if in := e.byID[id]; in != nil {
@@ -225,7 +226,8 @@ func (e *world) failf(id, format string, args ...any) {
 	e.fatalf(format, args...)
 }
 
-// failed is what the test fails with. It unwinds to where the test has called, so that the failure has that line.
+// failed is the panic value with which a test fails inside drive. It unwinds to the call made by the test, so that the failure is
+// reported with that line.
 type failed string
 
 // fatalf ends the test.
@@ -238,7 +240,7 @@ func (e *world) fatalf(format string, args ...any) {
 	e.tb.Fatal(text)
 }
 
-// drive runs fn, and fails the test if that has failed it.
+// drive runs fn, and fails the test if fn has failed.
 func (e *world) drive(fn func()) {
 	e.tb.Helper()
 	e.running = true
@@ -263,7 +265,7 @@ func (e *world) failure(fn func()) (text string) {
 	return ""
 }
 
-// text is the history of the last execution, and whose it is if it is not that of the instance under test.
+// text returns the history of the last execution, preceded by the instance id if it is not the instance under test.
 func (in *instance) text() string {
 	text := replaytest.Text(in.now().events)
 	if in.id == in.e.setup.id {

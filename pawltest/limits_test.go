@@ -17,7 +17,7 @@ var (
 	label    = pawl.NewActivity[string, string]("label", pawl.Concurrency(1), pawl.KeyBy("customer.id"), pawl.Group("print", pawl.Rate(1, time.Hour)))
 )
 
-// despatchAll counts the boxes that could be sent off.
+// despatchAll counts the boxes that could be sent.
 func despatchAll(ctx *pawl.Context, ids []string) (int, error) {
 	gone := 0
 	done, err := pawl.Map(ctx, len(ids), ids, func(ctx *pawl.Context, id string) (bool, error) {
@@ -41,7 +41,7 @@ func despatchOne(ctx *pawl.Context, id string) (string, error) {
 
 func printed(_ context.Context, id string) (string, error) { return "label of " + id, nil }
 
-// press prints copies, all at once, and returns how each went, and when: minutes behind the start.
+// press prints copies, all at once, and returns the outcome of each and its time in minutes after the start.
 func press(opts ...pawl.ActivityOption) (pawl.Orchestration[[]order, []string], pawl.Activity[order, string], []pawl.Binding) {
 	all, one := pawl.NewOrchestration[[]order, []string]("press"), pawl.NewActivity[order, string]("print", opts...)
 	return all, one, []pawl.Binding{one.Do(func(_ context.Context, o order) (string, error) { return o.ID, nil }), all.Do(func(ctx *pawl.Context, os []order) ([]string, error) {
@@ -92,7 +92,7 @@ func TestLimitsApplyInVirtualTimeAndOverCrashes(t *testing.T) {
 		"group of actions": {[]pawl.ActivityOption{pawl.Group("paper", pawl.Concurrency(1))}, []string{"a", "a"}, "[20 40]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for turn := 0; ; turn++ { // 0: the code is brought back after each turn, and its owner lives
+			for turn := 0; ; turn++ { // 0: the code is restored after each turn, and its owner survives
 				all, one, bindings := press(c.opts...)
 				env := pawltest.New(t, bindings...)
 				env.Script(one, pawltest.Succeed().After(20*time.Minute).Times(0))

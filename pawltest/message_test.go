@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-// adding sends a counter its input, and then a zero.
+// adding sends its input, and then a zero, to a counter.
 func adding(to string) pawl.OrchestrationBinding {
 	return parent.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		for _, n := range []int{5, 6, 0} {

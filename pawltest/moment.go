@@ -11,15 +11,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Moment is when something is to happen from outside: to the instance under test, or to
-// the one that To names. One that Run does not come to is left for Advance.
+// Moment is a point in the run at which the test does something from outside, to the instance under test or to the one named by To. A
+// Moment that Run does not reach is left for Advance.
 type Moment struct {
 	e    *world
 	when when
 	at   time.Duration
 	turn int
-	to   string // empty: the instance under test
-	id   string // of the message; empty: none
+	to   string // instance id; empty means the instance under test
+	id   string // id of the message; empty means none
 }
 
 type when uint8
@@ -34,26 +34,26 @@ const (
 // action is what happens at a moment.
 type action func()
 
-// timed is an action at a time. Inputs are accepted together with those of the same time that follow them.
+// timed is an action at a time. Inputs are accepted together with the inputs of the same time that follow them.
 type timed struct {
 	at    int64 // Unix milliseconds
 	input bool
 	do    action
 }
 
-// moments are the actions of a test that are still to come.
+// moments are the actions declared by a test that have not happened yet.
 type moments struct {
 	env     *world
-	apply   bool             // they count
-	early   []action         // behind the start
-	timed   []timed          // each at its time
-	blocked []action         // each once nothing else is left to do at an instant
-	after   map[int][]action // each behind the turn of that number
-	soon    []action         // behind the turn that has just been written
-	deploys int              // actions to come that bring other code
+	apply   bool             // whether the timed and blocked actions count
+	early   []action         // actions performed once the start is accepted, before its first turn
+	timed   []timed          // actions at a time
+	blocked []action         // one each time that nothing else is left to do at an instant
+	after   map[int][]action // actions after the turn with that number
+	soon    []action         // actions after the turn that was just committed
+	deploys int              // number of Deploy actions that have not happened yet
 }
 
-// next is the time of the first; math.MaxInt64: none has one.
+// next returns the time of the first timed action, or math.MaxInt64 if there is none.
 func (m *moments) next() int64 {
 	at := int64(math.MaxInt64)
 	if !m.apply {
@@ -65,7 +65,8 @@ func (m *moments) next() int64 {
 	return at
 }
 
-// due does the first that is due, and the inputs of its time that follow if it is one. It reports false if none is.
+// due performs the first timed action that is due and, if that is an input, the inputs of the same time that follow it. It reports
+// whether there was one.
 func (m *moments) due(now int64) bool {
 	at := m.next()
 	if at > now {
@@ -86,7 +87,7 @@ func (m *moments) due(now int64) bool {
 	return true
 }
 
-// onceBlocked does the next of those for when all instances wait.
+// onceBlocked performs the next action declared for when all instances wait.
 func (m *moments) onceBlocked() bool {
 	if !m.apply || len(m.blocked) == 0 {
 		return false
@@ -97,14 +98,14 @@ func (m *moments) onceBlocked() bool {
 	return true
 }
 
-// turned notes that a turn is written.
+// turned makes the actions declared for after turn n due.
 func (m *moments) turned(n int) {
 	m.soon = append(m.soon, m.after[n]...)
 	delete(m.after, n)
 }
 
-// behindTurn does what comes behind the last turn.
-func (m *moments) behindTurn() bool {
+// afterLastTurn performs the next action declared for after the last turn. It reports whether there was one.
+func (m *moments) afterLastTurn() bool {
 	if len(m.soon) == 0 {
 		return false
 	}
@@ -114,35 +115,34 @@ func (m *moments) behindTurn() bool {
 	return true
 }
 
-// BeforeStart is before the instance under test exists: its events wait for it.
+// BeforeStart is the moment before the instance under test starts. Events sent then are kept for it.
 func (e *Env) BeforeStart() Moment { return Moment{e: e.world, when: beforeStart} }
 
-// At is so long after the start; if that is past, now.
+// At is the moment d after the start, or now if that has passed.
 func (e *Env) At(d time.Duration) Moment { return Moment{e: e.world, when: atTime, at: d} }
 
-// AfterTurn is right behind a turn, counted over all instances from 1, the start of the
-// instance under test: see Turns. A test that goes through all of them finds the turn at
-// which something must not happen.
+// AfterTurn is the moment immediately after turn n. Turns are counted over all instances from 1, the start of the instance under test:
+// see Turns. A test that tries all values of n finds the turns after which something must not happen.
 func (e *Env) AfterTurn(n int) Moment { return Moment{e: e.world, when: afterTurn, turn: n} }
 
-// Blocked is when all instances wait and nothing is left to do unless time moves. Of
-// several, each takes its turn.
+// Blocked is the moment when all instances wait and nothing is left to do unless time advances. If several are declared, they happen one
+// at a time.
 func (e *Env) Blocked() Moment { return Moment{e: e.world, when: whenBlocked} }
 
-// To is the same moment for another instance.
+// To returns the same moment for another instance.
 func (m Moment) To(instance string) Moment {
 	m.to = instance
 	return m
 }
 
-// Send sends an event at the moment. An instance that has not started by then has it when
-// it starts, within a day. A value that does not encode fails the test.
+// Send sends an event at the moment. If the instance has not started by then, it receives the event when it starts, within a day. A value
+// that does not encode fails the test.
 func Send[T any](m Moment, event pawl.Event[T], v T) {
 	m.e.tb.Helper()
 	m.input(&message.OutInput{Kind: message.KindEvent, Name: event.Name(), Payload: encode(m.e, "event", event, author.Value(event), v)})
 }
 
-// encode gives the payload of a value of a handle. One that does not encode fails the test.
+// encode encodes a value for a handle. A value that does not encode fails the test.
 func encode[T any](e *world, what string, handle Named, codec author.Codec[T], v T) history.Payload {
 	e.tb.Helper()
 	p, err := codec.Encode(v)
@@ -152,16 +152,15 @@ func encode[T any](e *world, what string, handle Named, codec author.Codec[T], v
 	return p
 }
 
-// Cancel requests the cancellation of the instance. One that has not started is not cancelled.
+// Cancel requests the cancellation of the instance. It has no effect on an instance that has not started.
 func (m Moment) Cancel(by, text string) {
 	m.input(&message.OutInput{Kind: message.KindCancel, By: by, Text: text})
 }
 
-// Deploy releases new code: the bindings take the place of those of the same name and
-// version, and stand beside all others. Every instance that has begun with one that is
-// replaced is brought back from its history with the new code, which must fit, and goes on
-// with it. One that waits for its code begins. (As long as a Deploy is to come, an instance
-// whose code is not there waits; otherwise it fails the test.)
+// Deploy deploys new code: the bindings replace those with the same name and version, and are added to the others. Every running instance
+// whose binding is replaced is restored from its history with the new code, which must match it, and continues with that. An instance
+// whose code was missing starts if it is now bound. As long as a Deploy is still to come, an instance without code waits; otherwise it
+// fails the test.
 func (m Moment) Deploy(bindings ...pawl.Binding) {
 	m.e.moments.deploys++
 	m.add(func() {
@@ -170,10 +169,10 @@ func (m Moment) Deploy(bindings ...pawl.Binding) {
 	})
 }
 
-// Crash makes the process die, and another bring all instances back.
+// Crash makes the process die, and another process restore all instances.
 func (m Moment) Crash() { m.add(func() { m.e.crash() }) }
 
-// Do calls fn, for assertions on the way. fn may declare further moments.
+// Do calls fn, for assertions during the run. fn may declare further moments.
 func (m Moment) Do(fn func()) { m.add(fn) }
 
 func (m Moment) target() string {
@@ -183,7 +182,7 @@ func (m Moment) target() string {
 	return m.to
 }
 
-// input has an input accepted at the moment.
+// input makes the stream accept an input at the moment.
 func (m Moment) input(in *message.OutInput) {
 	m.declare(timed{input: true, do: func() {
 		in.Instance, in.ID = m.target(), m.id

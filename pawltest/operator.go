@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Pause has the instance take no turn until it is resumed; its activities go on. Like that of every request of an operator, its refusal, for
-// example of an instance that has ended, fails the test.
+// Pause pauses the instance: it takes no turn until it is resumed, while its activities continue. If the instance refuses a request of an
+// operator, for example because it has ended, the test fails.
 func (m Moment) Pause(by, text string) { m.operate(history.VerbPause, by, text, message.Operate{}) }
 
-// Stop is Pause with the activities of the instance stopped: Resume begins them again.
+// Stop is Pause that also stops the activities of the instance. Resume schedules them again.
 func (m Moment) Stop(by, text string) {
 	m.operate(history.VerbPause, by, text, message.Operate{Stop: true})
 }
@@ -20,25 +20,26 @@ func (m Moment) Stop(by, text string) {
 // Resume ends a pause.
 func (m Moment) Resume(by, text string) { m.operate(history.VerbResume, by, text, message.Operate{}) }
 
-// Terminate ends the instance without its code.
+// Terminate ends the instance without running its code.
 func (m Moment) Terminate(by, text string) {
 	m.operate(history.VerbTerminate, by, text, message.Operate{})
 }
 
-// Rewind has another execution continue from the events of the history up to one.
+// Rewind continues the instance in a new execution that begins with the events of the current history up to event id to.
 func (m Moment) Rewind(to uint64, by, text string) {
 	m.operate(history.VerbRewind, by, text, message.Operate{To: to})
 }
 
-// Retry has an instance that has failed or was cancelled, which may be after Run, continue before what failed it.
+// Retry makes an instance that has failed or was cancelled, possibly after Run, continue from before its failure.
 func (m Moment) Retry(by, text string) { m.operate(history.VerbRetry, by, text, message.Operate{}) }
 
-// Purge removes an instance that has ended; force: also one that runs, which is cancelled. Its record stays in the Env.
+// Purge removes an instance that has ended. With force, it also removes a running instance, which is cancelled. Its record stays in the
+// Env.
 func (m Moment) Purge(force bool) {
 	m.input(&message.OutInput{Kind: message.KindPurge, Force: force, By: "test"})
 }
 
-// ID gives what is sent at the moment an id, as a client does that may send it again: a repeat is not taken a second time.
+// ID sets an id for the messages sent at the moment, like a client that may resend them: duplicates have no effect.
 func (m Moment) ID(id string) Moment {
 	m.id = id
 	return m
@@ -48,7 +49,7 @@ func (m Moment) operate(v history.Verb, by, text string, o message.Operate) {
 	m.input(&message.OutInput{Kind: message.KindOperate, Name: v.String(), By: by, Text: text, Operate: o, Reply: "test"})
 }
 
-// With gives the instance under test an attribute at its start.
+// With sets an attribute of the instance under test at its start.
 func (e *Env) With(a pawl.AttributeValue) {
 	e.world.tb.Helper()
 	e.StartWith(func(in *message.OutInput) {
@@ -63,7 +64,7 @@ func (e *Env) With(a pawl.AttributeValue) {
 	})
 }
 
-// Attributes are the attributes of the instance, as text by name: those that a list would show now.
+// Attributes returns the current attributes of the instance, as text by name.
 func (r Record) Attributes() map[string]string {
 	r.e.tb.Helper()
 	d := r.e.part.Store.Get(r.recorded().in.id).Data

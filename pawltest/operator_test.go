@@ -22,7 +22,7 @@ var (
 	errZero = pawl.NewError("zero")
 )
 
-// fill takes updates until it has ten items or receives a checkout; its validator rejects zero.
+// fill accepts updates until it has ten items or receives a checkout; its validator rejects zero.
 func fill(ctx *pawl.Context, n int) (int, error) {
 	if err := put.Validate(ctx, func(n int) error {
 		if n == 0 {

@@ -16,29 +16,29 @@ import (
 	"github.com/pawlrun/pawl/internal/turn"
 )
 
-// never is how far ahead of time is what is not waited for: claims of workers expire, and what nothing has lost is reconciled, behind it.
+// never is how far in the future work is scheduled that tests do not wait for, such as the expiry of claims and reconciliation.
 const (
 	never      = 20 * 365 * 24 * time.Hour
 	inputsKept = int(record.InboxBound)
-	dedupKept  = time.Hour // for so long the id of a message is remembered
+	dedupKept  = time.Hour // how long message ids are remembered for deduplication
 )
 
-// partition is the one partition of an Env: the owner of production, on a store in memory, and what it has around it. See the package's
-// comment for the order in which things happen.
+// partition is the one partition of an Env: the production owner, its in-memory store and its surroundings. The package comment describes
+// the order in which things happen.
 type partition struct {
 	memstore.Shell
 
 	env      *world
 	owner    *memstore.Tenure
 	tenures  int
-	ingested int                  // inputs of the stream
-	mailbox  []core.Message       // to the owner
-	read     int                  // of the mailbox
-	turns    []core.Effect        // that are to run
+	ingested int                  // number of inputs ingested from the stream
+	mailbox  []core.Message       // messages to the owner
+	read     int                  // number of messages in mailbox already handled
+	turns    []core.Effect        // turns that have not run yet
 	delays   []int64              // when delayed starts are due
-	resident map[string]turn.Code // also of the owner before: brought back from the history already
-	behind   map[string]uint64    // instances whose code polls: that is complete behind the work up to this number
-	stalled  map[string]string    // instances whose code is not there, and why, as the store has it
+	resident map[string]turn.Code // code in memory; it outlives the owner, because it was already restored from the history
+	lastRun  map[string]uint64    // for each instance that polls: the number of the last run that the poll must see
+	stalled  map[string]string    // stalled instances, with the stored reason
 }
 
 func newPartition(e *world) *partition {
@@ -48,22 +48,23 @@ func newPartition(e *world) *partition {
 	}
 	p := &partition{
 		Shell: memstore.Shell{Store: memstore.NewStore(rules), Now: epoch().UnixMilli(), Limits: memstore.Limits{Rules: memlimit.Rules{Stale: never.Milliseconds()}}}, env: e,
-		resident: make(map[string]turn.Code), behind: make(map[string]uint64), stalled: make(map[string]string),
+		resident: make(map[string]turn.Code), lastRun: make(map[string]uint64), stalled: make(map[string]string),
 	}
 	return p
 }
 
-// acquire begins the tenure of another owner, with the code that is bound now. What the one before has not done is left to it.
+// acquire begins the tenure of another owner, with the code that is bound now. The new owner completes what the previous one has not
+// done.
 func (p *partition) acquire() {
 	p.tenures++
-	clear(p.behind)
+	clear(p.lastRun)
 	cfg := core.Config{
 		ReconcileInterval: never, MaxClaims: 3, Parked: 1 << 30, Retention: core.Retention{Completed: -1, Failed: -1, Cancelled: -1}, Programs: p.env.code.registry,
 	}
 	with := core.Takeover{Stalls: maps.Clone(p.stalled), Policies: p.env.policies}
 	owner, applied, first := memstore.Begin(&p.Shell, "owner-"+strconv.Itoa(p.tenures), cfg, 5*never.Milliseconds(), with)
 	p.owner, p.ingested, p.mailbox, p.read, p.turns = owner, int(applied.Seq), []core.Message{first}, 0, nil //nolint:gosec // a length
-	p.ingest()                                                                                               // before anything is repeated that it may have ended
+	p.ingest()                                                                                               // first, because an input may end work that would be repeated
 }
 
 func (p *partition) post(m core.Message) {
@@ -73,7 +74,7 @@ func (p *partition) post(m core.Message) {
 	p.mailbox = append(p.mailbox, m)
 }
 
-// handle gives the owner its next message, and carries out what that leads to. It reports false if there is none.
+// handle passes the owner its next message and carries out the effects. It reports whether there was one.
 func (p *partition) handle() bool {
 	if p.read == len(p.mailbox) {
 		return false
@@ -83,7 +84,7 @@ func (p *partition) handle() bool {
 	owner, effects := p.owner, p.owner.Core.Step(time.UnixMilli(p.Now), m)
 	for i := range effects {
 		if p.do(&effects[i]); p.owner != owner {
-			return true // it has died
+			return true // the owner has died
 		}
 	}
 	if err := p.owner.Core.Err(); err != nil {
@@ -120,7 +121,8 @@ func (p *partition) do(e *core.Effect) {
 	}
 }
 
-// request carries out an effect that the store or a limit answers; any other is logged, counted, or sent to a watcher.
+// request carries out an effect that the store or a limit answers. Other effects, which production logs, counts or sends to a watcher,
+// are ignored.
 func (p *partition) request(e *core.Effect) {
 	m := p.owner.CarryOut(&p.Shell, e)
 	if m != nil {
@@ -137,7 +139,7 @@ func (p *partition) request(e *core.Effect) {
 	}
 }
 
-// ingest has the owner take what is in the stream. It reports false if there is nothing.
+// ingest passes new inputs of the stream to the owner. It reports whether there were any.
 func (p *partition) ingest() bool {
 	n := len(p.Stream)
 	if p.ingested == n {
@@ -145,14 +147,14 @@ func (p *partition) ingest() bool {
 	}
 	b, err := p.Ingest(p.owner.Token, p.ingested, n)
 	if err != nil {
-		p.env.fatalf("an input cannot be taken: %v", err)
+		p.env.fatalf("an input cannot be ingested: %v", err)
 	}
 	p.ingested = n
 	p.post(core.Message{Kind: core.InputsIngested, Body: b})
 	return true
 }
 
-// wake has the owner do what is due. It reports false if nothing is.
+// wake passes the owner what is due. It reports whether anything was.
 func (p *partition) wake() bool {
 	if m := p.owner.Due(&p.Shell); m != nil {
 		p.post(*m)
@@ -165,7 +167,7 @@ func (p *partition) wake() bool {
 	return false
 }
 
-// due is when the store has an instance or a limit woken next; math.MaxInt64: never.
+// due returns the time of the next wakeup of an instance or a limit, or math.MaxInt64 if there is none.
 func (p *partition) due() int64 {
 	at := int64(math.MaxInt64)
 	for _, list := range []map[string]int64{p.Store.Agenda, p.Store.Gates} {
@@ -176,7 +178,8 @@ func (p *partition) due() int64 {
 	return at
 }
 
-// expected is when a limit, a delayed start, or a pause of the owner, goes on with something that is waited for; math.MaxInt64: never.
+// expected returns when a limit, a delayed start or a retry of the owner next continues something that the test waits for, or
+// math.MaxInt64.
 func (p *partition) expected() int64 {
 	at := int64(math.MaxInt64)
 	for _, x := range p.owner.Timers {
@@ -195,16 +198,16 @@ func (p *partition) expected() int64 {
 	return at
 }
 
-// turn runs the first turn that may: one whose code polls is put off until what is due at this instant has come. It reports false if
-// there is none.
+// turn runs the first turn that may run. A turn of an instance that polls is deferred until everything due at this instant has arrived.
+// It reports whether one ran.
 func (p *partition) turn() bool {
 	for i := range p.turns {
 		e := p.turns[i]
-		behind, polls := p.behind[e.ID]
+		lastRun, polls := p.lastRun[e.ID]
 		if !polls {
-			behind = p.env.work.number
+			lastRun = p.env.work.number
 		}
-		arrived := p.env.arrived(behind)
+		arrived := p.env.pollMayComplete(lastRun)
 		if polls && !arrived {
 			continue
 		}
@@ -212,7 +215,7 @@ func (p *partition) turn() bool {
 		e.Given.Behind = !arrived
 		d := p.decide(e.ID, e.Given)
 		if d.Early {
-			p.behind[e.ID] = behind
+			p.lastRun[e.ID] = lastRun
 		}
 		p.post(core.Message{Kind: core.TurnDone, ID: e.ID, Decided: d})
 		return true
@@ -220,11 +223,11 @@ func (p *partition) turn() bool {
 	return false
 }
 
-// decide runs a turn: one input, however many there are.
+// decide runs a turn with a single input, however many there are.
 func (p *partition) decide(id string, g *core.Given) *core.Decided {
 	e := p.env
 	code, resident := p.resident[id]
-	resident = resident && (g.Resident || code.Exec == nil || !code.Exec.Ended()) // else another execution begins
+	resident = resident && (g.Resident || code.Exec == nil || !code.Exec.Ended()) // otherwise another execution begins
 	first(g)
 	g.More = g.More || len(p.Store.Get(id).Inbox) > len(g.Inputs)
 	var d *core.Decided
@@ -241,7 +244,7 @@ func (p *partition) decide(id string, g *core.Given) *core.Decided {
 	switch {
 	case blocked != nil && code.Exec != nil:
 		code.Exec.GiveUp()
-		delete(p.resident, id) // its goroutine still uses it
+		delete(p.resident, id) // the abandoned goroutine still uses it
 		e.failf(id, "%v", blocked)
 	case d.Err != nil:
 		p.resident[id] = code
@@ -251,14 +254,14 @@ func (p *partition) decide(id string, g *core.Given) *core.Decided {
 	return d
 }
 
-// first leaves a turn the first of its inputs.
+// first limits a turn to the first of its inputs.
 func first(g *core.Given) {
 	if len(g.Inputs) > 1 {
 		g.Inputs, g.More, g.Part = g.Inputs[:1], true, true
 	}
 }
 
-// evict takes the code of an instance out of memory.
+// evict removes the code of an instance from memory.
 func (p *partition) evict(id string) error {
 	c := p.resident[id]
 	delete(p.resident, id)
@@ -268,7 +271,7 @@ func (p *partition) evict(id string) error {
 	return c.Exec.Evict()
 }
 
-// clear takes all code out of memory at the end of the test.
+// clear evicts all code at the end of the test.
 func (p *partition) clear() {
 	for id := range p.resident {
 		if err := p.evict(id); err != nil {
@@ -277,7 +280,7 @@ func (p *partition) clear() {
 	}
 }
 
-// accept puts a message into the stream.
+// accept appends a message to the stream.
 func (p *partition) accept(out *message.OutInput) {
 	in := message.Input{
 		Instance: out.Instance, Sender: out.Sender, Kind: out.Kind, Name: out.Name, Payload: out.Payload, ID: out.ID, Reply: out.Reply, Headers: out.Headers,

@@ -23,7 +23,7 @@ var (
 	errBusy = pawl.NewError("busy")
 )
 
-// reminder mails every day until an answer comes, for so many days.
+// reminder sends a mail every day until an answer arrives, for at most the given number of days.
 func reminder(ctx *pawl.Context, days int) (string, error) {
 	answer := answered.Next(ctx)
 	for day := range days {
@@ -52,7 +52,7 @@ func reminders(tb testing.TB) *pawltest.Env {
 
 func TestThirtyDaysTakeLessThanATenthOfASecond(t *testing.T) {
 	best := time.Hour
-	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // others may have the cores
+	for try := 0; try < 20 && best > slower*100*time.Millisecond; try++ { // other processes may use the cores
 		began := time.Now()
 		env := reminders(t)
 		got, err := pawltest.Run(env, remind, 30)
@@ -103,7 +103,7 @@ func TestScriptMakesAnActivityFailHangAndTakeTime(t *testing.T) {
 		"0s ActivityFailed of 2 on test busy",
 		"1s TimerFired",
 		"1s ActivityScheduled mail (attempt 2) 0",
-		"1h0m1s TimerFired", // the attempt's hour
+		"1h0m1s TimerFired", // the attempt timeout of an hour
 		"1h0m1s ActivityCancelRequested of 8: timed-out: attempt timed out after 1h0m0s",
 		"ActivityScheduled mail (attempt 3) 0",
 		"1h10m3s ActivityCompleted",
@@ -149,7 +149,7 @@ func TestFakeReplacesABinding(t *testing.T) {
 	}
 }
 
-// attempt runs fn on a testing.TB that notes how it fails, and returns its output.
+// attempt runs fn on a testing.TB that records how it fails, and returns its output.
 func attempt(t *testing.T, fn func(tb testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -163,7 +163,7 @@ func attempt(t *testing.T, fn func(tb testing.TB)) string {
 	return r.said
 }
 
-func TestDivergenceFailsTheTestAtTheTurnBehindIt(t *testing.T) {
+func TestDivergenceFailsTheTestAfterItsTurn(t *testing.T) {
 	for name, code := range map[string]func(ctx *pawl.Context, calls *int) error{
 		"another decision": func(ctx *pawl.Context, calls *int) error {
 			if *calls++; *calls > 1 {
@@ -236,12 +236,12 @@ func TestCrashesHappenAfterTheRequestedTurns(t *testing.T) {
 	}
 	for _, c := range []struct {
 		plan func(*pawltest.Env)
-		want int // runs of the code: each crash is one more, and the two checks at the end are
+		want int // runs of the code: one more for each crash and for each of the two checks at the end
 	}{
 		{func(e *pawltest.Env) { e.CrashAfter() }, 3},
 		{func(e *pawltest.Env) { e.CrashAfter(2, 4) }, 5},
 		{func(e *pawltest.Env) { e.CrashAfter(); e.At(time.Hour).Crash() }, 4},
-		{func(*pawltest.Env) {}, 3 + 6}, // 7 turns: the start, and two a day; not after the last
+		{func(*pawltest.Env) {}, 3 + 6}, // 7 turns: the start, and two per day; no crash after the last
 	} {
 		runs = 0
 		env := pawltest.New(t, remind.Do(count), mail.Do(send))

@@ -10,17 +10,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// PauseAction has no call of an activity, or start of an orchestration, admitted until ResumeAction. What has been admitted goes on. Callers
-// wait at the limit of the action, under its maximum wait: one hour if it has none.
+// PauseAction stops the admission of calls of an activity, or of starts of an orchestration, until ResumeAction. Calls that were admitted
+// continue. Callers wait at the limit of the action for at most its maximum wait, or one hour if it has none.
 func (m Moment) PauseAction(a Named) {
 	m.SetPolicy(limit.PauseLevel+a.Name(), history.Policy{Paused: true})
 }
 
-// ResumeAction ends the pause of an action: its waiters are admitted in their order, as its policy allows.
+// ResumeAction ends the pause of an action. Its waiters are admitted in order, as its policy allows.
 func (m Moment) ResumeAction(a Named) { m.DeletePolicy(limit.PauseLevel + a.Name()) }
 
-// SetPolicy sets a policy at run time, in place of what the code declares: of an action (level action:NAME), of a group of actions
-// (group:NAME), or of all (global).
+// SetPolicy sets a policy at run time, which overrides the code. The level is that of an action (action:NAME), of a group of actions
+// (group:NAME), or of all actions (global).
 func (m Moment) SetPolicy(level string, p history.Policy) {
 	m.policies(level, func(set map[string]history.Policy) error {
 		set[level] = p
@@ -28,7 +28,7 @@ func (m Moment) SetPolicy(level string, p history.Policy) {
 	})
 }
 
-// DeletePolicy deletes what SetPolicy has set.
+// DeletePolicy removes a policy that SetPolicy has set.
 func (m Moment) DeletePolicy(level string) {
 	m.policies(level, func(set map[string]history.Policy) error {
 		delete(set, level)
@@ -36,7 +36,7 @@ func (m Moment) DeletePolicy(level string) {
 	})
 }
 
-// ClearQueue rejects all that wait for an action, or for one value of its key, with ErrQueueCleared.
+// ClearQueue rejects all waiters of an action, or of one value of its key, with ErrQueueCleared.
 func (m Moment) ClearQueue(a Named, key string) {
 	m.add(func() {
 		name := limit.Name(a.Name(), key)
@@ -57,7 +57,7 @@ func (m Moment) policies(level string, change func(map[string]history.Policy) er
 	})
 }
 
-// RetryFromStart has an instance that has failed or was cancelled, which may be after Run, start again with its input.
+// RetryFromStart makes an instance that has failed or was cancelled, possibly after Run, start again with its input.
 func (m Moment) RetryFromStart(by, text string) {
 	m.operate(history.VerbRetry, by, text, message.Operate{Start: true})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Minutes behind the start at which each of three calls has ended; a call takes twenty.
+// The minutes after the start at which each of three calls has ended; a call takes twenty.
 func TestActionsArePausedAndPoliciesSetInVirtualTimeAndOverCrashes(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.ActivityOption

@@ -45,7 +45,7 @@ func TestPollReceivesEverythingOfItsInstant(t *testing.T) {
 	}
 }
 
-// An instance that sends five events in one turn is one sender: the other sees all of them, or the end of an activity that was due
+// An instance that sends five events in one turn is one sender: the receiver sees all of them, or the end of an activity that was due
 // before.
 func TestPollReceivesWhatAnotherInstanceSentAtItsInstant(t *testing.T) {
 	sender := pawl.NewOrchestration[int, int]("sender")
@@ -63,7 +63,7 @@ func TestPollReceivesWhatAnotherInstanceSentAtItsInstant(t *testing.T) {
 	}
 }
 
-// What a turn schedules cannot have ended in the same turn, however quick it is.
+// Work that a turn schedules cannot have ended in the same turn, however quick it is.
 func TestPollDoesNotReceiveWhatItsOwnTurnScheduled(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
@@ -82,8 +82,8 @@ func TestPollDoesNotReceiveWhatItsOwnTurnScheduled(t *testing.T) {
 	}
 }
 
-// Work that goes on and on at one instant does not keep a poll from being complete.
-func TestPollCompletesBesideEndlessWork(t *testing.T) {
+// Work that repeats endlessly at one instant does not prevent a poll from completing.
+func TestPollCompletesDespiteEndlessWork(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {
 		done := false

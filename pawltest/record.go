@@ -12,14 +12,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Record is what one execution of an instance leaves behind. That of an Env is of the instance under test.
+// Record is the record of one execution of an instance. The one embedded in Env is that of the instance under test.
 type Record struct {
 	e  *world
-	in *instance // nil: the one under test
+	in *instance // nil means the instance under test
 	x  *execution
 }
 
-// Recorded is an Env, for its instance under test, or a Record.
+// Recorded is a Record, or an Env for its instance under test.
 type Recorded interface {
 	recorded() Record
 }
@@ -36,8 +36,7 @@ func (r Record) recorded() Record {
 	return Record{e: r.e, in: in, x: in.now()}
 }
 
-// Of is the record of another instance: of its last execution. If there is none of the
-// id, the test fails and lists those there are.
+// Of returns the record of another instance, for its last execution. If no instance has the id, the test fails and lists the ids in use.
 func (e *Env) Of(instance string) Record {
 	e.world.tb.Helper()
 	in := e.world.last(instance)
@@ -47,7 +46,7 @@ func (e *Env) Of(instance string) Record {
 	return Record{e: e.world, in: in, x: in.now()}
 }
 
-// Instances lists the ids of all instances, in the order in which they began.
+// Instances lists the ids of all instances in the order in which they started.
 func (e *Env) Instances() []string {
 	var ids []string
 	for _, in := range e.world.instances {
@@ -56,7 +55,7 @@ func (e *Env) Instances() []string {
 	return ids
 }
 
-// Execution is the record of an earlier execution, counted from 1.
+// Execution returns the record of an earlier execution, counted from 1.
 func (r Record) Execution(n int) Record {
 	r.e.tb.Helper()
 	r = r.recorded()
@@ -67,18 +66,18 @@ func (r Record) Execution(n int) Record {
 	return r
 }
 
-// Executions is how many executions the instance has begun.
+// Executions returns the number of executions that the instance has begun.
 func (r Record) Executions() int { return len(r.recorded().in.executions) }
 
-// History is the history so far, one line an event: its id, the virtual time since the
-// start of the execution, and what it is, in the words of pawl history.
+// History returns the history so far, with one line per event: its id, the virtual time since the start of the execution, and its
+// description in the format of pawl history.
 func (r Record) History() string {
 	r.e.tb.Helper()
 	return replaytest.Text(r.recorded().x.events)
 }
 
-// WantHistory demands that the history is this one, line by line. How many spaces are
-// between words, and around lines, does not matter; lines without any are left out.
+// WantHistory fails the test unless the history equals want, line by line. The amount of white space between words and around lines does
+// not matter, and blank lines are ignored.
 func (r Record) WantHistory(want string) {
 	r.e.tb.Helper()
 	got, wanted := lines(r.History()), lines(want)
@@ -97,8 +96,7 @@ func (r Record) WantHistory(want string) {
 	}
 }
 
-// WantLines demands that the history has, in this order, lines that contain the parts
-// given, and perhaps others between them.
+// WantLines fails the test unless the history contains, in this order and possibly with others in between, a line with each of the parts.
 func (r Record) WantLines(parts ...string) {
 	r.e.tb.Helper()
 	rest := lines(r.History())
@@ -125,7 +123,7 @@ func lines(text string) []string {
 	return all
 }
 
-// Export gives the history so far as pawl history --json does.
+// Export returns the history so far in the format of pawl history --json.
 func (r Record) Export() []byte {
 	r.e.tb.Helper()
 	r = r.recorded()
@@ -144,9 +142,9 @@ func (r Record) Export() []byte {
 	return b.Bytes()
 }
 
-// Statuses gives the values of a custom status that a watching client could have seen,
-// over all executions of the instance, the latest last: of several in one turn the last. One that was cleared is the zero value.
-// One that does not decode fails the test.
+// Statuses returns the values of a custom status that a watching client could have seen, over all executions of the instance, latest
+// last. If it is set several times in one turn, only the last value is included. A cleared status is the zero value. A value that does
+// not decode fails the test.
 func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 	r := of.recorded()
 	r.e.tb.Helper()
@@ -158,7 +156,7 @@ func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 	})
 }
 
-// statuses are the values of the status of a name.
+// statuses returns the values of the status with the name.
 func (r *Record) statuses(name string) (values []history.Payload) {
 	var seen, version uint64
 	for _, change := range r.in.statuses {
@@ -176,8 +174,8 @@ func (r *Record) statuses(name string) (values []history.Payload) {
 	return values
 }
 
-// Unread gives the events of the handle that the instance had been sent and had not read when it ended, in order; nil
-// while it has not ended. What arrives after its end is not among them. One that does not decode fails the test.
+// Unread returns, in order, the events of the handle that the instance had been sent but had not read when it ended. It returns nil while
+// the instance has not ended. Events that arrived after the end are not included. An event that does not decode fails the test.
 func Unread[T any](of Recorded, event pawl.Event[T]) []T {
 	r := of.recorded()
 	r.e.tb.Helper()
@@ -190,8 +188,7 @@ func Unread[T any](of Recorded, event pawl.Event[T]) []T {
 	return decodeAll(r.e, "unread event "+event.Name(), all, author.Value(event).Decode)
 }
 
-// SentTo gives the events that instances have sent to one that was not there to have
-// them, in order: what has left the Env.
+// SentTo returns, in order, the events of the handle that instances have sent to an instance that did not exist.
 func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
 	e.world.tb.Helper()
 	var all []history.Payload

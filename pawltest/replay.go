@@ -11,11 +11,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Replay demands that today's code fits a history that was recorded with yesterday's.
-// exported is what pawl export, or pawl history --json, wrote, of an instance that has ended or still
-// runs. Of several versions among the bindings the recorded one is taken. The replay is
-// strict: a payload that encodes differently fails it, too. Keep the histories of instances
-// that matter beside the code, and replay them before it is released.
+// Replay fails the test unless today's code matches a history that was recorded with yesterday's. exported is the output of pawl export
+// or pawl history --json, for an instance that has ended or is still running. If several versions are bound, the recorded one is used.
+// The replay is strict: a payload that encodes differently fails it, too. Keep the histories of important instances next to the code, and
+// replay them before every release.
 func Replay(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	tb.Helper()
 	for _, p := range read(tb, exported, bindings) {
@@ -29,11 +28,9 @@ func Replay(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	}
 }
 
-// EveryPrefix is Replay of every beginning of the history, as though the process had
-// died after each of its turns: after each, the inputs that remain must lead to the
-// decisions that were recorded. Inputs behind the next side effect are left out, for it
-// would have another value now. Of a history of more than 200 turns it takes two
-// hundred beginnings, evenly, and the last.
+// EveryPrefix is Replay of every prefix of the history, as if the process had died after each turn: the remaining inputs must lead to the
+// recorded decisions. Inputs after the next side effect are left out, because its value would differ. If the history has more than 200
+// turns, 200 evenly spaced prefixes and the whole history are used.
 func EveryPrefix(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	tb.Helper()
 	for _, p := range read(tb, exported, bindings) {
@@ -59,7 +56,7 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) []replaytest.
 	return out
 }
 
-// past is the history of an execution, with the code for it.
+// past returns the history of an execution together with the code for it.
 func past(tb testing.TB, instance string, events []history.Event, bindings []pawl.Binding) replaytest.Past {
 	tb.Helper()
 	if _, broken := history.Check(events); len(broken) > 0 {
@@ -72,7 +69,7 @@ func past(tb testing.TB, instance string, events []history.Event, bindings []paw
 	if err != nil {
 		tb.Fatal(err)
 	}
-	start := events[0].(*history.Started) // Check has seen to it
+	start := events[0].(*history.Started) // verified by Check
 	b, ok := registry.Recorded(start.Name, start.Version)
 	if !ok {
 		has := registry.Versions(start.Name)

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// ReplayDir is Replay of every history in a directory: the files NAME.json that pawl export wrote and NAME.jsonl that pawl history --json
-// wrote, each as a subtest. A directory without one fails the test.
+// ReplayDir is Replay of every history in a directory, each in a subtest: the files NAME.json written by pawl export and NAME.jsonl
+// written by pawl history --json. A directory without any fails the test.
 func ReplayDir(t *testing.T, dir string, bindings ...pawl.Binding) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pawltest"
 )
 
-// recorder is a test that another test watches fail.
+// recorder is a testing.TB that records the failure of a test.
 type recorder struct {
 	testing.TB
 	said     string
@@ -66,7 +66,7 @@ func shipping(ctx *pawl.Context, p parcel) (parcel, error) {
 	if err != nil {
 		return p, err
 	}
-	first.Any = []any{id % 1000, pawl.NewID(ctx)} // an any has float64 only
+	first.Any = []any{id % 1000, pawl.NewID(ctx)} // numbers in an any are float64
 	return pack.Call(ctx, first)
 }
 
@@ -125,7 +125,7 @@ func TestPrefixesDetectCodeThatOnlyFitsTheWholeHistory(t *testing.T) {
 	runs := 0
 	code := func(ctx *pawl.Context, days int) (string, error) {
 		runs++
-		if runs > 1 { // as code that was released yesterday
+		if runs > 1 { // simulates code that was changed since
 			days++
 		}
 		return reminder(ctx, days)

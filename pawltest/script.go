@@ -5,7 +5,7 @@ import "time"
 // Named is the handle of an activity, or of an orchestration that is started as a child.
 type Named interface{ Name() string }
 
-// Step is how one run of an activity, or one child, goes.
+// Step is the outcome of one run of an activity, or of one child.
 type Step struct {
 	err   error
 	never bool
@@ -13,37 +13,34 @@ type Step struct {
 	times int
 }
 
-// Succeed is a run of the function that was bound, or a child that runs as it is bound.
+// Succeed runs the bound function of the activity, or the bound code of the child.
 func Succeed() Step { return Step{times: 1} }
 
-// Fail is a run that ends with the error, and in which nothing is called; a child that
-// ends so is not there at all, and needs no binding.
+// Fail makes a run end with the error without calling its function. A child that fails in this way does not exist and needs no binding.
 func Fail(err error) Step { return Step{err: err, times: 1} }
 
-// Never is a run that does not end by itself: only AttemptTimeout, Within or a
-// cancellation ends it. A child does not even start.
+// Never makes a run that does not end by itself: only AttemptTimeout, Within or a cancellation ends it. A child is not even started.
 func Never() Step { return Step{never: true, times: 1} }
 
-// After makes the run take so long, in virtual time, from when it may begin: a wait at a limit is not part of it. A child fails,
-// or else starts, so late.
+// After delays the end of the run by d of virtual time, counted from when it may begin, so a wait at a limit is not included. For a
+// child, it delays the failure or the start.
 func (s Step) After(d time.Duration) Step {
 	s.after = d
 	return s
 }
 
-// Times makes the step hold for n runs; below 1: for all that follow.
+// Times applies the step to n runs, or to all following runs if n is below 1.
 func (s Step) Times(n int) Step {
 	s.times = max(n, 0)
 	return s
 }
 
-// Script sets how the runs of an activity, or the children of an orchestration, go, in the
-// order in which they are scheduled, whichever instance schedules them; every attempt of a
-// Retry is one, and an activity that is cancelled in the turn that schedules it is none. After the last
-// step they succeed at once. An activity and an orchestration of one name share a script.
+// Script sets the outcomes of the runs of an activity, or of the children of an orchestration, in the order in which any instance
+// schedules them. Every attempt of a Retry is a run; an activity that is cancelled in the turn that schedules it is not. After the last
+// step, runs succeed at once. An activity and an orchestration with the same name share a script.
 func (e *Env) Script(a Named, steps ...Step) { e.world.work.scripts[a.Name()] = steps }
 
-// step takes the next step of a script.
+// step returns the next step of a script and removes it.
 func (w *work) step(name string) Step {
 	steps := w.scripts[name]
 	if len(steps) == 0 {
@@ -55,7 +52,7 @@ func (w *work) step(name string) Step {
 	case 1:
 		w.scripts[name] = steps[1:]
 	default:
-		rest := append([]Step{next}, steps[1:]...) // the test's own slice stays as it is
+		rest := append([]Step{next}, steps[1:]...) // the slice given to Script must not change
 		rest[0].times--
 		w.scripts[name] = rest
 	}

@@ -2,5 +2,5 @@
 
 package pawltest_test
 
-// slower is how much the race detector may cost.
+// slower is the factor by which the race detector may slow a test down.
 const slower = 20

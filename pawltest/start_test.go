@@ -15,7 +15,7 @@ var (
 	ring    = pawl.NewEvent[string]("ring")
 )
 
-// tellTime waits for an event, and returns it with the time at which it began.
+// tellTime waits for an event, and returns it with the time at which the instance began.
 func tellTime(ctx *pawl.Context, _ string) (string, error) {
 	began := pawl.Now(ctx)
 	v, err := ring.Receive(ctx)

@@ -15,32 +15,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// activityTimeout is how long, by the real clock, an activity may run.
+// activityTimeout is how long an activity may run in real time.
 const activityTimeout = time.Minute
 
-// worker is the one that runs all activities.
+// worker is the name of the worker that runs all activities.
 const worker = "test"
 
-// work has the activities under way, and the children whose start or failure their script has put off.
+// work holds the activities in progress, and the children whose start or failure their script delays.
 type work struct {
 	env     *world
 	scripts map[string][]Step
 	runs    []run
-	number  uint64          // of the last run
-	started map[string]bool // effect ids of the starts of children
+	number  uint64          // number of the last run
+	started map[string]bool // effect ids of the child starts already scheduled
 }
 
-// run is an activity under way, or a child that is put off.
+// run is an activity in progress or a delayed child.
 type run struct {
 	grip     memstore.Grip
 	activity *history.ActivityScheduled
 	child    *message.OutInput
 	step     Step
-	due      int64 // Unix ms; math.MaxInt64: never
+	due      int64 // Unix ms; math.MaxInt64 means never
 	number   uint64
 }
 
-// schedule puts a run among those under way.
+// schedule adds a run.
 func (w *work) schedule(r run) {
 	r.due = math.MaxInt64
 	if !r.step.never {
@@ -51,7 +51,8 @@ func (w *work) schedule(r run) {
 	w.runs = append(w.runs, r)
 }
 
-// dispatch has the worker claim an activity. One that it has already claimed comes once more behind a crash.
+// dispatch makes the worker claim an activity and schedules its run. After a crash, an activity that is already claimed is dispatched
+// again.
 func (w *work) dispatch(e *core.Effect) {
 	g := memstore.Grip{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: strconv.FormatUint(w.number+1, 10)}
 	if a, _ := w.env.part.Store.Claim(w.env.part.Now, g, worker); a == memstore.Yours {
@@ -68,12 +69,12 @@ func (w *work) holds(r *run) bool {
 	return ok && l.Effect == r.grip.Effect && l.Token == r.grip.Token
 }
 
-// prune forgets the activities of an instance whose leases are gone.
+// prune removes the runs of an instance whose leases are gone.
 func (w *work) prune(instance string) {
 	w.runs = slices.DeleteFunc(w.runs, func(r run) bool { return r.grip.Instance == instance && !w.holds(&r) })
 }
 
-// next is the run that is due first; of several, the one that was scheduled first. ok: one ever is.
+// next returns the run that is due first, the one scheduled first if several are. ok is false if none will ever be due.
 func (w *work) next() (i int, at int64, ok bool) {
 	i, at = -1, math.MaxInt64
 	for k := range w.runs {
@@ -84,7 +85,7 @@ func (w *work) next() (i int, at int64, ok bool) {
 	return i, at, i >= 0
 }
 
-// finish runs an activity that is due and acknowledges it, or does what is due about a child.
+// finish runs and acknowledges an activity that is due, or starts or fails a child that is due.
 func (w *work) finish(i int) {
 	e := w.env
 	r := w.runs[i]
@@ -131,7 +132,8 @@ func (w *work) call(r *run) (history.Payload, *history.Failure) {
 	}), s.Payload)
 }
 
-// start takes the start of a child: now, or as its script has it. A start that comes once more, behind a crash, is in the stream already.
+// start accepts the start of a child, at once or as set by its script. After a crash, a start may come again although it is already in the
+// stream.
 func (w *work) start(c *message.OutInput) {
 	if w.started[c.Parent.Effect] {
 		return
@@ -145,7 +147,7 @@ func (w *work) start(c *message.OutInput) {
 	w.env.part.accept(c)
 }
 
-// stop forgets the start of a child that has been put off, and reports whether there was one.
+// stop removes the delayed start of a child, and reports whether there was one.
 func (w *work) stop(effect string) bool {
 	n := len(w.runs)
 	w.runs = slices.DeleteFunc(w.runs, func(r run) bool { return r.child != nil && r.child.Parent.Effect == effect })

@@ -1,5 +1,5 @@
-// Package integration runs orchestrations and activities in a test on real servers: NATS in the test's process, Redis as
-// a child process, an orchestrator, a worker and a client, in one call.
+// Package integration runs orchestrations and activities in a test on real servers: one call starts NATS in the test's process, Redis in
+// a child process, an orchestrator, a worker and a client.
 //
 //	func TestOrderIsCharged(t *testing.T) {
 //		fleet := integration.Start(t, Fulfil.Do(fulfil), Charge.Do(charge))
@@ -7,8 +7,8 @@
 //		…
 //	}
 //
-// Use package pawltest for tests of orchestration code: it needs no servers, runs in virtual time, and crashes the code
-// after every turn. Use this package for what lies outside of it: clients, several processes, real time, permissions.
+// Use package pawltest for tests of orchestration code: it needs no servers, runs in virtual time, and simulates a crash after every
+// turn. Use this package for everything else: clients, several processes, real time, permissions.
 package integration
 
 import (
@@ -32,22 +32,22 @@ import (
 // startTimeout bounds the start of servers, orchestrator and worker.
 const startTimeout = time.Minute
 
-// Fleet is the servers, an orchestrator, a worker and a client of one test. They are stopped at the end of the test.
+// Fleet contains the servers, an orchestrator, a worker and a client of one test. They are stopped at the end of the test.
 type Fleet struct {
-	Client *client.Client // of the namespace "default"
+	Client *client.Client // client of the namespace "default"
 
-	// NATS and Redis are connections to the servers, NATSURL and RedisURL their addresses, for further orchestrators,
-	// workers and clients of the test.
+	// NATS and Redis are connections to the servers, and NATSURL and RedisURL are their addresses, for further orchestrators, workers and
+	// clients of the test.
 	NATS              *nats.Conn
 	Redis             redis.UniversalClient
 	NATSURL, RedisURL string
 }
 
-// Start starts servers of the test's own, an orchestrator with the orchestrations among the bindings, a worker with the
-// activities, and a client, and returns when all of them are ready. A failure to start fails the test at once. Warnings
-// and errors are written to the output of the test. Tests with fleets of their own may run in parallel.
+// Start starts separate servers for the test, an orchestrator with the orchestrations among the bindings, a worker with the activities,
+// and a client, and returns when all of them are ready. If one does not start, the test fails at once. Warnings and errors are written to
+// the output of the test. Tests that each call Start may run in parallel.
 //
-// Redis is redis-server or valkey-server if one is on PATH, and an implementation in memory otherwise.
+// Redis is redis-server or valkey-server if one is on PATH, and an in-memory implementation otherwise.
 func Start(tb testing.TB, bindings ...pawl.Binding) *Fleet {
 	tb.Helper()
 	ctx, stop := context.WithTimeout(tb.Context(), startTimeout)
@@ -56,7 +56,7 @@ func Start(tb testing.TB, bindings ...pawl.Binding) *Fleet {
 	f := &Fleet{}
 	f.connect(ctx, tb)
 
-	orchestrations, activities, err := sorted(bindings)
+	orchestrations, activities, err := splitBindings(bindings)
 	must(tb, "sort the bindings", err)
 	o, err := orchestrator.New(orchestrator.Config{NATS: f.NATS, Redis: f.Redis, Logger: log}, orchestrations...)
 	must(tb, "make the orchestrator", err)
@@ -95,8 +95,8 @@ func (f *Fleet) connect(ctx context.Context, tb testing.TB) {
 	f.Redis = rdb
 }
 
-// sorted returns the bindings of an orchestrator and those of a worker.
-func sorted(bindings []pawl.Binding) (orchestrations []pawl.OrchestrationBinding, activities []pawl.ActivityBinding, err error) {
+// splitBindings returns the bindings for the orchestrator and those for the worker.
+func splitBindings(bindings []pawl.Binding) (orchestrations []pawl.OrchestrationBinding, activities []pawl.ActivityBinding, err error) {
 	for _, b := range bindings {
 		switch b := b.(type) {
 		case pawl.OrchestrationBinding:
