@@ -10,46 +10,46 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Cmd is an external program with its arguments. It is a value: set its fields before Run. A Cmd without a Stdin may be run
-// again, and by several goroutines at once.
+// Cmd is an external program with its arguments. It is a value: set its fields before Run. A Cmd without a Stdin may be run again, also
+// concurrently.
 type Cmd struct {
 	Name string   // looked up in PATH unless it has a slash
-	Args []string // without the name
-	Dir  string   // working directory; default: the worker's
-	Env  []string // as key=value; nil: the worker's environment
+	Args []string // arguments, without the name
+	Dir  string   // working directory; default: that of the worker
+	Env  []string // environment as key=value; nil means that of the worker
 
-	// Stdin is the program's standard input; nil: empty. A *os.File is passed on as it is. Run copies from any other reader
-	// and waits for its last Read, so a reader that may block must end with the context.
+	// Stdin is the program's standard input; nil means empty input. A *os.File is passed to the program directly. Run copies from any
+	// other reader and waits for its last Read, so a reader that may block must end with the context.
 	Stdin io.Reader
 
-	// Stderr also receives the standard error, while the program runs; nil: only Output has it. Its Write must not block.
+	// Stderr also receives the standard error while the program runs; if it is nil, only Output contains it. Its Write must not block.
 	Stderr io.Writer
 
-	// OutputLimit is the maximum number of bytes that Run keeps of the standard output, and of the standard error; default
-	// 64 KiB. Of longer output Run keeps the first and the last half of it.
+	// OutputLimit is the maximum number of bytes that Run keeps of the standard output, and of the standard error; the default is 64 KiB.
+	// If there is more, Run keeps the first and the last half.
 	OutputLimit int
 }
 
 const defaultOutputLimit = 64 << 10
 
-// Command returns a Cmd for a program and its arguments. It starts nothing.
+// Command returns a Cmd for a program and its arguments. It does not start the program.
 func Command(name string, args ...string) Cmd {
 	return Cmd{Name: name, Args: args}
 }
 
-// Output is what a program has written.
+// Output is the output of a program.
 type Output struct {
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 
-	// Number of bytes omitted from the middle, where the text has a note; 0 if the text is complete.
+	// The number of bytes omitted from the middle, where the text contains a note; 0 if the text is complete.
 	StdoutOmitted int64 `json:"stdout_omitted,omitempty"`
 	StderrOmitted int64 `json:"stderr_omitted,omitempty"`
 }
 
-// Run starts the program and waits until its process group has ended. The error is an *ExitError if the program ended with
-// another code than 0 or by a signal, the context's cause (wrapped) if Run ended it with the context, and otherwise the reason why
-// it could not be started. The Output is also valid with an error.
+// Run starts the program and waits until its process group has ended. The error is an *ExitError if the program ended with a code other
+// than 0 or by a signal, the context's cause (wrapped) if Run ended the program because ctx was done, and otherwise the reason for which
+// it could not be started. The Output is valid even with an error.
 func (c Cmd) Run(ctx context.Context) (Output, error) {
 	if ctx.Err() != nil {
 		return Output{}, fmt.Errorf("exec: run %s: %w", c.Name, context.Cause(ctx))
@@ -85,12 +85,12 @@ var ErrExit = pawl.NewError("pawl.command")
 // errorTail is the number of bytes of the standard error in an ExitError.
 const errorTail = 4 << 10
 
-// ExitError reports that a program ended with another code than 0 or by a signal. It survives history: the caller of the
-// activity gets it with ExitErrorOf, and errors.Is finds ErrExit.
+// ExitError reports that a program ended with a code other than 0 or by a signal. It survives history: the caller of the activity gets it
+// with ExitErrorOf, and errors.Is finds ErrExit.
 type ExitError struct {
 	Program  string `json:"program"`
-	ExitCode int    `json:"exit_code"`        // -1: ended by a signal
-	Signal   string `json:"signal,omitempty"` // its name, such as "killed"
+	ExitCode int    `json:"exit_code"`        // -1 if a signal ended the program
+	Signal   string `json:"signal,omitempty"` // name of the signal, such as "killed"
 	Stderr   string `json:"stderr,omitempty"` // the last 4 KiB of the standard error
 }
 
@@ -110,7 +110,7 @@ func (e *ExitError) Error() string {
 // Unwrap returns ErrExit with the ExitError as its data.
 func (e *ExitError) Unwrap() error { return pawl.WithData(ErrExit, *e) }
 
-// ExitErrorOf returns the ExitError in an error, in the activity or in its caller; nil if there is none.
+// ExitErrorOf returns the ExitError in an error, in the activity or in its caller, or nil if there is none.
 func ExitErrorOf(err error) *ExitError {
 	var e *ExitError
 	if errors.As(err, &e) {

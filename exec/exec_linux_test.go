@@ -20,7 +20,7 @@ import (
 
 const markName = "PAWL_EXEC_TEST="
 
-// mark is in the environment of all processes that a test's programs start.
+// mark is set in the environment of all processes that a test's programs start.
 func mark(t *testing.T) string { return markName + t.Name() }
 
 // marked lists the running processes with the test's mark.
@@ -44,7 +44,7 @@ func marked(t *testing.T) []int {
 	return pids
 }
 
-// assertNoneLeft fails if a process of the test still runs.
+// assertNoneLeft fails the test if one of its processes is still running.
 func assertNoneLeft(t *testing.T) {
 	t.Helper()
 	if left := marked(t); len(left) > 0 {
@@ -87,7 +87,7 @@ func TestWorkerProcess(t *testing.T) {
 	if os.Getenv(workerProcessEnv) == "" {
 		t.Skip("run by TestProgramOutlivesTheThreadsOfItsWorkerButNotItsProcess")
 	}
-	// Threads end while the programs run: goroutines that are locked to them end.
+	// Threads end while the programs run, because goroutines that are locked to them end.
 	begun := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()

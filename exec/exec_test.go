@@ -99,14 +99,14 @@ func TestRunReportsAProgramThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// activity returns a context like a worker's, and the functions that cancel it and end its grace period.
+// activity returns a context like that of a worker, and the functions that cancel it and end its grace period.
 func activity(grace time.Duration) (ctx context.Context, stop, expire func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	ctx, expire = author.WithGracePeriod(pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}))
 	return ctx, func() { end(&pawl.Cancelled{Reason: cancel.LostSelect, Text: "too slow"}) }, expire
 }
 
-// throughHistory records an error and restores it, some times.
+// throughHistory encodes and decodes an error several times, as when it is recorded in histories.
 func throughHistory(err error, times int) error {
 	for range times {
 		err = &pawl.Failure{Failure: *author.ToFailure(err)}
@@ -120,7 +120,7 @@ type result struct {
 	took time.Duration // since the cancellation
 }
 
-// cancelled runs a script, cancels it when it has touched $READY, and returns the result.
+// cancelled runs a script, cancels it once it has touched $READY, and returns the result.
 func cancelled(t *testing.T, script string, grace time.Duration, expired bool) result {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")

@@ -11,8 +11,8 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// anyAlive reports whether a group has a member that is no zombie: the init process of a container may not reap orphans. If /proc
-// cannot be read, it reports true.
+// anyAlive reports whether a group has a member that is not a zombie, because the init process of a container may not reap orphans. If
+// /proc cannot be read, it reports true.
 func anyAlive(group int) bool {
 	dir, err := os.Open("/proc")
 	if err != nil {

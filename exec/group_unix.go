@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// A group has the process id of its first process. The kernel does not reuse that id while the group has a member; between the end
-// of the last member and the signal all ids would have to be used once.
+// The id of a group is the process id of its first process. The kernel does not reuse that id while the group has a member; between the
+// end of the last member and the signal, all ids would have to be used once.
 
 func terminateGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// drainTimeout bounds the wait for output that only a process outside the group can still write: the group's own output is in the
-// pipe by then.
+// drainTimeout bounds the wait for output that only a process outside the group can still write, because the group's own output is
+// already in the pipe.
 const drainTimeout = 250 * time.Millisecond
 
 // excerpt is a writer that keeps the beginning and the end of its input.
 type excerpt struct {
 	head, tail []byte
 	half       int
-	next       int   // offset in the tail of the next byte, once it is full
-	omitted    int64 // bytes that were in the tail and were overwritten
+	next       int   // offset of the next byte in the tail, once the tail is full
+	omitted    int64 // number of bytes in the tail that were overwritten
 }
 
 func newExcerpt(limit int) *excerpt {
@@ -35,7 +35,7 @@ func (x *excerpt) Write(b []byte) (int, error) {
 		k := min(room, len(b))
 		x.head, b = append(x.head, b[:k]...), b[k:]
 	}
-	if more := len(b) - x.half; more > 0 { // the tail has only these bytes
+	if more := len(b) - x.half; more > 0 { // the new bytes fill the whole tail
 		x.omitted += int64(len(x.tail) + more)
 		x.tail, x.next, b = x.tail[:0], 0, b[more:]
 	}
@@ -58,11 +58,11 @@ func (x *excerpt) text() string {
 	return fmt.Sprintf("%s\n[... %d bytes omitted ...]\n%s%s", x.head, x.omitted, x.tail[x.next:], x.tail[:x.next])
 }
 
-// pipes are the program's standard streams. The program's ends are closed in this process once it has started, so that a reader
-// sees the end of the last writer.
+// pipes are the program's standard streams. This process closes the program's ends once the program has started, so that a reader
+// receives EOF when the last writer has ended.
 type pipes struct {
-	remote []*os.File // ends of the program
-	local  []*os.File
+	remote []*os.File // the program's ends
+	local  []*os.File // this process's ends
 	output sync.WaitGroup
 	input  sync.WaitGroup
 }
@@ -74,7 +74,7 @@ func (ps *pipes) reader(w io.Writer) (*os.File, error) {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	ps.remote, ps.local = append(ps.remote, remote), append(ps.local, r)
-	ps.output.Go(func() { _, _ = io.Copy(w, r) }) // ends with the last writer, or at the deadline
+	ps.output.Go(func() { _, _ = io.Copy(w, r) }) // ends when the last writer ends, or at the deadline
 	return remote, nil
 }
 
@@ -102,11 +102,11 @@ func (ps *pipes) closeRemote() {
 	}
 }
 
-// finish reads what is still in the pipes and closes them.
+// finish reads the rest of the output and closes the pipes.
 func (ps *pipes) finish() {
 	for _, f := range ps.local {
 		if err := f.SetDeadline(time.Now().Add(drainTimeout)); err != nil && !errors.Is(err, os.ErrClosed) {
-			_ = f.Close() // a platform whose pipes have no deadlines
+			_ = f.Close() // this platform's pipes have no deadlines
 		}
 	}
 	ps.output.Wait()

@@ -16,14 +16,14 @@ const (
 	killWait   = time.Second          // maximum wait for processes that do not end after SIGKILL
 )
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd    *exec.Cmd
 	pipes  pipes
 	stdout *excerpt
 	stderr *excerpt
 	ended  chan struct{} // closed when the program has ended; its group may still have members
-	err    error         // of Wait; set before ended is closed
+	err    error         // error of Wait; set before ended is closed
 }
 
 // start starts the program. On error nothing is left running.
@@ -47,7 +47,7 @@ func (c Cmd) start() (*process, error) {
 	return p, nil
 }
 
-// connect gives the program files only, so that its Wait does not wait for copying.
+// connect passes only files to the program, so that Wait does not wait for copying.
 func (p *process) connect(c Cmd) error {
 	stdout, err := p.pipes.reader(p.stdout)
 	if err != nil {
@@ -88,13 +88,13 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// wait waits until the process group has ended, and reports whether ctx has terminated it.
+// wait waits until the process group has ended, and reports whether it was terminated because ctx was done.
 func (p *process) wait(ctx context.Context) (terminated bool) {
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
 		select {
-		case <-p.ended: // by itself, at the same moment
+		case <-p.ended: // the program ended by itself at the same moment
 		default:
 			terminated = true
 			p.terminate(ctx)
@@ -102,7 +102,7 @@ func (p *process) wait(ctx context.Context) (terminated bool) {
 	}
 	killGroup(p.cmd.Process)
 	<-p.ended
-	p.waitGroup(time.After(killWait), nil) // until the kernel has removed it
+	p.waitGroup(time.After(killWait), nil) // until the kernel has removed the group
 	return terminated
 }
 
@@ -140,7 +140,7 @@ func (p *process) waitGroup(limit <-chan time.Time, expired <-chan struct{}) {
 	}
 }
 
-// finish returns what the program has written.
+// finish returns the output of the program.
 func (p *process) finish() Output {
 	p.pipes.finish()
 	return Output{

@@ -18,19 +18,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Options are the codecs of a fleet: all its processes and clients need the same.
+// Options are the codec settings of a fleet. All its processes and clients need the same settings.
 type Options struct {
-	Compress bool        // by zstd
-	Keys     KeyProvider // encrypts; nil: payloads are not encrypted
-	Store    bool        // keeps payloads above StoreAbove in the object store of the fleet
+	Compress bool        // compress payloads with zstd
+	Keys     KeyProvider // encrypt payloads with these keys; nil means no encryption
+	Store    bool        // keep payloads above StoreAbove in the object store of the fleet
 }
 
-// Codec seals and opens payloads. It is safe for concurrent use. A nil Codec seals nothing, and opens what is not encrypted.
+// Codec seals and opens payloads. It is safe for concurrent use. A nil Codec seals nothing, and opens payloads that are not encrypted.
 type Codec struct {
 	compress bool
 	store    bool
 	keys     KeyProvider
-	last     atomic.Pointer[Key] // the current key, for when the provider fails
+	last     atomic.Pointer[Key] // the last current key, used while the provider fails
 }
 
 const (
@@ -40,18 +40,18 @@ const (
 	flagStored     = 4 // the body is in the object store
 
 	saltBytes   = 24
-	minCompress = 256 // bytes that are worth it
+	minCompress = 256 // shorter payloads are not compressed, in bytes
 	window      = 512 << 10
 
-	// maxOpened is the length of a payload of the largest size (MaxInline), with what a failure adds to it, and its type; maxStored that of
-	// one in the object store. No compressed payload opens to more, and a longer one is not compressed.
+	// maxOpened is the length of a payload of the maximum size (MaxInline) with its type and what a failure adds to it. maxStored is the
+	// same for a payload in the object store. No compressed payload may decompress to more, and a longer payload is not compressed.
 	maxOpened = MaxInline + 32<<10 + 64
 	maxStored = MaxStored + 32<<10 + 64
 
-	firstRoom = 64 << 10 // for what opens
+	firstRoom = 64 << 10 // first buffer for decompressing an object
 )
 
-// New returns a Codec. The error is that of the provider, if it has no current key.
+// New returns a Codec. It returns the error of the provider if that has no current key.
 func New(o Options) (*Codec, error) {
 	c := &Codec{compress: o.Compress, store: o.Store, keys: o.Keys}
 	if o.Keys != nil {
@@ -67,7 +67,7 @@ func New(o Options) (*Codec, error) {
 	return c, nil
 }
 
-// The coders of zstd have no state between calls, and are made when they are first used: they are large.
+// The zstd coders have no state between calls. They are created on first use, because they are large.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder { //nolint:gochecknoglobals // made once
 		return must(zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true)))
@@ -80,7 +80,7 @@ var (
 	})
 )
 
-// must is for options that are constant.
+// must panics on an error of constant options.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("pawlcodec: " + err.Error())
@@ -88,7 +88,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// current returns the key for new payloads: the last one while the provider fails.
+// current returns the key for new payloads, or the last one while the provider fails.
 func (c *Codec) current() Key {
 	k, err := c.keys.Current()
 	if err != nil || k.id == "" {
@@ -98,8 +98,8 @@ func (c *Codec) current() Key {
 	return k
 }
 
-// Seal returns the sealed payload. place identifies the decision that the payload is part of; nil: it is part of none, and sealed
-// differently each time. An empty payload, and one that is sealed, are returned unchanged.
+// Seal returns the sealed payload. place identifies the decision that the payload is part of; if it is nil, the payload belongs to no
+// decision and is sealed differently each time. An empty payload, and one that is already sealed, are returned unchanged.
 func (c *Codec) Seal(place []byte, p history.Payload) history.Payload {
 	if c == nil || p.Type == "" || p.Type == history.TypeSealed || !c.compress && c.keys == nil {
 		return p
@@ -124,21 +124,22 @@ func (c *Codec) Seal(place []byte, p history.Payload) history.Payload {
 	return history.Payload{Type: history.TypeSealed, Data: k.cipher(head[len(head)-saltBytes:]).Seal(head, nonce(), body, head)}
 }
 
-// plain is a sealed payload that is not encrypted.
+// plain returns a sealed payload that is not encrypted.
 func plain(flags byte, body []byte) history.Payload {
 	return history.Payload{Type: history.TypeSealed, Data: append([]byte{version, flags}, body...)}
 }
 
 const (
 	gcmTag     = 16
-	maxSealing = 3 + maxKeyID + checkBytes + saltBytes + gcmTag // what sealing adds
+	maxSealing = 3 + maxKeyID + checkBytes + saltBytes + gcmTag // maximum overhead of sealing
 )
 
-// nonce is always the same: each payload has a key of its own.
+// nonce is constant, because each payload has its own key.
 func nonce() []byte { return make([]byte, 12) }
 
-// salt is random, or follows from the place and from all that is encrypted and authenticated, as it is: compressed or not. With the same
-// salt, and so the same key and nonce, there is only the same text.
+// salt returns a random salt if there is no place. Otherwise it derives the salt from the place and from exactly the bytes that are
+// encrypted and authenticated, after compression. The same salt, and so the same key and nonce, therefore only occurs with the same
+// bytes.
 func (k Key) salt(place, head, body []byte) []byte {
 	if place == nil {
 		b := make([]byte, saltBytes)
@@ -152,35 +153,35 @@ func (k Key) salt(place, head, body []byte) []byte {
 	return mac.Sum(nil)[:saltBytes]
 }
 
-// cipher is that of one payload.
+// cipher returns the cipher of one payload.
 func (k Key) cipher(salt []byte) cipher.AEAD {
 	block, err := aes.NewCipher(k.derive("pawl payload 1", salt))
-	if err != nil { // 32 bytes are a key
+	if err != nil { // 32 bytes are always a valid key
 		panic("pawlcodec: " + err.Error())
 	}
 	aead, err := cipher.NewGCM(block)
-	if err != nil { // AES has blocks of 16 bytes
+	if err != nil { // AES always has blocks of 16 bytes
 		panic("pawlcodec: " + err.Error())
 	}
 	return aead
 }
 
-// Open returns the payload as it was before Seal. One that is not sealed is returned unchanged. The error is a *KeyError or an
+// Open returns the payload as it was before Seal. A payload that is not sealed is returned unchanged. The error is a *KeyError or an
 // *ObjectError, or matches ErrDamaged.
 func (c *Codec) Open(p history.Payload) (history.Payload, error) { return c.OpenWith(nil, p) }
 
-// OpenWith is Open; load reads an object of the store.
+// OpenWith is Open with a function that reads objects of the store.
 func (c *Codec) OpenWith(load Load, p history.Payload) (history.Payload, error) {
 	return c.open(load, maxStored, p)
 }
 
-// OpenSmall is OpenWith for one of many payloads: it does not read what is larger than a payload may be without the store.
+// OpenSmall is OpenWith for lists of payloads: it does not read an object that is larger than a payload may be without the store.
 func (c *Codec) OpenSmall(load Load, p history.Payload) (history.Payload, error) {
 	return c.open(load, maxOpened, p)
 }
 
-// open is OpenWith for what opens to at most that many bytes of the store.
-func (c *Codec) open(load Load, most int, p history.Payload) (history.Payload, error) {
+// open is OpenWith with the maximum size in memory of a payload in the store.
+func (c *Codec) open(load Load, maxSize int, p history.Payload) (history.Payload, error) {
 	if p.Type != history.TypeSealed {
 		return p, nil
 	}
@@ -188,14 +189,14 @@ func (c *Codec) open(load Load, most int, p history.Payload) (history.Payload, e
 	if body == nil {
 		return p, ErrDamaged
 	}
-	head, opens := p.Data[:len(p.Data)-len(body)], 0 // of an object
+	head, opens := p.Data[:len(p.Data)-len(body)], 0 // opens is set for an object
 	var err error
 	if flags&flagStored != 0 {
 		r, ok := parseReference(body)
 		if !ok {
 			return p, ErrDamaged
 		}
-		if body, err = loaded(load, r, most); err != nil {
+		if body, err = loaded(load, r, maxSize); err != nil {
 			return p, err
 		}
 		head, opens = append([]byte{version, flags &^ flagStored}, head[2:]...), r.opens
@@ -222,8 +223,8 @@ func (c *Codec) open(load Load, most int, p history.Payload) (history.Payload, e
 	return history.Payload{Type: string(body[:n]), Data: body[n:len(body):len(body)]}, nil
 }
 
-// unpack decompresses. That of an object takes no more memory than its reference has announced. This is a claim, so the room for it grows
-// with what is there.
+// unpack decompresses a body. For an object, it uses at most the memory that its reference announces. The reference is not trusted, so
+// the buffer starts small and grows with the data that is actually there.
 func unpack(body []byte, opens int) ([]byte, error) {
 	if opens == 0 {
 		return decoder().DecodeAll(body, nil)
@@ -240,7 +241,8 @@ func unpack(body []byte, opens int) ([]byte, error) {
 	}
 }
 
-// CanOpen returns the *KeyError of Open without opening the payload, and an *ObjectError for one in the object store if the Codec has none.
+// CanOpen returns the *KeyError that Open would return, without opening the payload. For a payload in the object store, it returns an
+// *ObjectError if the Codec has no store.
 func (c *Codec) CanOpen(p history.Payload) error {
 	if p.Type != history.TypeSealed {
 		return nil
@@ -263,7 +265,7 @@ func (c *Codec) key(id string, check []byte) (Key, error) {
 	}
 	k, err := c.keys.Key(id)
 	if err == nil && !bytes.Equal(k.check, check) {
-		err = fmt.Errorf("%w: the key of this id is another one here", ErrNoKey)
+		err = fmt.Errorf("%w: this process has another key with this id", ErrNoKey)
 	}
 	if err != nil {
 		return Key{}, &KeyError{ID: id, cause: err}
@@ -272,11 +274,11 @@ func (c *Codec) key(id string, check []byte) (Key, error) {
 }
 
 func bodyOf(b []byte) []byte {
-	_, _, _, _, body := parts(b) //nolint:dogsled // the one part of five
+	_, _, _, _, body := parts(b) //nolint:dogsled // one part of five is needed
 	return body
 }
 
-// parts divides sealed bytes. body is nil if they are not.
+// parts splits sealed bytes into their parts. body is nil if the bytes are not sealed.
 func parts(b []byte) (flags byte, keyID string, check, salt, body []byte) {
 	if len(b) < 2 || b[0] != version || b[1]&^(flagCompressed|flagEncrypted|flagStored) != 0 {
 		return 0, "", nil, nil, nil
@@ -296,7 +298,7 @@ func parts(b []byte) (flags byte, keyID string, check, salt, body []byte) {
 	return flags, keyID, check, salt, body[n+checkBytes+saltBytes:]
 }
 
-// Describe returns what a user sees of a payload that is sealed; "" for any other.
+// Describe returns a description of a sealed payload for users, and "" for any other payload.
 func Describe(p history.Payload) string {
 	if p.Type != history.TypeSealed {
 		return ""

@@ -111,7 +111,7 @@ func TestMissingKeyIsNamedAndDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestCompressedPayloadCannotTakeMuchMemory: every client with the permission to send may send this, also to a fleet without a codec.
+// Every client that may send can send such a payload, also to a fleet without a codec.
 func TestCompressedPayloadCannotTakeMuchMemory(t *testing.T) {
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestPayloadThatIsTooLongToBeOpenedIsNotCompressed(t *testing.T) {
 	}
 }
 
-// TestSaltIsUsedForOneTextOnly: key and nonce follow from the salt, so two texts under one salt would show their difference.
-func TestSaltIsUsedForOneTextOnly(t *testing.T) {
+// Key and nonce are derived from the salt, so two texts with the same salt would reveal their difference.
+func TestSaltsOfDifferentTextsDiffer(t *testing.T) {
 	k := key(t, "k1")
 	p := json(`"` + strings.Repeat("a", 1000) + `"`)
 	seen := map[string]bool{}

@@ -1,6 +1,6 @@
-// Package pawlcodec compresses and encrypts payloads, so that nothing of them is readable in Redis, in NATS and in logs.
+// Package pawlcodec compresses and encrypts payloads, so that their contents are not readable in Redis, in NATS and in logs.
 //
-// # Where
+// # Where payloads are sealed
 //
 // A payload is sealed when it leaves the code of its author, and opened when it reaches such code again, or a user who holds the key:
 //
@@ -8,55 +8,57 @@
 //	orchestration ──Seal──▶ history ─▶ TASKS ──Open──▶ activity ──Seal──▶ inbox
 //	history, result, status, answer ──Open──▶ client (gateway, console, command line)
 //
-// The owner of an instance, the stores and the streams handle sealed bytes. Only the part of an orchestrator that runs the code (package
-// internal/replay), workers and clients have the Codec.
+// The owner of an instance, the stores and the streams handle sealed bytes only. Only the part of an orchestrator that runs the code
+// (package internal/replay), workers and clients have the Codec.
 //
-// Sealed are inputs, results, events, updates and their answers, queries and theirs, custom statuses, side effects, and the message,
-// stack and data of failures that code has returned. Readable are ids, names, versions, codes of failures, attributes, headers, keys of
-// limits, the names of requesters and their reasons, times and sizes, and the failures that Pawl itself makes.
+// Sealed: inputs, results, events, updates and queries with their answers, custom statuses, side effects, and the message, stack and data
+// of failures returned by code. Readable: ids, names, versions, codes of failures, attributes, headers, keys of limits, the names and
+// reasons of requesters, times and sizes, and failures made by Pawl itself.
 //
-// # Bytes
+// # Format
 //
 // A sealed payload has the type history.TypeSealed and these bytes:
 //
 //	version 1 · flags (1: compressed, 2: encrypted, 4: stored) [· length of the key's id · id · 4 bytes that check the key · 24 bytes of salt] · body
 //
-// The body is the type of the payload with its length in front, and its data; compressed by zstd if that makes it shorter; encrypted by
-// AES-256-GCM, with everything before the body as additional data, and with a key of its own: HMAC-SHA-256 of the salt with the key that
-// has the id. So the number of payloads under one key is not bounded by the nonces of GCM.
+// The body consists of the length of the payload's type, the type, and the data. It is compressed with zstd if that makes it shorter. It
+// is encrypted with AES-256-GCM, with everything before the body as additional data. Each payload has its own key: the HMAC-SHA-256 of
+// the salt under the key with the given id. The number of payloads per key is therefore not bounded by the nonces of GCM.
 //
 // # Store
 //
-// With Options.Store a payload whose sealed body is longer than 64 KiB is a reference: the body is replaced by the name of an object, its
-// length, its length when it is opened, and its SHA-256, and the object has the body. So the store has what Redis would have had, compressed and encrypted.
+// With Options.Store, a payload whose sealed body is longer than 64 KiB becomes a reference: the body is replaced by the name of an
+// object, its length, its length when opened, and its SHA-256, and the object contains the body. The store therefore holds the same
+// compressed and encrypted bytes that Redis would have held.
 //
-// The object is written before its reference is sent, committed or acknowledged, and is never changed. It is read when code, or a reader,
-// receives the payload; one that cannot be read now is an *ObjectError, which is handled as a missing key. The name of an object of a turn
-// follows from its place and body, as the salt does; others are random. An object names the instances that may refer to it, and it is removed
-// after all of them are. So a reference is of no use elsewhere: CheckPortable. Decision record 81 has the protocol.
+// The object is written before its reference is sent, committed or acknowledged, and never changes. It is read when code or another
+// reader receives the payload. If it cannot be read at present, the error is an *ObjectError, which is handled like a missing key. The
+// name of an object written by a turn is derived from its place and body, like the salt; other names are random. An object lists the
+// instances that may refer to it, and is removed after all of them are. A reference is therefore useless anywhere else: see
+// CheckPortable. Decision record 81 describes the protocol.
 //
 // # Salt
 //
-// The salt of clients and workers is random. A turn may be decided again (the commit was lost, or the store has forgotten it), and the
-// effect ids of its decisions, which are computed from the sealed bytes, must be the same then. So the salt of a decision is derived: HMAC of
-// its place (instance, execution, event), of the bytes before the salt, and of the body before it is encrypted. Equal payloads at two
-// places have different bytes; only a decision that is made again in the same place has the same ones. The nonce is constant, so no two
-// bodies may have one salt: the same payload has another salt when it is compressed, or by another version of the compressor. After such a
-// change, or a rotation, a turn that is decided again has other effect ids, as if the code had changed its payload. A replay compares
-// opened payloads and depends on neither.
+// The salts of clients and workers are random. A turn, however, may be decided again, because its commit was lost or the store has rolled
+// back, and the effect ids of its decisions, which are computed from the sealed bytes, must then be the same. The salt of a decision is
+// therefore derived: an HMAC of its place (instance, execution, event), of the bytes before the salt, and of the body before encryption.
+// Equal payloads at two places have different bytes; only a decision that is made again at the same place has the same ones. Because the
+// nonce is constant, no two bodies may share a salt: the same payload has a different salt if it is compressed, or compressed by another
+// version of zstd. After such a change, or a key rotation, a turn that is decided again has other effect ids, as if the code had changed
+// its payload. A replay compares opened payloads and is not affected.
 //
 // # Keys
 //
-// A KeyProvider has a current key and the earlier ones. To rotate: give all processes the new key beside the current one, then make it the
-// current one, and remove the old key when no instance and no retained history has it. A payload whose key a process does not have is
-// a *KeyError, which names the id of the key: the instance is stalled and continues when the key is there; a worker returns the task; a
-// client returns the error. So is a payload whose key has the same id and other bytes. A payload that was changed is ErrDamaged, and
-// code that receives it gets pawl.ErrUndecodable.
+// A KeyProvider provides the current key and earlier ones. To rotate keys, first give all processes the new key in addition to the
+// current one, then make it the current one, and remove the old key when no instance and no retained history uses it. A payload whose key
+// is not available to a process, or whose key has the same id but other bytes, is a *KeyError with the id of the key. The instance is
+// stalled and continues when the key is available; a worker returns the task; a client returns the error. A payload that was changed is
+// ErrDamaged, and code that receives it gets pawl.ErrUndecodable.
 //
 // # Limits
 //
-// The length of a payload is visible, and with compression so is how well it compresses: do not compress secrets together with text that an
-// attacker chooses. Whether a payload is empty is visible. A payload is not bound to its place: who may write to the stores can copy one
-// to another place. Payloads that are not sealed are read as they are, so keys keep payloads secret and do not prove who wrote them. A
-// compressed payload that is longer than the largest one when it is opened is ErrDamaged.
+// The length of a payload is visible, and with compression also how well it compresses, so do not compress secrets together with text
+// that an attacker chooses. Whether a payload is empty is visible. A payload is not bound to its place: a writer with access to the
+// stores can copy it to another place. Payloads that are not sealed are read as they are, so keys keep payloads secret but do not
+// authenticate their writer. A compressed payload that is larger than the maximum when it is opened is ErrDamaged.
 package pawlcodec

@@ -8,14 +8,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// typeFailure is the type of the payload that has what is secret of a failure.
+// typeFailure is the type of the payload that contains the secret parts of a failure.
 const typeFailure = "pawl/failure"
 
-// hidden is the message of a failure that is sealed.
+// hidden replaces the message of a sealed failure.
 const hidden = "encrypted"
 
-// SealFailure returns the failure with its message, stack and data sealed; its codes stay readable. A Codec that does not encrypt returns it
-// unchanged, as every one returns nil.
+// SealFailure returns the failure with its message, stack and data sealed. Its codes stay readable. A Codec that does not encrypt returns
+// the failure unchanged; nil is returned as nil.
 func (c *Codec) SealFailure(place []byte, f *history.Failure) *history.Failure {
 	if c == nil || c.keys == nil || f == nil || f.Data.Type == history.TypeSealed {
 		return f
@@ -27,7 +27,7 @@ func (c *Codec) SealFailure(place []byte, f *history.Failure) *history.Failure {
 	return &sealed
 }
 
-// OpenFailure returns the failure as it was before SealFailure. Errors are those of Open; then the failure is returned unchanged.
+// OpenFailure returns the failure as it was before SealFailure. Errors are those of Open, with the failure unchanged.
 func (c *Codec) OpenFailure(f *history.Failure) (*history.Failure, error) {
 	if f == nil || f.Data.Type != history.TypeSealed {
 		return f, nil
@@ -48,9 +48,9 @@ func (c *Codec) OpenFailure(f *history.Failure) (*history.Failure, error) {
 	return &opened, nil
 }
 
-// SealEvent seals the payloads and the failure of a decision, and returns the objects that must be in the store before the decision is
-// recorded. The owners of these are the instances to which the decision sends them, and those given, which have it in their histories.
-// The payload of a broadcast is never an object: it would have thousands of owners.
+// SealEvent seals the payloads and the failure of a decision, and returns the objects that must be stored before the decision is
+// recorded. The owners of these objects are the instances that the decision sends them to, and the given ones, whose histories contain
+// the decision. The payload of a broadcast is never an object, because the object would have thousands of owners.
 func (c *Codec) SealEvent(place []byte, e history.Event, owners ...string) (objects []Object) {
 	if c == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c *Codec) SealEvent(place []byte, e history.Event, owners ...string) (obje
 	return objects
 }
 
-// receivers returns the instances to which a decision sends its payloads.
+// receivers returns the instances that a decision sends its payloads to.
 func receivers(e history.Event) []string {
 	switch e := e.(type) {
 	case *history.ChildScheduled:
@@ -80,8 +80,8 @@ func receivers(e history.Event) []string {
 	}
 }
 
-// OpenEvent opens the payloads of an event with a function, such as Open, and its failure. It returns the first error, and leaves unchanged
-// what it cannot open.
+// OpenEvent opens the payloads of an event with the given function, such as Open, and its failure. It returns the first error, and leaves
+// payloads and failures that cannot be opened unchanged.
 func (c *Codec) OpenEvent(open func(history.Payload) (history.Payload, error), e history.Event) (err error) {
 	note := func(failed error) {
 		if err == nil {
@@ -100,7 +100,7 @@ func (c *Codec) OpenEvent(open func(history.Payload) (history.Payload, error), e
 	return err
 }
 
-// References returns the names of the objects to which an event refers.
+// References returns the names of the objects that an event refers to.
 func References(e history.Event) (names []string) {
 	visit(e, func(p *history.Payload) {
 		if name := Name(*p); name != "" {
@@ -110,11 +110,11 @@ func References(e history.Event) (names []string) {
 	return names
 }
 
-// ErrNotPortable is a history that has payloads in the object store of a fleet, or needs one.
-var ErrNotPortable = errors.New("pawlcodec: it has a payload that needs an object store")
+// ErrNotPortable matches the error of a history with a payload that is in the object store of a fleet, or is too large without one.
+var ErrNotPortable = errors.New("pawlcodec: history has a payload that needs an object store")
 
-// CheckPortable returns ErrNotPortable if an event has a reference, which only its own fleet can resolve and only as long as it has the
-// instance, or a payload that no history has without a store.
+// CheckPortable returns ErrNotPortable if an event refers to an object, which only its own fleet can read and only until the instance is
+// removed, or has a payload that is too large to be recorded without a store.
 func CheckPortable(e history.Event) (err error) {
 	visit(e, func(p *history.Payload) {
 		switch r, stored := referenceOf(*p); {
@@ -127,7 +127,7 @@ func CheckPortable(e history.Event) (err error) {
 	return err
 }
 
-// visit calls the functions for the payloads and the failure of an event. A failure behind a pointer is copied before.
+// visit calls the functions for the payloads and the failure of an event. A failure behind a pointer is copied first.
 func visit(e history.Event, payload func(*history.Payload), failure func(*history.Failure)) {
 	pointer := func(f **history.Failure) {
 		if *f != nil {
@@ -179,6 +179,6 @@ func visit(e history.Event, payload func(*history.Payload), failure func(*histor
 		failure(&e.Failure)
 	case *history.ContinuedAsNew:
 		payload(&e.Payload)
-	default: // the others have none
+	default: // no payload and no failure
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // An orchestrator, a worker and a client take the codec as Config.Codec and Options.Codec.
 func ExampleNew() {
-	key, err := pawlcodec.NewKey("2026-11", make([]byte, 32)) // random bytes, of a secret store
+	key, err := pawlcodec.NewKey("2026-11", make([]byte, 32)) // in production: random bytes from a secret store
 	if err != nil {
 		panic(err)
 	}
@@ -28,10 +28,10 @@ func ExampleNew() {
 	// Output: {"card":"4242"} <nil>
 }
 
-// A key is replaced by another one in front of it: what was sealed with the earlier one can still be opened.
+// A key is rotated by putting another one in front of it: payloads sealed with the earlier key can still be opened.
 func ExampleKeys() {
 	key := func(id string, b byte) pawlcodec.Key {
-		k, err := pawlcodec.NewKey(id, bytes.Repeat([]byte{b}, 32)) // random bytes, of a secret store
+		k, err := pawlcodec.NewKey(id, bytes.Repeat([]byte{b}, 32)) // in production: random bytes from a secret store
 		if err != nil {
 			panic(err)
 		}

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// canary is in all payloads, and in no name.
+// canary is part of all payloads, and of no name.
 const canary = "canary-5f1c0a"
 
 var (
@@ -49,7 +49,7 @@ var (
 	declined   = pawl.NewError("declined")
 )
 
-// runEverything has a payload in every place that an orchestration has; the first execution continues as new.
+// runEverything uses a payload everywhere an orchestration can have one; its first execution continues as new.
 func runEverything(ctx *pawl.Context, in string) (string, error) {
 	if err := errors.Join(
 		change.Handle(ctx, func(_ *pawl.Context, v string) (string, error) { return v, nil }),
@@ -83,7 +83,7 @@ func runBroken(ctx *pawl.Context, in string) (string, error) {
 	return "", err
 }
 
-// servers are those of a test, with the logs of all that run on them.
+// servers are the servers of a test, with the logs of everything that runs on them.
 type servers struct {
 	t    *testing.T
 	dir  string
@@ -143,7 +143,7 @@ func (s *servers) must(err error) {
 	}
 }
 
-// run runs both fleets, and returns what stops them.
+// run starts both fleets, and returns the function that stops them.
 func (s *servers) run(c *pawlcodec.Codec) (stop func()) {
 	s.t.Helper()
 	o, err := orchestrator.New(orchestrator.Config{NATS: s.nats, Redis: s.rdb, Partitions: 4, Codec: c, Logger: s.log},
@@ -169,7 +169,7 @@ func (s *servers) client(c *pawlcodec.Codec) *client.Client {
 	return cl
 }
 
-// builtins has payloads in a job, a schedule, a batch, and a task that no worker takes. The event of the batch is for readable-id.
+// builtins puts payloads into a job, a schedule, a batch, and a task that no worker takes. The event of the batch is for readable-id.
 func (s *servers) builtins(cl *client.Client) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -199,7 +199,7 @@ func (s *servers) builtins(cl *client.Client) {
 	}
 }
 
-// files returns the names of the files of both servers that have a text.
+// files returns the names of the files of both servers that contain a text.
 func (s *servers) files(text string) (found []string) {
 	s.t.Helper()
 	s.must(filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
@@ -215,7 +215,7 @@ func (s *servers) files(text string) (found []string) {
 	return found
 }
 
-// task returns the task that no worker takes: its stream is in the memory of its server.
+// task returns the task that no worker takes; its stream is in the memory of its server.
 func (s *servers) task() string {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
@@ -227,7 +227,7 @@ func (s *servers) task() string {
 	return fmt.Sprint(m.Subject, m.Header, string(m.Data))
 }
 
-// sees fails the test if a text that is readable is not in the files of a store: the test does not see then what is written.
+// sees fails the test if a readable text is not found in the files of a store, because the test would then miss what is written.
 func (s *servers) sees(text string, stores ...string) {
 	s.t.Helper()
 	found := s.files(text)
@@ -242,7 +242,7 @@ func (s *servers) sees(text string, stores ...string) {
 func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	c := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(key(t, "k1"))}) // without compression, which hides the canary, too
+	c := codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(key(t, "k1"))}) // without compression, which would hide the canary, too
 	stop := s.run(c)
 	cl, ctx := s.client(c), t.Context()
 	run, err := client.Start(ctx, cl, everything, "readable-id", canary)
@@ -285,7 +285,7 @@ func TestNothingOfAPayloadIsReadableAtRest(t *testing.T) {
 	}
 }
 
-// TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere also rotates: the fleet continues with another key, and then gets the old one.
+// The test also rotates keys: the fleet continues with another key, and then receives the old one in addition.
 func TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -317,7 +317,7 @@ func TestInstanceWithoutItsKeyIsStalledUntilTheKeyIsThere(t *testing.T) {
 	if got, err := client.Attach(s.client(after), everything, "order-1").Result(ctx); err != nil || got != canary {
 		t.Errorf("result: %q, %v", got, err)
 	}
-	if _, err := run.Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) { // of a client that has the old key only
+	if _, err := run.Result(ctx); !errors.As(err, new(*pawlcodec.KeyError)) { // this client has only the old key
 		t.Errorf("result without the new key: %v", err)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Key is a key with its id. The zero value is none.
+// Key is an encryption key with its id. The zero value is no key.
 type Key struct {
 	id     string
 	secret []byte
 	salts  []byte // derives salts
-	check  []byte // distinguishes keys of one id
+	check  []byte // distinguishes different keys with the same id
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	checkBytes = 4
 )
 
-// NewKey returns the key with an id of 1 to 64 letters, digits, dots, hyphens and underscores, and a secret of 32 random bytes.
+// NewKey returns a key. The id has 1 to 64 letters, digits, dots, hyphens and underscores; the secret is 32 random bytes.
 func NewKey(id string, secret []byte) (Key, error) {
 	if err := checkID(id); err != nil {
 		return Key{}, err
@@ -52,13 +52,13 @@ func checkID(id string) error {
 	return nil
 }
 
-// ID is the id of the key.
+// ID returns the id of the key.
 func (k Key) ID() string { return k.id }
 
-// String returns the id, so that no log has the secret.
+// String returns the id, so that the secret is never logged.
 func (k Key) String() string { return "key " + k.id }
 
-// GoString returns the id.
+// GoString returns the same as String.
 func (k Key) GoString() string { return k.String() }
 
 func (k Key) derive(purpose string, from []byte) []byte {
@@ -68,12 +68,12 @@ func (k Key) derive(purpose string, from []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// KeyProvider has the keys of a fleet. It is used by many goroutines, for every payload, and must not block: a provider in front of a
-// key service keeps the keys that it has fetched.
+// KeyProvider provides the keys of a fleet. It is called concurrently for every payload and must not block: a provider that uses a key
+// service must cache the keys.
 type KeyProvider interface {
-	// Current returns the key that new payloads are encrypted with.
+	// Current returns the key for encrypting new payloads.
 	Current() (Key, error)
-	// Key returns the key with the id. The error is ErrNoKey if there is none.
+	// Key returns the key with the id, or ErrNoKey if there is none.
 	Key(id string) (Key, error)
 }
 
@@ -83,13 +83,13 @@ var (
 	ErrDamaged = errors.New("pawlcodec: the payload was changed since it was sealed")
 )
 
-// KeyError is a payload whose key is not here.
+// KeyError is the error of a payload whose key is not available to this process.
 type KeyError struct {
-	ID    string // of the key
+	ID    string // id of the key
 	cause error
 }
 
-// Error names the key.
+// Error returns the id of the key and the cause.
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("pawlcodec: the payload is encrypted with key %q: %v", e.ID, e.cause)
 }
@@ -97,7 +97,8 @@ func (e *KeyError) Error() string {
 // Unwrap returns the cause: ErrNoKey, or an error of the KeyProvider.
 func (e *KeyError) Unwrap() error { return e.cause }
 
-// parseKeys reads keys from a text: ID=BASE64, separated by white space; the first is the current one. A line may be a comment, with #.
+// parseKeys parses keys in the form ID=BASE64, separated by white space. The first is the current one. Lines that begin with # are
+// comments.
 func parseKeys(text string) ([]Key, error) {
 	var all []Key
 	for line := range strings.Lines(text) {
@@ -115,13 +116,13 @@ func parseKeys(text string) ([]Key, error) {
 				return nil, err
 			}
 			if _, err := find(all, id); err == nil {
-				return nil, fmt.Errorf("pawlcodec: keys: %s is there twice", k)
+				return nil, fmt.Errorf("pawlcodec: keys: duplicate id: %s", k)
 			}
 			all = append(all, k)
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("pawlcodec: keys: there is none")
+		return nil, errors.New("pawlcodec: keys: no key given")
 	}
 	return all, nil
 }
@@ -135,16 +136,17 @@ func find(all []Key, id string) (Key, error) {
 	return Key{}, ErrNoKey
 }
 
-// fixedKeys does not change.
+// fixedKeys is a provider of keys that do not change.
 type fixedKeys []Key
 
 func (f fixedKeys) Current() (Key, error)      { return f[0], nil }
 func (f fixedKeys) Key(id string) (Key, error) { return find(f, id) }
 
-// Keys returns a provider of keys that do not change; the first is the current one.
+// Keys returns a provider of keys that do not change. New payloads are encrypted with current.
 func Keys(current Key, earlier ...Key) KeyProvider { return append(fixedKeys{current}, earlier...) }
 
-// EnvKeys returns the keys of an environment variable, in the form of FileKeys. They do not change while the process runs.
+// EnvKeys returns a provider of the keys in an environment variable, in the format of FileKeys. They do not change while the process
+// runs.
 func EnvKeys(name string) (KeyProvider, error) {
 	all, err := parseKeys(os.Getenv(name))
 	if err != nil {
@@ -153,22 +155,22 @@ func EnvKeys(name string) (KeyProvider, error) {
 	return fixedKeys(all), nil
 }
 
-// fileChecked is how often the file of keys is looked at, at most.
-const fileChecked = time.Second
+// fileCheckInterval is the minimum interval between two checks of the key file.
+const fileCheckInterval = time.Second
 
-// fileKeys reads its file again when it has changed. While it cannot be read, the keys of before are used.
+// fileKeys reads its file again when the file has changed. While the file cannot be read, the previous keys are used.
 type fileKeys struct {
 	path string
 
 	mu      sync.Mutex
 	all     []Key
-	err     error // of the last reading
+	err     error // error of the last read
 	checked time.Time
-	changed time.Time // of the file
+	changed time.Time // modification time of the file as last read
 }
 
-// FileKeys returns the keys of a file: ID=BASE64, separated by white space, where BASE64 encodes 32 random bytes. The first is the current
-// one; lines that begin with # are comments. The file is read again within a second of a change.
+// FileKeys returns a provider of the keys in a file: ID=BASE64, separated by white space, where BASE64 encodes 32 random bytes. The first
+// is the current one. Lines that begin with # are comments. The file is read again within a second of a change.
 func FileKeys(path string) (KeyProvider, error) {
 	f := &fileKeys{path: path}
 	f.read()
@@ -180,7 +182,7 @@ func FileKeys(path string) (KeyProvider, error) {
 
 // read reads the file if it has changed.
 func (f *fileKeys) read() {
-	if time.Since(f.checked) < fileChecked {
+	if time.Since(f.checked) < fileCheckInterval {
 		return
 	}
 	f.checked = time.Now()

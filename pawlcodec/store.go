@@ -13,36 +13,36 @@ import (
 
 // Sizes of payloads, in bytes.
 const (
-	StoreAbove = 64 << 10  // a larger one is kept in the object store, if the fleet has that
-	MaxInline  = 512 << 10 // the maximum without the object store
-	MaxStored  = 64 << 20  // the maximum with it
+	StoreAbove = 64 << 10  // larger payloads are kept in the object store, if the fleet has one
+	MaxInline  = 512 << 10 // maximum without the object store
+	MaxStored  = 64 << 20  // maximum with the object store
 )
 
-// Writers of objects. Each has subjects of its own, so that no other role can take the name of an object before its writer.
+// The roles that write objects. Each has its own subjects, so that no other role can take the name of an object before its writer.
 const (
 	ByClient       = "to"
 	ByOrchestrator = "own"
 	ByWorker       = "run"
 )
 
-// Object is the body of a payload that is kept in the object store. Histories have a reference to it.
+// Object is the body of a payload that is kept in the object store. Histories contain a reference to it.
 type Object struct {
-	Name   string   // its writer, a dot, and hexadecimal digits
-	Owners []string // the instances that may have the reference: when all of them are removed, it may be, too
+	Name   string   // the writer's role, a dot, and hexadecimal digits
+	Owners []string // instances that may hold the reference; when all of them are removed, the object may be removed, too
 	Body   []byte
 }
 
-// Load reads an object of that size from the store; opens is the maximum size of its payload in memory. The error is reported as an
+// Load reads an object of the given size from the store. opens is the maximum size of its payload in memory. An error is reported as an
 // *ObjectError.
 type Load func(name string, size, opens int) ([]byte, error)
 
-// ObjectError is a payload whose object cannot be read here and now.
+// ObjectError is the error of a payload whose object cannot be read at present or in this process.
 type ObjectError struct {
-	Name  string // of the object
+	Name  string // name of the object
 	cause error
 }
 
-// Error names the object.
+// Error returns the name of the object and the cause.
 func (e *ObjectError) Error() string {
 	return fmt.Sprintf("pawlcodec: object %s of a payload: %v", e.Name, e.cause)
 }
@@ -50,10 +50,10 @@ func (e *ObjectError) Error() string {
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.cause }
 
-// ErrNotLoaded is the cause of an *ObjectError where payloads of the store are not read.
+// ErrNotLoaded is the cause of an *ObjectError in a caller that does not read payloads of the store.
 var ErrNotLoaded = errors.New("payloads of the object store are not read here")
 
-// Unavailable reports whether the error of Open may go away: the key is missing, or the object cannot be read. Otherwise the payload is
+// Unavailable reports whether an error of Open is temporary: the key is missing or the object cannot be read. Otherwise the payload is
 // damaged.
 func Unavailable(err error) bool {
 	return err != nil && (errors.As(err, new(*KeyError)) || errors.As(err, new(*ObjectError)))
@@ -62,7 +62,7 @@ func Unavailable(err error) bool {
 // Stores reports whether large payloads are kept in the object store.
 func (c *Codec) Stores() bool { return c != nil && c.store }
 
-// MaxPayload is the maximum size of a payload of an author, in bytes.
+// MaxPayload returns the maximum size of a payload of an author, in bytes.
 func (c *Codec) MaxPayload() int {
 	if c.Stores() {
 		return MaxStored
@@ -70,18 +70,18 @@ func (c *Codec) MaxPayload() int {
 	return MaxInline
 }
 
-// reference is what a sealed payload has in place of its body.
+// reference replaces the body of a sealed payload that is in the object store.
 type reference struct {
 	name  string
-	size  int // of the body
-	opens int // maximum size of the body when it is opened: neither encrypted nor compressed
+	size  int // size of the body
+	opens int // maximum size of the body after decryption and decompression
 	sum   [sha256.Size]byte
 }
 
 const nameBytes = 16
 
-// SealStored is Seal for no decision; of a payload that is large and goes to the store, it returns the reference and the object, whose Owners
-// the caller sets. A payload that is sealed already is as large as its sealed bytes.
+// SealStored is Seal for a payload that belongs to no decision. If the payload is large and there is a store, it returns the reference
+// and the object; the caller sets the Owners of the object. The size of a payload that is already sealed is that of its sealed bytes.
 func (c *Codec) SealStored(by string, p history.Payload) (history.Payload, *Object) {
 	return c.sealStored(by, nil, nil, p)
 }
@@ -97,7 +97,7 @@ func (c *Codec) sealStored(by string, place []byte, owners []string, p history.P
 		p = plain(0, append(history.AppendText(nil, p.Type), p.Data...))
 	}
 	body := bodyOf(p.Data)
-	if body == nil { // damaged, and carried as it is
+	if body == nil { // damaged; returned unchanged
 		return p, nil
 	}
 	r := reference{name: by + "." + name(place, owners, body), size: len(body), opens: maxStored, sum: sha256.Sum256(body)}
@@ -108,8 +108,9 @@ func (c *Codec) sealStored(by string, place []byte, owners []string, p history.P
 	return history.Payload{Type: history.TypeSealed, Data: r.append(head)}, &Object{Name: r.name, Owners: owners, Body: body}
 }
 
-// name is random, or follows from the place, the owners and the body: a turn that is decided again has the same objects, and one that is
-// decided with other owners has others. Otherwise an object would have the owners of the first, which may not be those that mention it.
+// name returns a random name if there is no place. Otherwise it derives the name from the place, the owners and the body: a turn that is
+// decided again has the same objects, but different ones if its owners differ. Otherwise an existing object would keep its first owners,
+// who may not be the ones that now refer to it.
 func name(place []byte, owners []string, body []byte) string {
 	b := make([]byte, nameBytes)
 	if place == nil {
@@ -153,7 +154,7 @@ func parseReference(b []byte) (r reference, ok bool) {
 	return r, true
 }
 
-// validName keeps a reference of a foreign writer from being the beginning of another subject.
+// validName ensures that a reference made by another role cannot address another subject.
 func validName(s string) bool {
 	digits := len(s) - 2*nameBytes
 	if digits < 1 {
@@ -179,21 +180,21 @@ func referenceOf(p history.Payload) (r reference, ok bool) {
 	return parseReference(body)
 }
 
-// Name returns the name of the object that a payload refers to; "": it refers to none.
+// Name returns the name of the object that a payload refers to, or "" if it refers to none.
 func Name(p history.Payload) string {
 	r, _ := referenceOf(p)
 	return r.name
 }
 
-// OpenedSize is the size in memory of what a payload refers to, when it is opened; 0: it refers to nothing.
+// OpenedSize returns the size in memory of the opened object that a payload refers to, or 0 if it refers to none.
 func OpenedSize(p history.Payload) int {
 	r, _ := referenceOf(p)
 	return r.opens
 }
 
-// loaded returns the body that a reference stands for.
-func loaded(load Load, r reference, most int) ([]byte, error) {
-	if load == nil || r.opens > most {
+// loaded returns the body that a reference refers to.
+func loaded(load Load, r reference, maxSize int) ([]byte, error) {
+	if load == nil || r.opens > maxSize {
 		return nil, &ObjectError{Name: r.name, cause: ErrNotLoaded}
 	}
 	body, err := load(r.name, r.size, r.opens)
@@ -206,8 +207,8 @@ func loaded(load Load, r reference, most int) ([]byte, error) {
 	return body, nil
 }
 
-// SamePayload reports whether a recorded reference is that of the payload of a decision at that place, without reading the object. The owners
-// are those of SealEvent.
+// SamePayload reports whether a recorded reference is the one that the payload of a decision at that place would have, without reading
+// the object. The owners are those of SealEvent.
 func (c *Codec) SamePayload(place []byte, met history.Event, owners []string, recorded, p history.Payload) bool {
 	if Name(recorded) == "" || !c.Stores() {
 		return false

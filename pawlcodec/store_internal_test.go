@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestAnnouncedSizeTakesNoMemory: a reference announces 64 MiB for an object of a few bytes, which opens to a kilobyte or a megabyte.
+// A reference announces 64 MiB for an object of a few bytes, which opens to a kilobyte or a megabyte.
 func TestAnnouncedSizeTakesNoMemory(t *testing.T) {
 	for _, opens := range []int{1 << 10, 1 << 20} {
 		body := encoder().EncodeAll(make([]byte, opens), nil)
 		var before, after runtime.MemStats
-		_, _ = unpack(body, maxStored) // makes the decoder
+		_, _ = unpack(body, maxStored) // creates the decoder
 		runtime.ReadMemStats(&before)
 		b, err := unpack(body, maxStored)
 		runtime.ReadMemStats(&after)

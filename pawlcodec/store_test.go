@@ -16,11 +16,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// large is a payload that would be refused without the object store.
+// large is a payload that would be rejected without the object store.
 var large = canary + strings.Repeat("0123456789abcdef", 64<<10)
 
-// TestLargePayloadIsInTheObjectStore sends 1 MiB through every place that an orchestration has. The second orchestrator replays what the
-// first has decided. Redis has references only, and no file has the payload in plain text.
+// The test sends 1 MiB through every place where an orchestration has a payload. The second orchestrator replays the decisions of the
+// first. Redis contains only references, and no file contains the payload in plain text.
 func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -36,7 +36,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	if got, err := client.Update(ctx, cl, change, "large", large); err != nil || got != large {
 		t.Errorf("update: %d bytes, %v", len(got), err)
 	}
-	poll.Until(t, time.Minute, "its child has ended", func() bool { // its code is not kept in memory
+	poll.Until(t, time.Minute, "its child has ended", func() bool { // heavy code is not kept in memory
 		d, err := cl.Describe(ctx, "large")
 		return err == nil && d.Events == 8
 	})
@@ -46,7 +46,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	if got, err := client.Attach(s.client(codec(t, pawlcodec.Options{Keys: pawlcodec.Keys(k)})), echoes, "large").Result(ctx); err != nil || got != large {
 		t.Errorf("result: %d bytes, %v", len(got), err)
 	}
-	for _, by := range []*client.Client{cl, s.client(nil)} { // in full, and with references
+	for _, by := range []*client.Client{cl, s.client(nil)} { // payloads in full, and as references
 		x, err := api.ExportInstance(ctx, by, "large")
 		s.must(err)
 		export, err := stdjson.Marshal(x)
@@ -71,7 +71,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 			references++
 		}
 	}
-	for e, err := range cl.HistoryAfter(ctx, "large", 0, 0, 1) { // one event is read on request
+	for e, err := range cl.HistoryAfter(ctx, "large", 0, 0, 1) { // one event is loaded on request
 		s.must(err)
 		if in, ok := e.Event.(*history.Started); !ok || !strings.Contains(string(in.Payload.Data), canary) {
 			t.Errorf("one event: %T", e.Event)
@@ -92,7 +92,7 @@ func TestLargePayloadIsInTheObjectStore(t *testing.T) {
 	}
 }
 
-// TestPayloadWhoseObjectIsLostStallsTheInstance removes the objects of an instance, as a NATS that has lost them.
+// The test removes the objects of an instance, like a NATS that has lost them.
 func TestPayloadWhoseObjectIsLostStallsTheInstance(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -120,7 +120,7 @@ func TestPayloadWhoseObjectIsLostStallsTheInstance(t *testing.T) {
 		}
 		return nil
 	}))
-	if removed < 4 { // of the start, an activity, its result, a child
+	if removed < 4 { // objects of the start, an activity, its result and a child
 		t.Errorf("%d objects removed", removed)
 	}
 	names := referencesOf(t, cl, "lost")
@@ -134,7 +134,7 @@ func TestPayloadWhoseObjectIsLostStallsTheInstance(t *testing.T) {
 	})
 }
 
-// referencesOf returns what the stored events of an instance refer to.
+// referencesOf returns the names of the objects that the stored events of an instance refer to.
 func referencesOf(t *testing.T, cl *client.Client, id string) (names []string) {
 	t.Helper()
 	for e, err := range cl.HistoryAfter(t.Context(), id, 0, 0, 100) {
@@ -172,8 +172,7 @@ func runEchoes(ctx *pawl.Context, in string) (string, error) {
 	return v, nil
 }
 
-// TestPayloadThatOpensToMoreThanInlineIsInTheStore: a payload that compresses to a few bytes opens again, and to no more than the reader of a list
-// has room for.
+// A payload that compresses to a few bytes can be opened again, but not by the reader of a list, whose memory is limited.
 func TestPayloadThatOpensToMoreThanInlineIsInTheStore(t *testing.T) {
 	c := codec(t, pawlcodec.Options{Compress: true, Store: true})
 	p := json(strings.Repeat("0", 4<<20))
