@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// People decide about an expense: each of a chain of approvers is asked, and has two
-// days before the next one is. Earlier approvers may still answer.
+// People decide about an expense: a chain of approvers is asked one after the other. After two days without an answer the next one is
+// asked, but earlier approvers may still answer.
 var (
 	Expense  = pawl.NewOrchestration[Claim, Verdict]("approve-expense")
 	Ask      = pawl.NewActivity[Question, pawl.None]("ask-approver")
@@ -23,11 +23,11 @@ const answerTime = 48 * time.Hour
 
 // Claim is an expense to be reimbursed.
 type Claim struct {
-	Cents     int64    `json:"cents"` // up to 5,000 no approval is needed
+	Cents     int64    `json:"cents"` // up to 5,000, no approval is needed
 	Approvers []string `json:"approvers"`
 }
 
-// Question goes to an approver. The instance is where the verdict is sent to.
+// Question is sent to an approver. The verdict is sent back to Instance.
 type Question struct {
 	Approver string `json:"approver"`
 	Cents    int64  `json:"cents"`
@@ -59,7 +59,7 @@ func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 				return Verdict{}, err
 			}
 			if first == deadline {
-				answer.Cancel("asking the next one") // gives its place back
+				answer.Cancel("asking the next one") // withdraws the wait
 				break
 			}
 			verdict, err := answer.Get(ctx)

@@ -9,7 +9,7 @@ import (
 // Burst runs many activities of the same length side by side: work to disturb. The result is their number.
 var Burst = pawl.NewOrchestration[Pieces, int]("burst")
 
-// Pieces are how many activities a burst has, and how long each takes.
+// Pieces sets how many activities a burst has, and how long each takes.
 type Pieces struct {
 	Count  int `json:"count"`
 	Millis int `json:"millis"`

@@ -9,7 +9,7 @@ import (
 // ChainLength is the number of activities in a Chain.
 const ChainLength = 5
 
-// Activities of which each needs what the one before it found.
+// Activities that each need the result of the previous one.
 var (
 	Chain = pawl.NewOrchestration[int, int]("chain")
 	Step  = pawl.NewActivity[int, int]("chain-step")

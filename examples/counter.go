@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A counter that is never done: it takes numbers as events, reports the sum as its custom
-// status, and goes on with an empty history from time to time.
+// A counter that runs forever: it takes numbers as events, publishes the sum as its custom status, and continues as new with an empty
+// history from time to time.
 var (
 	Counter = pawl.NewOrchestration[Tally, pawl.None]("counter")
 	Add     = pawl.NewEvent[int]("add")
@@ -17,7 +17,7 @@ var (
 // AddsAnExecution is how many numbers a Counter takes before it continues as new.
 const AddsAnExecution = 100
 
-// Tally is what a Counter hands on from one execution to the next.
+// Tally is the state that a Counter passes from one execution to the next.
 type Tally struct {
 	Sum  int `json:"sum"`
 	Adds int `json:"adds"`
@@ -31,7 +31,7 @@ func count(ctx *pawl.Context, t Tally) (pawl.None, error) {
 		n, err := Add.Receive(ctx)
 		switch {
 		case errors.Is(err, pawl.ErrUndecodable):
-			continue // not a number: nothing that could end a counter
+			continue // not a number; must not end the counter
 		case err != nil:
 			return pawl.None{}, err
 		}

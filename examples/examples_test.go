@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// all is what the fleets have with --examples.
+// all lists what fleets load with --examples.
 func all() []pawl.Binding {
 	var all []pawl.Binding
 	for _, o := range Orchestrations() {
@@ -34,7 +34,7 @@ func TestExamplesHaveUniqueNames(t *testing.T) {
 	}
 }
 
-// end runs the orchestration as the registry has it.
+// end runs the orchestration that is bound in the registry.
 func end[In, Out any](t *testing.T, o pawl.Orchestration[In, Out], in In) (Out, error) {
 	t.Helper()
 	return pawltest.Run(pawltest.New(t, all()...), o, in)
@@ -143,9 +143,9 @@ func TestExpenseIsDecidedByARequestedApprover(t *testing.T) {
 		want string
 	}{
 		{time.Hour, "Ada", "Ada"},
-		{60 * time.Hour, "Ada", "Ada"}, // late, but she was asked
+		{60 * time.Hour, "Ada", "Ada"}, // late, but Ada was asked
 		{60 * time.Hour, "Bob", "Bob"},
-		{time.Hour, "Bob", ""}, // not yet asked, and that verdict does not count later
+		{time.Hour, "Bob", ""}, // Bob is not asked yet, and this verdict does not count later either
 	} {
 		env := pawltest.New(t, all()...)
 		pawltest.Send(env.At(c.at), Answered, Verdict{By: c.by, Approved: true})

@@ -7,16 +7,16 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Activities that run side by side, and a result made of all of theirs.
+// Activities that run concurrently, and a result computed from all of theirs.
 var (
 	FanOut = pawl.NewOrchestration[int, int]("fanout")
 	Piece  = pawl.NewActivity[int, int]("fanout-piece")
 )
 
-// maxPieces bounds the memory that a start can take: clients choose n.
+// maxPieces bounds the memory that one start can use, because clients choose n.
 const maxPieces = 10_000
 
-// fanOut gives the sum of the squares below n.
+// fanOut returns the sum of the squares below n.
 func fanOut(ctx *pawl.Context, n int) (int, error) {
 	if n > maxPieces {
 		return 0, fmt.Errorf("%d pieces, at most %d are allowed", n, maxPieces)

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// soon is how long a test waits for what should take milliseconds.
+// soon is the timeout of a test for operations that normally take milliseconds.
 const soon = time.Minute
 
 // servers starts what pawl dev starts, without the fleets.
@@ -74,7 +74,7 @@ func connect(t *testing.T, nc *nats.Conn) *client.Client {
 	return c
 }
 
-// fleets runs all examples on real servers, as pawl dev does, and what is given beside them.
+// fleets runs all examples on real servers, as pawl dev does, together with the given bindings.
 func fleets(t *testing.T, more ...pawl.OrchestrationBinding) *client.Client {
 	t.Helper()
 	nc, rdb := servers(t)
@@ -83,7 +83,7 @@ func fleets(t *testing.T, more ...pawl.OrchestrationBinding) *client.Client {
 	return connect(t, nc)
 }
 
-// work runs a worker that has the examples' activities until the test ends.
+// work runs a worker with the examples' activities until the test ends.
 func work(t *testing.T, nc *nats.Conn, rdb redis.UniversalClient) {
 	t.Helper()
 	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb}, Activities()...)

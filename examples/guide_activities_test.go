@@ -42,7 +42,7 @@ type Transfer struct {
 	Cents int64  `json:"cents"`
 }
 
-// Shortfall is what is attached to an ErrNoFunds.
+// Shortfall is the data attached to an ErrNoFunds.
 type Shortfall struct {
 	Cents int64 `json:"cents"`
 }
@@ -135,7 +135,7 @@ func TestGuideWithdrawalIsPostponedWhenTheLimitTimesOut(t *testing.T) {
 	}
 }
 
-// payAt pays at a bank whose answers are these, one after the other.
+// payAt pays at a bank that returns the given answers, one after the other.
 func payAt(t *testing.T, answers ...int) (receipt string, keys []string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -64,7 +64,7 @@ func openOrders(ctx context.Context, c *client.Client) (map[string]uint64, error
 	return orders, nil
 }
 
-// An instance is found by its attributes, as the start and the code have set them, and is in the sets of no other value.
+// An instance is found by its attributes as set by the start and the code, and by no other values.
 func TestInstancesAreFoundByAttributes(t *testing.T) {
 	t.Parallel()
 	fleet := integration.Start(t, Dispatch.Do(dispatch))
@@ -86,7 +86,7 @@ func TestInstancesAreFoundByAttributes(t *testing.T) {
 		d, err := c.Describe(ctx, "s-2")
 		return err == nil && d.Status == client.Completed
 	})
-	for _, id := range []string{"s-1", "s-3", "s-4"} { // their first turn is committed when they are known to wait
+	for _, id := range []string{"s-1", "s-3", "s-4"} { // once they are known to wait, their first turn is committed
 		waits(t, c, id)
 	}
 	ids, err := overdue(ctx, c)

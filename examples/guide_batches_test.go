@@ -14,7 +14,7 @@ import (
 
 // The code of docs/guide/batches.md.
 
-// retryDeclined retries what the bank has declined, at most 200 a second, and waits until all requests are sent.
+// retryDeclined retries the orders that the bank has declined, at most 200 per second, and waits until all requests are sent.
 func retryDeclined(ctx context.Context, c *client.Client) (sent uint64, _ error) {
 	batch, err := c.StartBatch(ctx, "retry-declined", client.Batch{
 		Verb: client.BatchRetry, Where: `code = declined and ended > -2h`, Rate: 200, Reason: "the bank is up",

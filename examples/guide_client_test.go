@@ -43,7 +43,7 @@ func approveOrder(ctx context.Context, c *client.Client, id, by, requestID strin
 	return client.Send(ctx, c, Approved, id, Approval{By: by}, client.MessageID(requestID), client.By(by))
 }
 
-// receipt answers with the receipt of an order that any process has started, or 202 if there is none within half a minute.
+// receipt answers with the receipt of an order, whichever process has started it, or with 202 if there is none within half a minute.
 func receipt(c *client.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), 30*time.Second)

@@ -44,7 +44,7 @@ func animate(ctx *pawl.Context, scenes []string) ([]string, error) {
 	return pawl.Map(ctx, 100, scenes, func(ctx *pawl.Context, scene string) (string, error) {
 		return Render.Call(ctx, scene,
 			pawl.Retry{Attempts: 3, Limited: true}, // also after a full queue
-			pawl.KeepSlot(),                        // a render that has crashed goes on before the next begins
+			pawl.KeepSlot(),                        // a render that has crashed continues before the next begins
 			pawl.AttemptTimeout(time.Hour),         // from its admission
 			pawl.Within(24*time.Hour))              // from the call, waiting included
 	})
@@ -61,7 +61,7 @@ type Shop struct {
 	ID string `json:"id"`
 }
 
-func TestGuideBillsThatTheLimitRejectsArePutOff(t *testing.T) {
+func TestGuideBillsThatTheLimitRejectsAreDeferred(t *testing.T) {
 	env := pawltest.New(t, all()...)
 	env.Script(Debit, pawltest.Succeed(), pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout))
 	got, err := pawltest.Run(env, Bill, Bills{Tenant: "acme", Cents: []int{100, 200, 300}})

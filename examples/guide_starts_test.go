@@ -40,7 +40,7 @@ func renotify(ctx context.Context, c *client.Client, id, who, requestID string) 
 	return run.WaitStarted(ctx)
 }
 
-// Notice ends when it is read.
+// Notice completes when it is read.
 var (
 	Notice = pawl.NewOrchestration[string, string]("notice")
 	seen   = pawl.NewEvent[string]("seen")
@@ -83,7 +83,7 @@ func startFleet(t *testing.T) *client.Client {
 	).Client
 }
 
-// A delayed start is pending, in lists and counts, until it is due or cancelled, and its code begins at its time.
+// A delayed start is pending, in lists and counts, until it is due or cancelled. Its code begins at its time.
 func TestDelayedStartIsPendingUntilItIsDueOrCancelled(t *testing.T) {
 	t.Parallel()
 	c, ctx := startFleet(t), t.Context()
@@ -115,7 +115,7 @@ func TestDelayedStartIsPendingUntilItIsDueOrCancelled(t *testing.T) {
 	}
 }
 
-// The timeout of a run ends it, whatever its code does, and over all of its executions.
+// The timeout of a run ends it, whatever its code does, across all of its executions.
 func TestRunTimeoutEndsTheInstance(t *testing.T) {
 	t.Parallel()
 	c, ctx := startFleet(t), t.Context()
@@ -130,7 +130,7 @@ func TestRunTimeoutEndsTheInstance(t *testing.T) {
 		}
 	}
 	timedOut(err)
-	for within := 500 * time.Millisecond; ; within *= 4 { // on a busy machine the first execution takes long
+	for within := 500 * time.Millisecond; ; within *= 4 { // the first execution may be slow on a busy machine
 		id := "endless-" + within.String()
 		endless, err := client.Start(ctx, c, polling, id, 0, client.RunTimeout(within))
 		if err != nil {
@@ -148,7 +148,7 @@ func TestRunTimeoutEndsTheInstance(t *testing.T) {
 	}
 }
 
-// A start of an id that is taken does what its policy requires, and a repeat of its message does it once.
+// A start with an id that is in use does what its policy requires, and a duplicate of its message has no further effect.
 func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	t.Parallel()
 	c, ctx := startFleet(t), t.Context()
@@ -174,7 +174,7 @@ func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 		taken bool
 	}{
 		{"a", []client.StartOption{client.Reject, client.MessageID("1")}, false},
-		{"a", []client.StartOption{client.Reject, client.MessageID("1")}, false}, // a repeat
+		{"a", []client.StartOption{client.Reject, client.MessageID("1")}, false}, // a duplicate
 		{"b", []client.StartOption{client.Reject, client.MessageID("2")}, true},
 		{"c", []client.StartOption{client.AfterFailure}, true},
 		{"d", nil, false}, // ignored
@@ -229,7 +229,7 @@ func TestStartOfAnIDThatIsTakenFollowsItsPolicy(t *testing.T) {
 	}
 }
 
-// A child that fails is started again, as an instance of its own.
+// A child that fails is started again as a separate instance.
 func TestChildIsRetriedAsAnotherInstance(t *testing.T) {
 	t.Parallel()
 	c, ctx := startFleet(t), t.Context()

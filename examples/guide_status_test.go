@@ -50,7 +50,7 @@ func move(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 
 var Unpack = pawl.NewOrchestration[[]string, pawl.None]("unpack")
 
-// unpack opens one box an execution. What it has of the boxes before is the status.
+// unpack opens one box per execution. The status carries what it remembers of earlier boxes.
 func unpack(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 	if len(boxes) == 0 {
 		return pawl.None{}, Moved.Clear(ctx)
@@ -76,7 +76,7 @@ func follow(ctx context.Context, c *client.Client, id string) (last Progress, er
 	return last, nil // the instance has ended
 }
 
-// progress answers with the first status behind ?after=, or 204 if there is none for half a minute.
+// progress answers with the first status after ?after=, or 204 if there is none for half a minute.
 func progress(c *client.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), 30*time.Second)
@@ -98,7 +98,7 @@ func progress(c *client.Client) http.HandlerFunc {
 	}
 }
 
-// label prints a label for each box; what it has printed last is a status of its own.
+// label prints a label for each box and publishes the last one as a separate status.
 func label(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 	for i, box := range boxes {
 		if err := Printed.Set(ctx, "label of "+box); err != nil {

@@ -65,7 +65,7 @@ func TestGuideBookingExpiresAtItsDate(t *testing.T) {
 
 func TestGuideBackupRunsAtTwoEveryNight(t *testing.T) {
 	env := pawltest.New(t, Nightly.Do(nightly), BackUp.Do(func(context.Context, time.Time) (pawl.None, error) { return pawl.None{}, nil }))
-	env.Script(BackUp, pawltest.Succeed().After(time.Hour), pawltest.Never()) // the second night there is none
+	env.Script(BackUp, pawltest.Succeed().After(time.Hour), pawltest.Never()) // no backup ends in the second night
 	env.At(4*day).Cancel("Ada", "enough")
 	if _, err := pawltest.Run(env, Nightly, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

@@ -95,7 +95,7 @@ func hold(ctx context.Context, c *client.Client, id string) error {
 	return err
 }
 
-// duringMaintenance has no call of an activity, or start of an orchestration, admitted while work goes on.
+// duringMaintenance stops the admission of calls of an activity, or starts of an orchestration, while work runs.
 func duringMaintenance(ctx context.Context, c *client.Client, action string, work func(context.Context) error) (err error) {
 	if err := c.PauseAction(ctx, action, client.Reason("maintenance")); err != nil {
 		return err
@@ -104,13 +104,13 @@ func duringMaintenance(ctx context.Context, c *client.Client, action string, wor
 	return work(ctx)
 }
 
-// adopt makes an instance of an export, which continues if it had not ended.
+// adopt imports an exported instance and continues it if it had not ended.
 func adopt(ctx context.Context, c *client.Client, id string, export []byte) (client.Status, error) {
 	got, err := c.Import(ctx, id, export, client.Continue(), client.Reason("moved from the old region"))
 	return got.Status, err
 }
 
-// forgetRefused removes the notes of inputs that could not be used, and returns them.
+// forgetRefused removes and returns the records of refused inputs.
 func forgetRefused(ctx context.Context, c *client.Client) (notes []client.Refused, _ error) {
 	for note, err := range c.Refused(ctx) {
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// The smallest thing that is durable.
+// The smallest durable program.
 var (
 	Hello = pawl.NewOrchestration[string, string]("hello")
 	Greet = pawl.NewActivity[string, string]("greet")

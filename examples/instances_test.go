@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// The examples of more than one instance, or execution, or version.
+// The examples with more than one instance, execution or version.
 
 func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
 	registry, err := author.NewRegistry(all()...)

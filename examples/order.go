@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An order takes goods from the stock, waits for an approval, and charges a
-// card; whatever goes wrong, also a cancellation, the goods go back.
+// An order reserves goods, waits for an approval, and charges a card. If anything fails, including by a cancellation, the goods are
+// released.
 var (
 	Fulfil   = pawl.NewOrchestration[Order, Receipt]("fulfil-order")
 	Reserve  = pawl.NewActivity[Order, Hold]("reserve-stock")
@@ -19,7 +19,7 @@ var (
 	Approved = pawl.NewEvent[Approval]("approved")
 )
 
-// What may go wrong with an order.
+// Errors of an order.
 var (
 	ErrOutOfStock   = pawl.NewError("out-of-stock")
 	ErrNotApproved  = pawl.NewError("not-approved")
@@ -30,11 +30,11 @@ var (
 type Order struct {
 	ID       string `json:"id"`
 	Item     string `json:"item"`
-	Quantity int    `json:"quantity"` // more than 100: out of stock
-	Cents    int64  `json:"cents"`    // more than 100,000: the card is declined
+	Quantity int    `json:"quantity"` // more than 100 are out of stock
+	Cents    int64  `json:"cents"`    // above 100,000 the card is declined
 }
 
-// Hold is goods set aside.
+// Hold is a reservation of goods.
 type Hold struct {
 	ID    string `json:"id"`
 	Order string `json:"order"`
@@ -45,7 +45,7 @@ type Approval struct {
 	By string `json:"by"`
 }
 
-// Receipt is what the buyer gets.
+// Receipt is the result of a paid order.
 type Receipt struct {
 	ID    string `json:"id"`
 	Order string `json:"order"`
@@ -73,8 +73,8 @@ func fulfil(ctx *pawl.Context, o Order) (_ Receipt, err error) {
 	return Charge.Call(ctx, o, pawl.Retry{Attempts: 5, Unless: []*pawl.Error{ErrCardDeclined}}, pawl.AttemptTimeout(30*time.Second))
 }
 
-// The shop's systems are played by functions without a memory. Where a real one
-// receives an idempotency key, so do these: it becomes the id of what they make.
+// The shop's systems are simulated by functions without state. Like real systems that accept an idempotency key, they use it as the id of
+// what they create.
 
 func reserve(ctx context.Context, o Order) (Hold, error) {
 	if o.Quantity > 100 {

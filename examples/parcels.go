@@ -9,29 +9,28 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An order is shipped in parcels, a child each. A parcel that is recalled is cancelled,
-// and brought back by its own code; the others go on. One that is lost fails the order,
-// and that cancels the parcels which are still under way.
+// An order is shipped in parcels, one child each. A parcel that is recalled is cancelled, and its own code brings it back; the others
+// continue. A lost parcel fails the order, which cancels the parcels that are still in transit.
 var (
 	Ship      = pawl.NewOrchestration[Shipment, Shipped]("ship-order")
 	Parcel    = pawl.NewOrchestration[Box, Delivery]("ship-parcel")
-	Recall    = pawl.NewEvent[int]("recall")       // to the order: the number of a parcel
-	Arrived   = pawl.NewEvent[Delivery]("arrived") // to the parcel, from the carrier
+	Recall    = pawl.NewEvent[int]("recall")       // sent to the order, with the number of a parcel
+	Arrived   = pawl.NewEvent[Delivery]("arrived") // sent to the parcel by the carrier
 	HandOver  = pawl.NewActivity[Box, pawl.None]("hand-over")
 	BringBack = pawl.NewActivity[Box, pawl.None]("bring-back")
 
 	ErrLost = pawl.NewError("parcel-lost")
 )
 
-// carrierPatience is how long a parcel may be under way.
-const carrierPatience = 5 * 24 * time.Hour
+// carrierTimeout is how long a parcel may be in transit.
+const carrierTimeout = 5 * 24 * time.Hour
 
-// Shipment is what is to be shipped, parcel by parcel.
+// Shipment lists what to ship, parcel by parcel.
 type Shipment struct {
 	Parcels []string `json:"parcels"`
 }
 
-// Shipped reports the state of the parcels, by their numbers, which begin with 1.
+// Shipped reports the state of the parcels by their numbers, counted from 1.
 type Shipped struct {
 	Delivered []int `json:"delivered"`
 	Recalled  []int `json:"recalled"`
@@ -42,7 +41,7 @@ type Box struct {
 	Content string `json:"content"`
 }
 
-// Delivery is the carrier's word.
+// Delivery is the carrier's report.
 type Delivery struct {
 	To string `json:"to"`
 }
@@ -76,7 +75,7 @@ func ship(ctx *pawl.Context, in Shipment) (Shipped, error) {
 			out.Delivered = append(out.Delivered, i+1)
 		case recalled[i] && errors.Is(err, context.Canceled):
 			out.Recalled = append(out.Recalled, i+1)
-		default: // lost; or cancelled otherwise, perhaps with the whole order
+		default: // lost, or cancelled for another reason, such as with the whole order
 			return out, fmt.Errorf("parcel %d: %w", i+1, err)
 		}
 	}
@@ -93,7 +92,7 @@ func shipParcel(ctx *pawl.Context, box Box) (_ Delivery, err error) {
 			err = errors.Join(err, back)
 		}
 	}()
-	delivery, ok, err := Arrived.ReceiveWithin(ctx, carrierPatience)
+	delivery, ok, err := Arrived.ReceiveWithin(ctx, carrierTimeout)
 	if err == nil && !ok {
 		err = ErrLost
 	}

@@ -7,19 +7,18 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A contract is renewed when its year is over. That was changed in place: contracts
-// that have passed the place of the change, because they wait for the end of their
-// year, keep the price that they were promised; all others receive a new one first.
+// A contract is renewed when its year is over. The code was changed in place: contracts that had already passed the changed point,
+// because they wait for the end of their year, keep the price that they were promised; all others are repriced first.
 var (
 	Renew    = pawl.NewOrchestration[Contract, Contract]("renew-contract")
 	Reprice  = pawl.NewActivity[Contract, Contract]("reprice")
 	Announce = pawl.NewActivity[Contract, pawl.None]("announce-renewal")
 )
 
-// Contract is what is renewed.
+// Contract is the contract that is renewed.
 type Contract struct {
 	ID    string `json:"id"`
-	Cents int    `json:"cents"` // a year
+	Cents int    `json:"cents"` // price per year
 }
 
 func renew(ctx *pawl.Context, c Contract) (Contract, error) {
@@ -36,7 +35,7 @@ func renew(ctx *pawl.Context, c Contract) (Contract, error) {
 	return c, err
 }
 
-// reprice adds three in a hundred, rounded down.
+// reprice adds three percent, rounded down.
 func reprice(_ context.Context, c Contract) (Contract, error) {
 	c.Cents += c.Cents * 3 / 100
 	return c, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Suppliers are asked for a price, all at once; the first one below the limit is taken
-// and the others are stopped, wherever they run. If there is none, the cheapest is.
+// All suppliers are asked for a price concurrently. The first offer below the limit is accepted, and the other requests are cancelled,
+// wherever they run. If there is no such offer, the cheapest one is accepted.
 var (
 	Buy   = pawl.NewOrchestration[Wish, Offer]("buy")
 	Quote = pawl.NewActivity[string, Offer]("quote")
@@ -17,7 +17,7 @@ var (
 	ErrNoOffer = pawl.NewError("no-offer")
 )
 
-// Wish is what to buy, and where.
+// Wish describes what to buy, and from whom.
 type Wish struct {
 	Suppliers []string `json:"suppliers"`
 	Limit     int      `json:"limit"` // cents
@@ -31,7 +31,7 @@ type Offer struct {
 
 func buy(ctx *pawl.Context, in Wish) (best Offer, err error) {
 	found, left := false, len(in.Suppliers)
-	err = pawl.Scope(ctx, func(ctx *pawl.Context) error { // what is not needed ends with it
+	err = pawl.Scope(ctx, func(ctx *pawl.Context) error { // its end cancels requests that are no longer needed
 		for _, supplier := range in.Suppliers {
 			pawl.Go(ctx, func(ctx *pawl.Context) (pawl.None, error) {
 				defer func() { left-- }()
@@ -50,7 +50,7 @@ func buy(ctx *pawl.Context, in Wish) (best Offer, err error) {
 	return best, err
 }
 
-// quote plays a supplier who asks a cent for every letter of its name.
+// quote simulates a supplier that asks one cent per letter of its name.
 func quote(_ context.Context, supplier string) (Offer, error) {
 	if supplier == "" {
 		return Offer{}, fmt.Errorf("a supplier without a name: %w", ErrNoOffer)

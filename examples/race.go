@@ -8,15 +8,14 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Two activities run the same way; the loser is cancelled, wherever it runs, and
-// stops at once. Each takes the time that it needs, in milliseconds.
+// Two activities race. The slower one is cancelled, wherever it runs, and stops at once. Each takes the given time in milliseconds.
 var (
 	Race     = pawl.NewOrchestration[Times, string]("race")
 	Hare     = pawl.NewActivity[int, string]("race-hare")
 	Tortoise = pawl.NewActivity[int, string]("race-tortoise")
 )
 
-// Times is how long the two would run, in milliseconds.
+// Times is how long each of the two takes, in milliseconds.
 type Times struct {
 	Hare     int `json:"hare"`
 	Tortoise int `json:"tortoise"`
@@ -34,7 +33,7 @@ func race(ctx *pawl.Context, in Times) (string, error) {
 	return tortoise.Get(ctx)
 }
 
-// run listens to its context, which ends as soon as its result is no longer required.
+// run returns when ctx is done, as soon as its result is no longer required.
 func run(ctx context.Context, ms int) (string, error) {
 	finish := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer finish.Stop()

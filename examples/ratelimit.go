@@ -9,10 +9,9 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A payment provider takes two debits at a time from each tenant, and ten a second. So the
-// activity is limited, and by tenant: who finds no room waits, in order, wherever in the
-// fleet. A tenant with more bills than may wait gets an error, and other tenants notice
-// nothing of it.
+// A payment provider accepts two concurrent debits per tenant, and ten per second. The activity is therefore limited per tenant: calls
+// over the limit wait in order, on whatever machine of the fleet they run. A tenant with more bills than may wait gets an error, without
+// affecting other tenants.
 var (
 	Bill  = pawl.NewOrchestration[Bills, Billed]("bill-tenant")
 	Debit = pawl.NewActivity[Amount, string]("debit",
@@ -23,19 +22,19 @@ var (
 // Bills are the open bills of a tenant.
 type Bills struct {
 	Tenant string `json:"tenant"`
-	Cents  []int  `json:"cents"` // of each bill
+	Cents  []int  `json:"cents"` // amount of each bill
 }
 
-// Amount is taken from a tenant.
+// Amount is the amount of one debit from a tenant.
 type Amount struct {
 	Tenant string `json:"tenant"`
 	Cents  int    `json:"cents"`
 }
 
-// Billed is what came of the bills.
+// Billed is the result of charging the bills.
 type Billed struct {
-	Cents  int   `json:"cents"`             // taken
-	PutOff []int `json:"put_off,omitempty"` // of the bills that are left for the next night
+	Cents  int   `json:"cents"`             // total amount charged
+	PutOff []int `json:"put_off,omitempty"` // amounts of the bills that are deferred to the next night
 }
 
 func bill(ctx *pawl.Context, in Bills) (Billed, error) {

@@ -12,10 +12,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// provider takes debits that end when the test releases them, and counts them from outside.
+// provider accepts debits that end when the test releases them, and counts them.
 type provider struct {
 	mu     sync.Mutex
-	now    map[string]int // of each tenant
+	now    map[string]int // number of current debits by tenant
 	most   map[string]int
 	finish chan struct{}
 }
@@ -65,7 +65,7 @@ func TestTenantOverItsLimitWaitsAndOthersDoNot(t *testing.T) {
 	})
 	c := connect(t, nc)
 
-	// As an operator would: fewer may wait than the code declares.
+	// Like an operator, allow fewer waiters than the code declares.
 	policy := client.Policy{Concurrency: 2, Rate: 10, RateWindow: time.Second, Key: "tenant", QueueLimit: 3}
 	if err := c.SetPolicy(t.Context(), "action:"+Debit.Name(), policy); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func order(ctx context.Context, nc *nats.Conn, o Order) (Receipt, error) {
 	return run.Result(ctx)
 }
 
-// Every Go block of the README is in this package verbatim, so it compiles; the test of the fleets below runs it.
+// Every Go block of the README is in this package verbatim, so it compiles; the fleet test below runs it.
 func TestReadmeCodeIsInExamples(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
 }
@@ -94,7 +94,7 @@ func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
 	defer wg.Wait()
 	defer end()
 
-	c := connect(t, nc) // the orchestrator makes the namespace
+	c := connect(t, nc) // the orchestrator creates the namespace
 	o := Order{ID: "order-41", Item: "lamp", Quantity: 1, Cents: 4900}
 	if r, err := order(ctx, nc, o); err != nil || r.Order != o.ID || r.Cents != o.Cents {
 		t.Fatal(r, err)
@@ -112,7 +112,7 @@ func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
 	run := client.Attach(c, Fulfil, "order-42")
 	poll.Until(t, soon, "the order is fulfilled", func() bool {
 		r, err := run.Result(ctx)
-		if errors.Is(err, client.ErrNotFound) { // what was only published may not be there yet
+		if errors.Is(err, client.ErrNotFound) { // a start that is only published may not be visible yet
 			return false
 		}
 		if err != nil || r.Order != "order-42" {
@@ -122,7 +122,7 @@ func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
 	})
 }
 
-// Without an approval the goods go back, and so they do if the order is cancelled.
+// Without an approval the goods are released, and also if the order is cancelled.
 func TestReadmeOrderIsReleasedWithoutApproval(t *testing.T) {
 	for name, test := range map[string]struct {
 		arrange func(*pawltest.Env)

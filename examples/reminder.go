@@ -7,8 +7,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A customer is reminded of an invoice at growing intervals, until it is paid or there is
-// no further reminder.
+// A customer is reminded of an invoice at growing intervals, until the invoice is paid or all reminders are sent.
 var (
 	Collect = pawl.NewOrchestration[Invoice, Payment]("collect-invoice")
 	Remind  = pawl.NewActivity[Reminder, pawl.None]("remind")
@@ -23,7 +22,7 @@ type Invoice struct {
 	Intervals []time.Duration `json:"intervals"` // before each reminder, and after the last
 }
 
-// Reminder is one of the letters.
+// Reminder is one reminder.
 type Reminder struct {
 	Invoice string `json:"invoice"`
 	Number  int    `json:"number"` // from 1
@@ -35,10 +34,10 @@ type Payment struct {
 }
 
 func collect(ctx *pawl.Context, in Invoice) (Payment, error) {
-	paid := Paid.Next(ctx) // takes its place once: no payment is missed between two reminders
+	paid := Paid.Next(ctx) // one wait for the whole loop, so no payment is missed between two reminders
 	for i, interval := range in.Intervals {
 		due := pawl.After(ctx, interval)
-		first, err := pawl.Any(ctx, paid, due) // Select would give up the wait for the payment
+		first, err := pawl.Any(ctx, paid, due) // Select would withdraw the wait for the payment
 		if err != nil {
 			return Payment{}, err
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An activity that fails is tried again, after growing pauses, unless it reports that no
-// further attempt would mend it.
+// A failed activity is retried with growing backoffs, unless it reports that further attempts cannot succeed.
 var (
 	FetchReport = pawl.NewOrchestration[Fetch, string]("fetch-report")
 	Download    = pawl.NewActivity[Fetch, string]("download")
@@ -18,10 +17,10 @@ var (
 	ErrNoSuchReport = pawl.NewError("no-such-report")
 )
 
-// Fetch names a report, and how its server will behave.
+// Fetch names a report, and sets how its server will behave.
 type Fetch struct {
-	Report  string `json:"report"`  // empty: there is no such report
-	Outages uint32 `json:"outages"` // attempts that the server is away for
+	Report  string `json:"report"`  // an empty name is not found
+	Outages uint32 `json:"outages"` // number of attempts during which the server is down
 }
 
 func fetchReport(ctx *pawl.Context, in Fetch) (string, error) {

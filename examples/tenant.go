@@ -6,12 +6,10 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// One instance for each tenant keeps the tenant's account. A program with something to
-// report sends it with client.SendOrStart, and with the report's own number as the id
-// of the message: the first report opens the account, and one that is repeated counts
-// once. The account stands in the custom status. From time to time what has come
-// together is sent on to a Counter, which has the sum of all tenants, and the instance
-// continues as new.
+// One instance per tenant keeps the tenant's account. A program reports usage with client.SendOrStart, using the report's own number as
+// the id of the message: the first report opens the account, and a report that is resent counts once. The account is published as the
+// custom status. From time to time, the collected usage is sent to a Counter, which sums up all tenants, and the instance continues as
+// new.
 var (
 	Tenant = pawl.NewOrchestration[Account, Account]("tenant")
 	Used   = pawl.NewEvent[Usage]("used")
@@ -22,7 +20,7 @@ var (
 // AllTenants is the Counter that every tenant reports to.
 const AllTenants = "all-tenants"
 
-// ReportsAnExecution is how many reports a Tenant takes before it continues as new.
+// ReportsAnExecution is how many reports a Tenant receives before it continues as new.
 const ReportsAnExecution = 50
 
 // Usage is a report.
@@ -30,18 +28,18 @@ type Usage struct {
 	Units int `json:"units"`
 }
 
-// Account is what a tenant has used.
+// Account is the usage of a tenant.
 type Account struct {
 	Units    int `json:"units"`
 	Reports  int `json:"reports"`
-	Unsummed int `json:"unsummed"` // units that the sum of all tenants lacks
+	Unsummed int `json:"unsummed"` // units not yet included in the sum of all tenants
 }
 
 func (a *Account) add(u Usage) {
 	a.Units, a.Reports, a.Unsummed = a.Units+u.Units, a.Reports+1, a.Unsummed+u.Units
 }
 
-// sum sends on what has come together.
+// sum sends the collected usage to the sum of all tenants.
 func (a *Account) sum(ctx *pawl.Context) error {
 	if a.Unsummed == 0 {
 		return nil
@@ -54,7 +52,7 @@ func (a *Account) sum(ctx *pawl.Context) error {
 func tenant(ctx *pawl.Context, a Account) (Account, error) {
 	for range ReportsAnExecution {
 		used, closing := Used.Next(ctx), Close.Next(ctx)
-		first, err := pawl.Select(ctx, used, closing) // a report that came before the closing is first
+		first, err := pawl.Select(ctx, used, closing) // a report that arrived before the closing wins
 		if err != nil {
 			return a, err
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A new customer is welcomed. There are two versions of how, bound side by side: who
-// was welcomed by letter before the second came is still waited for in the first way.
+// A new customer is welcomed. Two versions of the orchestration are bound side by side: instances that started before the second version
+// was deployed still run the first one.
 var (
 	Welcome   = pawl.NewOrchestration[Customer, Answer]("welcome")
 	Letter    = pawl.NewActivity[Customer, pawl.None]("send-letter")
@@ -16,23 +16,23 @@ var (
 	Confirmed = pawl.NewEvent[pawl.None]("confirmed")
 )
 
-// Customer is whom we write to.
+// Customer is the customer to welcome.
 type Customer struct {
 	Name string `json:"name"`
 }
 
-// Answer is what came of it.
+// Answer reports how the customer responded.
 type Answer struct {
-	To        string `json:"to"` // the last thing that we sent
+	To        string `json:"to"` // the last message sent
 	Confirmed bool   `json:"confirmed"`
 }
 
-// welcomeByLetter is version 1. It stays as it is until its last instance has ended.
+// welcomeByLetter is version 1. It does not change until its last instance has ended.
 func welcomeByLetter(ctx *pawl.Context, c Customer) (Answer, error) {
 	return welcomeWith(ctx, Letter, c, 14*24*time.Hour)
 }
 
-// welcomeByMail is version 2: a mail, and a letter to customers that do not read it.
+// welcomeByMail is version 2: a mail, followed by a letter to customers that do not read the mail.
 func welcomeByMail(ctx *pawl.Context, c Customer) (Answer, error) {
 	answer, err := welcomeWith(ctx, Mail, c, 48*time.Hour)
 	if err != nil || answer.Confirmed {

@@ -110,7 +110,7 @@ func TestUnreadableDirectoryIsNamedAndCounted(t *testing.T) {
 	}
 }
 
-func TestPackagesComeInTwoPagesAndTwoParts(t *testing.T) {
+func TestPackagesAreListedInTwoPagesAndTwoParts(t *testing.T) {
 	root := t.TempDir()
 	const page, n = 40, 45
 	for i := range n {

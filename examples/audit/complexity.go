@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// complexity is McCabe's number of a function: one, and one more for each place
-// where it can go two ways. A function literal counts as part of the function that
-// it stands in.
+// complexity returns the cyclomatic complexity (McCabe) of a function: one, plus one for each branch. A function literal counts as part
+// of the function that contains it.
 func complexity(fn *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(fn, func(node ast.Node) bool {
@@ -33,8 +32,8 @@ func complexity(fn *ast.FuncDecl) int {
 	return n
 }
 
-// exported counts the exported names that a package-level declaration makes. A
-// method counts if its receiver's type is exported too.
+// exported counts the exported names that a package-level declaration declares. A method counts if the type of its receiver is exported,
+// too.
 func exported(d ast.Decl) int {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -69,7 +68,7 @@ func exportedSpec(spec ast.Spec) int {
 	return n
 }
 
-// name is a function's name as the report shows it.
+// name returns the name of a function as shown in the report.
 func name(fn *ast.FuncDecl) string {
 	s := fn.Name.Name
 	if recv := receiver(fn); recv != "" {
@@ -81,7 +80,7 @@ func name(fn *ast.FuncDecl) string {
 	return s
 }
 
-// receiver names the type of a method, without pointer and type parameters; empty for a function.
+// receiver returns the type name of a method's receiver, without pointer and type parameters. It is empty for a function.
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return ""
@@ -99,7 +98,7 @@ func receiver(fn *ast.FuncDecl) string {
 			expr = x.X
 		case *ast.Ident:
 			return x.Name
-		default: // source that does not parse may have anything here
+		default: // source that does not parse may contain anything here
 			return "?"
 		}
 	}

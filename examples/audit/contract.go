@@ -2,8 +2,8 @@ package audit
 
 import "github.com/pawlrun/pawl"
 
-// What both fleets and the clients share. All activities are on one queue, for a
-// worker that has one of them has them all.
+// The handles that both fleets and the clients share. All activities are on one queue, because a worker registers either all of them or
+// none.
 var (
 	Audit = pawl.NewOrchestration[Request, Result]("audit")
 
@@ -16,44 +16,44 @@ var (
 
 // Errors of an audit.
 var (
-	ErrNoDirectory     = pawl.NewError("audit.no-directory")      // it is missing, no directory, or cannot be read
+	ErrNoDirectory     = pawl.NewError("audit.no-directory")      // it is missing, is not a directory, or cannot be read
 	ErrNoPackages      = pawl.NewError("audit.no-packages")       // the directory has no Go packages
-	ErrTooManyPackages = pawl.NewError("audit.too-many-packages") // more than MaxPackages
+	ErrTooManyPackages = pawl.NewError("audit.too-many-packages") // the directory has more than MaxPackages packages
 )
 
-// Request is the input of Audit. The paths are those of the workers' machines.
+// Request is the input of Audit. Its paths are on the workers' machines.
 type Request struct {
 	Dir      string `json:"dir"`
-	Out      string `json:"out"`      // directory of the report, made if it is missing
-	Parallel int    `json:"parallel"` // packages inspected at the same time; 0: 64
+	Out      string `json:"out"`      // directory of the report, created if it is missing
+	Parallel int    `json:"parallel"` // maximum number of packages inspected at a time; 0 means 64
 }
 
-// Result is what Audit ends with.
+// Result is the result of Audit.
 type Result struct {
 	Totals Totals `json:"totals"`
-	Report string `json:"report"` // the file
+	Report string `json:"report"` // path of the report
 }
 
-// ListRequest asks for one page.
+// ListRequest requests one page.
 type ListRequest struct {
 	Dir   string `json:"dir"`
 	After string `json:"after,omitempty"`
 }
 
-// InspectRequest asks for one package's summary.
+// InspectRequest requests the summary of one package.
 type InspectRequest struct {
 	Dir     string `json:"dir"`
 	Package string `json:"package"`
 }
 
-// PartRequest asks for a part to be kept.
+// PartRequest requests that a part is stored.
 type PartRequest struct {
 	Spool Spool `json:"spool"`
 	Index int   `json:"index"`
 	Part  Part  `json:"part"`
 }
 
-// ReportRequest asks for the report to be put together.
+// ReportRequest requests that the report is assembled.
 type ReportRequest struct {
 	Spool  Spool  `json:"spool"`
 	Dir    string `json:"dir"`

@@ -17,38 +17,38 @@ import (
 	"strings"
 )
 
-// Bounds of one package's summary, so that it fits into one payload whatever the package is like.
+// Bounds of the summary of one package, so that it fits into one payload whatever the package contains.
 const (
-	MaxFileBytes   = 16 << 20 // a bigger file is named and its lines are counted, but it is not parsed
-	maxProblems    = 500      // of one package, by name; the rest is a number
-	maxHotspots    = 5        // of one package
+	MaxFileBytes   = 16 << 20 // the lines of a larger file are counted, but it is reported and not parsed
+	maxProblems    = 500      // problems of one package that are listed by name; the rest are only counted
+	maxHotspots    = 5        // hotspots listed for one package
 	maxHotspotName = 200      // bytes
 )
 
-// Summary is what Inspect found in one package.
+// Summary is the result of Inspect for one package.
 type Summary struct {
 	Package    string    `json:"package"`
-	Files      int       `json:"files"`      // .go files, also those that could not be parsed
-	Lines      int       `json:"lines"`      // newlines, and one more for a last line without
-	Exported   int       `json:"exported"`   // exported package-level names and methods; not of _test.go files
+	Files      int       `json:"files"`      // .go files, including those that could not be parsed
+	Lines      int       `json:"lines"`      // newlines, plus one for a last line without a newline
+	Exported   int       `json:"exported"`   // exported package-level names and methods, except in _test.go files
 	Functions  int       `json:"functions"`  // functions and methods with a body
-	Complexity int       `json:"complexity"` // the sum over the functions
+	Complexity int       `json:"complexity"` // sum of the complexity of all functions
 	Marks      int       `json:"marks"`      // TODO and FIXME in comments
 	Hotspots   []Hotspot `json:"hotspots,omitempty"`
 	Problems   []Problem `json:"problems,omitempty"` // files that could not be read or parsed
-	Unnamed    int       `json:"unnamed,omitempty"`  // further such files, without names
+	Unnamed    int       `json:"unnamed,omitempty"`  // number of further files with problems
 }
 
 // Hotspot is a function and its cyclomatic complexity.
 type Hotspot struct {
-	Function   string `json:"function"` // "Name", or "Type.Name" of a method
+	Function   string `json:"function"` // "Name", or "Type.Name" for a method
 	File       string `json:"file"`     // slash-separated, relative to the audited directory
 	Line       int    `json:"line"`
 	Complexity int    `json:"complexity"`
 }
 
-// Inspect reads the .go files of the directory pkg (as a Page names it) below dir.
-// It has no error: what cannot be read is named in the summary.
+// Inspect reads the .go files of the directory pkg (as named in a Page) below dir. It returns no error: files that cannot be read are
+// named in the summary.
 func Inspect(dir, pkg string) Summary {
 	s := Summary{Package: pkg}
 	full := filepath.Join(dir, filepath.FromSlash(pkg))
@@ -116,14 +116,14 @@ func read(full string) (src []byte, lines int, err error) {
 	if err != nil {
 		return nil, 0, plain(err)
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
+	if !info.Mode().IsRegular() { // opening a pipe would block until there is a writer
 		return nil, 0, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
 	}
 	f, err := os.Open(full)
 	if err != nil {
 		return nil, 0, plain(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only, so nothing can be lost
 	src, err = io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 	if err != nil {
 		return nil, 0, plain(err)

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Bounds of one page of a listing. A page ends at whichever comes first.
+// Bounds of one page of a listing. A page ends at the bound that is reached first.
 const (
 	MaxPageEntries = 4_000
-	maxPageBytes   = 256 << 10 // half of what one payload may hold
+	maxPageBytes   = 256 << 10 // half of the maximum payload
 	maxProblemText = 300
 )
 
-// Problem is something that could not be read or understood, by name.
+// Problem names a file or directory that could not be read or parsed.
 type Problem struct {
 	Path string `json:"path"` // slash-separated, relative to the audited directory; "." is the directory itself
 	Text string `json:"text"`
@@ -28,11 +28,10 @@ type Problem struct {
 type Page struct {
 	Packages []string  `json:"packages,omitempty"` // slash-separated, relative; "." is the directory itself
 	Problems []Problem `json:"problems,omitempty"` // directories that could not be read
-	Next     string    `json:"next,omitempty"`     // where the next page begins: give it to ListPage; empty: that was all
+	Next     string    `json:"next,omitempty"`     // where the next page begins, for ListPage; empty after the last page
 }
 
-// List names every package below dir. It is the pages of ListPage put together.
-// A directory without packages is no error here.
+// List names every package below dir by reading all pages of ListPage. A directory without packages is not an error here.
 func List(dir string) (Page, error) {
 	var all Page
 	for {
@@ -49,13 +48,11 @@ func List(dir string) (Page, error) {
 	}
 }
 
-// ListPage names the packages below dir that come after the place where an earlier
-// page ended (empty: from the beginning), at most limit of them and at most
-// MaxPageEntries. It keeps nothing between calls, so any worker can do the next
-// page; a tree that changes meanwhile yields no package twice.
+// ListPage names the packages below dir that follow the place where an earlier page ended (empty means from the beginning), at most limit
+// of them and at most MaxPageEntries. It keeps no state between calls, so any worker can read the next page. A tree that changes in
+// between yields no package twice.
 //
-// It fails with ErrNoDirectory if dir itself cannot be read. Directories below
-// that cannot be read are in Problems.
+// It fails with ErrNoDirectory if dir itself cannot be read. Directories below dir that cannot be read are listed in Problems.
 func ListPage(dir, after string, limit int) (Page, error) {
 	if limit <= 0 || limit > MaxPageEntries {
 		limit = MaxPageEntries

@@ -61,7 +61,7 @@ func TestListingThroughALinkIsThatOfItsTarget(t *testing.T) {
 	}
 }
 
-func TestPageContinuesBehindAPackageThatWasDeleted(t *testing.T) {
+func TestPageContinuesAfterADeletedPackage(t *testing.T) {
 	root := tree(t, map[string]string{"a/a.go": "package a", "b/b.go": "package b", "b/c/c.go": "package c", "d/d.go": "package d"})
 	if err := os.RemoveAll(filepath.Join(root, "b")); err != nil {
 		t.Fatal(err)

@@ -56,8 +56,8 @@ func listAll(ctx *pawl.Context, dir string) (Page, error) {
 	}
 }
 
-// inspectOne gives a summary also when the inspection fails, for one bad package is
-// to be named in the report and not to end it. Only a cancellation is an error.
+// inspectOne returns a summary even if the inspection fails, because a package that cannot be inspected must be named in the report and
+// not end it. Only a cancellation is an error.
 func inspectOne(ctx *pawl.Context, dir, pkg string) (Summary, error) {
 	s, err := InspectPackage.Call(ctx, InspectRequest{Dir: dir, Package: pkg})
 	if err == nil || errors.Is(err, context.Canceled) {

@@ -22,15 +22,14 @@ const (
 type Report struct {
 	Dir      string    `json:"dir"`
 	Totals   Totals    `json:"totals"`
-	Problems []Problem `json:"problems,omitempty"` // directories that could not be read; files are with their package
+	Problems []Problem `json:"problems,omitempty"` // directories that could not be read; files are listed with their package
 	Packages []Summary `json:"packages"`           // in the order of the listing
 }
 
-// Spool is where one audit writes its report and keeps its parts until then. Run
-// distinguishes audits that share a directory. Its methods may be called again, also
-// at the same time by another process: files are written aside and renamed.
+// Spool is where one audit stores its parts and writes its report. Run distinguishes audits that share a directory. Its methods may be
+// called again, also concurrently by another process: files are written to a temporary name and renamed.
 type Spool struct {
-	Out string `json:"out"` // directory of the report, made if it is missing
+	Out string `json:"out"` // directory of the report, created if it is missing
 	Run string `json:"run"` // one path component
 }
 
@@ -38,13 +37,12 @@ func (s Spool) parts() string { return filepath.Join(s.Out, partsDir, s.Run) }
 
 func (s Spool) part(i int) string { return filepath.Join(s.parts(), fmt.Sprintf("%06d.json", i)) }
 
-// WritePart keeps part i, from 0.
+// WritePart stores part i, counted from 0.
 func (s Spool) WritePart(i int, p Part) error {
 	return s.replace(s.part(i), func(w io.Writer) error { return json.NewEncoder(w).Encode(p) })
 }
 
-// WriteReport puts the n parts together and writes ReportFile and TableFile. It
-// gives the name of the former. The parts stay: see Sweep.
+// WriteReport assembles the n parts, writes ReportFile and TableFile, and returns the path of the former. The parts stay until Sweep.
 func (s Spool) WriteReport(dir string, n int, t Totals) (string, error) {
 	r := Report{Dir: dir, Totals: t, Packages: []Summary{}}
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// write carries out all steps of a report.
+// write performs all steps of a report.
 func write(t *testing.T, s Spool, dir string, list Page, all []Summary) string {
 	t.Helper()
 	sum := Totals{Problems: len(list.Problems)}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// tree writes files, by slash-separated path, below a fresh directory. A path that
-// ends with a slash is an empty directory.
+// tree writes files, by slash-separated path, to a new directory. A path that ends with a slash is an empty directory.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -59,8 +58,8 @@ func sample(t *testing.T) string {
 		}
 	}
 	link("..", "alpha/up")                          // a loop for a reader that follows links
-	link("nowhere.go", "broken/dangling.go")        // named, not fatal
-	link("self.go", "broken/self.go")               // a loop of its own
+	link("nowhere.go", "broken/dangling.go")        // reported, not fatal
+	link("self.go", "broken/self.go")               // a link to itself
 	link("../alpha/alpha.go", "zeta/linked.go")     // a file like any other
 	link(filepath.Join(root, "alpha"), "zeta/link") // not followed
 	return root
@@ -109,7 +108,7 @@ func F(ch chan int, n int) {
 }
 `
 
-// panicOn is an inspection that panics over one package.
+// panicOn returns an inspection that panics for one package.
 func panicOn(pkg string) func(context.Context, InspectRequest) (Summary, error) {
 	return func(ctx context.Context, in InspectRequest) (Summary, error) {
 		if in.Package == pkg {

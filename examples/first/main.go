@@ -1,5 +1,5 @@
-// Command first is the program of docs/guide/first-orchestration.md: one process that
-// has an orchestration and its activity, beside the servers of pawl dev.
+// Command first is the program of docs/guide/first-orchestration.md: one process that runs an orchestration and its activity, next to the
+// servers of pawl dev.
 package main
 
 import (

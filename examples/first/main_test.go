@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// asProgram makes the test binary the program itself.
+// asProgram makes the test binary behave as the program itself.
 const asProgram = "PAWL_TEST_FIRST"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func TestGuestHasAWeekToAnswer(t *testing.T) {
 	}
 }
 
-// program starts the program against the stack. What it gives waits for its end.
+// program starts the program against the stack. The function that it returns waits for its end.
 func program(t *testing.T, stack *embedded.Stack) (signal func(os.Signal) error) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

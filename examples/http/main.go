@@ -1,10 +1,10 @@
-// Command http is a service that uses Pawl over HTTP with net/http alone: it starts an order, follows it as it changes, sends
-// the approval that it waits for, and prints the result.
+// Command http is a service that uses Pawl over HTTP with net/http alone: it starts an order, follows its changes, sends the approval
+// that the order waits for, and prints the result.
 //
 //	go run ./cmd/pawl dev          # in another terminal
 //	go run ./examples/http order-1
 //
-// orders.sh beside it does the same with curl.
+// orders.sh in the same directory does this with curl.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 // api is the API of a namespace.
 type api struct{ base, token string }
 
-// problem is an error of the API: RFC 9457, and what the caller can do.
+// problem is an error of the API (RFC 9457), including what the caller can do.
 type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
@@ -59,7 +59,7 @@ func (p *api) order(ctx context.Context, id string) error {
 		"orchestration": "fulfil-order", "id": id,
 		"input": map[string]any{"id": id, "item": "lamp", "quantity": 1, "cents": 4900},
 	}
-	// The key makes the request safe to repeat: the order is started once, however often this is sent.
+	// The key makes the request safe to repeat: the order is started once, however often the request is sent.
 	if err := p.call(ctx, http.MethodPost, "/instances", start, "start-"+id, nil); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (p *api) order(ctx context.Context, id string) error {
 	if err := p.call(ctx, http.MethodPost, "/instances/"+id+"/events/approved", map[string]string{"by": "finance"}, "approve-"+id, nil); err != nil {
 		return err
 	}
-	for { // a long poll takes a minute at most
+	for { // each long poll takes at most a minute
 		var out struct {
 			Status string          `json:"status"`
 			Result json.RawMessage `json:"result"`
@@ -86,7 +86,7 @@ func (p *api) order(ctx context.Context, id string) error {
 	}
 }
 
-// call sends a request and decodes its answer. A request that was not answered, or could not be, is repeated with its key.
+// call sends a request and decodes its answer. A request without an answer is repeated with the same key.
 func (p *api) call(ctx context.Context, method, path string, body any, key string, out any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *api) once(ctx context.Context, method, path string, body []byte, key st
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode >= http.StatusBadRequest {
 		e := &problem{Status: resp.StatusCode, Detail: resp.Status}
-		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e) // else the status is all that is known
+		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e) // otherwise only the HTTP status is reported
 		return e
 	}
 	if out == nil {
@@ -146,7 +146,7 @@ func (p *api) request(ctx context.Context, method, path string, body []byte) (*h
 	return r, nil
 }
 
-// follow prints the changes of an instance as they come. A client that reconnects sends the id of the last event.
+// follow prints the changes of an instance as they happen. A client that reconnects sends the id of the last event.
 func (p *api) follow(ctx context.Context, id string) {
 	r, err := p.request(ctx, http.MethodGet, "/instances/"+id+"/watch", nil)
 	if err != nil {

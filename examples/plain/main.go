@@ -35,7 +35,7 @@ func greet(_ context.Context, name string) (string, error) { return "Welcome, " 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) { // stopped while it waited
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) { // a signal ended the wait
 		slog.Error("program ended", "error", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}

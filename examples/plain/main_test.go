@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// soon bounds a wait for something that takes milliseconds.
+// soon is the timeout for operations that normally take milliseconds.
 const soon = time.Minute
 
 func TestGuideShowsThisProgram(t *testing.T) {
@@ -34,7 +34,7 @@ func TestProgramServesUntilItIsSignalled(t *testing.T) {
 	t.Setenv("PAWL_REDIS", stack.RedisURL())
 	t.Setenv("HTTP_ADDR", addr)
 
-	ctx, stop := context.WithCancel(t.Context()) // what a signal does
+	ctx, stop := context.WithCancel(t.Context()) // cancelled as by a signal
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	poll.Until(t, soon, "the program is ready", func() bool {
