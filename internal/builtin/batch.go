@@ -14,23 +14,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Batch is a request to every instance that passes a filter.
+// Batch is a request to every instance that matches a filter.
 type Batch struct {
 	Verb  BatchVerb `json:"verb"`
-	Where string    `json:"where,omitempty"` // filter; durations in it count from the start of the batch
+	Where string    `json:"where,omitempty"` // filter; durations in it are relative to the start of the batch
 	All   bool      `json:"all,omitempty"`   // required without Where
 
 	Reason    string          `json:"reason,omitempty"`     // at most 1 KiB
-	Rate      int             `json:"rate,omitempty"`       // maximum requests a second; 0: no limit
-	Event     string          `json:"event,omitempty"`      // of event: its name
-	Data      json.RawMessage `json:"data,omitempty"`       // of event; default: none
-	To        uint64          `json:"to,omitempty"`         // of rewind: the last event that is kept
-	Stop      bool            `json:"stop,omitempty"`       // of pause: also cancel what runs
-	FromStart bool            `json:"from_start,omitempty"` // of retry
-	Force     bool            `json:"force,omitempty"`      // of purge: also running instances
+	Rate      int             `json:"rate,omitempty"`       // maximum number of requests per second; 0 means no limit
+	Event     string          `json:"event,omitempty"`      // event: name of the event
+	Data      json.RawMessage `json:"data,omitempty"`       // event: payload; default none
+	To        uint64          `json:"to,omitempty"`         // rewind: id of the last event that is kept
+	Stop      bool            `json:"stop,omitempty"`       // pause: also stop running activities
+	FromStart bool            `json:"from_start,omitempty"` // retry: from the input of the instance
+	Force     bool            `json:"force,omitempty"`      // purge: also running instances
 }
 
-// BatchVerb is what a batch requests of each instance.
+// BatchVerb is the request that a batch sends to each instance.
 type BatchVerb string
 
 // The verbs.
@@ -52,10 +52,10 @@ func BatchVerbs() []BatchVerb {
 
 const (
 	maxBatchRate = 100_000
-	maxBatchData = 64 << 10 // bytes of an event
+	maxBatchData = 64 << 10 // maximum size of an event, in bytes
 )
 
-// Check returns what is wrong with a batch.
+// Check returns an error if the batch is invalid.
 func (b *Batch) Check() error {
 	var wrong []error
 	add := func(bad bool, format string, args ...any) {
@@ -82,7 +82,7 @@ func (b *Batch) Check() error {
 	return errors.Join(wrong...)
 }
 
-// Statuses are the statuses of the instances that the verb can have an effect on.
+// Statuses returns the statuses of the instances that the verb can affect.
 func (b *Batch) Statuses() []string {
 	switch b.Verb {
 	case BatchPause:
@@ -103,13 +103,13 @@ func (b *Batch) Statuses() []string {
 	}
 }
 
-// Filter is the filter with the statuses of the verb.
+// Filter returns the filter, restricted to the statuses of the verb.
 func (b *Batch) Filter(now time.Time) (filter.Where, error) {
 	where, err := filter.Parse(b.Where, now)
 	return append(where, filter.Term{Field: filter.Status, Op: filter.In, Texts: b.Statuses()}), err
 }
 
-// again reports whether an instance can change its status and still be one of the batch, without having got its request.
+// again reports whether an instance can change its status and still belong to the batch before it has received its request.
 func (b *Batch) again() bool {
 	return b.Verb != BatchRetry && b.Verb != BatchRewind && b.Verb != BatchPurge
 }
@@ -124,28 +124,28 @@ func (b *Batch) broadcast(instances []string) *history.Broadcast {
 	return out
 }
 
-// BatchState is a batch with its progress: the custom status of its instance, the input of its next execution, and its result.
+// BatchState is a batch with its progress. It is the custom status of its instance, the input of its next execution, and its result.
 type BatchState struct {
 	Batch Batch `json:"batch"`
 
-	Total      uint64    `json:"total"`              // instances that passed the filter before the start
-	AtLeast    bool      `json:"at_least,omitempty"` // there may be more than Total
-	Sent       uint64    `json:"sent"`               // requests
-	Skipped    uint64    `json:"skipped"`            // instances that passed the filter and got none: the batch itself, and what cannot be read
-	Began      time.Time `json:"began,omitzero"`     // UTC; later instances are not of the batch
-	Partitions int       `json:"partitions"`         // of the namespace
-	Place      Place     `json:"place,omitzero"`     // where it reads on
-	Due        time.Time `json:"due,omitzero"`       // of the next page, by Rate
-	Problem    string    `json:"problem,omitempty"`  // why the latest page could not be read; it is read again
+	Total      uint64    `json:"total"`              // number of instances that matched the filter before the start
+	AtLeast    bool      `json:"at_least,omitempty"` // Total is a lower bound
+	Sent       uint64    `json:"sent"`               // number of requests sent
+	Skipped    uint64    `json:"skipped"`            // matching instances that receive no request: the batch itself, and those that cannot be read
+	Began      time.Time `json:"began,omitzero"`     // start of the batch, UTC; instances started later do not belong to it
+	Partitions int       `json:"partitions"`         // number of partitions of the namespace
+	Place      Place     `json:"place,omitzero"`     // where the next page begins
+	Due        time.Time `json:"due,omitzero"`       // when the next page is due, by Rate
+	Problem    string    `json:"problem,omitempty"`  // why the latest page could not be read; it is retried
 }
 
-// Place is a place in the lists of all partitions.
+// Place is a position in the lists of all partitions.
 type Place struct {
 	Partition int      `json:"partition"`
-	Cursor    string   `json:"cursor,omitempty"` // in the list of the partition; empty: its beginning
-	First     int64    `json:"first,omitempty"`  // when the first instance of the list had reached its status, Unix ms; 0: there is none yet
-	Firsts    []string `json:"firsts,omitempty"` // the instances that reached theirs at First and were read
-	Again     bool     `json:"again,omitempty"`  // the list is read a second time, down to First
+	Cursor    string   `json:"cursor,omitempty"` // position in the list of the partition; empty means its beginning
+	First     int64    `json:"first,omitempty"`  // when the first instance of the list reached its status, Unix ms; 0 means none yet
+	Firsts    []string `json:"firsts,omitempty"` // instances read so far that reached their status at First
+	Again     bool     `json:"again,omitempty"`  // whether the list is being read a second time, down to First
 }
 
 // Handles of batches.

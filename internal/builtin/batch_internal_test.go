@@ -14,13 +14,13 @@ import (
 	"github.com/pawlrun/pawl/internal/filter"
 )
 
-// namespace is the lists of all partitions. Any instance changes its status once, between two readings.
+// namespace contains the lists of all partitions. Each instance changes its status once, between two reads.
 type namespace struct {
 	t       *rapid.T
 	now     int64
-	lists   [][]Listed // the latest change first
+	lists   [][]Listed // latest change first
 	waiting []string   // instances that have not changed their status
-	failing bool       // a reading may fail
+	failing bool       // whether a read may fail
 }
 
 func newNamespace(t *rapid.T) *namespace {
@@ -43,7 +43,7 @@ func (ns *namespace) order(p int) {
 	})
 }
 
-// change lets some instances change their status.
+// change changes the status of some instances.
 func (ns *namespace) change() {
 	for len(ns.waiting) > 0 && rapid.IntRange(0, 3).Draw(ns.t, "change") == 0 {
 		n := rapid.IntRange(0, len(ns.waiting)-1).Draw(ns.t, "which")
@@ -59,7 +59,7 @@ func (ns *namespace) change() {
 	}
 }
 
-// list has a page of at most three rows. The cursor is a place in the order, as in the store.
+// list returns a page of at most three rows. The cursor is a position in the order, as in the store.
 func (ns *namespace) list(p int, _ filter.Where, cursor string, limit int) (rows []Listed, next string, _ error) {
 	ns.change()
 	if ns.failing && rapid.IntRange(0, 4).Draw(ns.t, "fails") == 0 {
@@ -85,7 +85,7 @@ func (ns *namespace) list(p int, _ filter.Where, cursor string, limit int) (rows
 	return rows, "", nil
 }
 
-// An instance is sent its request each time that it is read, under the same id of the message.
+// An instance receives its request each time that it is read, under the same message id.
 func TestBatchReadsEveryInstanceAlsoThoseThatChangeTheirStatusMeanwhile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := newNamespace(t)
@@ -100,7 +100,7 @@ func TestBatchReadsEveryInstanceAlsoThoseThatChangeTheirStatusMeanwhile(t *testi
 				t.Fatalf("it does not end: %+v", st)
 			}
 			got, err := n.read("batch", &st)
-			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 { // before the commit
+			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 { // a crash before the commit
 				continue
 			}
 			for _, id := range got.Instances {
@@ -116,7 +116,7 @@ func TestBatchReadsEveryInstanceAlsoThoseThatChangeTheirStatusMeanwhile(t *testi
 	})
 }
 
-// Trap: a batch that goes on at its place behind a resize misses what has moved in front of it.
+// A batch that continued at its place after the number of partitions changed would miss instances that moved in front of it.
 func TestBatchReadsAllAgainWhenThePartitionsWereResized(t *testing.T) {
 	lists := [][]Listed{{{Instance: "a", Since: 3}}, {{Instance: "b", Since: 2}}}
 	n := Instances{Partitions: 2, List: func(p int, _ filter.Where, cursor string, _ int) ([]Listed, string, error) {
@@ -152,7 +152,7 @@ func TestBatchKeepsItsRate(t *testing.T) {
 	now := begin
 	for range 50 {
 		now = now.Add(st.take(page{Instances: make([]string, 100), Partitions: 1}, nil, now))
-		now = now.Add(7 * time.Millisecond) // what a page takes
+		now = now.Add(7 * time.Millisecond) // the time that a page takes
 	}
 	if d := now.Sub(begin); d < 50*time.Second || d > 51*time.Second {
 		t.Errorf("5,000 requests at 100/s took %s", d)

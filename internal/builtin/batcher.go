@@ -15,11 +15,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Instances is the namespace as batches read it.
+// Instances gives batches access to the instances of the namespace.
 type Instances struct {
 	Partitions int
-	// List returns instances of a partition that pass a filter, at most limit, the latest change of status first, and the cursor of the
-	// next page; empty: there is none. It must return within a second or two, because it is called within a turn.
+	// List returns at most limit instances of a partition that match a filter, latest change of status first, and the cursor of the next
+	// page, which is empty after the last page. It must return within a second or two, because it is called within a turn.
 	List func(partition int, where filter.Where, cursor string, limit int) (rows []Listed, next string, err error)
 }
 
@@ -27,35 +27,36 @@ type Instances struct {
 type Listed struct {
 	Instance string
 	Since    int64 // when it reached its status, Unix ms
-	Problem  bool  // it cannot be read
+	Problem  bool  // whether the instance cannot be read
 }
 
 const (
-	maxPage   = 500                    // requests of an execution
-	pageTime  = 250 * time.Millisecond // after it no further list is read for a page
-	pageRetry = time.Second            // until a page that could not be read is read again
-	maxBurst  = time.Second            // by which a batch with a rate may make up for a delay
+	maxPage   = 500                    // maximum number of requests per execution
+	pageTime  = 250 * time.Millisecond // when a page has taken this long, no further list is read for it
+	pageRetry = time.Second            // backoff after a page could not be read
+	maxBurst  = time.Second            // how much delay a batch with a rate may catch up
 )
 
-// batch is the program of pawl.batch. An execution is a page:
+// batch is the program of pawl.batch. Each execution handles one page:
 //
-//	read a page ──▶ send the request to its instances ──▶ publish the state ──▶ wait, for the rate ──▶ continue as new, behind the page
+//	read a page ──▶ send the request to its instances ──▶ publish the state ──▶ wait, for the rate ──▶ continue as new, after the page
 //	    │                                                                         └─ no more pages: completed, with the state
 //	    └─ it cannot be read ──▶ wait ──▶ continue as new, with the same page
 //
-// The page is a side effect, so its instances are in the history, and its requests are one event, Broadcast. They stay in the outbox until
-// the stream has them, and the next execution does not begin before. So at most one page is in flight. A cancellation ends the batch between
-// two pages, and pause, resume and purge are those of any instance.
+// The page is a side effect, so its instances are recorded in the history, and its requests are one event, Broadcast. The requests stay
+// in the outbox until the stream has stored them, and the next execution does not begin before that, so at most one page is in flight. A
+// cancellation ends the batch between two pages. Pause, resume and purge work as for any instance.
 //
-// If the partitions are resized meanwhile, all of them are read again.
+// If the number of partitions changes in the meantime, all partitions are read again.
 //
-// A partition is read from the latest change of status to the earliest. What changes its status meanwhile moves to the front, where it
-// was not read. So the part of the list in front of the first instance that was read is read a second time, unless the verb is for
-// instances that have ended. Instances that were started after the batch are not read.
+// A partition is read from the latest change of status to the earliest. An instance whose status changes in the meantime moves to the
+// front, where it would be missed. So the part of the list in front of the first instance that was read is read a second time, unless the
+// verb is for instances that have ended. Instances started after the batch are not included.
 //
-// Crash points. Before the commit nothing is sent, and the page is read again. Behind the commit the messages are in the history, and are
-// sent again unless the watermark shows that the stream has them; all messages of a batch have one id, by which an instance recognizes
-// a repeat, for an hour. It also recognizes what the second reading has found again. So an instance gets the request once.
+// Crash points. Before the commit nothing is sent, and the page is read again. After the commit the messages are in the history, and are
+// sent again unless the watermark shows that the stream has stored them. All messages of a batch have the same id, by which an instance
+// recognizes a duplicate for an hour; this also covers instances that the second reading finds again. Each instance therefore receives
+// the request once.
 func (n Instances) batch(x *replay.Code) replay.Ending {
 	result, err := n.runBatch(x)
 	if err == nil {
@@ -76,7 +77,7 @@ func (n Instances) runBatch(x *replay.Code) (history.Payload, error) {
 	if err := st.Batch.Check(); err != nil {
 		return history.Payload{}, err
 	}
-	if st.Place.Partition < 0 { // by hand
+	if st.Place.Partition < 0 { // the input was made by hand
 		return history.Payload{}, fmt.Errorf("batch: partition %d: %w", st.Place.Partition, pawl.ErrUndecodable)
 	}
 	if st.Began.IsZero() {
@@ -110,7 +111,7 @@ func (n Instances) runBatch(x *replay.Code) (history.Payload, error) {
 
 func (st *BatchState) over() bool { return st.Place.Partition >= st.Partitions }
 
-// take adds a page to the state, and returns how long to wait for the next.
+// take adds a page to the state, and returns how long to wait for the next one.
 func (st *BatchState) take(got page, failure error, now time.Time) (wait time.Duration) {
 	if st.Problem = ""; failure != nil {
 		st.Problem = text.Shorten(failure.Error(), maxNote)
@@ -123,7 +124,7 @@ func (st *BatchState) take(got page, failure error, now time.Time) (wait time.Du
 	}
 	if earliest := now.Add(-maxBurst); st.Due.Before(earliest) {
 		st.Due = earliest
-		if st.Sent == uint64(len(got.Instances)) { // the first page makes up for nothing
+		if st.Sent == uint64(len(got.Instances)) { // the first page has no delay to catch up
 			st.Due = now
 		}
 	}
@@ -131,7 +132,7 @@ func (st *BatchState) take(got page, failure error, now time.Time) (wait time.Du
 	return st.Due.Sub(now)
 }
 
-// page is a part of the instances of a batch.
+// page is the next part of the instances of a batch.
 type page struct {
 	Instances  []string `json:"instances,omitempty"`
 	Skipped    uint64   `json:"skipped,omitempty"`
@@ -139,7 +140,7 @@ type page struct {
 	Next       Place    `json:"next"`
 }
 
-// next reads the next page, or has it from the history. failure is why it could not be read.
+// next reads the next page, or returns the recorded one on replay. failure is the reason for which it could not be read.
 func (n Instances) next(x *replay.Code, st *BatchState) (got page, failure, err error) {
 	p, err := x.SideEffect(func() (history.Payload, *history.Failure) {
 		var b []byte
@@ -161,7 +162,7 @@ func (n Instances) next(x *replay.Code, st *BatchState) (got page, failure, err 
 	return got, nil, err
 }
 
-// read reads a page of the instances from the stores.
+// read reads a page of instances from the stores.
 func (n Instances) read(self string, st *BatchState) (page, error) {
 	where, err := st.Batch.Filter(st.Began)
 	if err != nil {
@@ -173,7 +174,7 @@ func (n Instances) read(self string, st *BatchState) (page, error) {
 		limit = min(limit, st.Batch.Rate)
 	}
 	got := page{Partitions: n.Partitions, Next: st.Place}
-	if st.Partitions != 0 && st.Partitions != n.Partitions { // they were resized: other instances are behind the place
+	if st.Partitions != 0 && st.Partitions != n.Partitions { // the number changed, so the place now refers to other instances
 		got.Next = Place{}
 	}
 	got.Next.Firsts = slices.Clone(got.Next.Firsts)
@@ -185,7 +186,7 @@ func (n Instances) read(self string, st *BatchState) (page, error) {
 			return page{}, err
 		}
 		if err != nil {
-			return got, nil //nolint:nilerr // the rest is read for the next page, which has the error if it stays
+			return got, nil //nolint:nilerr // the rest is read for the next page, which fails if the error persists
 		}
 		for _, row := range rows {
 			if at.Again && row.Since < at.First {
@@ -212,7 +213,7 @@ func (n Instances) read(self string, st *BatchState) (page, error) {
 	return got, nil
 }
 
-// behind is the place behind a list whose next page has the cursor.
+// behind returns the place after a list whose next page has the cursor.
 func (p Place) behind(cursor string, again bool) Place {
 	switch {
 	case cursor != "":

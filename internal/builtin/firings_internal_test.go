@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trap: a metric that counts again what a replay does.
+// A metric must not count again on replay.
 func TestFiringsAreCountedOnceAndNotByAReplay(t *testing.T) {
 	begin := time.UnixMilli(replaytest.Epoch).UTC() // 22:13:20
 	hour := begin.Truncate(time.Hour)
@@ -50,8 +50,8 @@ func TestFiringsAreCountedOnceAndNotByAReplay(t *testing.T) {
 	}
 }
 
-// A time that ends the instance before it names the start of that instance: an instance of another that has the id is not ended. The
-// request stands in the history in front of the cancellation that withdraws the child, so a crash repeats both or neither.
+// A time that ends the previous instance names the start of that instance, so that another instance with the same id is not ended. The
+// request is recorded in front of the cancellation that withdraws the child, so a crash repeats both or neither.
 func TestTerminateOtherNamesTheStartOfTheInstance(t *testing.T) {
 	hour := time.UnixMilli(replaytest.Epoch).UTC().Truncate(time.Hour)
 	input, err := json.Marshal(State{

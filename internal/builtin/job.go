@@ -17,22 +17,22 @@ const JobName = "pawl.job"
 
 // Job is the input of pawl.job: a call of one activity.
 //
-//	started ──After──▶ activity, with its retries and at its limits ──▶ its result, or its failure, is that of the job
+//	started ──After──▶ activity, with its retries and at its limits ──▶ its result or failure is that of the job
 //	cancelled, at any time: the commit that records it deletes the lease of the activity
 //
-// A job has the turns, scripts and messages of an orchestration that calls one activity; After adds a timer.
+// A job has the same turns, scripts and messages as an orchestration that calls one activity; After adds a timer.
 type Job struct {
 	Activity       string            `json:"activity"`
 	Queue          string            `json:"queue,omitempty"`          // default: the name of the activity
-	Input          json.RawMessage   `json:"input,omitempty"`          // of the activity; default: none
+	Input          json.RawMessage   `json:"input,omitempty"`          // input of the activity; default: none
 	After          text.Duration     `json:"after,omitzero"`           // delay; default: none
 	Retry          *Retry            `json:"retry,omitempty"`          // default: one attempt
 	AttemptTimeout text.Duration     `json:"attempt_timeout,omitzero"` // default: none
-	Within         text.Duration     `json:"within,omitzero"`          // of all attempts, backoffs and waits, without After; default: none
-	Limits         *history.Declared `json:"limits,omitempty"`         // that the handle declares
+	Within         text.Duration     `json:"within,omitzero"`          // bounds all attempts, backoffs and waits, without After; default: none
+	Limits         *history.Declared `json:"limits,omitempty"`         // limits that the handle declares
 }
 
-// Retry is a pawl.Retry. Fields that are zero have its defaults.
+// Retry is a pawl.Retry in JSON. Zero fields have the same defaults.
 type Retry struct {
 	Attempts int           `json:"attempts,omitempty"`
 	Initial  text.Duration `json:"initial,omitzero"`
@@ -42,7 +42,7 @@ type Retry struct {
 	Limited  bool          `json:"limited,omitempty"`
 }
 
-// Check returns the error of a job with an invalid name.
+// Check returns an error if a name in the job is invalid.
 func (j *Job) Check() error {
 	if err := pawl.ValidateName(j.Activity); err != nil || j.Queue == "" {
 		return err
@@ -55,7 +55,7 @@ func (j *Job) Payload() (history.Payload, error) {
 	if err := j.Check(); err != nil {
 		return history.Payload{}, err
 	}
-	b, err := json.Marshal(j) //nolint:musttag // of Declared, whose fields have no tags
+	b, err := json.Marshal(j) //nolint:musttag // the fields of Declared have no tags
 	if err == nil && len(b) > replay.MaxPayload {
 		err = fmt.Errorf("a job with its input has %d bytes, and the limit is %d: %w", len(b), replay.MaxPayload, pawl.ErrTooLarge)
 	}

@@ -23,7 +23,7 @@ var (
 	errDeclined = pawl.NewError("declined")
 )
 
-// env has an activity, and the built-in orchestrations, as every Env.
+// env returns an Env with an activity; the built-in orchestrations are in every Env.
 func env(t *testing.T, do func(context.Context, int) (int, error)) *pawltest.Env {
 	t.Helper()
 	return pawltest.New(t, double.Do(do))
@@ -86,7 +86,7 @@ func TestJobFailsAsItsActivityDoes(t *testing.T) {
 }
 
 func TestCancelledJobCancelsItsActivity(t *testing.T) {
-	for _, after := range []time.Duration{0, time.Hour} { // while the activity runs, and before
+	for _, after := range []time.Duration{0, time.Hour} { // cancelled while the activity runs, and before it runs
 		e := env(t, nil)
 		e.Script(double, pawltest.Never())
 		e.At(time.Minute).Cancel("ops", "wrong customer")

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/internal/text"
 )
 
-// Schedule configures a schedule: its times, what it does at each of them, and what it does when it cannot. One of Start, Run and Send is
-// required.
+// Schedule configures a schedule: its times, its action at each of them, and what to do when an action is not possible. Exactly one of
+// Start, Run and Send is required.
 type Schedule struct {
 	schedule.Times
 
@@ -22,17 +22,17 @@ type Schedule struct {
 	Run   *Job   `json:"run,omitempty"`   // runs a job
 	Send  *Send  `json:"send,omitempty"`  // sends an event; Overlap has no effect
 
-	Overlap Overlap `json:"overlap,omitempty"` // what a time does while the instance of an earlier one runs; default skip
+	Overlap Overlap `json:"overlap,omitempty"` // what happens at a time while the instance of an earlier one is running; default skip
 
-	// CatchUp is the age up to which times are made up for that passed while no orchestrator ran; default 1 h. Of more than
-	// CatchUpMax (default 100) only the latest are.
+	// CatchUp is how old a time may be to be made up for after no orchestrator was running; the default is 1 h. If there are more than
+	// CatchUpMax such times (default 100), only the latest are made up for.
 	CatchUp    text.Duration `json:"catch_up,omitzero"`
 	CatchUpMax int           `json:"catch_up_max,omitempty"`
 
-	Remaining      int    `json:"remaining,omitempty"`        // the schedule ends after so many actions; default: no bound
+	Remaining      int    `json:"remaining,omitempty"`        // number of actions after which the schedule ends; default: no bound
 	PauseOnFailure bool   `json:"pause_on_failure,omitempty"` // pause when an instance fails; not with allow_all
-	Paused         bool   `json:"paused,omitempty"`           // it does nothing at its times
-	Note           string `json:"note,omitempty"`             // why it is paused, for instance
+	Paused         bool   `json:"paused,omitempty"`           // no action is performed at its times
+	Note           string `json:"note,omitempty"`             // free text, such as why it is paused
 }
 
 // Start is the action that starts an instance, with the id <schedule>@<time>.
@@ -49,30 +49,30 @@ type Send struct {
 	Input    json.RawMessage `json:"input,omitempty"` // default: null
 }
 
-// Overlap is what a time does while the instance of an earlier time runs.
+// Overlap is the policy for a time at which the instance of an earlier time is still running.
 type Overlap string
 
 // The policies.
 const (
-	Skip        Overlap = "skip"         // nothing: the time is skipped
-	BufferOne   Overlap = "buffer_one"   // its action follows the end of the instance; further times are skipped
-	BufferAll   Overlap = "buffer_all"   // the actions of up to 1,000 times follow one another
+	Skip        Overlap = "skip"         // the time is skipped
+	BufferOne   Overlap = "buffer_one"   // its action runs after the end of the instance; further times are skipped
+	BufferAll   Overlap = "buffer_all"   // the actions of up to 1,000 times run one after another
 	CancelOther Overlap = "cancel_other" // the instance is cancelled, and the action does not wait for its end
-	AllowAll    Overlap = "allow_all"    // instances run at the same time
+	AllowAll    Overlap = "allow_all"    // instances run concurrently
 
-	// TerminateOther is CancelOther without the code of the instance: it is ended by its owner.
+	// TerminateOther is CancelOther without running the code of the instance: its owner ends it.
 	TerminateOther Overlap = "terminate_other"
 )
 
 const (
 	defaultCatchUp    = time.Hour
 	defaultCatchUpMax = 100
-	maxBuffered       = 1000    // times, also of a backfill
-	maxCounted        = 100_000 // times without an action that are counted at once
-	maxNote           = 1 << 10 // bytes
+	maxBuffered       = 1000    // maximum number of buffered times, including those of a backfill
+	maxCounted        = 100_000 // maximum number of times without an action counted in one step
+	maxNote           = 1 << 10 // maximum size of a note, in bytes
 )
 
-// Check returns what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (s *Schedule) Check() error {
 	if _, err := schedule.Read(s.Times); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *Schedule) Check() error {
 	if s.Start != nil {
 		actions++
 		wrong = append(wrong, pawl.ValidateName(s.Start.Orchestration))
-		if s.Start.Orchestration == Batches.Name() { // a client may create schedules, and only an operator batches
+		if s.Start.Orchestration == Batches.Name() { // clients may create schedules, but only operators may start batches
 			wrong = append(wrong, fmt.Errorf("schedule: %s cannot be started by a schedule", Batches.Name()))
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Schedule) Next(from time.Time, n int) ([]time.Time, error) {
 	return s.between(from, time.Time{}, n)
 }
 
-// between returns up to n times after from, up to and including to; zero: there is no such bound.
+// between returns up to n times after from, up to and including to. A zero time means no bound.
 func (s *Schedule) between(from, to time.Time, n int) (all []time.Time, _ error) {
 	times, err := schedule.Read(s.Times)
 	for err == nil && len(all) < n {
@@ -128,31 +128,31 @@ func (s *Schedule) between(from, to time.Time, n int) (all []time.Time, _ error)
 // State is the state of a schedule: the custom status of its instance, and the input of its next execution. Times are UTC.
 type State struct {
 	Schedule Schedule    `json:"schedule"`
-	Since    time.Time   `json:"since,omitzero"`     // all times up to it are decided
-	Next     time.Time   `json:"next,omitzero"`      // the next time; zero while it is paused
-	Running  string      `json:"running,omitempty"`  // instance that the next time may overlap
-	Buffered []time.Time `json:"buffered,omitempty"` // times whose actions follow
-	Done     uint64      `json:"done"`               // actions
-	Skipped  uint64      `json:"skipped"`            // times that were skipped by Overlap, or had an instance already
-	Missed   uint64      `json:"missed"`             // times that were too old after an outage, or too many
-	Failed   uint64      `json:"failed"`             // instances that failed or were cancelled
+	Since    time.Time   `json:"since,omitzero"`     // all times up to this one are decided
+	Next     time.Time   `json:"next,omitzero"`      // the next time; zero while the schedule is paused
+	Running  string      `json:"running,omitempty"`  // running instance that the next time may overlap
+	Buffered []time.Time `json:"buffered,omitempty"` // times whose actions are still to run
+	Done     uint64      `json:"done"`               // number of actions performed
+	Skipped  uint64      `json:"skipped"`            // number of times skipped by Overlap or because their instance already existed
+	Missed   uint64      `json:"missed"`             // number of times that were too old after an outage, or exceeded CatchUpMax
+	Failed   uint64      `json:"failed"`             // number of instances that failed or were cancelled
 	Recent   []Firing    `json:"recent,omitempty"`   // the latest ten actions
 }
 
-// Firing is an action of a schedule.
+// Firing is one action of a schedule.
 type Firing struct {
-	Time     time.Time `json:"time"`               // of the schedule
-	At       time.Time `json:"at"`                 // when it was done
-	Instance string    `json:"instance,omitempty"` // that was started
+	Time     time.Time `json:"time"`               // time of the schedule
+	At       time.Time `json:"at"`                 // when the action was performed
+	Instance string    `json:"instance,omitempty"` // instance that was started
 }
 
 // Command changes a schedule, as an event to its instance.
 type Command struct {
 	Do       string    `json:"do"`                 // pause, resume, trigger, backfill or configure
-	Note     string    `json:"note,omitempty"`     // of pause and resume
-	From     time.Time `json:"from,omitzero"`      // of backfill, exclusive
-	To       time.Time `json:"to,omitzero"`        // of backfill, inclusive
-	Schedule *Schedule `json:"schedule,omitempty"` // of configure
+	Note     string    `json:"note,omitempty"`     // pause and resume: free text
+	From     time.Time `json:"from,omitzero"`      // backfill: exclusive lower bound
+	To       time.Time `json:"to,omitzero"`        // backfill: inclusive upper bound
+	Schedule *Schedule `json:"schedule,omitempty"` // configure: the new configuration
 }
 
 // Handles of schedules.
@@ -162,18 +162,19 @@ var (
 	ScheduleStatus = pawl.NewStatus[State]()
 )
 
-// plan is what a schedule has to do. It is recorded and not computed again by a replay: the rules of a zone may change in between.
+// plan lists what a schedule has to do. It is recorded rather than computed again on replay, because the time zone database may change in
+// between.
 type plan struct {
 	Due     []time.Time `json:"due,omitempty"`
-	Missed  uint64      `json:"missed,omitempty"` // too old
-	Excess  uint64      `json:"excess,omitempty"` // missed: too many
+	Missed  uint64      `json:"missed,omitempty"` // number of times that were too old
+	Excess  uint64      `json:"excess,omitempty"` // number of times missed because there were too many
 	Skipped uint64      `json:"skipped,omitempty"`
 	Since   time.Time   `json:"since"`
-	Next    time.Time   `json:"next,omitzero"` // zero: there is none
-	At      time.Time   `json:"at,omitzero"`   // of the action of Next, with its delay
+	Next    time.Time   `json:"next,omitzero"` // zero if there is none
+	At      time.Time   `json:"at,omitzero"`   // when the action of Next is due, with jitter
 }
 
-// plan computes the plan for an instance of the id.
+// plan computes the plan for the schedule with the id.
 func (st *State) plan(id string, now time.Time) (plan, error) {
 	times, err := schedule.Read(st.Schedule.Times)
 	if err != nil {
@@ -212,7 +213,7 @@ func (st *State) plan(id string, now time.Time) (plan, error) {
 	}
 }
 
-// due is a time with its jitter, Unix ms.
+// due returns a time with its jitter, Unix ms.
 func (st *State) due(id string, t time.Time) int64 {
 	if st.Schedule.Jitter > 0 {
 		if times, err := schedule.Read(st.Schedule.Times); err == nil {
@@ -222,17 +223,17 @@ func (st *State) due(id string, t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// waits reports whether times have no effect, or a later one, because an instance runs.
+// waits reports whether a running instance makes times have no effect, or a later one.
 func (st *State) waits() bool {
 	return st.Running != "" && !st.endsOther() && st.Schedule.Overlap != AllowAll
 }
 
-// endsOther reports whether the next time ends the instance that runs.
+// endsOther reports whether the next time ends the running instance.
 func (st *State) endsOther() bool {
 	return st.Schedule.Overlap == CancelOther || st.Schedule.Overlap == TerminateOther
 }
 
-// room is the number of further times that may be buffered.
+// room returns how many more times may be buffered.
 func (st *State) room() int {
 	switch st.Schedule.Overlap {
 	case BufferOne:

@@ -23,7 +23,7 @@ func hourly(change func(*builtin.Schedule)) builtin.State {
 	return builtin.State{Schedule: s}
 }
 
-// scheduled runs a schedule to its end. Activities take as long as the steps have it.
+// scheduled runs a schedule to its end. Activities take the time given by the steps.
 func scheduled(t *testing.T, st builtin.State, script []pawltest.Step, moments ...func(*pawltest.Env)) (started []string, end builtin.State) {
 	t.Helper()
 	e := env(t, func(context.Context, int) (int, error) { return 0, nil })
@@ -56,7 +56,7 @@ func want(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// The kit crashes the schedule after every turn, and replays it.
+// The test kit crashes the schedule after every turn, and replays it.
 func TestScheduleRunsAJobAtEachTimeAndEndsAfterTheLast(t *testing.T) {
 	got, end := scheduled(t, hourly(func(s *builtin.Schedule) { s.Jitter = 6e11 }), nil)
 	want(t, "started", got, []string{"1T01", "1T02", "1T03"})
@@ -72,14 +72,14 @@ func TestScheduleRunsAJobAtEachTimeAndEndsAfterTheLast(t *testing.T) {
 		s.Remaining, s.Until = 0, time.Date(2026, 1, 1, 2, 30, 0, 0, time.UTC)
 	}), nil)
 	want(t, "until", got, []string{"1T01", "1T02"})
-	got, end = scheduled(t, hourly(func(s *builtin.Schedule) { s.Remaining = 120 }), nil, func(e *pawltest.Env) { e.CrashAfter(100, 500) }) // over several executions
+	got, end = scheduled(t, hourly(func(s *builtin.Schedule) { s.Remaining = 120 }), nil, func(e *pawltest.Env) { e.CrashAfter(100, 500) }) // spans several executions
 	if len(got) != 120 || end.Done != 120 || got[119] != "6T00" {
 		t.Errorf("%d times to %s, %d done", len(got), got[len(got)-1], end.Done)
 	}
 }
 
 func TestOverlapDecidesWhatATimeDoesWhileAnInstanceRuns(t *testing.T) {
-	long := []pawltest.Step{pawltest.Succeed().After(150 * time.Minute)} // from 01:00 to 03:30; further ones take no time
+	long := []pawltest.Step{pawltest.Succeed().After(150 * time.Minute)} // the first takes from 01:00 to 03:30; the others take no time
 	for overlap, c := range map[builtin.Overlap]struct {
 		started []string
 		skipped uint64
@@ -117,7 +117,7 @@ func TestTerminateOtherEndsTheInstanceWithoutItsCode(t *testing.T) {
 	}
 }
 
-func TestFailurePausesAScheduleThatIsToPause(t *testing.T) {
+func TestFailurePausesAScheduleWithPauseOnFailure(t *testing.T) {
 	failing := []pawltest.Step{pawltest.Fail(errors.New("disk full"))}
 	got, end := scheduled(t, hourly(func(s *builtin.Schedule) { s.PauseOnFailure = true }), failing,
 		at(5*time.Hour+time.Minute, builtin.Command{Do: "resume", Note: "disk replaced"}))
@@ -136,7 +136,7 @@ func TestCommandsPauseTriggerBackfillAndConfigureASchedule(t *testing.T) {
 		at(220*time.Minute, builtin.Command{Do: "backfill", From: begin.Add(-2 * time.Hour), To: begin.Add(time.Hour)}),
 		at(230*time.Minute, builtin.Command{Do: "nonsense"}),
 	)
-	// The backfill has 23:00, 00:00 and 01:00, of which the last has an instance: it is not started again.
+	// The backfill covers 23:00, 00:00 and 01:00. The last one already has an instance, which is not started again.
 	want(t, "started", got, []string{"1T01", "1T03:20:00Z", "2025-12-31T23", "1T00", "1T04"})
 	if end.Done != 6 || end.Skipped != 1 {
 		t.Errorf("%+v", end)
@@ -146,7 +146,7 @@ func TestCommandsPauseTriggerBackfillAndConfigureASchedule(t *testing.T) {
 	want(t, "configured", got, []string{"1T06:30:00Z"})
 }
 
-// An outage: nothing ran from the creation to three days later.
+// An outage: nothing runs from the creation until three days later.
 func TestTimesOfAnOutageAreMadeUpForWithinTheCatchUpWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*builtin.Schedule)

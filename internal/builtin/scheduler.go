@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// roundsPerExecution bounds the history of one execution: about five events a round.
+// roundsPerExecution bounds the history of one execution: a round takes about five events.
 const roundsPerExecution = 100
 
 // scheduler is an execution of pawl.schedule:
@@ -22,20 +22,22 @@ const roundsPerExecution = 100
 //	 ▲                                                                instance that it may overlap                            │
 //	 └────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
 //
-// The plan is a side effect, so the next time is in the history. While an instance runs that times would only be skipped or buffered for,
-// there is no timer: they are decided at its end. The instance of a time has the id <schedule>@<time>, so no time has two, whatever
-// crashes, and whether it is due or filled in. Instances outlive the schedule. An execution ends between two instances.
+// The plan is a side effect, so the next time is recorded in the history. While an instance runs whose end the next times would only be
+// skipped or buffered for, there is no timer: these times are decided at its end. The instance of a time has the id <schedule>@<time>, so
+// no time has two instances, whatever crashes, and whether the time is due or backfilled. Instances outlive the schedule. An execution
+// ends only while no instance is running.
 type scheduler struct {
 	*State
 
 	ctx     *pawl.Context
 	x       *replay.Code
 	id      string
-	running *pawl.Future[pawl.None] // nil: none
-	over    bool                    // it has ended, which has not been taken note of
+	running *pawl.Future[pawl.None] // nil if no instance is running
+	over    bool                    // the instance has ended, but its end is not yet processed
 }
 
-// scheduleProgram is the program of pawl.schedule. The execution is for terminate_other: only a broadcast is the request of an operator.
+// scheduleProgram is the program of pawl.schedule. It needs the Code for terminate_other, because only a broadcast can carry a request of
+// an operator.
 func scheduleProgram(x *replay.Code) replay.Ending {
 	return author.Program(Schedules.Do(func(ctx *pawl.Context, st State) (pawl.None, error) { return runSchedule(ctx, x, st) }))(x)
 }
@@ -101,7 +103,7 @@ func (s *scheduler) skip(why replay.MissCause, n uint64) {
 	replay.CountFirings(s.x, func(f *replay.Firings) { f.Missed[why] += n })
 }
 
-// act does what was buffered, and what is due, whose lag counts.
+// act performs the buffered actions and those that are due, whose delay is recorded.
 func (s *scheduler) act(due []time.Time) error {
 	if s.running == nil && len(s.Buffered) > 0 && !s.Schedule.Paused && !s.exhausted() {
 		next := s.Buffered[0]
@@ -127,7 +129,7 @@ func (s *scheduler) act(due []time.Time) error {
 
 func (s *scheduler) exhausted() bool { return s.Schedule.Remaining < 0 }
 
-// fire does the action of a time, or what Overlap has it do.
+// fire performs the action of a time, or applies Overlap.
 func (s *scheduler) fire(t time.Time) error {
 	switch {
 	case s.waits() && s.room() > 0:
@@ -143,7 +145,7 @@ func (s *scheduler) fire(t time.Time) error {
 	}
 	if s.Schedule.Remaining > 0 {
 		if s.Schedule.Remaining--; s.Schedule.Remaining == 0 {
-			s.Schedule.Remaining = -1 // this was the last
+			s.Schedule.Remaining = -1 // this was the last action
 		}
 	}
 	f := Firing{Time: t, At: pawl.Now(s.ctx)}
@@ -159,11 +161,11 @@ func (s *scheduler) fire(t time.Time) error {
 	return err
 }
 
-// endOther ends the instance of the time before. The termination is sent ahead of the cancellation, which withdraws the future.
+// endOther ends the instance of the previous time. The termination is sent before the cancellation, which withdraws the future.
 func (s *scheduler) endOther() error {
 	why := "the next time of schedule " + s.id
 	if s.Schedule.Overlap == TerminateOther {
-		for _, id := range s.x.Children() { // the only one; it names the start, for an instance of another may have the id
+		for _, id := range s.x.Children() { // the only child; its effect identifies the start, because another instance may have the id
 			b := &history.Broadcast{Verb: history.VerbTerminate.String(), Instances: []string{s.Running}, Text: why, Of: s.x.ChildEffect(id)}
 			if err := s.x.Broadcast(b, nil); err != nil {
 				return err
@@ -193,7 +195,7 @@ func startIn[In any](s *scheduler, o pawl.Orchestration[In, pawl.None], id strin
 	return nil
 }
 
-// wait waits for what comes first, and returns the wait for the next command.
+// wait waits until the next time, a command or the end of the instance, and returns the wait for the next command.
 func (s *scheduler) wait(p plan, command *pawl.Future[Command]) (*pawl.Future[Command], error) {
 	first := []pawl.Selectable{command}
 	if s.running != nil {
@@ -217,7 +219,7 @@ func (s *scheduler) wait(p plan, command *pawl.Future[Command]) (*pawl.Future[Co
 		if err == nil {
 			err = s.obey(c)
 		}
-		if errors.Is(err, pawl.ErrUndecodable) { // it was sent by hand
+		if errors.Is(err, pawl.ErrUndecodable) { // the command was sent by hand
 			err = nil
 		}
 		return Commands.Next(s.ctx), err
@@ -227,7 +229,7 @@ func (s *scheduler) wait(p plan, command *pawl.Future[Command]) (*pawl.Future[Co
 	return command, nil
 }
 
-// ended takes note of the end of the instance, after what was due until then, and does what was buffered.
+// ended processes the end of the instance, after the times that were due until then, and performs the buffered actions.
 func (s *scheduler) ended() error {
 	if !s.over || s.running == nil {
 		s.over = false
@@ -239,7 +241,7 @@ func (s *scheduler) ended() error {
 	switch {
 	case pawl.Err(s.ctx) != nil:
 		return pawl.Err(s.ctx)
-	case errors.Is(err, pawl.ErrIDTaken): // it has been done already
+	case errors.Is(err, pawl.ErrIDTaken): // the action was already performed
 		s.skip(replay.MissedAsDone, 1)
 	case err != nil:
 		s.Failed++
@@ -251,7 +253,7 @@ func (s *scheduler) ended() error {
 	return s.act(nil)
 }
 
-// obey carries out a command. One that is not valid has no effect.
+// obey carries out a command. An invalid command has no effect.
 func (s *scheduler) obey(c Command) error {
 	now := pawl.Now(s.ctx)
 	switch c.Do {

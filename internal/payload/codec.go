@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns the JSON of a value. ptr points to the value, so that methods with pointer receivers are
-// called. The error is an *Error, or that of a method of the author's.
+// Encode returns the JSON of the value that ptr points to. It takes a pointer so that methods with pointer receivers are called. The
+// error is an *Error, or one returned by a method of the author's type.
 func (t *Type) Encode(ptr any) ([]byte, error) {
 	var out sink
 	enc := json.NewEncoder(&out)
@@ -33,7 +33,7 @@ func (t *Type) Encode(ptr any) ([]byte, error) {
 	return data, nil
 }
 
-// sink keeps what is written to it.
+// sink collects what is written to it.
 type sink []byte
 
 func (s *sink) Write(b []byte) (int, error) {
@@ -41,7 +41,7 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// checkBytes refuses what no decoder should see.
+// checkBytes rejects bytes that no decoder should receive.
 func (t *Type) checkBytes(data []byte) error {
 	if !utf8.Valid(data) {
 		return &Error{Type: t.typ, Reason: "the payload is not UTF-8; send bytes as a []byte"}
@@ -52,7 +52,7 @@ func (t *Type) checkBytes(data []byte) error {
 	return nil
 }
 
-// depth is how deep the arrays and objects of a JSON text nest.
+// depth returns how deeply the arrays and objects of a JSON text nest.
 func depth(data []byte) int {
 	level, deepest, text := 0, 0, false
 	for i := 0; i < len(data); i++ {
@@ -72,13 +72,12 @@ func depth(data []byte) int {
 	return deepest
 }
 
-// replacesText reports whether the JSON may have a replacement character where the value has bytes that
-// are not UTF-8.
+// replacesText reports whether the JSON may contain a replacement character where the value has bytes that are not UTF-8.
 func replacesText(data []byte) bool {
 	return bytes.Contains(data, []byte(`\ufffd`)) || bytes.Contains(data, []byte("\ufffd"))
 }
 
-// explain adds to an error of encoding/json the place of its cause in the value.
+// explain adds the path of its cause in the value to an error of encoding/json.
 func (t *Type) explain(err error, ptr any) error {
 	value, badValue := errors.AsType[*json.UnsupportedValueError](err)
 	_, badType := errors.AsType[*json.UnsupportedTypeError](err)
@@ -94,7 +93,7 @@ func (t *Type) explain(err error, ptr any) error {
 	return &Error{Type: t.typ, Reason: err.Error(), cause: err}
 }
 
-// own makes an error one of this type, whichever type in it was at fault.
+// own sets the type of an error to this type, whichever type inside it caused the error.
 func (t *Type) own(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Type = t.typ
@@ -118,7 +117,7 @@ func (t *Type) Decode(data []byte, ptr any) error {
 	return err
 }
 
-// decodeAny decodes numbers so that settle sees all their digits.
+// decodeAny decodes numbers as json.Number, so that settle sees all their digits.
 func (t *Type) decodeAny(data []byte, ptr any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

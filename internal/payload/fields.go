@@ -10,9 +10,9 @@ import (
 
 // field is a field of a struct as encoding/json sees it.
 type field struct {
-	name   string // in JSON
-	path   string // in Go
-	always bool   // encoded also when it is zero
+	name   string // name in JSON
+	path   string // path in Go
+	always bool   // encoded even when zero
 }
 
 // structure checks a struct that is encoded field by field.
@@ -30,7 +30,7 @@ func (b *builder) structure(t reflect.Type, n *node, addressable bool, path stri
 	}
 }
 
-// fields checks the fields of a struct, and gives them together with those of the structs embedded in it.
+// fields checks the fields of a struct, and returns them together with those of the structs embedded in it.
 func (b *builder) fields(t reflect.Type, n *node, addressable bool, path string, within []reflect.Type) []field {
 	var all []field
 	n.fields = nil // a type may be checked twice: see visit
@@ -44,7 +44,7 @@ func (b *builder) fields(t reflect.Type, n *node, addressable bool, path string,
 		n.fields = append(n.fields, fieldAt{i, omitted})
 		at := path + "." + f.Name
 		if !f.Anonymous || tagged || deref(f.Type).Kind() != reflect.Struct {
-			if !f.IsExported() { // an embedded struct with a name of its own
+			if !f.IsExported() { // an embedded struct whose tag gives it a name
 				b.refusef(at, "%s is embedded under the JSON name %q and not exported; name the field and export it", f.Type, name)
 			}
 			b.part(n, f.Type, addressable, at)
@@ -60,7 +60,7 @@ func (b *builder) fields(t reflect.Type, n *node, addressable bool, path string,
 	return all
 }
 
-// embedded checks a struct that is embedded, and gives its fields.
+// embedded checks an embedded struct and returns its fields.
 func (b *builder) embedded(f reflect.StructField, n *node, addressable bool, path string, within []reflect.Type) []field {
 	t, pointer := deref(f.Type), f.Type.Kind() == reflect.Pointer
 	switch {
@@ -95,7 +95,7 @@ func (b *builder) embedded(f reflect.StructField, n *node, addressable bool, pat
 	return fields
 }
 
-// quoted refuses the tag option "string" of a type that is encoded by methods: it is decoded without it.
+// quoted rejects the tag option "string" on a type that is encoded by methods, because it is decoded without the option.
 func (b *builder) quoted(f reflect.StructField, options tagOptions, path string) {
 	t := deref(f.Type)
 	if options.has("string") && (implements(t, jsonMarshals) || implements(t, textMarshals)) {
@@ -103,8 +103,7 @@ func (b *builder) quoted(f reflect.StructField, options tagOptions, path string)
 	}
 }
 
-// promoted checks a struct whose methods may be those of a struct embedded in it: they do not know its
-// other fields.
+// promoted checks a struct whose methods may be promoted from an embedded struct. Such methods do not encode the other fields.
 func (b *builder) promoted(t reflect.Type, n *node, marshal, unmarshal, path string) {
 	if t.Kind() != reflect.Struct {
 		return
@@ -138,13 +137,13 @@ func (b *builder) promoted(t reflect.Type, n *node, marshal, unmarshal, path str
 	case t.Name() == "":
 		b.refusef(path, "%s is encoded by the methods of %s and decoded without them; give the type a name", t, from.Type)
 	case from.IsExported():
-		n.opaque = false // it is what it embeds
+		n.opaque = false // encoded like the embedded type
 		b.part(n, from.Type, true, path+"."+from.Name)
 	}
 }
 
-// isPromoted reports whether the type has the method from a field that is embedded in it. The compiler
-// makes a wrapper for such a method, in a file of its own name, into which it may put the method itself.
+// isPromoted reports whether the type has the method from an embedded field. The compiler generates a wrapper for such a method, in a
+// file with a special name, and may inline the method into it.
 func isPromoted(t reflect.Type, method string) bool {
 	m, ok := methodOf(t, method)
 	if !ok {
@@ -162,8 +161,8 @@ func isPromoted(t reflect.Type, method string) bool {
 	return found && strings.Trim(owner[strings.LastIndex(owner, ".")+1:], "(*)") != plainName(t.Name())
 }
 
-// methodOf returns a method of the type, or else of a pointer to it. Its names are constants, so that the
-// linker drops the methods of other names.
+// methodOf returns a method of the type, or of a pointer to it. It is only called with constant names, so that the linker drops methods
+// with other names.
 func methodOf(t reflect.Type, method string) (m reflect.Method, ok bool) {
 	for _, t := range []reflect.Type{t, reflect.PointerTo(t)} {
 		switch method {
@@ -183,7 +182,7 @@ func methodOf(t reflect.Type, method string) (m reflect.Method, ok bool) {
 	return m, false
 }
 
-// plainName is the name of a type without its type arguments.
+// plainName returns the name of a type without its type arguments.
 func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "[")
 	return name
@@ -208,8 +207,8 @@ func (o tagOptions) has(option string) bool {
 	return slices.Contains(strings.Split(string(o), ","), option)
 }
 
-// tagOf returns a field's name in JSON, the options of its tag, and whether the name is from the tag. The
-// name of a field that is left out is "-", and not from the tag.
+// tagOf returns the name of a field in JSON, the options of its tag, and whether the name is from the tag. For a field that is omitted,
+// the name is "-" and not from the tag.
 func tagOf(f reflect.StructField) (name string, options tagOptions, tagged bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Types with each kind of marshaler, and those that lose something under encoding/json alone.
+// Types with each kind of marshaler, and types that lose data under encoding/json alone.
 
 // Cents encodes itself as JSON, by value.
 type Cents struct{ n int64 }
@@ -73,7 +73,7 @@ func (l *Level) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Both has both encodings; JSON counts.
+// Both has both encodings; JSON takes precedence.
 type Both struct{ n int }
 
 func (b Both) MarshalJSON() ([]byte, error) { return json.Marshal([]int{b.n}) }
@@ -89,10 +89,10 @@ func (b *Both) UnmarshalText(d []byte) (err error) {
 	return err
 }
 
-// Stamp is what it embeds.
+// Stamp is encoded like the type that it embeds.
 type Stamp struct{ time.Time }
 
-// Halves, and other types that are refused.
+// Types with only one half of a marshaler, and other types that are rejected.
 type (
 	JSONOut struct{ N int }
 	JSONIn  struct{ N int }

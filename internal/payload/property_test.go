@@ -44,7 +44,7 @@ var (
 	badTags  = []string{`json:"same"`, `json:",string"`, `json:"-"`}
 )
 
-// typeGen draws types. Whether they are to be accepted is known of the good ones only.
+// typeGen draws types. Only for good types is it known that they must be accepted.
 type typeGen struct{ good bool }
 
 func (g typeGen) pick(t *rapid.T, good, bad []reflect.Type) reflect.Type {
@@ -201,11 +201,11 @@ func fillKind(t *rapid.T, v reflect.Value, depth int, text *rapid.Generator[stri
 				fill(t, f, depth-1)
 			}
 		}
-	default: // has no value, or is filled by fill
+	default: // has no value, or is set by fill
 	}
 }
 
-// generic draws what an any may hold.
+// generic draws a value that an any may contain.
 func generic(t *rapid.T, depth int) any {
 	switch n := rapid.IntRange(0, 16).Draw(t, "any"); {
 	case n == 0:
@@ -245,8 +245,8 @@ func generic(t *rapid.T, depth int) any {
 	}
 }
 
-// same reports how a decoded value differs from the encoded one: not at all, except for what
-// docs/guide/payloads.md lists.
+// same reports how a decoded value differs from the encoded one. The only differences allowed are those that docs/guide/payloads.md
+// lists.
 func same(want, got reflect.Value, path string) error {
 	t := want.Type()
 	differs := func() error { return fmt.Errorf("%s: %#v came back as %#v", path, want, got) }
@@ -274,7 +274,7 @@ func same(want, got reflect.Value, path string) error {
 		return nil
 	}
 	switch t.Kind() {
-	case reflect.Interface: // as encoding/json alone has it
+	case reflect.Interface: // as with encoding/json alone
 		data, err := json.Marshal(want.Interface())
 		var as any
 		if err := errors.Join(err, json.Unmarshal(data, &as)); err != nil || !reflect.DeepEqual(as, got.Interface()) {
@@ -337,7 +337,7 @@ func sameFields(want, got reflect.Value, path string) error {
 	for i := range want.NumField() {
 		f := want.Type().Field(i)
 		if !f.IsExported() && f.Type != reflect.TypeFor[inner]() {
-			if !want.Field(i).Equal(got.Field(i)) { // of a type that encodes itself
+			if !want.Field(i).Equal(got.Field(i)) { // an unexported field of a type that encodes itself
 				return fmt.Errorf("%s.%s differs", path, f.Name)
 			}
 			continue
@@ -357,7 +357,7 @@ func sameFields(want, got reflect.Value, path string) error {
 			}
 			continue
 		case options == "omitempty" && (w.Kind() == reflect.Slice || w.Kind() == reflect.Map) && w.Len() == 0,
-			options == "omitempty" && w.CanFloat() && w.Float() == 0, // also a negative zero
+			options == "omitempty" && w.CanFloat() && w.Float() == 0, // including a negative zero
 			options == "omitzero" && (w.IsZero() || isZeroTime(w)):
 			if !g.IsZero() {
 				return fmt.Errorf("%s.%s was left out and has come back", path, f.Name)
@@ -376,7 +376,7 @@ func isZeroTime(v reflect.Value) bool {
 	return ok && z.IsZero()
 }
 
-// canonical puts the fields of objects in order: those of a struct in an any come back in another.
+// canonical sorts the fields of objects, because those of a struct in an any are decoded in another order.
 func canonical(data []byte) string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -428,7 +428,7 @@ func TestEveryTypeIsRejectedByNameOrItsValuesRoundTrip(t *testing.T) {
 			t.Fatalf("%v, encoded to %s: %v", rt, data, err)
 		}
 		again, err := typ.Encode(got.Interface())
-		// What is left out may keep a struct from being zero, so that omitzero does not leave it out the first time.
+		// A field that is omitted may keep a struct from being zero, so that omitzero does not omit the struct the first time.
 		leftOut := strings.Contains(rt.String(), `json:\"-\"`) || strings.Contains(rt.String(), "omitzero")
 		if err != nil || !leftOut && canonical(again) != canonical(data) {
 			t.Fatalf("%v: %s encodes to %s the second time, %v", rt, data, again, err)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// settle finishes a value that has been decoded: numbers in an any become float64, and times lose the
-// zone of this machine. The value is addressable.
+// settle finishes a decoded value: numbers in an any become float64, and times lose the zone of this machine. The value is addressable.
 func (t *Type) settle(v reflect.Value) error {
 	n := t.nodes[v.Type()]
 	if n.holds&(holdsAny|holdsTime) == 0 {
@@ -48,7 +47,7 @@ func (t *Type) settle(v reflect.Value) error {
 				return in("."+v.Type().Field(f.index).Name, err)
 			}
 		}
-	default: // holds nothing
+	default: // contains nothing to settle
 	}
 	return nil
 }
@@ -66,10 +65,10 @@ func (t *Type) settleMap(v reflect.Value) error {
 	return nil
 }
 
-// withoutZone keeps the offset of a time and drops its zone. Parsing gives the local zone to a time whose
-// offset it has, so that the same payload would print differently on another machine.
+// withoutZone keeps the offset of a time and drops its zone. Parsing assigns the local zone to a time with the local offset, so the same
+// payload would print differently on another machine.
 func withoutZone(at time.Time) time.Time {
-	if at.Location() != time.Local { //nolint:gosmopolitan // to get rid of it
+	if at.Location() != time.Local { //nolint:gosmopolitan // to remove the local zone
 		return at
 	}
 	_, offset := at.Zone()
@@ -79,7 +78,7 @@ func withoutZone(at time.Time) time.Time {
 	return at.In(time.FixedZone("", offset))
 }
 
-// settleAny makes float64 of the numbers in what was decoded into an any.
+// settleAny converts the numbers in a value decoded into an any to float64.
 func settleAny(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -104,8 +103,8 @@ func settleAny(v any) (any, error) {
 	return v, nil
 }
 
-// number returns the float64 of a number. An integer that would lose digits is an error: it has no point
-// and no exponent, and the float64 is printed with other digits.
+// number returns the float64 of a number. An integer that would lose digits is an error: it has neither a point nor an exponent, but the
+// float64 prints with other digits.
 func number(n json.Number) (any, error) {
 	f, err := n.Float64()
 	if err != nil {

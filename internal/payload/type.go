@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// MaxDepth is how deep arrays and objects of a payload may nest.
+// MaxDepth is how deeply the arrays and objects of a payload may nest.
 const MaxDepth = 1000
 
 // Error reports a type or a value that cannot be a payload.
 type Error struct {
-	Type   reflect.Type // of the payload
-	Path   string       // to the place in it, such as ".Lines[].Price"; empty: the payload itself
-	Reason string       // what is wrong there, and what to do
-	cause  error        // of a method of the author's; nil: none
+	Type   reflect.Type // type of the payload
+	Path   string       // path in the payload, such as ".Lines[].Price"; empty for the payload itself
+	Reason string       // what is wrong and how to fix it
+	cause  error        // error of a method of the author's type, or nil
 }
 
-// Error returns the type, the place and the reason.
+// Error returns the type, the path and the reason.
 func (e *Error) Error() string { return fmt.Sprintf("%s%s: %s", e.Type, e.Path, e.Reason) }
 
-// Unwrap returns the error of a method of the author's, or nil.
+// Unwrap returns the error of a method of the author's type, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// contents is what a type holds that must be looked at in its values.
+// contents is the set of things in a type that must be checked in its values.
 type contents uint8
 
 const (
-	holdsAny     contents = 1 << iota // an any: what it holds comes back as JSON has it
-	holdsTime                         // a time.Time: its zone
-	holdsPointer                      // a pointer to what may be nil itself
-	holdsNumber                       // a json.Number: an empty one is encoded as 0
+	holdsAny     contents = 1 << iota // an any, whose contents are decoded as generic JSON
+	holdsTime                         // a time.Time, which has a zone
+	holdsPointer                      // a pointer to something that may be nil itself
+	holdsNumber                       // a json.Number, which is encoded as 0 if it is empty
 )
 
 var (
@@ -50,26 +50,26 @@ var (
 	binUnmarshals  = reflect.TypeFor[encoding.BinaryUnmarshaler]()
 )
 
-// Type is a type that has been checked. It does not change and may be used by several goroutines.
+// Type is a type that has been checked. It is immutable and safe for concurrent use.
 type Type struct {
 	typ   reflect.Type
 	nodes map[reflect.Type]*node
 	holds contents
-	deep  bool // its values may nest deeper than the type does
+	deep  bool // whether its values may nest deeper than the type
 }
 
 // node is one type that the payload type is made of.
 type node struct {
 	holds  contents
-	opaque bool           // encoded by methods of its own
+	opaque bool           // whether the type is encoded by its own methods
 	parts  []reflect.Type // elements and encoded fields
-	fields []fieldAt      // of a struct: those that are encoded, embedded ones included
+	fields []fieldAt      // encoded fields of a struct, including embedded ones
 }
 
-// fieldAt is a field of a struct that is looked at in values.
+// fieldAt is a field of a struct that must be checked in values.
 type fieldAt struct {
 	index   int
-	omitted bool // if it is zero
+	omitted bool // whether it is omitted when zero
 }
 
 // TypeOf checks a type. The error is an *Error.
@@ -85,10 +85,10 @@ func typeOf(t reflect.Type, addressable bool) (*Type, error) {
 	return &Type{typ: t, nodes: b.nodes, holds: b.nodes[t].holds, deep: b.deep}, nil
 }
 
-// visit is a type in one of the two states in which encoding/json encodes it differently.
+// visit is a type in one of the two situations in which encoding/json encodes it differently.
 type visit struct {
 	typ         reflect.Type
-	addressable bool // methods with pointer receivers are called
+	addressable bool // whether methods with pointer receivers are called
 }
 
 type builder struct {
@@ -97,7 +97,7 @@ type builder struct {
 	seen  map[visit]bool
 	open  []reflect.Type // the types that are being checked, outermost first
 	deep  bool
-	err   *Error // the first
+	err   *Error // the first error
 }
 
 func (b *builder) refusef(path, format string, args ...any) {
@@ -131,7 +131,7 @@ func (b *builder) check(t reflect.Type, addressable bool, path string) {
 	b.open = b.open[:len(b.open)-1]
 }
 
-// part checks a type that the type of n is made of.
+// part checks a type that is part of the type of n.
 func (b *builder) part(n *node, t reflect.Type, addressable bool, path string) {
 	n.parts = append(n.parts, t)
 	b.check(t, addressable, path)
@@ -199,7 +199,7 @@ func implements(t, method reflect.Type) bool {
 	return t.Kind() != reflect.Interface && (t.Implements(method) || reflect.PointerTo(t).Implements(method))
 }
 
-// methods checks the methods by which a type encodes itself. It reports whether the type is encoded by them.
+// methods checks the methods by which a type encodes itself, and reports whether it has any.
 func (b *builder) methods(t reflect.Type, n *node, addressable bool, path string) bool {
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer {
 		return false
@@ -276,7 +276,7 @@ func (b *builder) key(t reflect.Type, path string) {
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uintptr }
 
-// spread returns every type the contents of those it is made of.
+// spread adds the contents of its parts to every type.
 func (b *builder) spread() {
 	for changed := true; changed; {
 		changed = false

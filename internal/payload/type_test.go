@@ -32,7 +32,7 @@ func refused(typ reflect.Type, part string) func(*testing.T) {
 }
 
 func TestTypesThatDoNotRoundTripAreRejectedByName(t *testing.T) {
-	twice := reflect.StructOf([]reflect.StructField{ // written out, go vet would find it
+	twice := reflect.StructOf([]reflect.StructField{ // as source code, go vet would report it
 		{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`}, {Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	})
 	for name, check := range map[string]func(*testing.T){
@@ -114,7 +114,7 @@ type (
 
 func (halfKey) MarshalText() ([]byte, error) { return nil, nil }
 
-// roundTrip encodes and decodes, and demands that the value is the same.
+// roundTrip encodes and decodes a value, and requires the result to be equal.
 func roundTrip[T any](want T) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -325,8 +325,7 @@ func TestBytesThatWouldLoseDataAreNotDecoded(t *testing.T) {
 	}
 }
 
-// Trap: a payload that prints differently on a machine in another zone, because parsing gives a time the
-// local zone if it has the local offset.
+// Parsing gives a time the local zone if it has the local offset. The payload must not print differently on a machine in another zone.
 func TestTimesDoNotDependOnTheZoneOfTheMachine(t *testing.T) {
 	local := time.Local //nolint:gosmopolitan // what is tested
 	defer func() { time.Local = local }()

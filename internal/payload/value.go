@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// walker looks for what does not come back as it was sent, in a value that has been encoded; so the value
-// does not refer to itself. It visits what the types hold that must be looked at, or all of it.
+// walker searches a value that has been encoded, and so does not refer to itself, for parts that would be different after decoding. It
+// visits the parts whose types must be checked, or everything.
 type walker struct {
-	root *Type // of the payload
-	all  bool  // also text and numbers outside an any
-	deep int   // how deep it is
+	root *Type // type of the payload
+	all  bool  // whether text and numbers outside an any are checked, too
+	deep int   // current depth
 }
 
 func (w walker) refusef(format string, args ...any) error {
@@ -33,13 +33,13 @@ func in(step string, err error) error {
 	return err
 }
 
-// value checks a value. What is generic is in an any, and is decoded without its type.
+// value checks a value. generic is set inside an any, which is decoded without its type.
 func (w walker) value(v reflect.Value, generic bool) error {
 	n := w.root.nodes[v.Type()]
 	if !generic && !w.all && n.holds == 0 {
 		return nil
 	}
-	if w.deep++; w.deep > 4*MaxDepth { // pointers are no level of JSON
+	if w.deep++; w.deep > 4*MaxDepth { // pointers are not a level of JSON
 		return w.refusef("the value nests too deep, or refers to itself; send it flat")
 	}
 	if n.opaque {
@@ -64,7 +64,7 @@ func (w walker) value(v reflect.Value, generic bool) error {
 			}
 		}
 		return nil
-	default: // TypeOf has refused the others
+	default: // TypeOf has rejected all other kinds
 		return w.scalar(v, generic)
 	}
 }
@@ -105,7 +105,7 @@ func (w walker) text(s string, t reflect.Type) error {
 	return nil
 }
 
-// opaque checks what encodes itself.
+// opaque checks a value that encodes itself.
 func (w walker) opaque(v reflect.Value, generic bool) error {
 	if v.Type() == timeType {
 		if t, ok := reflect.TypeAssert[time.Time](v); ok {
@@ -120,7 +120,7 @@ func (w walker) opaque(v reflect.Value, generic bool) error {
 	}
 	t := v.Type()
 	if v.CanAddr() {
-		v = v.Addr() // for methods with pointer receivers
+		v = v.Addr() // so that methods with pointer receivers are called
 	}
 	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok && !v.Type().Implements(jsonMarshals) {
 		text, err := m.MarshalText()
@@ -145,7 +145,7 @@ func (w walker) opaque(v reflect.Value, generic bool) error {
 	return err
 }
 
-// dynamic checks what an any holds.
+// dynamic checks the contents of an any.
 func (w walker) dynamic(v reflect.Value) error {
 	if v.IsNil() {
 		return nil
@@ -187,7 +187,7 @@ func (w walker) pointer(v reflect.Value, generic bool) error {
 	return w.value(e, generic)
 }
 
-// isNull reports whether a value is encoded as null, unless it is encoded by methods of its own.
+// isNull reports whether a value is encoded as null, unless it has its own encoding methods.
 func isNull(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -231,7 +231,7 @@ func (w walker) entries(v reflect.Value, generic bool) error {
 	return nil
 }
 
-// key checks the text of a key.
+// key checks the text of a map key.
 func (w walker) key(key reflect.Value) error {
 	switch {
 	case !w.all:
@@ -245,7 +245,7 @@ func (w walker) key(key reflect.Value) error {
 	}
 }
 
-// stepTo is an entry of a map in a path.
+// stepTo returns the path step to an entry of a map.
 func stepTo(key reflect.Value) string {
 	if key.Kind() == reflect.String {
 		return fmt.Sprintf("[%.40q]", key.String())
@@ -253,5 +253,5 @@ func stepTo(key reflect.Value) string {
 	return fmt.Sprintf("[%.40s]", fmt.Sprint(key))
 }
 
-// maxInteger is the greatest integer up to which a float64 holds all of them.
+// maxInteger is the largest n for which a float64 represents all integers up to n.
 const maxInteger = 1 << 53

@@ -14,20 +14,20 @@ type Calendar struct {
 	Second  string `json:"second,omitempty"`  // 0 to 59; default "0", in Except "*"
 	Minute  string `json:"minute,omitempty"`  // 0 to 59; default "0", in Except "*"
 	Hour    string `json:"hour,omitempty"`    // 0 to 23; default "0", in Except "*"
-	Day     string `json:"day,omitempty"`     // of the month, 1 to 31; L is the last day, L-2 the third to last; default "*"
+	Day     string `json:"day,omitempty"`     // day of the month, 1 to 31; L is the last day, L-2 the third to last; default "*"
 	Month   string `json:"month,omitempty"`   // 1 to 12, or jan to dec; default "*"
 	Weekday string `json:"weekday,omitempty"` // 0 to 7, or sun to sat; fri#2 is the second Friday of the month, friL the last; default "*"
 	Year    string `json:"year,omitempty"`    // 1970 to 2199; default "*"
 }
 
-// calendar is a Calendar that has been read.
+// calendar is a parsed Calendar.
 type calendar struct {
 	second, minute, hour, month uint64
-	day, lastDays               uint64    // bit n of lastDays: the nth day before the last
+	day, lastDays               uint64    // bit n of lastDays is the nth day before the last
 	weekday                     uint64    // bits 0 to 6
-	nth                         [7]uint64 // by weekday: bit n: the nth of the month, bit 0: the last
-	years                       []span    // nil: all
-	either                      bool      // of a cron line that restricts both: the day or the weekday suffices
+	nth                         [7]uint64 // by weekday; bit n is the nth of the month, bit 0 the last
+	years                       []span    // nil means all
+	either                      bool      // the day or the weekday suffices, as in a cron line that restricts both
 }
 
 func (c Calendar) read(time string) (out calendar, err error) {
@@ -52,7 +52,7 @@ func (c Calendar) read(time string) (out calendar, err error) {
 	return out, err
 }
 
-// lastDay reads L and L-n.
+// lastDay parses L and L-n.
 func (c *calendar) lastDay(item string) (bool, error) {
 	rest, is := strings.CutPrefix(item, "l")
 	if !is {
@@ -69,7 +69,7 @@ func (c *calendar) lastDay(item string) (bool, error) {
 	return true, nil
 }
 
-// nthWeekday reads fri#2 and friL.
+// nthWeekday parses fri#2 and friL.
 func (c *calendar) nthWeekday(item string) (bool, error) {
 	day, nth, is := strings.Cut(item, "#")
 	n := 0
@@ -89,7 +89,7 @@ func (c *calendar) nthWeekday(item string) (bool, error) {
 	return true, nil
 }
 
-// cronOf reads a line of five fields (minute hour day month weekday), or of six, with the second first.
+// cronOf parses a line of five fields (minute hour day month weekday), or of six, with the second first.
 func cronOf(line string) (calendar, error) {
 	f := strings.Fields(line)
 	if len(f) == 5 {
@@ -104,12 +104,12 @@ func cronOf(line string) (calendar, error) {
 	return c, err
 }
 
-// wholeDays reports whether the set has all times of each of its days.
+// wholeDays reports whether the set contains all times of each of its days.
 func (c *calendar) wholeDays() bool {
 	return c.second == 1<<60-1 && c.minute == 1<<60-1 && c.hour == 1<<24-1
 }
 
-// has reports whether the set has a civil time. Civil times are in UTC.
+// has reports whether the set contains a civil time. Civil times are represented in UTC.
 func (c *calendar) has(t time.Time) bool {
 	return c.second>>t.Second()&1 == 1 && c.minute>>t.Minute()&1 == 1 && c.hour>>t.Hour()&1 == 1 &&
 		c.month>>int(t.Month())&1 == 1 && c.hasYear(t.Year()) && c.hasDay(t)
@@ -135,7 +135,7 @@ func (c *calendar) hasDay(t time.Time) bool {
 	return byDay && byWeekday
 }
 
-// next is the first civil time of the set from t on and before the end.
+// next returns the first civil time of the set at or after t and before the end.
 func (c *calendar) next(t, end time.Time) (time.Time, bool) {
 	for t.Before(end) {
 		y, m, d := t.Date()
@@ -157,7 +157,7 @@ func (c *calendar) next(t, end time.Time) (time.Time, bool) {
 	return t, false
 }
 
-// clock is the first time of day of the set from that of t on, in seconds; -1: none.
+// clock returns the first time of day of the set at or after that of t, in seconds, or -1 if there is none.
 func (c *calendar) clock(t time.Time) int {
 	h0, m0, s0 := t.Clock()
 	for h := nextBit(c.hour, h0); h >= 0; h = nextBit(c.hour, h+1) {

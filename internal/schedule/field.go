@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// field is one field of a calendar: its values, and the names of them.
+// field is one field of a calendar, with its range and the names of its values.
 type field struct {
 	name     string
 	min, max int
-	names    []string // of min, min+1, …
+	names    []string // names of min, min+1, …
 }
 
-// The fields, in the order of a cron line with six.
+// The fields, in the order of a cron line with six fields.
 var fields = struct{ second, minute, hour, day, month, weekday, year field }{
 	second: field{name: "second", max: 59},
 	minute: field{name: "minute", max: 59},
@@ -30,7 +30,8 @@ var fields = struct{ second, minute, hour, day, month, weekday, year field }{
 // span is a part of a list: a range with a step.
 type span struct{ from, to, step int }
 
-// spans reads a list such as 1,5-10,*/15 or mon-fri. special reads items of the field's own, and reports whether it was one.
+// spans parses a list such as 1,5-10,*/15 or mon-fri. special parses items that only this field has, and reports whether the item was
+// one.
 func (f field) spans(text string, special func(item string) (bool, error)) ([]span, error) {
 	var all []span
 	for item := range strings.SplitSeq(text, ",") {
@@ -99,7 +100,7 @@ func (f field) named() string {
 
 func plain(string) (bool, error) { return false, nil }
 
-// set reads a list into bits.
+// set parses a list into bits.
 func (f field) set(text string, special func(item string) (bool, error)) (uint64, error) {
 	all, err := f.spans(text, special)
 	var set uint64
@@ -111,7 +112,7 @@ func (f field) set(text string, special func(item string) (bool, error)) (uint64
 	return set, err
 }
 
-// nextBit is the lowest member of the set from n on; -1: none.
+// nextBit returns the lowest member of the set that is at least n, or -1 if there is none.
 func nextBit(set uint64, n int) int {
 	if set >>= n; n > 63 || set == 0 {
 		return -1

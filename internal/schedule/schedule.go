@@ -11,40 +11,41 @@ import (
 	"github.com/pawlrun/pawl/internal/text"
 )
 
-// Times describes the times of a schedule: those of any cron line and any calendar, but those of Except. At least one is required.
+// Times describes the times of a schedule: those of all cron lines and calendars, except those of Except. At least one line or calendar
+// is required.
 type Times struct {
-	// Cron are lines of five fields (minute hour day month weekday), or of six, with the second first; or @every and a duration of
-	// at least a second; or @hourly, @daily, @weekly, @monthly, @yearly. If a line restricts both the day and the weekday, one of
-	// them suffices, as in cron.
+	// Cron contains lines of five fields (minute hour day month weekday) or of six (second first); or @every with a duration of at least
+	// one second; or @hourly, @daily, @weekly, @monthly or @yearly. If a line restricts both the day and the weekday, one of them
+	// suffices, as in cron.
 	Cron      []string      `json:"cron,omitempty"`
-	Calendars []Calendar    `json:"calendars,omitempty"` // all fields of one must match
+	Calendars []Calendar    `json:"calendars,omitempty"` // in each calendar, all fields must match
 	Except    []Calendar    `json:"except,omitempty"`
 	Zone      string        `json:"zone,omitempty"`   // IANA name, such as Europe/Zurich; default UTC
 	Spring    string        `json:"spring,omitempty"` // shift or skip: see the package comment; default shift
 	Fall      string        `json:"fall,omitempty"`   // first, last or both; default first
-	Jitter    text.Duration `json:"jitter,omitzero"`  // each time is delayed by a part of this, always the same one; default none
-	From      time.Time     `json:"from,omitzero"`    // no time is before; default: no bound
-	Until     time.Time     `json:"until,omitzero"`   // no time is after; default: no bound
+	Jitter    text.Duration `json:"jitter,omitzero"`  // each time is delayed by a fixed part of this; default none
+	From      time.Time     `json:"from,omitzero"`    // no time is before this; default: no bound
+	Until     time.Time     `json:"until,omitzero"`   // no time is after this; default: no bound
 }
 
-// horizon bounds the search: the 29th of February is on a given weekday at least once in forty years.
+// horizon bounds the search: the 29th of February falls on a given weekday at least once in forty years.
 const horizon = 41 * 366 * 24 * time.Hour
 
-// maxExcluded is the number of times in sequence that may be excluded singly: a schedule with more has no next time.
+// maxExcluded is the maximum number of consecutive times that may be excluded one by one. With more, a schedule has no next time.
 const maxExcluded = 200_000
 
-// Schedule is a Times that has been read. It is immutable.
+// Schedule is a parsed Times. It is immutable.
 type Schedule struct {
 	calendars, except []calendar
 	every             []time.Duration
 	zone              *time.Location
-	skip              bool // times in a gap are left out
-	first, last       bool // which of two occurrences count
+	skip              bool // whether times in a gap are omitted
+	first, last       bool // which of two occurrences counts
 	jitter            time.Duration
 	from, until       time.Time
 }
 
-// Read reads the times of a schedule. The error names what is wrong.
+// Read parses the times of a schedule. The error names what is wrong.
 func Read(t Times) (*Schedule, error) {
 	s := &Schedule{jitter: t.Jitter.Std(), from: t.From, until: t.Until, skip: t.Spring == "skip"}
 	s.first, s.last = t.Fall != "last", t.Fall == "last" || t.Fall == "both"
@@ -124,8 +125,8 @@ func (s *Schedule) Next(t time.Time) (next time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Delay returns the part of the jitter by which a time is delayed: always the same for a schedule of the id, and less than the time to
-// the next one.
+// Delay returns the part of the jitter by which a time is delayed. It is always the same for a schedule with the id, and shorter than the
+// time until the next one.
 func (s *Schedule) Delay(id string, t time.Time) time.Duration {
 	limit := s.jitter
 	if limit == 0 {
@@ -142,7 +143,7 @@ func (s *Schedule) Delay(id string, t time.Time) time.Duration {
 	return time.Duration(h.Sum64()%uint64(limit.Milliseconds())) * time.Millisecond //nolint:gosec // positive, and smaller than limit
 }
 
-// excluded returns the time from which the search goes on if t is excluded; zero if it is not.
+// excluded returns the time from which the search continues if t is excluded, and zero if it is not.
 func (s *Schedule) excluded(t time.Time) time.Time {
 	local := t.In(s.zone)
 	shown := civil(local)
@@ -158,7 +159,7 @@ func (s *Schedule) excluded(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// candidate is the first time after t that a rule has.
+// candidate returns the first time after t according to a rule.
 func (s *Schedule) candidate(t, end time.Time) (best time.Time, ok bool) {
 	take := func(at time.Time) {
 		if !ok || at.Before(best) {
@@ -185,8 +186,8 @@ func (s *Schedule) candidate(t, end time.Time) (best time.Time, ok bool) {
 	return best, ok
 }
 
-// occurrence is the first time after t and before end at which a calendar counts. Within a segment of the zone, in which its offset does
-// not change, civil times and times are in the same order.
+// occurrence returns the first time after t and before end that a calendar contains. Within a segment of the zone, where its offset does
+// not change, civil times and times have the same order.
 func (s *Schedule) occurrence(c *calendar, t, end time.Time) (time.Time, bool) {
 	at := t.Truncate(time.Second).Add(time.Second)
 	for at.Before(end) {
@@ -207,22 +208,23 @@ func (s *Schedule) occurrence(c *calendar, t, end time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// within is the first time of a segment from at on and before stop whose civil time counts, but for those of a gap.
+// within returns the first time of a segment, at or after at and before stop, whose civil time the calendar contains, not counting
+// shifted times.
 func (s *Schedule) within(c *calendar, g segment, at, stop time.Time) (time.Time, bool) {
 	from, to := shows(at, g.offset), shows(stop, g.offset)
-	if again := shows(g.start, g.before); !s.last && !g.start.IsZero() && from.Before(again) { // until then they occur for the second time
+	if again := shows(g.start, g.before); !s.last && !g.start.IsZero() && from.Before(again) { // until then, civil times occur for the second time
 		from = again
 	}
-	if again := shows(g.end, g.after); !s.first && !g.end.IsZero() && again.Before(to) { // from then on they occur once more
+	if again := shows(g.end, g.after); !s.first && !g.end.IsZero() && again.Before(to) { // from then on, civil times occur again
 		to = again
 	}
 	shown, ok := c.next(from, to)
 	return shown.Add(-g.offset), ok
 }
 
-// segment is a time during which the offset of a zone does not change.
+// segment is a period in which the offset of a zone does not change.
 type segment struct {
-	start, end            time.Time // zero: none
+	start, end            time.Time // zero if unbounded
 	before, offset, after time.Duration
 }
 
@@ -231,7 +233,7 @@ func segmentOf(t time.Time) segment {
 	g.before, g.after = g.offset, g.offset
 	g.start, g.end = t.ZoneBounds()
 	if !g.end.IsZero() && !g.end.After(t) {
-		// Behind the last transition in the file of a zone, ZoneBounds (Go 1.26) ends each year after 365 days, also on the last day of a
+		// After the last transition in the file of a zone, ZoneBounds (Go 1.26) ends each year after 365 days, also on the last day of a
 		// leap year. An end without a change of the offset is harmless.
 		g.end = t.Add(24 * time.Hour)
 	}
@@ -244,7 +246,8 @@ func segmentOf(t time.Time) segment {
 	return g
 }
 
-// shifted is the first time from at on and before stop that a civil time in the gap at the start of the segment is shifted to.
+// shifted returns the first time, at or after at and before stop, to which a civil time in the gap at the start of the segment is
+// shifted.
 func (g segment) shifted(c *calendar, at, stop time.Time) (time.Time, bool) {
 	if g.start.IsZero() || g.offset <= g.before {
 		return time.Time{}, false
@@ -259,7 +262,7 @@ func offsetOf(t time.Time) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// shows is the civil time that a clock with the offset shows.
+// shows returns the civil time that a clock with the offset shows.
 func shows(t time.Time, offset time.Duration) time.Time { return t.UTC().Add(offset) }
 
 func civil(t time.Time) time.Time { return shows(t, offsetOf(t)) }

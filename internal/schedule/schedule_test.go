@@ -31,7 +31,7 @@ func parsed(t *testing.T, text string) time.Time {
 	return at
 }
 
-// nexts are the next times, in the zone of the schedule.
+// nexts returns the next times, in the zone of the schedule.
 func nexts(s *Schedule, from time.Time, n int) (all []string) {
 	for range n {
 		next, ok := s.Next(from)
@@ -43,7 +43,8 @@ func nexts(s *Schedule, from time.Time, n int) (all []string) {
 	return all
 }
 
-// robfig/cron is right wherever the offset does not change. Its days differ from cron's for a step over all (*/2 in both day fields).
+// robfig/cron is correct wherever the offset does not change. Its days differ from cron's for a step over all values (*/2 in both day
+// fields).
 func TestCronLinesHaveTheTimesOfRobfigCron(t *testing.T) {
 	parser := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 	zone, err := time.LoadLocation("Asia/Kolkata") // an offset of 5:30 that does not change
@@ -93,7 +94,7 @@ func TestCronLinesHaveTheTimesOfRobfigCron(t *testing.T) {
 		at := time.Unix(rapid.Int64Range(1577836800, 2145916800).Draw(t, "at"), 0).In(zone)
 		for range 4 {
 			w := want.Next(at)
-			if w.IsZero() { // robfig/cron looks five years ahead
+			if w.IsZero() { // robfig/cron searches five years ahead
 				return
 			}
 			got, ok := s.Next(at)
@@ -122,7 +123,7 @@ func zones(t *testing.T) map[*time.Location][]time.Time {
 	for _, f := range z.File {
 		zone, err := time.LoadLocation(strings.TrimSuffix(f.Name, "/"))
 		if err != nil {
-			continue // a folder
+			continue // a directory
 		}
 		files++
 		var at []time.Time
@@ -146,10 +147,10 @@ func zones(t *testing.T) map[*time.Location][]time.Time {
 	return all
 }
 
-// counts is the definition of the policies, minute by minute around one change of the offset, as TestPoliciesHold… needs no other.
+// counts is the definition of the policies, minute by minute around one change of the offset. TestPoliciesHold… needs no other.
 func counts(u, change time.Time, before, after time.Duration, spring, fall string) bool {
 	if u.Before(change) {
-		again := u.Add(before - after) // shows the same
+		again := u.Add(before - after) // the other time with the same civil time
 		return fall != "last" || after >= before || again.Before(change)
 	}
 	earlier := u.Add(after - before)
@@ -163,7 +164,7 @@ func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
 		for _, change := range changes {
 			before, after := offsetOf(change.Add(-1)), offsetOf(change)
 			if before == after {
-				continue // another name of the same offset
+				continue // only the name of the zone changes
 			}
 			transitions++
 			for _, spring := range []string{"shift", "skip"} {
@@ -173,7 +174,7 @@ func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					daily := dailyAt(shows(change, min(before, after)).Add(step).Truncate(step)) // in the gap, or twice
+					daily := dailyAt(shows(change, min(before, after)).Add(step).Truncate(step)) // in the gap, or occurring twice
 					s.calendars = []calendar{often}
 					once := *s
 					once.calendars = []calendar{daily}
@@ -213,7 +214,8 @@ func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
 	}
 }
 
-// Behind the transitions in the files of the zones, time.ZoneBounds has an end that is not behind its time on the last day of leap years.
+// After the last transition in the files of the zones, time.ZoneBounds returns an end that is not after its time on the last day of leap
+// years.
 func TestTimesContinueAfterTheLastTransitionOfAZoneFile(t *testing.T) {
 	noon, err := cronOf("0 12 * * *")
 	if err != nil {
