@@ -3,9 +3,8 @@
 //	pawlvet ./...
 //	go vet -vettool=$(which pawlvet) ./...
 //
-// What it reports, why, and what to write instead is described in
-// docs/guide/determinism.md. Exit status: 0 nothing found, 3 something found (under go
-// vet: 1), 1 the packages could not be analyzed or none were named.
+// The findings, their reasons and the alternatives are described in docs/guide/determinism.md. Exit status: 0 if nothing was found, 3 if
+// something was found (1 under go vet), and 1 if the packages could not be analyzed or none were named.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 
 const finding = "late.go:17:14: when.Late reaches time.Now (when.go:9) via when.hour, which returns another time at every replay; use pawl.Now(ctx) [time]"
 
-// run gives what the command wrote, and how it ended.
+// run returns the output of the command and its exit status.
 func run(t *testing.T, name string, args ...string) (out string, code int) {
 	t.Helper()
 	b, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()

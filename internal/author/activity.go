@@ -11,12 +11,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Activity is an activity with its function in untyped form.
+// Activity is an activity together with its function, in untyped form.
 type Activity struct {
 	Name  string
 	Queue string
-	Grace *time.Duration // nil: the worker's default
-	Err   error          // of the handle: no registry accepts the activity
+	Grace *time.Duration // nil means the worker's default
+	Err   error          // error of the handle; a registry rejects the activity with it
 	Run   func(context.Context, history.Payload) (history.Payload, error)
 }
 
@@ -31,7 +31,7 @@ func (b ActivityBinding) activity() Activity { return b.value }
 // ActivityOf returns the activity of a binding.
 func ActivityOf(b interface{ activity() Activity }) Activity { return b.activity() }
 
-// GracePeriod returns the grace period of the activity, or the worker's if the binding has none.
+// GracePeriod returns the grace period of the activity, or that of the worker if the binding has none.
 func (a Activity) GracePeriod(worker time.Duration) time.Duration {
 	if a.Grace != nil {
 		return *a.Grace
@@ -39,8 +39,8 @@ func (a Activity) GracePeriod(worker time.Duration) time.Duration {
 	return worker
 }
 
-// Handle runs the function on a goroutine of its own and waits for it. An error, a panic and a runtime.Goexit are returned as a
-// failure; an error that results from the end of ctx includes the cause of that end.
+// Handle runs the function on a new goroutine and waits for it. An error, a panic and a runtime.Goexit are returned as a failure. If the
+// error results from the end of ctx, the failure includes the cause of that end.
 func (a Activity) Handle(ctx context.Context, in history.Payload) (history.Payload, *history.Failure) {
 	result, failure := history.Payload{}, &history.Failure{
 		Code: history.CodePanic, Message: "the activity called runtime.Goexit",
@@ -64,7 +64,7 @@ func (a Activity) Handle(ctx context.Context, in history.Payload) (history.Paylo
 	return result, failure
 }
 
-// withCause adds the *cancel.Cancelled that ended the context to an error that is context.Canceled and has none.
+// withCause adds the *cancel.Cancelled that ended the context to an error that matches context.Canceled and does not contain one.
 func withCause(ctx context.Context, err error) error {
 	var cause, has *cancel.Cancelled
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.As(err, &has) || !errors.As(context.Cause(ctx), &cause) {

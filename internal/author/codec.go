@@ -15,14 +15,14 @@ type Handle[In, Out any] struct {
 	limits *history.Declared
 }
 
-// NewHandle returns the codecs of a handle, and its limits (nil: none), in the form that it embeds.
+// NewHandle returns the codecs and the limits (nil if none) in the form that a handle embeds.
 func NewHandle[In, Out any](in Codec[In], out Codec[Out], limits *history.Declared) Handle[In, Out] {
 	return Handle[In, Out]{in: in, out: out, limits: limits}
 }
 
 func (h Handle[In, Out]) declared() *history.Declared { return h.limits }
 
-// Limits returns the limits that a handle declares; nil: none.
+// Limits returns the limits that a handle declares, or nil if it has none.
 func Limits(handle interface{ declared() *history.Declared }) *history.Declared {
 	return handle.declared()
 }

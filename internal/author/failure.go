@@ -24,7 +24,7 @@ func (p Permanent) Error() string { return p.Err.Error() }
 // Unwrap returns the wrapped error.
 func (p Permanent) Unwrap() error { return p.Err }
 
-// DataError is an error with data.
+// DataError is an error with attached data.
 type DataError struct {
 	Err  error
 	Data history.Payload
@@ -38,8 +38,8 @@ func (d DataError) Unwrap() error { return d.Err }
 
 const maxMessage = 8 << 10
 
-// ToFailure returns an error in the form that histories record. It searches all errors that err wraps or joins, outermost first:
-// the first sentinel sets Code, further ones are added to Also. It cuts messages at 8 KiB.
+// ToFailure converts an error to the form that histories record. It searches all errors that err wraps or joins, outermost first: the
+// first sentinel sets Code, and the others are added to Also. It cuts messages at 8 KiB.
 func ToFailure(err error) *history.Failure {
 	f := &history.Failure{Message: text.Shorten(err.Error(), maxMessage)}
 	collect(err, f)

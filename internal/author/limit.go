@@ -9,17 +9,17 @@ type Limit struct {
 	err   error
 }
 
-// NewLimit returns an option that sets a part of a policy. check validates the complete policy.
+// NewLimit returns an option that sets part of a policy. check validates the complete policy.
 func NewLimit(set func(*history.Policy), check func(*history.Policy) error) Limit {
 	return Limit{set: set, check: check}
 }
 
-// BadLimit returns an option that is rejected where it is used.
+// BadLimit returns an invalid option, which is rejected with err where it is used.
 func BadLimit(err error) Limit { return Limit{err: err} }
 
 func (l Limit) limit() Limit { return l }
 
-// ApplyLimit sets the part of the option in the policy.
+// ApplyLimit applies the option to the policy.
 func ApplyLimit(option interface{ limit() Limit }, p *history.Policy) error {
 	l := option.limit()
 	if l.err == nil && l.set != nil {
@@ -28,7 +28,7 @@ func ApplyLimit(option interface{ limit() Limit }, p *history.Policy) error {
 	return l.err
 }
 
-// Policy returns the policy of options. The error matches pawl.ErrBadLimit.
+// Policy returns the policy described by options. The error matches pawl.ErrBadLimit.
 func Policy[L interface{ limit() Limit }](options ...L) (history.Policy, error) {
 	var p history.Policy
 	for _, o := range options {

@@ -8,7 +8,7 @@ import (
 
 type maxPayloadKey struct{}
 
-// WithMaxPayload returns a context for an activity whose result may have that many bytes.
+// WithMaxPayload returns a context for an activity whose result may have the given number of bytes.
 func WithMaxPayload(ctx context.Context, bytes int) context.Context {
 	if bytes == pawlcodec.MaxInline {
 		return ctx
@@ -16,7 +16,7 @@ func WithMaxPayload(ctx context.Context, bytes int) context.Context {
 	return context.WithValue(ctx, maxPayloadKey{}, bytes)
 }
 
-// MaxPayload is the maximum size of the result of the activity with the context, in bytes.
+// MaxPayload returns the maximum size of the result of the activity with the context, in bytes.
 func MaxPayload(ctx context.Context) int {
 	if n, ok := ctx.Value(maxPayloadKey{}).(int); ok {
 		return n

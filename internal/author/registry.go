@@ -10,17 +10,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ErrDuplicate is the error of a registry with two bindings of one name and version. It is pawl.ErrDuplicate.
+// ErrDuplicate is the error of a registry with two bindings of the same name and version. It is pawl.ErrDuplicate.
 var ErrDuplicate = errors.New("pawl: bound twice")
 
-// Orchestration is an orchestration with its function in untyped form.
+// Orchestration is an orchestration together with its function, in untyped form.
 type Orchestration struct {
 	Name     string
 	Version  string // recorded when an instance starts; empty without versions
 	Declared history.Declared
-	Err      error // of the handle: no registry accepts the orchestration
+	Err      error // error of the handle; a registry rejects the orchestration with it
 	Program  replay.Program
-	Example  func() []byte // of the input, as JSON: the zero value; nil: it has none
+	Example  func() []byte // returns the zero value of the input as JSON; may be nil
 }
 
 // OrchestrationBinding is embedded in pawl.OrchestrationBinding.
@@ -49,11 +49,11 @@ type Binding interface {
 // Registry is the set of bindings of a fleet. It is immutable and safe for concurrent use.
 type Registry struct {
 	activities     map[string]Activity
-	orchestrations map[string][]Orchestration // versions, the newest first
-	standIns       map[string]Orchestration   // of every version of a name; nil outside tests
+	orchestrations map[string][]Orchestration // versions by name, newest first
+	standIns       map[string]Orchestration   // replace all versions of a name; nil outside tests
 }
 
-// NewRegistry returns a registry. It reports all bad names, bad limits and duplicates together; the error matches ErrBadName,
+// NewRegistry returns a registry. It reports all invalid names, invalid limits and duplicates together; the error matches ErrBadName,
 // ErrBadLimit or ErrDuplicate of package pawl.
 func NewRegistry[B Binding](bindings ...B) (*Registry, error) {
 	r := &Registry{activities: make(map[string]Activity), orchestrations: make(map[string][]Orchestration)}
@@ -93,13 +93,13 @@ func (b OrchestrationBinding) register(r *Registry) error {
 	return nil
 }
 
-// Activity returns the activity of a name.
+// Activity returns the activity with the name.
 func (r *Registry) Activity(name string) (Activity, bool) {
 	a, ok := r.activities[name]
 	return a, ok
 }
 
-// Recorded returns the orchestration of exactly this version, for an instance whose history names it. An empty version is an
+// Recorded returns the orchestration with exactly this version, for an instance whose history names it. An empty version is an
 // orchestration that was bound without one.
 func (r *Registry) Recorded(name, version string) (Orchestration, bool) {
 	if o, ok := r.standIns[name]; ok {
@@ -113,7 +113,7 @@ func (r *Registry) Recorded(name, version string) (Orchestration, bool) {
 	return Orchestration{}, false
 }
 
-// Requested returns the orchestration for an instance that starts with the version. An empty version is the newest.
+// Requested returns the orchestration for an instance that starts with the version. An empty version means the newest.
 func (r *Registry) Requested(name, version string) (Orchestration, bool) {
 	if versions := r.orchestrations[name]; version == "" && len(versions) > 0 && r.standIns[name].Program == nil {
 		return versions[0], true
@@ -121,8 +121,8 @@ func (r *Registry) Requested(name, version string) (Orchestration, bool) {
 	return r.Recorded(name, version)
 }
 
-// WithStandIns returns a registry in which each of the fakes is the activity of its name, or the orchestration
-// of its name in every version.
+// WithStandIns returns a registry in which each fake replaces the activity with its name, or all versions of the orchestration with its
+// name.
 func (r *Registry) WithStandIns(fakes *Registry) *Registry {
 	out := &Registry{activities: maps.Clone(r.activities), orchestrations: r.orchestrations, standIns: make(map[string]Orchestration)}
 	maps.Copy(out.activities, fakes.activities)
@@ -138,7 +138,7 @@ func (r *Registry) Activities() []string { return slices.Sorted(maps.Keys(r.acti
 // Orchestrations lists the names of the orchestrations, sorted.
 func (r *Registry) Orchestrations() []string { return slices.Sorted(maps.Keys(r.orchestrations)) }
 
-// Example returns the zero value of the input of an orchestration, as JSON; nil if the name is unknown or there is none.
+// Example returns the zero value of the input of an orchestration, as JSON, or nil if the name is unknown or there is none.
 func (r *Registry) Example(name string) []byte {
 	all := r.orchestrations[name]
 	if len(all) == 0 || all[0].Example == nil {
@@ -147,7 +147,7 @@ func (r *Registry) Example(name string) []byte {
 	return all[0].Example()
 }
 
-// Versions lists the versions of an orchestration, the newest first. It is empty for an unknown name.
+// Versions lists the versions of an orchestration, newest first. It is empty for an unknown name.
 func (r *Registry) Versions(name string) []string {
 	versions := make([]string, 0, len(r.orchestrations[name]))
 	for _, o := range r.orchestrations[name] {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// compareVersions orders versions from the oldest to the newest; see pawl.Version. Only equal texts are equal.
+// compareVersions orders versions from the oldest to the newest; see pawl.Version. Versions are equal only if their texts are.
 func compareVersions(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -23,7 +23,7 @@ func compareVersions(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
-// component returns the digits at the beginning of the text, or its first byte.
+// component returns the digits at the beginning of s, or its first byte.
 func component(s string) string {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {

@@ -1,4 +1,4 @@
-// Package doctest holds pages of documentation to the code that they show.
+// Package doctest checks that the code shown in documentation exists in the tested sources.
 package doctest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Read gives the contents of files, one behind the other.
+// Read returns the concatenated contents of files.
 func Read(tb testing.TB, files ...string) string {
 	tb.Helper()
 	var all strings.Builder
@@ -22,14 +22,14 @@ func Read(tb testing.TB, files ...string) string {
 	return all.String()
 }
 
-// Shown demands that what the page's Go blocks show stands in the code, to the letter:
-// each paragraph, for the code may have more between two of them. least is how many
-// blocks there must be, so that a page of which none is found does not pass.
-func Shown(tb testing.TB, page string, least int, code string) {
+// Shown requires that the Go blocks of a Markdown page appear in the code, character by character. Each paragraph of a block is compared
+// separately, because the code may have more between two of them. The page must have at least minBlocks blocks, so that a page without
+// any does not pass.
+func Shown(tb testing.TB, page string, minBlocks int, code string) {
 	tb.Helper()
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
-	if len(blocks) < least {
-		tb.Fatalf("only %d blocks of Go, want at least %d", len(blocks), least)
+	if len(blocks) < minBlocks {
+		tb.Fatalf("only %d blocks of Go, want at least %d", len(blocks), minBlocks)
 	}
 	for _, b := range blocks {
 		for part := range strings.SplitSeq(strings.TrimSpace(b[1]), "\n\n") {

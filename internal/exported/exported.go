@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ReplayFiles replays the histories in files with the code of a registry, and a codec if their payloads are sealed, and writes a line on
-// each file. It reports whether all fit. A payload that encodes differently is noted, and is no difference: an orchestrator keeps the
-// recorded one. Code that blocks does not fit: its stack is written, and its goroutine is left behind.
+// ReplayFiles replays the histories in files with the code of a registry, and with a codec if their payloads are sealed. It writes one
+// line per file and reports whether the code matches all of them. A payload that encodes differently is reported but is not a mismatch,
+// because an orchestrator keeps the recorded one. Code that blocks is a mismatch: its stack is written, and its goroutine is abandoned.
 func ReplayFiles(w io.Writer, code *author.Registry, codec *pawlcodec.Codec, files []string) (fit bool, err error) {
 	fit = true
 	for _, file := range files {
@@ -66,7 +66,7 @@ func replayOne(code *author.Registry, instance string, events []history.Event, o
 	if len(events) == 0 {
 		return nil
 	}
-	start, _ := events[0].(*history.Started) // of a history that breaks no rule
+	start, _ := events[0].(*history.Started) // Check has verified the history
 	o, ok := code.Recorded(start.Name, start.Version)
 	if !ok {
 		return fmt.Errorf("instance %s is of orchestration %s, version %q, which this program does not have", instance, start.Name, start.Version)

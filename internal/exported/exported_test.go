@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Without the guard, a replay of code that waits for a channel does not end.
+// Without the guard, the replay of code that waits for a channel would not end.
 func TestReplayOfCodeThatBlocksReportsItsStack(t *testing.T) {
 	t.Parallel()
 	release, left := make(chan struct{}), make(chan struct{})

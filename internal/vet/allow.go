@@ -11,7 +11,7 @@ import (
 // directive begins an allow. The kind, a colon and the reason follow; a second // ends the reason.
 const directive = "//pawl:allow"
 
-// allow is one exception. It applies to its own line if that has code, and otherwise to the line below its group of comments.
+// allow is one exception. It applies to its own line if that contains code, and otherwise to the line below its group of comments.
 type allow struct {
 	pos     token.Pos
 	file    *token.File
@@ -81,7 +81,7 @@ func linesWithCode(fset *token.FileSet, f *ast.File) map[int]bool {
 		case nil:
 		case *ast.Comment, *ast.CommentGroup:
 			return false
-		case *ast.File: // begins with its first comment
+		case *ast.File: // its range includes the comments
 			return true
 		default:
 			lines[file.Line(n.Pos())] = true
@@ -92,7 +92,7 @@ func linesWithCode(fset *token.FileSet, f *ast.File) map[int]bool {
 	return lines
 }
 
-// take reports whether an allow suppresses the finding. The first finding uses up the allow, and may take it again.
+// take reports whether an allow suppresses the finding. An allow suppresses one finding, which may be checked several times.
 func (as *allows) take(pos token.Pos, k kind) bool {
 	want := claim{pos, k}
 	file := as.fset.File(pos)

@@ -50,7 +50,7 @@ func run(pass *analysis.Pass) (any, error) {
 	for _, f := range p.findings {
 		pass.Report(analysis.Diagnostic{Pos: f.pos, Category: string(f.kind), Message: f.text})
 	}
-	return nil, nil //nolint:nilnil // likewise
+	return nil, nil //nolint:nilnil // the analysis has no result, only diagnostics and facts
 }
 
 // pkg is the analysis of one package.
@@ -58,8 +58,8 @@ type pkg struct {
 	pass      *analysis.Pass
 	catalogue catalogue
 	allows    *allows
-	roots     []*unit // take a *pawl.Context, in the order of the source
-	plain     []*unit // the others
+	roots     []*unit // functions that take a *pawl.Context, in source order
+	plain     []*unit // all other functions
 	byFunc    map[*types.Func]*unit
 	findings  []finding
 }
@@ -67,17 +67,17 @@ type pkg struct {
 // unit is a function that is scanned on its own, with the literals inside it.
 type unit struct {
 	node    ast.Node // *ast.FuncDecl or *ast.FuncLit
-	root    bool     // takes a *pawl.Context
+	root    bool     // whether it takes a *pawl.Context
 	hazards []occurrence
 	calls   []call
-	reach   summary // of a plain unit, after join
+	reach   summary // hazards that a plain unit reaches, after join
 }
 
 // call is a mention of a function whose code is analyzed.
 type call struct {
 	fn     *types.Func // the generic function
 	pos    token.Pos
-	sorted bool // the next use of its result sorts it
+	sorted bool // whether the next use of its result sorts it
 }
 
 // filter removes the routes to map order if the caller sorts the result.

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// entry is the hazard of some names of a package. Names are separated by spaces; a star matches any letters, and a method follows its
-// type: "DB.*".
+// entry is the hazard of some names of a package. Names are separated by spaces, and a star matches any letters. A method is named with
+// its type: "DB.*".
 type entry struct {
 	pkg   string
 	names string
 	hazard
 }
 
-// free is the kind of an entry that is an exception from later ones.
+// free is the kind of an entry that is an exception from the entries after it.
 const free kind = ""
 
-// catalogue has the entries by path of the package. The first entry that matches applies.
+// catalogue contains the entries by package path. The first entry that matches applies.
 type catalogue map[string][]entry
 
 func newCatalogue() catalogue {
@@ -30,7 +30,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// lookup returns the hazard of an object. known reports whether the catalogue has the object, including free ones.
+// lookup returns the hazard of an object. known reports whether the catalogue contains the object, including free ones.
 func (c catalogue) lookup(obj types.Object) (h hazard, known bool) {
 	pkg, name := symbol(obj)
 	if name == "" {

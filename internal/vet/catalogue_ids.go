@@ -1,7 +1,7 @@
 package vet
 
-// identifiers lists packages that generate ids. Most read a reader or a clock from a variable, where an analysis of their code would not
-// find it.
+// identifiers lists packages that generate ids. Most of them use a reader or a clock in a variable, which an analysis of their code would
+// not find.
 func identifiers() []entry {
 	h := hazard{kind: kindRandom, why: "returns another id at every replay", instead: "use pawl.NewID(ctx), or pawl.SideEffect for an id of this kind"}
 	return []entry{

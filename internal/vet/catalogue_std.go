@@ -40,8 +40,8 @@ func randomness() []entry {
 	}
 }
 
-// guards lists synchronization. It is reported in the author's own code, because memory that is shared with other goroutines is not in
-// the history. Inside a library, locks and atomics guard a cache and are free; waits for other goroutines are not.
+// guards lists synchronization. It is reported in the author's own code, because memory that is shared with other goroutines is not
+// recorded in the history. Inside a library, locks and atomics that guard a cache are free, but waits for other goroutines are not.
 func guards() []entry {
 	const (
 		shared = "shares memory with something that is not in history, and may block the turn"

@@ -24,7 +24,7 @@ func (s *scanner) stored(e ast.Expr) {
 	}
 }
 
-// contextIn records that code which runs elsewhere uses an outer *pawl.Context. It records one finding.
+// contextIn records that code which runs elsewhere uses an outer *pawl.Context. It records at most one finding.
 func (s *scanner) contextIn(n ast.Node, where string) {
 	seen := false
 	ast.Inspect(n, func(m ast.Node) bool {

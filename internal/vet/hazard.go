@@ -2,7 +2,7 @@ package vet
 
 import "fmt"
 
-// kind is the category of a finding, by which an allow names it.
+// kind is the category of a finding. An allow names it.
 type kind string
 
 const (
@@ -14,9 +14,9 @@ const (
 	kindSync    kind = "sync"    // locks, pools, atomics
 	kindIO      kind = "io"      // files, processes, environment, network, databases
 	kindContext kind = "context" // a new context.Context
-	kindRuntime kind = "runtime" // what the runtime cannot undo, or what differs between machines
-	kindGlobal  kind = "global"  // a package-level variable is written
-	kindEscape  kind = "escape"  // a *pawl.Context leaves its run
+	kindRuntime kind = "runtime" // effects that the runtime cannot undo, or that differ between machines
+	kindGlobal  kind = "global"  // writes to package-level variables
+	kindEscape  kind = "escape"  // uses of a *pawl.Context outside its run
 	kindAllow   kind = "allow"   // an invalid allow; cannot be allowed
 )
 
@@ -28,18 +28,18 @@ func kinds() []kind {
 	}
 }
 
-// hazard is code that replays differently.
+// hazard is code that behaves differently on replay.
 type hazard struct {
 	kind    kind
-	what    string // "time.Now", "a go statement": the subject of the message
-	why     string // "returns another time at every replay": its predicate
-	instead string // "use pawl.Now(ctx)"
-	// confined hazards are reported in the package in which they occur, also through its functions, but not in packages that
+	what    string // the subject of the message, such as "time.Now" or "a go statement"
+	why     string // the predicate, such as "returns another time at every replay"
+	instead string // the advice, such as "use pawl.Now(ctx)"
+	// confined hazards are reported in the package in which they occur, also when reached through its functions, but not in packages that
 	// import it.
 	confined bool
 }
 
-// here returns the message at the hazard itself.
+// here returns the message for a finding at the hazard itself.
 func (h hazard) here() string {
 	return fmt.Sprintf("%s %s; %s [%s]", h.what, h.why, h.instead, h.kind)
 }

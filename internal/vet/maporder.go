@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// loop reports a loop over a map or a channel. A loop over a map is accepted only if it collects the keys, or does not use
-// key and value:
+// loop reports a loop over a map or a channel. A loop over a map is accepted only if it collects the keys, or does not use key and value:
 //
 //	for k := range m {
 //		keys = append(keys, k) // and the next use of keys sorts it
@@ -109,7 +108,8 @@ func around(c *ast.CallExpr, stack []ast.Node) ast.Node {
 	return nil
 }
 
-// sortedAfter reports whether the next use of the slice that c returns sorts it. stack has the nodes that contain c, or a part of it.
+// sortedAfter reports whether the next use of the slice that c returns sorts it. stack contains the enclosing nodes of c or of a part of
+// it.
 func (s *scanner) sortedAfter(c *ast.CallExpr, stack []ast.Node) bool {
 	if c == nil {
 		return false
@@ -139,7 +139,7 @@ func (s *scanner) sortedAfter(c *ast.CallExpr, stack []ast.Node) bool {
 	return false
 }
 
-// receivers returns the left sides that are assigned the results of c.
+// receivers returns the expressions that the results of c are assigned to.
 func receivers(lhs, rhs []ast.Expr, c *ast.CallExpr) []ast.Expr {
 	if len(rhs) == 1 {
 		return lhs
@@ -152,8 +152,8 @@ func receivers(lhs, rhs []ast.Expr, c *ast.CallExpr) []ast.Expr {
 	return nil
 }
 
-// nextUse finds the next use of v after a position, except of its length: found reports whether there is one, and sorted whether
-// it sorts v.
+// nextUse finds the next use of v after a position, not counting its length. found reports whether there is one, and sorted whether it
+// sorts v.
 func (s *scanner) nextUse(v *types.Var, after token.Pos) (sorted, found bool) {
 	ast.PreorderStack(s.unit.node, nil, func(n ast.Node, stack []ast.Node) bool {
 		id, ok := n.(*ast.Ident)

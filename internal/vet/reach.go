@@ -13,16 +13,16 @@ import (
 
 // Reaches is the fact about a function that takes no *pawl.Context: the shortest path to each kind of hazard.
 type Reaches struct {
-	Paths []Path // in the order of their kinds
+	Paths []Path // ordered by kind
 }
 
 // Path is a path to one hazard.
 type Path struct {
 	Kind    string
-	What    string   // "time.Now"
+	What    string   // the hazard, such as "time.Now"
 	Why     string   // the reason, as a predicate
 	Instead string   // what to use instead
-	Where   string   // "clock.go:31"
+	Where   string   // its place, such as "clock.go:31"
 	Via     []string // the functions between the one with the fact and the hazard
 }
 
@@ -45,7 +45,7 @@ type route struct {
 	via   []string
 }
 
-// through returns the message at a call of fn, which has the route.
+// through returns the message for a call of fn, through which the route leads.
 func (r route) through(fn *types.Func) string {
 	via := ""
 	if len(r.via) > 0 {
@@ -54,7 +54,7 @@ func (r route) through(fn *types.Func) string {
 	return fmt.Sprintf("%s reaches %s (%s)%s, which %s; %s [%s]", label(fn), r.what, r.where, via, r.why, r.instead, r.kind)
 }
 
-// target is what routes are compared by: a confined route must not hide one that is exported.
+// target identifies routes for comparison: a confined route must not hide one that is exported.
 type target struct {
 	kind     kind
 	confined bool
@@ -75,7 +75,7 @@ func (s summary) ordered() []route {
 	return routes
 }
 
-// improve adds r if it is shorter than the known route.
+// improve stores r if it is shorter than the known route to its target.
 func (s summary) improve(r route) bool {
 	t := target{r.kind, r.confined}
 	if old, ok := s[t]; ok && len(old.via) <= len(r.via) {
@@ -154,7 +154,7 @@ func (p *pkg) export() {
 	}
 }
 
-// report adds the findings of orchestration code, in the order of the source.
+// report adds the findings of orchestration code, in source order.
 func (p *pkg) report(u *unit) {
 	var found []finding
 	for _, h := range u.hazards {

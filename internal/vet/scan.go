@@ -64,7 +64,7 @@ func (s *scanner) add(pos token.Pos, h hazard) {
 	s.unit.hazards = append(s.unit.hazards, occurrence{h, pos})
 }
 
-// visit is called for each node, with the nodes that contain it.
+// visit is called for each node, with its enclosing nodes.
 func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 	if s.exempt(n, stack) {
 		return false
@@ -72,7 +72,7 @@ func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncLit:
 		if n != s.unit.node && !s.unit.root && takesContext(s.info.TypeOf(n)) {
-			return false // a unit of its own
+			return false // scanned as a separate unit
 		}
 	case *ast.GoStmt:
 		s.add(n.Pos(), hazard{kind: kindGo, what: "a go statement", why: goWhy, instead: goInstead})
@@ -152,7 +152,8 @@ func callOf(id *ast.Ident, stack []ast.Node) *ast.CallExpr {
 	return nil
 }
 
-// exempt reports whether n is a function that runs outside of the orchestration: as an activity, or once for all replays.
+// exempt reports whether n is a function that does not run as part of the orchestration, because it is an activity or runs once for all
+// replays.
 func (s *scanner) exempt(n ast.Node, stack []ast.Node) bool {
 	e, ok := n.(ast.Expr)
 	if !ok || len(stack) == 0 {
@@ -175,7 +176,7 @@ func (s *scanner) channel(pos token.Pos, what string) {
 	})
 }
 
-// communicates reports whether n is the communication of a case, which belongs to its select.
+// communicates reports whether n is the communication of a case, which is reported as part of its select.
 func communicates(n ast.Node, stack []ast.Node) bool {
 	for _, around := range slices.Backward(stack) {
 		switch x := around.(type) {
@@ -188,7 +189,7 @@ func communicates(n ast.Node, stack []ast.Node) bool {
 	return false
 }
 
-// call scans the arguments of a call; mention records its function.
+// call scans the arguments of a call. Its function is recorded by mention.
 func (s *scanner) call(c *ast.CallExpr, stack []ast.Node) {
 	switch builtin(s.info, c) {
 	case "close":

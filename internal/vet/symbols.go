@@ -48,7 +48,7 @@ func takesContext(t types.Type) bool {
 	return false
 }
 
-// callee returns the generic function of a call: nil for a builtin, a conversion, or a function value.
+// callee returns the generic function of a call, or nil for a builtin, a conversion or a function value.
 func callee(info *types.Info, c *ast.CallExpr) *types.Func {
 	fn, ok := typeutil.Callee(info, c).(*types.Func)
 	if !ok {
@@ -66,8 +66,8 @@ func builtin(info *types.Info, c *ast.CallExpr) string {
 	return b.Name()
 }
 
-// symbol returns the path and the name of an object in the catalogue: the name of a method follows that of its type. Only functions,
-// methods and package-level variables have one.
+// symbol returns the path and the name of an object as used in the catalogue: the name of a method follows that of its type. Only
+// functions, methods and package-level variables have one.
 func symbol(obj types.Object) (path, name string) {
 	if obj == nil || obj.Pkg() == nil {
 		return "", ""
@@ -86,7 +86,7 @@ func symbol(obj types.Object) (path, name string) {
 	return "", ""
 }
 
-// is reports whether the function is one of the names, as symbol gives them, of the package.
+// is reports whether the function is one of the names, in the form that symbol returns, in the package.
 func is(fn *types.Func, path string, names ...string) bool {
 	if fn == nil {
 		return false
@@ -107,13 +107,13 @@ func typeName(t types.Type) string {
 
 func packageLevel(v *types.Var) bool { return v.Pkg() != nil && v.Parent() == v.Pkg().Scope() }
 
-// label returns the name of a function in messages: with its package, also in its own package.
+// label returns the name of a function in messages, always with its package.
 func label(fn *types.Func) string {
 	_, name := symbol(fn)
 	return fn.Pkg().Name() + "." + name
 }
 
-// root returns the variable that an expression is a part of: s of s.f[i].g, nil if there is none.
+// root returns the variable that an expression is a part of, such as s for s.f[i].g, or nil if there is none.
 func root(info *types.Info, e ast.Expr) *types.Var {
 	for {
 		switch x := ast.Unparen(e).(type) {
@@ -144,7 +144,7 @@ func root(info *types.Info, e ast.Expr) *types.Var {
 	}
 }
 
-// standard reports whether a path belongs to the standard library, for which these first elements are reserved.
+// standard reports whether a path belongs to the standard library, which reserves these first elements.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	switch first {

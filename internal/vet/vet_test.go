@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outcome is the packages that analysistest has analyzed, and its complaints.
+// outcome contains the packages that analysistest has analyzed, and its complaints.
 type outcome struct {
 	packages   []string
 	complaints []string
@@ -25,7 +25,7 @@ func (o *outcome) Errorf(format string, args ...any) {
 	o.complaints = append(o.complaints, fmt.Sprintf(format, args...))
 }
 
-// analyzed is one run over all of testdata, because loading the standard library takes most of the time.
+// analyzed runs over all of testdata once, because loading the standard library takes most of the time.
 var analyzed = sync.OnceValue(func() *outcome {
 	o := &outcome{}
 	for _, r := range analysistest.Run(o, analysistest.TestData(), vet.Analyzer, "example.org/...") {
@@ -34,7 +34,7 @@ var analyzed = sync.OnceValue(func() *outcome {
 	return o
 })
 
-// expect fails for complaints about the packages.
+// expect fails the test for complaints about the packages.
 func expect(t *testing.T, packages ...string) {
 	t.Helper()
 	for _, p := range packages {
@@ -43,7 +43,7 @@ func expect(t *testing.T, packages ...string) {
 		}
 	}
 	for _, c := range analyzed().complaints {
-		mine := !strings.Contains(c, "example.org/") // then it concerns all packages
+		mine := !strings.Contains(c, "example.org/") // a complaint without a package concerns all of them
 		for _, p := range packages {
 			mine = mine || strings.Contains(c, "example.org/"+p+"/")
 		}
