@@ -18,8 +18,7 @@ func chain(x *replay.Code) replay.Ending {
 
 var noLimits = replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60, Outstanding: 1 << 30}
 
-// BenchmarkTurnOfAParkedChain is one completion applied to a parked execution that
-// schedules the next activity.
+// BenchmarkTurnOfAParkedChain applies one completion to a parked execution, which schedules the next activity.
 func BenchmarkTurnOfAParkedChain(b *testing.B) {
 	x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{Limits: noLimits})
 	if _, err := x.Apply(&history.Started{Name: "chain"}); err != nil {
@@ -70,7 +69,7 @@ func BenchmarkColdReplay(b *testing.B) {
 	b.ReportMetric(float64(b.N)*float64(len(events))/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkStartAndEvict is the cost of an execution that parks once.
+// BenchmarkStartAndEvict starts an execution that parks once, and evicts it.
 func BenchmarkStartAndEvict(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -84,8 +83,7 @@ func BenchmarkStartAndEvict(b *testing.B) {
 	}
 }
 
-// BenchmarkFanIn is one of 10,000 completions that one strand waits for, in an order
-// that is the worst: the last is waited for first.
+// BenchmarkFanIn applies one of 10,000 completions that one strand waits for, in the worst order: the last one is waited for first.
 func BenchmarkFanIn(b *testing.B) {
 	const n = 10_000
 	for b.Loop() {

@@ -135,7 +135,7 @@ func TestEndCancelsOutstandingWorkFirstInAscendingOrder(t *testing.T) {
 
 func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) {
-		_, err := get(x, x.Next("go", x.Detach(nil, 0))) // waits on, but for a detached event
+		_, err := get(x, x.Next("go", x.Detach(nil, 0))) // continues to wait, because its scope is detached
 		if !errors.Is(err, errCancelled) {
 			return "", errors.New("the wait was not ended")
 		}
@@ -178,7 +178,7 @@ func TestWaitingSiblingsAreCancelled(t *testing.T) {
 	wantResult(t, d, "4")
 }
 
-func TestCancellationWakesWaitsInTheOrderOfTheirBeginning(t *testing.T) {
+func TestCancellationWakesWaitsInTheOrderInWhichTheyBegan(t *testing.T) {
 	const n = 40
 	d := drive(t, func(x *replay.Code) (string, error) {
 		for i := range n {
@@ -194,7 +194,7 @@ func TestCancellationWakesWaitsInTheOrderOfTheirBeginning(t *testing.T) {
 		return "", x.Wait(x.Next("never", x.Detach(nil, 0)), x.Detach(nil, 0))
 	})
 	d.Start(text(""))
-	made := d.Cancel("", "")[n:] // behind the cancellations
+	made := d.Cancel("", "")[n:] // the cancellations come first
 	for i := range n {
 		work, event := made[i].(*history.ActivityScheduled), made[n+i].(*history.ActivityScheduled)
 		if work.Name != fmt.Sprint("undo-work-", i) || event.Name != fmt.Sprint("undo-", i) {

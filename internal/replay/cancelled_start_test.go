@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// What had arrived before the first turn of an execution is known to its code from the start, also on replay.
+// A cancellation that arrived before the first turn of an execution is known to its code from the start, also on replay.
 func TestExecutionThatBeginsCancelledCannotContinueAsNew(t *testing.T) {
 	program := func(x *replay.Code) replay.Ending {
 		err := x.ContinueAsNew(history.Payload{}, "", nil)

@@ -39,7 +39,7 @@ func TestDerivedChildIDsAreUniqueAcrossExecutionsAndIncarnations(t *testing.T) {
 	}
 }
 
-// What has been derived is in histories and in instances: it must never change.
+// Derived ids are in histories and in instances, so the derivation must never change.
 func TestDerivedChildIDsAreReadable(t *testing.T) {
 	id := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 3}
 	if got := replay.ChildID(id, 12); got != "order-42~3-12-OdzDo7" {
@@ -128,14 +128,14 @@ func TestWideFanInOfChildrenReplaysInAnyOrderOfTheirEnds(t *testing.T) {
 		return fmt.Sprint(sum), nil
 	})
 	d.Start(text(""))
-	for i := range n { // 641 and 1024 have no common divisor
+	for i := range n { // 641 and 1024 are coprime
 		d.CompleteChild(uint64(2+i*641%n), text("x"))
 	}
 	wantResult(t, d, "1024")
 	d.CheckRecord()
 }
 
-// Each attempt of a child is an instance of its own; one that was cancelled is the last.
+// Each attempt of a child is a separate instance. An attempt that was cancelled is the last one.
 func TestChildIsRetriedUntilItIsCancelled(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) {
 		return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c", Instance: "id"}, Retry: replay.Retry{Attempts: 3, Initial: time.Second, Factor: 1, Max: time.Second}, AttemptTimeout: time.Second}))

@@ -11,5 +11,5 @@ func (f *Future) Waiting() int {
 	return n
 }
 
-// Describe names an event in a text for people.
+// Describe names an event as in messages.
 func Describe(ev history.Event) string { return describe(ev) }

@@ -134,7 +134,7 @@ func TestWaitingInstanceRunsNoCodeAndIsEvictedAndReplayed(t *testing.T) {
 	if runs != 1 {
 		t.Fatalf("the code ran %d times", runs)
 	}
-	wantResult(t, d, "23:13:20") // an hour behind the epoch of the driver
+	wantResult(t, d, "23:13:20") // an hour after the epoch of the driver
 	d.CheckRecord()
 }
 

@@ -18,7 +18,7 @@ func text(s string) history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: []byte(s)}
 }
 
-// program makes a body of a function that gives a text or an error.
+// program returns a program whose function returns a text or an error.
 func program(fn func(*replay.Code) (string, error)) replay.Program {
 	return func(x *replay.Code) replay.Ending {
 		result, err := fn(x)
@@ -38,7 +38,7 @@ func drive(tb testing.TB, fn func(*replay.Code) (string, error)) *replaytest.Dri
 	return replaytest.New(tb, program(fn), replay.Options{})
 }
 
-// call runs an activity and waits.
+// call runs an activity and waits for its result.
 func call(x *replay.Code, name, in string) (string, error) {
 	return get(x, start(x, name, in))
 }

@@ -131,7 +131,7 @@ func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
 	for _, in := range []history.Event{
 		&history.Started{},
 		&history.ActivityCompleted{Scheduled: 99},
-		&history.TimerFired{Timer: 2}, // an activity's id
+		&history.TimerFired{Timer: 2}, // the id of an activity, not a timer
 		&history.TimerFired{Timer: 1},
 		&history.ActivityFailed{Scheduled: 1},
 	} {

@@ -44,16 +44,16 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //	get v…          waits for each; an error ends the block, like "return err"
 //	try …           runs a statement, and keeps its error as the last value instead
 //	select v w…     waits for the first and withdraws the others; the last value is its name
-//	cancel v TEXT   withdraws by hand
+//	cancel v TEXT   withdraws it explicitly
 //	scope · detach DURATION    run a block in a scope inside, or outside, this one
 //	count · await N            adds one to a counter that all strands share; waits for it
 //	effect TEXT                a side effect, whose value differs on replay
 //	launch NAME ID · send ID EVENT · status    with the last value: a detached start, an event, the status
-//	continue [VERSION]                         asks for another execution, with the last value as its input
+//	continue [VERSION]                         requests another execution, with the last value as its input
 //	input           the last value is what the execution was started with
 //	patched NAME · otherwise                   runs its block if it is, or is not
-//	drain EVENT     takes all that have arrived; the last value lists them
-//	ready v         the last value says whether it is
+//	drain EVENT     receives all that have arrived; the last value lists them
+//	ready v         the last value is whether it is ready
 //	note            schedules an activity "note" with the last value, and does not wait
 //	return · fail TEXT · panic TEXT
 type machine struct {
@@ -62,12 +62,12 @@ type machine struct {
 	counter int
 }
 
-// strand is a strand of a program: the scope it is in, and the last value.
+// strand is a strand of a program, with its scope and the last value.
 type strand struct {
 	*machine
 	in   *replay.Scope
 	last string
-	old  bool // the branch that the last "patched" took
+	old  bool // whether the last "patched" took the old branch
 }
 
 func (m *machine) main(code []statement) (string, error) {
@@ -160,7 +160,7 @@ func (s *strand) run(st statement) error {
 	return nil
 }
 
-// poll runs the operations that poll.
+// poll runs the operations that are polls.
 func (s *strand) poll(words []string) error {
 	if words[0] == "ready" {
 		s.last = strconv.FormatBool(s.futures[words[1]].Ready())

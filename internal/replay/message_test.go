@@ -27,7 +27,7 @@ func TestDetachedStartIsRecordedOnceAndNotRepeatedOnReplay(t *testing.T) {
 	if o, _ := d.Offer(&history.ChildCompleted{Scheduled: 2, Effect: d.EffectOf(2)}); o != replay.DroppedLate {
 		t.Errorf("its end: %s", o)
 	}
-	d.CheckReplay() // which demands that nothing is recorded again
+	d.CheckReplay() // fails if anything is recorded again
 	d.CheckRecord()
 }
 

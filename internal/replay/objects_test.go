@@ -12,8 +12,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// TestObjectOfADecisionDependsOnItsOwners: a turn was lost and is decided again, with the same payload for another receiver or parent. The
-// object of the first has the owners of the first, and would be removed while the second has it. A replay has the same names: it reads no object.
+// A turn was lost and is decided again, with the same payload for another receiver or parent. If the second decision reused the object of
+// the first, the object would be removed with the owners of the first while the second still refers to it. A replay computes the same
+// names without reading an object.
 func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {
@@ -62,7 +63,7 @@ func TestObjectOfADecisionDependsOnItsOwners(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheObjectStoreIsNotThatOfAKey: for a key, or the setting, another owner takes the partition. All have the same store.
+// If a key or the setting is missing, another owner may take over the partition. An error of the object store is the same for all owners.
 func TestErrorOfTheObjectStoreIsNotThatOfAKey(t *testing.T) {
 	c, err := pawlcodec.New(pawlcodec.Options{Store: true})
 	if err != nil {

@@ -53,7 +53,7 @@ func TestPatchMarkerIsRecordedOnceAndItsCallCanBeRemoved(t *testing.T) {
 	d.CheckReplay()
 	d.Deploy(program(loopWith(true)))
 	d.Complete(d.Only("a"), text(""))
-	d.Deploy(program(loop)) // and put back
+	d.Deploy(program(loop)) // restore the code with the patch
 	d.Complete(d.Only("a"), text(""))
 	without := replaytest.New(t, program(loopWith(true)), replay.Options{})
 	without.Start(text(""))
@@ -88,8 +88,8 @@ func TestRemovedPatchAtTheEndOfAStepReplays(t *testing.T) {
 
 func waitsForNothingElse(x *replay.Code) (string, error) { return call(x, "a", "") }
 
-// What an instance waits behind has been passed, too, though nothing was decided after it.
-func TestPatchBehindTheLastEventOfAHistoryIsFalse(t *testing.T) {
+// A point of the code before the one where an instance waits has been passed, even if no decision was made after it.
+func TestPatchAfterTheLastEventOfAHistoryIsFalse(t *testing.T) {
 	d := drive(t, waitsForNothingElse)
 	d.Start(text(""))
 	d.Deploy(program(func(x *replay.Code) (string, error) {
@@ -134,7 +134,7 @@ func TestFirstAnswerOfAPatchIsKeptThoughAMarkerFollows(t *testing.T) {
 	}
 }
 
-func TestIDDerivedBehindAPatchMarkerIsTheSameWithoutTheCall(t *testing.T) {
+func TestIDDerivedAfterAPatchMarkerIsTheSameWithoutTheCall(t *testing.T) {
 	d := drive(t, func(x *replay.Code) (string, error) {
 		x.Patched("p")
 		return get(x, child(x, "c"))

@@ -13,9 +13,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// wanderer is a strand of a program that does whatever its own random numbers say,
-// and that puts what it has seen so far into every payload: a replay that differs
-// anywhere differs in what is recorded.
+// wanderer is a strand of a program that acts at random, and that puts everything it has observed so far into every payload: a replay
+// that differs anywhere differs in what is recorded.
 type wanderer struct {
 	x     *replay.Code
 	rng   *rand.Rand
@@ -152,7 +151,7 @@ func (w *wanderer) step() error {
 		return w.note("", w.x.Await(func() bool { return w.seen != mark || w.seen%2 == 0 }, w.scope()))
 	case 10:
 		p, err := w.x.SideEffect(func() (history.Payload, *history.Failure) {
-			if v := rand.Uint32(); v%4 > 0 { // not the same on replay
+			if v := rand.Uint32(); v%4 > 0 { // differs on replay
 				return text(fmt.Sprint(v)), nil
 			}
 			return history.Payload{}, &history.Failure{Message: fmt.Sprint(rand.Uint32())}
@@ -249,7 +248,7 @@ func TestReplayIsExactForRandomCodeAndInputs(t *testing.T) {
 	})
 }
 
-// wandered drives random code by random inputs.
+// wandered drives random code with random inputs.
 func wandered(rt *rapid.T, d *replaytest.Driver) {
 	d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
@@ -269,7 +268,7 @@ func wandered(rt *rapid.T, d *replaytest.Driver) {
 		}
 		d.Now += rng.Int64N(1000)
 		if d.X.Polling() && rng.IntN(2) == 0 || rng.IntN(40) == 0 {
-			d.Offer(&history.Observed{}) // also where the code does not poll
+			d.Offer(&history.Observed{}) // even if the code does not poll
 			continue
 		}
 		ids, children := d.X.Outstanding(), d.X.Children()

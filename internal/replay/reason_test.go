@@ -9,8 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Thousands of cancellations with the longest text would not fit into a commit, and the instance would fail for what the
-// canceller has written.
+// Thousands of cancellations with the longest text would not fit into a commit, and the canceller's text would make the instance fail.
 func TestLongReasonIsCutInTheCancellationsOnly(t *testing.T) {
 	d := replaytest.New(t, func(x *replay.Code) replay.Ending {
 		f := x.Call(replay.Call{Activity: "work", Queue: "work"})

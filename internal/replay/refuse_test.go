@@ -20,7 +20,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// A call that is refused is followed by one of the same name that is not: a replay must not give the first the event of the second.
+// A call that is refused is followed by one with the same name that is not. On replay, the first must not match the event of the second.
 func TestRejectedCallIsRejectedOnReplayUnderAnyLimits(t *testing.T) {
 	big, small := text(strings.Repeat("x", 20)), text("x")
 	code := program(func(x *replay.Code) (string, error) {
@@ -94,7 +94,7 @@ func TestCallThatDoesNotFitIntoItsTurnIsRejectedAndTheNextTurnTakesIt(t *testing
 			if refused, ok := errors.AsType[*history.Failure](err); !ok || refused.Code != history.CodeTurnTooLarge || !slices.Contains(refused.Also, history.CodeTooLarge) {
 				return "", fmt.Errorf("call %d: %w", done, err)
 			}
-			if _, err := get(x, under[0]); err != nil { // a turn later there is room again
+			if _, err := get(x, under[0]); err != nil { // the next turn has room again
 				return "", err
 			}
 			under = under[1:]

@@ -129,7 +129,7 @@ func TestCancelledCallCancelsItsEventsInOrder(t *testing.T) {
 	})
 	d.Start(text(""))
 	d.Fail(d.Only("a"), oops)
-	d.Fire() // the pause: the second attempt is younger than the deadline
+	d.Fire() // the backoff ends; the second attempt is scheduled after the deadline timer
 	made := d.Send("go", text(""))
 	wantKinds(t, made, history.KindTimerCancelled, history.KindActivityCancelRequested, history.KindTimerCancelled, history.KindCompleted)
 	wantResult(t, d, "done")

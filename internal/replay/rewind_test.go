@@ -10,12 +10,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Wherever a history is rewound to: what is kept and put back replays, and breaks no rule; no call that has a result there is scheduled again.
+// To whatever event a history is rewound, the kept events and the inputs put back replay and break no invariant, and no call that already
+// has a result is scheduled again.
 func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
 		wandered(rt, d)
-		for range 2 { // what was rewound can be rewound
+		for range 2 { // a rewound history can be rewound again
 			to := rapid.Uint64Range(1, uint64(len(d.History))).Draw(rt, "to")
 			plan, err := history.PlanRewind(d.History, to, nil)
 			if rapid.Bool().Draw(rt, "retry") {
@@ -28,7 +29,7 @@ func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkPlan(t, d.History, plan)
-			if plan.Keep == 0 { // it begins again
+			if plan.Keep == 0 { // it starts over
 				return
 			}
 			d.Rewind(plan)
@@ -39,7 +40,8 @@ func TestRewoundHistoryReplaysAndRunsNothingAgain(t *testing.T) {
 	})
 }
 
-// checkPlan demands that all of what is outstanding is scheduled anew, awaited, or has its result put back, and that every event is put back.
+// checkPlan requires that all outstanding work is scheduled again, is awaited, or has its result put back, and that every event is put
+// back.
 func checkPlan(t *testing.T, events []history.Event, p *history.RewindPlan) {
 	t.Helper()
 	if len(p.Answered)+len(p.Reruns) != p.State.OutstandingLen() || len(p.Awaited) != p.State.ChildLen() {
@@ -61,7 +63,7 @@ func checkPlan(t *testing.T, events []history.Event, p *history.RewindPlan) {
 	}
 }
 
-// runsNothingAgain demands that no call is scheduled behind its result.
+// runsNothingAgain requires that no call is scheduled after its result.
 func runsNothingAgain(t *testing.T, events []history.Event) {
 	t.Helper()
 	call, done := map[uint64]string{}, map[string]bool{}

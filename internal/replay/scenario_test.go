@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A scenario file has a program, and then inputs, each with the decisions it leads to:
+// A scenario file contains a program, and then inputs, each with the decisions that follow from it:
 //
 //	# what it shows
 //	code
@@ -32,13 +32,11 @@ import (
 //	child-completed ID JSON · child-failed ID TEXT · continue, which begins the next execution · status, which shows it
 //	full ACTION · room ACTION, which has a limit from then on ("test" is the instance) · granted ID · refused ID CODE
 //
-// An input that is dropped is shown as such. Another code section is another build: the history
-// so far is replayed with it, and it goes on. Every scenario is replayed from each of its
-// prefixes.
-// go test -run Scenario -update writes the decisions anew; read the difference.
+// A dropped input is shown as dropped. Another code section is another build: the history so far is replayed with it and continues. Every
+// scenario is replayed from each of its prefixes. go test -run Scenario -update rewrites the decisions; review the difference.
 func TestScenariosPlayAsRecorded(t *testing.T) { scenario.Run(t, "testdata/*.txt", 27, play) }
 
-// play returns the text with the decisions that were made.
+// play returns the text of a scenario with the decisions that were actually made.
 func play(t *testing.T, text string) string {
 	t.Helper()
 	var out strings.Builder
@@ -93,7 +91,7 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// about is the summary of an event, with the times of timers as the code set them.
+// about returns the summary of an event, with the times of timers as the code set them.
 func about(ev history.Event) string {
 	set, ok := ev.(*history.TimerScheduled)
 	if !ok {

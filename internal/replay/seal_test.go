@@ -13,7 +13,7 @@ import (
 
 const secret = `"secret"`
 
-// sealedCode uses a payload in every place that code has.
+// sealedCode uses a payload in every place where code can have one.
 func sealedCode(x *replay.Code) (string, error) {
 	if string(x.Input().Data) != secret {
 		return "", errors.New("input " + string(x.Input().Data))
@@ -184,7 +184,7 @@ func TestUpdateWhoseKeyIsMissingEndsTheCode(t *testing.T) {
 
 func TestMissingKeyIsNotReportedAsAChangedPayload(t *testing.T) {
 	events := sealedRun(t, codecOf(t, false, 1))
-	for _, e := range events { // the key of what the code has decided is missing, and that of inputs is there
+	for _, e := range events { // the key of the decisions is missing, but not that of the inputs
 		if a, ok := e.(*history.ActivityScheduled); ok {
 			a.Payload = codecOf(t, false, 3).Seal(nil, text(secret))
 		}

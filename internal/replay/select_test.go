@@ -32,7 +32,7 @@ func TestEventOfAWaitThatLosesInTheSameStepReturnsToTheFront(t *testing.T) {
 		if _, err := get(x, x.Next("gate", nil)); err != nil {
 			return "", err
 		}
-		// By now the event is here, and so is the end of the gate: the first argument wins.
+		// Both the event and the end of the gate have arrived: the first argument wins.
 		winner, err := choose(x, x.Refuse(errors.New("settled")), e)
 		if err != nil || winner != 0 {
 			return "", fmt.Errorf("winner %d, %w", winner, err)
@@ -165,7 +165,7 @@ func fanIn(n int) func(*replay.Code) (string, error) {
 	}
 }
 
-// gather completes a fan-in in an order of the seed's, and replays it.
+// gather completes a fan-in in a random order derived from the seed, and replays it.
 func gather(t *testing.T, n int, seed uint64) {
 	t.Helper()
 	d := drive(t, fanIn(n))

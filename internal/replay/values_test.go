@@ -22,7 +22,7 @@ func TestNowIDsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 		var got []string
 		for range 3 {
 			got = append(got, x.NewID(), x.NewID(), fmt.Sprint(x.Rand().Uint64(), x.Now().UnixMilli()))
-			if _, err := call(x, "a", strings.Join(got, " ")); err != nil { // recorded, so compared
+			if _, err := call(x, "a", strings.Join(got, " ")); err != nil { // recorded in the history, so replay compares it
 				return "", err
 			}
 		}
@@ -75,7 +75,7 @@ func TestNowIsMonotonicAndTimersCountFromIt(t *testing.T) {
 		return x.Now().Sub(start).String(), err
 	})
 	d.Start(text(""))
-	d.Now -= 60_000 // a clock that stepped back
+	d.Now -= 60_000 // the clock stepped back
 	d.Send("e", text(""))
 	d.Now += 120_000
 	d.Send("e", text(""))
@@ -85,7 +85,7 @@ func TestNowIsMonotonicAndTimersCountFromIt(t *testing.T) {
 		t.Fatalf("timer: %+v", at)
 	}
 	fired := &history.TimerFired{Timer: at.ID}
-	fired.At = 1 // not to be trusted
+	fired.At = 1 // replaced by Apply
 	d.Feed(fired)
 	if fired.At != at.FireAt {
 		t.Fatalf("the timer's own time was not used: %d", fired.At)
@@ -150,7 +150,7 @@ func TestLoggerIsSilentDuringReplay(t *testing.T) {
 func TestEffectIDDependsOnEveryField(t *testing.T) {
 	base := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}}
 	id := history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
-	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories: it must never change
+	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories, so it must never change
 		t.Fatalf("effect id %q", id)
 	}
 	other := base
@@ -181,7 +181,7 @@ func TestRecordedEffectIDIsThatOfTheEvent(t *testing.T) {
 	}
 }
 
-// Events of many names, which their senders choose, are found by name like those of few, also by code that waits for them first.
+// Many event names, which senders choose, are found by name as few are, even if the code waits for them before they arrive.
 func TestEventsOfManyNamesAreKeptApart(t *testing.T) {
 	const names = 40
 	name := func(i int) string { return fmt.Sprint("event-", i) }
