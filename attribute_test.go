@@ -22,7 +22,7 @@ func kept[T string | bool | int | int64 | time.Time](ctx *pawl.Context, name str
 	return fmt.Sprintf("%s: %v %t, %v %t, other kind %t, cleared %t", a.Name(), none, before, got, set, other, !cleared), errors.Join(err, err4)
 }
 
-// otherKind is a kind of attribute that none of those kept is of.
+// otherKind is an attribute kind that none of the stored attributes has.
 type otherKind = int64
 
 func TestAttributeIsReadAsItWasSetUntilItIsCleared(t *testing.T) {

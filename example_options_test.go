@@ -70,7 +70,7 @@ func ExampleDetachFor() {
 func ExampleNewID() {
 	runExample(func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		a, b := pawl.NewID(ctx), pawl.NewID(ctx) // the same on every replay: keys for requests to other systems
-		dice := pawl.Rand(ctx).IntN(6) + 1       // likewise
+		dice := pawl.Rand(ctx).IntN(6) + 1       // the same on every replay, too
 		pawl.Logger(ctx).Info("rolled", "dice", dice)
 		return a != b && dice > 0, nil
 	}, pawl.None{})
@@ -91,7 +91,7 @@ func ExampleReject() {
 func ExampleKeepSlot() {
 	export := pawl.NewActivity[string, string]("export", pawl.Quota(1000, 24*time.Hour), pawl.Concurrency(1))
 	runExample(func(ctx *pawl.Context, table string) (string, error) {
-		return export.Call(ctx, table, pawl.Retry{}, pawl.KeepSlot()) // the attempts of one export are one holder of the limit
+		return export.Call(ctx, table, pawl.Retry{}, pawl.KeepSlot()) // all attempts of one export share one slot
 	}, "orders", export.Do(func(_ context.Context, table string) (string, error) { return table + ".csv", nil }))
 	// Output: orders.csv
 }
@@ -139,7 +139,7 @@ func ExampleSendOrStart() {
 }
 
 func ExampleNewNamedStatus() {
-	printed := pawl.NewNamedStatus[string]("printed") // one of up to eight, beside the one without a name
+	printed := pawl.NewNamedStatus[string]("printed") // one of up to eight, in addition to the one without a name
 	o := pawl.NewOrchestration[string, pawl.None]("label")
 	env := pawltest.New(exampleTB{}, o.Do(func(ctx *pawl.Context, box string) (pawl.None, error) {
 		return pawl.None{}, printed.Set(ctx, "label of "+box)

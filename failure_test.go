@@ -18,8 +18,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// throughHistory takes an error through its encoded form, as often as it may happen:
-// activity to orchestration, orchestration to parent.
+// throughHistory encodes and decodes an error several times, as when it passes from an activity to its orchestration and to the parent.
 func throughHistory(err error, times int) error {
 	for range times {
 		var f history.Failure

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run drives an orchestration whose input and result are as given.
+// run drives an orchestration with the given types of input and result.
 type run[In, Out any] struct {
 	*replaytest.Driver
 	tb     testing.TB
@@ -62,22 +62,22 @@ func (r run[In, Out]) failure() error {
 	}
 }
 
-// answer completes the one outstanding activity of the handle.
+// answer completes the only outstanding activity, which must be of the handle.
 func answer[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], out Out) {
 	d.Complete(d.Only(a.Name()), must(author.Result(a).Encode(out)))
 }
 
-// refuse fails the one outstanding activity of the handle.
+// refuse fails the only outstanding activity, which must be of the handle.
 func refuse[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], err error) {
 	d.Fail(d.Only(a.Name()), *author.ToFailure(err))
 }
 
-// answerChild completes the one outstanding child, which is of the handle.
+// answerChild completes the only outstanding child, which must be of the handle.
 func answerChild[In, Out any](d *replaytest.Driver, o pawl.Orchestration[In, Out], out Out) {
 	d.CompleteChild(d.OnlyChild().ID, must(author.Result(o).Encode(out)))
 }
 
-// inputOf gives what an outstanding activity was called with.
+// inputOf returns the input of an outstanding activity.
 func inputOf[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], id uint64) In {
 	return must(author.Input(a).Decode(d.History[id-1].(*history.ActivityScheduled).Payload))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-// basket is a payload as business code has them: names, amounts, times, a list, a map.
+// basket is a typical payload of business code: names, amounts, times, a list, a map.
 type basket struct {
 	ID       string            `json:"id"`
 	Customer buyer             `json:"customer"`

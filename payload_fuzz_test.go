@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// authored has a field of each kind that an author's types have.
+// authored has a field of each kind that an author's type may have.
 type authored struct {
 	Text    string               `json:"text"`
 	Count   int64                `json:"count"`
@@ -38,8 +38,8 @@ type authoredBase struct {
 	Name string `json:"name"`
 }
 
-// FuzzDecodePayload decodes foreign bytes into an author's type. What is accepted encodes again, and is
-// the same the second time; what is not is ErrUndecodable. Nothing panics.
+// FuzzDecodePayload decodes arbitrary bytes into an author's type. Accepted bytes must encode again, with the same result the second
+// time; rejected bytes must be ErrUndecodable. Nothing may panic.
 func FuzzDecodePayload(f *testing.F) {
 	typed, generic := pawl.NewEvent[authored]("typed"), pawl.NewEvent[any]("generic")
 	full := must(author.Value(typed).Encode(authored{

@@ -43,7 +43,7 @@ type priced struct {
 // Details is embedded, and may be nil.
 type Details struct{ Note string }
 
-// Trap: a payload type that loses its value in silence (MarshalJSON only).
+// A payload type that would silently lose its value, because it has only MarshalJSON.
 func TestTypeWithJSONMethodsSurvivesEncoding(t *testing.T) {
 	want := priced{
 		Price: price{1}, Old: &price{2}, Tiers: []price{{3}, {4}}, By: map[string]price{"a": {5}}, Either: wrapped[price]{price{6}},
@@ -114,7 +114,7 @@ func TestTypeThatCannotBeAPayloadIsRejectedByItsHandle(t *testing.T) {
 	}
 }
 
-// Trap: a value that encodes and never decodes.
+// A value that encodes but would never decode.
 func TestValueThatWouldChangeIsRejectedAtTheCall(t *testing.T) {
 	loose := pawl.NewActivity[loosely, float64]("loose")
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {

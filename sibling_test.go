@@ -17,7 +17,7 @@ var (
 	echo  = pawl.NewActivity[string, string]("echo")
 )
 
-// world has code under the name of probe, and an echo.
+// world runs code under the name probe, and an echo activity.
 func world(tb testing.TB, code func(*pawl.Context, int) (string, error)) *pawltest.Env {
 	tb.Helper()
 	return pawltest.New(tb, probe.Do(code), echo.Do(func(_ context.Context, s string) (string, error) { return s, nil }))

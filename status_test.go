@@ -66,7 +66,7 @@ func TestNamedStatusesAreIndependent(t *testing.T) {
 		t.Error(got)
 	}
 	p, version := r.X.Status()
-	all, err := history.SplitStatus(p, version+100) // the record has counted otherwise
+	all, err := history.SplitStatus(p, version+100) // the record counts differently
 	if err != nil || version != 11 || len(all) != 9 {
 		t.Fatal(len(all), version, err)
 	}
@@ -88,7 +88,7 @@ func TestUndecodableStatusIsAnError(t *testing.T) {
 	}
 }
 
-// Each execution reads what the ones before it have left, also where it has set nothing itself; and a replay reads the same.
+// Each execution reads the values left by earlier executions, even if it has set none itself, and a replay reads the same.
 func TestStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
 	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 		before := currentTotal(ctx)

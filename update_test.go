@@ -25,7 +25,7 @@ func request(d *replaytest.Driver, id, in string) []history.Event {
 	return d.Feed(&history.UpdateReceived{Name: approve.Name(), UpdateID: id, Payload: must(author.Input(approve).Encode(in))})
 }
 
-// answers are the answers of a history, by the id of the update: a result, or the code of a rejection.
+// answers returns the answers in a history by the id of the update: a result, or the code of a rejection.
 func answers(events []history.Event) map[string]string {
 	ids, out := make(map[uint64]string), make(map[string]string)
 	for _, e := range events {
@@ -90,7 +90,7 @@ func TestUpdateWithAnOpenIDIsDroppedAsARepeat(t *testing.T) {
 	}
 }
 
-// TestUpdateThatLosesASelectStaysAvailable is the trap of a losing wait that swallows what it waited for.
+// A wait that loses a Select must not consume the update that arrived for it.
 func TestUpdateThatLosesASelectStaysAvailable(t *testing.T) {
 	poke := pawl.NewEvent[pawl.None]("poke")
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
@@ -111,7 +111,7 @@ func TestUpdateThatLosesASelectStaysAvailable(t *testing.T) {
 	}
 }
 
-// TestContinueAsNewCarriesUpdates: those that were received and not answered come first, those not received behind them, in order.
+// Updates that were received but not answered come first, followed in order by those that were not received.
 func TestContinueAsNewCarriesUpdates(t *testing.T) {
 	again := pawl.NewOrchestration[int, string]("under-test")
 	r := orchestrate(t, func(ctx *pawl.Context, round int) (string, error) {
@@ -220,7 +220,7 @@ func TestUpdateExpiresUnlessItWasReceivedBeforeItsDeadline(t *testing.T) {
 		t.Error("the deadline of an update that was received is still set")
 	}
 	r.Send("begin", history.Payload{})
-	timed("direct", time.Second) // a wait has it at once
+	timed("direct", time.Second) // a wait takes it at once
 	r.result()
 	want := map[string]string{"late": "rejected pawl.expired", "past": "rejected pawl.expired", "early": "in time", "direct": "in time"}
 	if got := answers(r.History); len(got) != len(want) || got["late"] != want["late"] || got["past"] != want["past"] || got["early"] != want["early"] || got["direct"] != want["direct"] {
@@ -242,7 +242,7 @@ func TestUpdateThatDoesNotDecodeIsRejected(t *testing.T) {
 	}
 }
 
-// TestFailingValidatorDoesNotFailTheInstance: it is code of the author that runs outside of a step.
+// A validator is code of the author that runs outside of a step.
 func TestFailingValidatorDoesNotFailTheInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		err := approve.Validate(ctx, func(in string) error {
