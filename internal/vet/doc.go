@@ -6,13 +6,13 @@
 //
 // # Steps
 //
-// 1. Read the //pawl:allow comments of the package. 2. Scan each function separately for hazards and for the functions that it mentions.
-// A mention counts as a call, because a
-//
-//	function that is passed on is usually called.
+//  1. Read the //pawl:allow comments of the package.
+//  2. Scan each function separately for hazards and for the functions that it mentions. A mention counts as a call, because a
+//     function that is passed on is usually called.
 //  3. Join the functions without a *pawl.Context over the calls in the package until nothing changes. The shortest path to each kind
 //     of hazard becomes a fact, which the analysis of importing packages reads.
-//  4. Report the findings of functions with a *pawl.Context. 5. Report the allows that suppressed nothing.
+//  4. Report the findings of functions with a *pawl.Context.
+//  5. Report the allows that suppressed nothing.
 //
 // An allow applies in steps 3 and 4: a hazard that is allowed in a helper does not become a fact.
 //
