@@ -9,41 +9,42 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The instance's side of the gates: see docs/decisions/0014. The tickets that it requires are those of the fold of its history:
+// The instance's side of limits ("gate" in identifiers): see docs/decisions/0014. The tickets that an instance requires follow from its
+// history:
 //
-//	turn ──enter──▶ gate ──admitted──▶ commit, with the lease   ──task──▶ …
+//	turn ──enter──▶ limit ──admitted──▶ commit, with the lease   ──task──▶ …
 //	                 └──waits──▶ commit, without ──notice──▶ Granted: commit, with the lease ──task──▶ …
 //	                                               └───────▶ rejected: a failure
-//	… ──answered, cancelled, ended──▶ commit ──leave──▶ gate
+//	… ──answered, cancelled, ended──▶ commit ──leave──▶ limit
 //
-// Crash points: between enter and commit, commit and leave, a notice and the commit of what it reports. In all of them the gate
-// has a ticket that the history may or may not require: it repeats its notice until the two agree.
+// Crash points: between enter and commit, between commit and leave, and between a notice and the commit of its input. After each of them
+// the limit holds a ticket that the history may or may not require: the limit repeats its notice until the two agree.
 
 const (
-	askSilentGate = 2 * time.Second // after a gate did not answer, or has refused and that is not in the history
-	gateAsks      = 3               // reconcile intervals, before a ticket is asked for again
-	lastGateAsk   = 5 * time.Minute // the pause grows up to this
+	askSilentGate = 2 * time.Second // delay of the next request after a limit did not answer, or has rejected a ticket and that is not committed yet
+	gateAsks      = 3               // minimum number of reconcile intervals between two requests about a ticket
+	lastGateAsk   = 5 * time.Minute // maximum of the backoff between requests
 )
 
-// admission takes what must pass a limit there.
+// admission enters activities and starts into their limits, and releases their tickets.
 type admission struct {
 	owner    *Owner
 	policies limit.Policies
-	calls    map[uint64]*gateCall // that are not answered
+	calls    map[uint64]*gateCall // unanswered calls, by number of the effect
 }
 
-// entry is a schedule, or a start, in front of a gate.
+// entry is the schedule of an activity, or a start, that must pass a limit.
 type entry struct {
 	event   uint64
 	gate    *history.Limit
 	inForce limit.InForce
 }
 
-// enter takes what a turn has scheduled through its gates, and commits.
+// enter enters the activities of a turn into their limits, and commits the turn when all limits have answered.
 func (a *admission) enter(in *instance, t *turn) {
 	entries := a.entries(t)
-	t.takeLeft()
-	if len(entries)+len(t.tickets) > 0 { // as few have
+	t.takeReleased()
+	if len(entries)+len(t.tickets) > 0 {
 		ended := t.endedByWorkers()
 		calls := t.gateCalls(entries, ended)
 		a.leaveGates(in, t, ended)
@@ -59,7 +60,7 @@ func (a *admission) enter(in *instance, t *turn) {
 	a.commitEntered(in, t)
 }
 
-// entries are the activities of the turn that must pass a gate. One that passes none records nothing of gates.
+// entries returns the activities of the turn that must pass a limit. The schedule of an activity without a limit records no limit.
 func (a *admission) entries(t *turn) []entry {
 	var out []entry
 	for _, ev := range t.Events {
@@ -81,13 +82,13 @@ func (a *admission) entries(t *turn) []entry {
 		}
 		if kept, ok := t.Fold.Retained(ticket); ok {
 			t.Fold.SetLimit(e.ID, &kept)
-			continue // it was declared to be kept, so it is encoded again
+			continue // its limit was declared, so the schedule is in stamped already
 		}
 		f, ok := a.policies.For(e.Name, declared.Declared)
 		if !ok {
 			continue
 		}
-		if declared == (history.Limit{}) { // else it is among them
+		if declared == (history.Limit{}) { // otherwise it is in stamped already
 			t.stamped = append(t.stamped, e)
 		}
 		g := newGate(e.Name, e.Payload, ticket, f, t.Fold.Started)
@@ -97,25 +98,20 @@ func (a *admission) entries(t *turn) []entry {
 	return out
 }
 
-// newGate is the note of the gate that an action of the execution has to pass.
+// newGate returns the limit that an action of the execution must pass, as its history records it.
 func newGate(action string, p history.Payload, ticket string, f limit.InForce, s *history.Started) *history.Limit {
 	g := &history.Limit{Name: limit.Name(action, limit.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
-	g.HeldByAncestor = under(g.Name, s)
+	for held := range strings.FieldsSeq(heldLimits(s)) {
+		if name, ticket := cutHeld(held); name == g.Name { // held by the instance itself, or by an ancestor
+			g.HeldByAncestor = ticket
+			break
+		}
+	}
 	return g
 }
 
-// under finds who of the ancestors, or the instance itself, holds the gate.
-func under(name string, s *history.Started) string {
-	for held := range strings.FieldsSeq(holds(s)) {
-		if g, ticket := cutHeld(held); g == name {
-			return ticket
-		}
-	}
-	return ""
-}
-
-// holds lists the gates that an instance and its ancestors hold, for its children.
-func holds(s *history.Started) string {
+// heldLimits returns the limits that an instance and its ancestors hold as starts, for its children: name=ticket, separated by spaces.
+func heldLimits(s *history.Started) string {
 	above := ""
 	if s.Parent != nil {
 		above = s.Parent.HeldLimits
@@ -123,7 +119,7 @@ func holds(s *history.Started) string {
 	if s.Limit == nil {
 		return above
 	}
-	all := []string{s.Limit.Name + "=" + s.Limit.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
+	all := []string{s.Limit.Name + "=" + s.Limit.Ticket} // the nearest holder comes first, and is the only one of its limit: recursion may be deep
 	for held := range strings.FieldsSeq(above) {
 		if g, _ := cutHeld(held); g != s.Limit.Name {
 			all = append(all, held)
@@ -132,7 +128,7 @@ func holds(s *history.Started) string {
 	return strings.Join(all, " ")
 }
 
-// cutHeld takes gate=ticket apart. The key of a gate may have the sign, a ticket has not.
+// cutHeld splits name=ticket. The key in the name of a limit may contain "=", a ticket cannot.
 func cutHeld(held string) (name, ticket string) {
 	if at := strings.LastIndexByte(held, '='); at >= 0 {
 		return held[:at], held[at+1:]
@@ -140,19 +136,19 @@ func cutHeld(held string) (name, ticket string) {
 	return "", ""
 }
 
-// takeLeft notes which tickets are not wanted any more.
-func (t *turn) takeLeft() {
-	left := t.Fold.TakeReleased()
-	t.tickets = append(t.tickets, left...)
-	for _, k := range left {
+// takeReleased takes the released tickets out of the state of the turn.
+func (t *turn) takeReleased() {
+	released := t.Fold.TakeReleased()
+	t.tickets = append(t.tickets, released...)
+	for _, k := range released {
 		if k.Limit.Retain {
 			t.forgone = append(t.forgone, k.ID)
 		}
 	}
 }
 
-// endedByWorkers reports which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
-// they leave before its commit; all others leave after it.
+// endedByWorkers returns a predicate for the tickets of activities that a worker has acknowledged. Those activities have ended, whatever
+// happens to the turn, so their tickets leave before its commit; all others leave after it.
 func (t *turn) endedByWorkers() func(history.Ticket) bool {
 	ended := make(map[uint64]bool)
 	for _, ev := range t.Events {
@@ -160,13 +156,13 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 		case *history.ActivityCompleted:
 			ended[e.Scheduled] = true
 		case *history.ActivityFailed:
-			ended[e.Scheduled] = e.Worker != "" // otherwise the owner has failed it, or its limit
+			ended[e.Scheduled] = e.Worker != "" // otherwise the owner or a limit has failed it
 		}
 	}
 	return func(k history.Ticket) bool { return ended[k.Event] }
 }
 
-// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was rejected,
+// gateCalls groups the entries by limit. A ticket that enters again, such as that of an attempt after a rejected one,
 // leaves in the same call.
 func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
 	var calls gateCalls
@@ -191,34 +187,34 @@ func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*ga
 	return calls.all
 }
 
-// gateCall is one call of a gate, and what is in it.
+// gateCall is one call of a limit.
 type gateCall struct {
 	why     callReason
 	call    limit.AdmitRequest
 	in      *instance
-	turn    *turn   // of enterTurn
-	entries []entry // of enterTurn and enterStart
-	since   []int64 // of askGate: when the tickets have begun to wait
+	turn    *turn   // for EnterTurn
+	entries []entry // for EnterTurn and EnterStart
+	since   []int64 // for AskGate: the WaitingSince of the tickets in the history
 }
 
-// callReason is why a gate is called.
+// callReason is the reason for calling a limit.
 type callReason uint8
 
 // Reasons for calls.
 const (
-	EnterTurn  callReason = iota + 1 // with what a turn has scheduled, before its commit
-	EnterStart                       // with a start, before its turn
-	LeaveGate                        // behind a commit
-	AskGate                          // again, for what the history wants
+	EnterTurn  callReason = iota + 1 // the activities of a turn enter, before its commit
+	EnterStart                       // a start enters, before its turn
+	LeaveGate                        // released tickets leave
+	AskGate                          // tickets that the history requires are requested again
 )
 
-// gateCalls are calls of different gates, in the order in which these came.
+// gateCalls are calls of different limits, in the order in which they were added.
 type gateCalls struct {
 	all []*gateCall
 	of  map[string]*gateCall
 }
 
-// at gives the call of a gate.
+// at returns the call of a limit, and adds it if there is none.
 func (s *gateCalls) at(name string) *gateCall {
 	c := s.of[name]
 	if c == nil {
@@ -232,7 +228,7 @@ func (s *gateCalls) at(name string) *gateCall {
 	return c
 }
 
-// Member is the ticket as its gate records it.
+// Member returns a ticket as its limit records it.
 func Member(instance string, event uint64, s *history.State, g *history.Limit) limit.Member {
 	m := limit.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
 	switch {
@@ -246,12 +242,12 @@ func Member(instance string, event uint64, s *history.State, g *history.Limit) l
 	return m
 }
 
-// leave has a ticket of the turn leave in this call.
+// leave adds a ticket of the turn that leaves.
 func (c *gateCall) leave(t *turn, k history.Ticket) {
 	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold, k.Limit))
 }
 
-// leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
+// leaveGates releases tickets of a turn. A release that is lost is repaired by the sweep of the limit.
 func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
 	var calls gateCalls
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
@@ -269,14 +265,14 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 
 func allTickets(history.Ticket) bool { return true }
 
-// admit calls a gate.
+// admit sends a call.
 func (a *admission) admit(c *gateCall) {
 	n := a.owner.nextNumber()
 	a.calls[n] = c
 	a.owner.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
 }
 
-// gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
+// gateAnswered notifies the waiters that a call has admitted, and continues the instance that has made it.
 func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
 	c := a.calls[number]
 	delete(a.calls, number)
@@ -295,13 +291,13 @@ func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error)
 	}
 }
 
-// turnEntered applies the verdicts of a gate on what a turn has scheduled.
+// turnEntered applies the verdicts of a limit on the activities of a turn, and commits the turn when all limits have answered.
 func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
 	for i, e := range c.entries {
 		v := verdict(got, i, err)
-		away := a.applyVerdict(t.in, e.gate, got.Now, v)
+		rejected := a.applyVerdict(t.in, e.gate, got.Now, v)
 		t.Fold.SetLimit(e.event, e.gate)
-		if away {
+		if rejected {
 			t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
 		}
 	}
@@ -311,7 +307,7 @@ func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err 
 	}
 }
 
-// unanswered is the verdict if the gate has not answered: the ticket waits, and is asked for again.
+// unanswered is the verdict if the limit has not answered: the ticket waits, and is requested again.
 const unanswered limit.Kind = 0
 
 func verdict(got limit.AdmitReply, i int, err error) limit.Verdict {
@@ -321,26 +317,25 @@ func verdict(got limit.AdmitReply, i int, err error) limit.Verdict {
 	return got.Verdicts[i]
 }
 
-// applyVerdict writes the verdict of a gate on an entry of the instance into the note of it. away: it was rejected.
-func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limit.Verdict) (away bool) {
+// applyVerdict records the verdict of a limit in g, and reports whether it is a rejection.
+func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limit.Verdict) (rejected bool) {
 	g.Waiting = v.Kind != limit.Admitted
 	switch v.Kind {
 	case limit.Admitted:
+		return false
 	case limit.Waiting:
 		g.WaitingSince = now
 		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
-	case unanswered:
+		return false
+	default: // a rejection is only in memory until it is committed
 		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
-	default:
-		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds() // only memory has it until it is committed
-		return true
+		return v.Kind != unanswered
 	}
-	return false
 }
 
-// passOn notifies the waiters that a call has admitted besides, and has the gate swept if the answer requires it.
+// passOn notifies other waiters that a call has admitted, and has the limit swept if the answer requires it.
 func (a *admission) passOn(name string, got limit.AdmitReply, err error) {
-	if err != nil { // a release is repeated by the sweep
+	if err != nil { // the sweep repeats the release
 		return
 	}
 	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
@@ -349,19 +344,19 @@ func (a *admission) passOn(name string, got limit.AdmitReply, err error) {
 	}
 }
 
-// askGates asks again for every ticket that is required: a gate may have forgotten its waiters and its holders.
+// askGates requests every ticket of the history again, if it is time: a limit may have lost its waiters and its holders.
 func (a *admission) askGates(in *instance) {
 	now := a.owner.clock.now()
 	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
 		return
 	}
-	in.gateAt = now + a.gatePause(in, now)
+	in.gateAt = now + a.gateBackoff(in, now)
 	var calls gateCalls
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.since) == 0 {
 			c.call.InForce, _ = a.policies.Resolve(limit.Action(k.Limit.Name), k.Limit.Declared)
-			c.call.InForce.Version = 0 // for a gate that has forgotten everything
+			c.call.InForce.Version = 0 // in case the limit has lost its policy, too
 		}
 		c.ask(in, k)
 	}
@@ -370,13 +365,14 @@ func (a *admission) askGates(in *instance) {
 	}
 }
 
-// ask has a ticket asked about in this call.
+// ask adds a ticket that is requested again.
 func (c *gateCall) ask(in *instance, k history.Ticket) {
 	m := Member(in.id, k.Event, in.state, k.Limit)
 	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
 	c.since = append(c.since, k.Limit.WaitingSince)
 }
 
+// askCall sends a call that requests tickets of the instance again.
 func (a *admission) askCall(in *instance, c *gateCall) {
 	a.owner.met[CountGateAsks]++
 	in.gateRequests++
@@ -384,9 +380,9 @@ func (a *admission) askCall(in *instance, c *gateCall) {
 	a.admit(c)
 }
 
-// gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
-// memory between any two reconciliations.
-func (a *admission) gatePause(in *instance, now int64) int64 {
+// gateBackoff returns half the age of the youngest ticket, within bounds, ms. It is derived from the history, because a waiting instance
+// may be forgotten between any two reconciliations.
+func (a *admission) gateBackoff(in *instance, now int64) int64 {
 	youngest := in.state.Started.At
 	for _, k := range in.state.Tickets() {
 		if e := in.state.Activity(k.Event); e != nil {
@@ -400,13 +396,14 @@ func (a *admission) firstGateAsk() int64 {
 	return gateAsks * a.owner.cfg.ReconcileInterval.Milliseconds()
 }
 
+// askedGate handles the answer to a call that requested tickets again.
 func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err error) {
 	in := a.owner.instances[id]
 	if in != nil && in.gateRequests > 0 {
 		in.gateRequests--
 	}
 	if err != nil {
-		if in != nil && in.state != nil { // else its next wake-up asks
+		if in != nil && in.state != nil { // otherwise its next wakeup repeats the request
 			in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
 			a.owner.outbox.retrySoon(in, askSilentGate)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// replyUpdates sends the answers of a turn that is written, and, of one that ends its instance, those to the updates that it leaves open.
+// replyUpdates sends the answers of a written turn to updates. If the turn ends its instance, it also answers the updates that are still open.
 func (c *commits) replyUpdates(in *instance, t *turn) {
 	for _, u := range t.Answers {
 		c.replyUpdate(in.id, u.Update, u.Answer)
@@ -24,6 +24,7 @@ func (c *commits) replyUpdates(in *instance, t *turn) {
 	}
 }
 
+// replyUpdate sends the answer to an update to its reply subject, and to the clients that wait for it.
 func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer history.UpdateAnswer) {
 	to := c.updaters.take(UpdateWait(instance, u.Key()))
 	if u.Reply != "" {
@@ -34,13 +35,13 @@ func (c *commits) replyUpdate(instance string, u *history.UpdateReceived, answer
 	}
 }
 
-// UpdateAnswer is the answer to an update in the form of a reply.
+// UpdateAnswer returns the answer to an update in the form of a reply.
 func UpdateAnswer(instance, name, id string, answer history.UpdateAnswer) message.UpdateAnswer {
 	return message.UpdateAnswer{Instance: instance, Update: name, ID: id, Result: answer.Result, Failure: answer.Failure}
 }
 
-// answerCommit answers the operator whose request has taken effect, the clients that wait for the end, and those that watch the custom
-// status, when it has changed or will not change any more. A client that gets no answer asks again.
+// answerCommit answers the operator whose request has taken effect, the clients that wait for the end, and those that wait for a custom
+// status when it has changed or can no longer change. A client that receives no answer repeats its request.
 func (c *commits) answerCommit(in *instance) {
 	if to := in.answerTo; to != "" {
 		in.answerTo = ""
@@ -76,7 +77,7 @@ func (c *commits) answer(reply string, ans message.Answer) {
 	}
 }
 
-// EndAnswer is the answer to a wait for the end.
+// EndAnswer returns the answer to a client that waits for the end.
 func EndAnswer(id string, rec *record.Record) message.Answer {
 	ans := message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
 	end, err := rec.EndEvent()
@@ -87,7 +88,7 @@ func EndAnswer(id string, rec *record.Record) message.Answer {
 	return ans
 }
 
-// CustomStatus is the custom status of a record, nil if none was ever set.
+// CustomStatus returns the custom status of a record, nil if none was ever set.
 func CustomStatus(rec *record.Record) *message.CustomStatus {
 	if rec.CustomVersion == 0 {
 		return nil
@@ -95,18 +96,18 @@ func CustomStatus(rec *record.Record) *message.CustomStatus {
 	return &message.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
 }
 
-// StatusAnswer is the answer to a wait for a custom status.
+// StatusAnswer returns the answer to a client that waits for a custom status.
 func StatusAnswer(id string, rec *record.Record) message.Answer {
 	return message.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: CustomStatus(rec)}
 }
 
-// NotFound is the answer to a request for an instance that nothing is known of.
+// NotFound returns the problem of a request for an instance that does not exist.
 func NotFound(id string) *message.Problem {
 	return &message.Problem{Code: message.ProblemNotFound, Message: "there is no instance " + id}
 }
 
-// publishCommit publishes what a commit has changed, if someone watches, and the end of an instance in any case. A notice
-// that is lost with this process is made up for by the announcement of the next owner.
+// publishCommit publishes the end of an instance, and any other change of a commit if a client watches. If this process dies before it
+// has published, the announcement of the next owner makes watchers read again.
 func (c *commits) publishCommit(in *instance, t *turn, w *record.Commit, stalled bool, now int64) {
 	if w.NewHead == "" || in.rec == nil {
 		return
@@ -129,7 +130,7 @@ func (c *commits) publishCommit(in *instance, t *turn, w *record.Commit, stalled
 	c.publishChange(in, n, now)
 }
 
-// replacedBy names the fields of filters that had another value before a commit: watchers of that value receive it, too.
+// replacedBy returns the filter fields whose previous value a commit replaces: the watchers of that value receive the change, too.
 func replacedBy(c *record.Commit, stalled bool) (fields []string) {
 	add := func(f string) {
 		if !slices.Contains(fields, f) {
@@ -150,7 +151,7 @@ func replacedBy(c *record.Commit, stalled bool) (fields []string) {
 	return fields
 }
 
-// publishChange publishes a change of an instance if someone watches.
+// publishChange publishes a change of an instance if a client watches.
 func (c *commits) publishChange(in *instance, n message.Change, now int64) {
 	if !c.owner.clock.wall.Before(c.watched) {
 		return

@@ -10,21 +10,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// inboxes has what arrives for instances, and what is loaded of them.
+// inboxes takes arriving inputs and loaded instances into memory.
 type inboxes struct {
 	owner   *Owner
-	batches uint64 // ingested in this tenure
+	batches uint64 // number of batches ingested in this tenure
 }
 
-// ingested gives the instances what has come for them. Without results their inboxes are read.
+// ingested passes a batch of inputs to their instances. If the results of the ingest were lost, their inboxes are read.
 func (i *inboxes) ingested(batch *Ingested) {
 	i.owner.clock.set(batch.Now)
-	defer i.owner.schedule.advanceHorizon(batch.To) // behind the inputs: what waits for them sees them
+	defer i.owner.schedule.advanceHorizon(batch.To) // after the inputs, so that the instances that wait for them see them
 	i.batches++
 	touched := make([]string, 0, len(batch.Arrivals))
 	var over []record.Refusal
 	for n, arr := range batch.Arrivals {
-		var got *record.Ingested // nil: the batch had been ingested before
+		var got *record.Ingested // nil: the results were lost
 		if batch.Results != nil {
 			got = &batch.Results[n]
 		}
@@ -45,7 +45,7 @@ func (i *inboxes) ingested(batch *Ingested) {
 		switch {
 		case got == nil:
 			in.noteUnread(arr.Pos.Seq)
-		case got.Repeat: // its first copy has a sequence of its own
+		case got.Repeat: // the first copy has another sequence
 			in.noteUnread(0)
 		case got.Full:
 			in.inboxOverflowed = true
@@ -56,10 +56,10 @@ func (i *inboxes) ingested(batch *Ingested) {
 		if arr.endsWait() {
 			in.searched = false
 		}
-		if s := i.owner.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
+		if s := i.owner.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be outstanding, and may miss it
 			i.owner.removals.forced[in.id] = true
 			if s != nil {
-				s.until = 0 // it need not wait for its next try
+				s.until = 0 // retry at once
 			}
 		}
 		if in.batch != i.batches {
@@ -67,7 +67,7 @@ func (i *inboxes) ingested(batch *Ingested) {
 			touched = append(touched, in.id)
 		}
 	}
-	for _, id := range touched { // with all that the batch has for it, so that its turn sees that
+	for _, id := range touched { // after the whole batch, so that its turn sees all of it
 		i.owner.advance(i.owner.instance(id))
 	}
 	if len(over) > 0 {
@@ -75,21 +75,21 @@ func (i *inboxes) ingested(batch *Ingested) {
 	}
 }
 
-// overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
-// It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
+// overBound reports an input that was dropped because its inbox, or the space for inputs before their start, is at its bound in inputs or
+// bytes. The input had been accepted, so the drop is logged, counted, listed with the refused inputs, and answered if its sender waits.
 func (i *inboxes) overBound(arr Arrival, early bool) record.Refusal {
 	i.owner.met[CountOverBound]++
 	why := OverBound(early)
 	i.owner.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
 	if u, ok := arr.Ev.Ev.(*history.UpdateReceived); ok {
 		i.owner.commits.replyUpdate(arr.Instance, u, history.UpdateAnswer{Failure: &history.Failure{Code: history.CodeInboxFull, Message: why, Permanent: true}})
-	} else if arr.Kind != message.KindStart { // who waits for the end of the instance gets that
+	} else if arr.Kind != message.KindStart { // the sender of a start receives the end of the instance
 		i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
 	}
 	return record.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
 }
 
-// OverBound is why an input was dropped that was over a bound.
+// OverBound returns the reason for dropping an input over a bound.
 func OverBound(early bool) string {
 	if early {
 		return fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", record.EarlyBytes>>20, record.EarlyTotalBytes>>20)
@@ -97,11 +97,12 @@ func OverBound(early bool) string {
 	return fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", record.InboxBound, record.InboxBytes>>20)
 }
 
+// dropped counts and answers an input that the ingest has dropped.
 func (i *inboxes) dropped(arr Arrival, result *record.Ingested) {
 	i.owner.met[CountDropped]++
 	i.owner.commits.repeatedUpdate(arr, result)
 	if !result.Unknown {
-		return // a repeat: its first copy has been answered for; or it is over its bound
+		return // a repeat, whose first copy has been answered; or an input over its bound
 	}
 	i.owner.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
 	if arr.Kind == message.KindPurge {
@@ -111,12 +112,12 @@ func (i *inboxes) dropped(arr Arrival, result *record.Ingested) {
 	i.owner.commits.answer(arr.Reply, message.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
 }
 
-// arrived puts an input that is now in the store's inbox into memory, if memory has the
-// inbox up to the place before it; otherwise the inbox is read, or shown by the commit under way.
+// arrived takes an ingested input into memory, if all inputs before it are in memory. Otherwise the inbox is read, unless the answer to
+// the outstanding request includes it.
 func (i *inboxes) arrived(in *instance, u Unread, result *record.Ingested) {
 	fresh := in.phase == Absent && !result.Exists && result.Unread == 1
 	switch {
-	case fresh: // neither record nor inbox: everything there is to know is known
+	case fresh: // no record and no other input: nothing needs to be loaded
 		i.owner.to(in, idle)
 		in.unread, in.cut = []Unread{u}, false
 	case in.phase.busy() && result.Unread == 1:
@@ -128,45 +129,45 @@ func (i *inboxes) arrived(in *instance, u Unread, result *record.Ingested) {
 	}
 }
 
-// lacks reports whether memory cannot have the input of a sequence yet. The answer of a commit that ran after the ingest, and came before
-// its answer, has shown it; then the lengths may agree by chance.
+// lacks reports that the input with this sequence is neither in memory nor turned. The answer of a commit that ran after the ingest, but
+// was handled first, already included the input; the length of the inbox may then match by chance.
 func (in *instance) lacks(seq uint64) bool {
 	return seq > in.turned && !slices.ContainsFunc(in.unread, func(has Unread) bool { return has.seq() >= seq })
 }
 
-// onDoorbells handles doorbells: a worker has pushed a completion into an empty inbox.
+// onDoorbells handles doorbells: a worker has pushed a completion to an empty inbox.
 func (i *inboxes) onDoorbells(bells []message.Doorbell) {
 	for _, b := range bells {
 		in := i.owner.instance(b.Instance)
 		u, err := i.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.Ev == nil:
-			in.noteUnread(0) // what is under way may have read the inbox before the push
+			in.noteUnread(0) // the outstanding request may have read the inbox before the push
 		case in.phase.busy():
 			in.pending.inputs = append(in.pending.inputs, u)
-		case in.phase == idle && len(in.unread) == 0 && i.wanted(in, u):
+		case in.phase == idle && len(in.unread) == 0 && in.completesOutstanding(u):
 			in.unread = append(in.unread, u)
-		case in.phase == idle && i.wanted(in, u):
+		case in.phase == idle && in.completesOutstanding(u):
 			in.needsInboxRead = true
 		}
 		i.owner.advance(in)
 	}
 }
 
-// wanted reports whether a completion can be unread: one that was turned before its
-// doorbell came is not outstanding any more.
-func (i *inboxes) wanted(in *instance, u Unread) bool {
+// completesOutstanding reports whether a completion can be unread: its activity is no longer outstanding if it was turned before its
+// doorbell was received.
+func (in *instance) completesOutstanding(u Unread) bool {
 	id, ok := u.Completes()
 	return ok && in.state != nil && u.Fits(in.state.Activity(id))
 }
 
-// droppedAs reports whether the store has dropped an input in a way that leaves nothing to do for its instance.
+// droppedAs reports whether the ingest has dropped an input in a way that leaves nothing to do for its instance.
 func (arr *Arrival) droppedAs(result *record.Ingested) bool {
 	return result.Unknown || result.Early || result.Repeat && (arr.Reply == "" || arr.Kind == message.KindUpdate)
 }
 
-// awaitsEnd reports whether the sender of an input waits for the end of the instance that has the id now. A start that may replace it
-// waits for its own, if the id is free.
+// awaitsEnd reports whether the sender of an input waits for the end of the instance that has the id now. The sender of a start that may
+// replace it waits for the end of the new instance, so it waits now only if the id is free.
 func (arr *Arrival) awaitsEnd(result *record.Ingested) bool {
 	if s, ok := arr.Ev.Ev.(*history.Started); ok && s.Reuse != history.ReuseIgnore && (result == nil || result.Exists || result.Repeat) {
 		return false

@@ -9,20 +9,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// commits writes turns, and has sent what follows from them.
+// commits writes turns, and sends their effects and answers.
 type commits struct {
 	owner    *Owner
-	number   int64             // highest that the store has acknowledged
-	heads    string            // what heads begin with; the end of each is counted
-	watched  time.Time         // changes are published until then: without a watcher a commit costs no message
-	sent     map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
+	number   int64             // highest commit number that the store has acknowledged
+	heads    string            // prefix of the heads; a number completes each
+	watched  time.Time         // until when changes are published: without a watcher a commit costs no message
+	sent     map[sending]int64 // last publication of the task of an outstanding activity in this tenure, Unix ms
 	resends  resends
-	waiters  waiters // for ends
-	watchers waiters // of custom statuses
-	updaters waiters // of answers, by instance and update: see updates.go
+	waiters  waiters // clients that wait for the end of an instance
+	watchers waiters // clients that wait for a custom status
+	updaters waiters // clients that wait for the answer to an update, by instance and update: see updates.go
 }
 
-// commitEntered commits a turn whose gates have answered, unless their notes have made it too large.
+// commitEntered commits a turn whose limits have answered, unless the answers have made it too large.
 func (a *admission) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
 		a.owner.removals.stall(in, stallUnreadable, err.Error())
@@ -37,7 +37,7 @@ func (a *admission) commitEntered(in *instance, t *turn) {
 	a.owner.commits.commit(in, t)
 }
 
-// encodeAgain encodes the schedules whose gates have been noted since they were recorded.
+// encodeAgain encodes the schedules whose limit has changed since they were encoded.
 func (t *turn) encodeAgain() error {
 	for _, e := range t.stamped {
 		b, err := history.Encode(e)
@@ -51,15 +51,15 @@ func (t *turn) encodeAgain() error {
 	return nil
 }
 
-// hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
-// instance, or its gate asks after it.)
+// hasEntered returns the tickets with which the turn has entered limits. (A retained slot may be from an earlier turn: it leaves with the
+// instance, or the sweep of its limit finds it.)
 func (t *turn) hasEntered() []history.Ticket {
 	return slices.DeleteFunc(t.Fold.Tickets(), func(k history.Ticket) bool {
 		return k.Event < t.Events[0].Meta().ID || k.Limit.Retain && !k.Waiting
 	})
 }
 
-// commit writes a turn and, once it is written, sends its effects.
+// commit sends the commit of a turn. Its effects are sent once it is written.
 func (c *commits) commit(in *instance, t *turn) {
 	delete(c.owner.operators.held, in.id)
 	t.execution, t.after, t.retry = in.execution(), c.number, firstRecommit
@@ -68,7 +68,7 @@ func (c *commits) commit(in *instance, t *turn) {
 	}
 	if t.Fold != nil {
 		t.messages = newMessages(in.id, in.execution(), t.Fold)
-		t.takeLeft()
+		t.takeReleased()
 	}
 	w := &record.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.Encoded, Prepend: t.Front,
@@ -92,20 +92,23 @@ func (c *commits) commit(in *instance, t *turn) {
 			w.Prune = w.Execution - keptExecutions
 		}
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
-		w.Wakeup = sooner(w.Wakeup, c.owner.clock.now()+c.owner.cfg.ReconcileInterval.Milliseconds()) // the record is not written, and a reconciliation has to say it
+		w.Wakeup = sooner(w.Wakeup, c.owner.nextInterval()) // this commit does not write the watermark: a reconciliation must
 	}
 	w.Answers = t.answers()
-	made := &t.Decided
-	if t.imported { // it is neither measured nor traced again
-		made = &Decided{Made: Made{Fold: t.Fold}}
+	decided := &t.Decided
+	if t.imported { // its events are neither measured nor traced again
+		decided = &Decided{Made: Made{Fold: t.Fold}}
 	}
-	c.owner.request(in, committing, outstanding{turn: t, commit: w}, Effect{Kind: CommitTurn, Commit: w, Decided: made})
+	c.owner.request(in, committing, outstanding{turn: t, commit: w}, Effect{Kind: CommitTurn, Commit: w, Decided: decided})
 }
 
-// keptExecutions is how many executions of an instance have a history: the current one and the one before it.
+// nextInterval returns the time one reconcile interval from now, Unix ms.
+func (o *Owner) nextInterval() int64 { return o.clock.now() + o.cfg.ReconcileInterval.Milliseconds() }
+
+// keptExecutions is the number of executions of an instance that keep a history: the current one and the previous one.
 const keptExecutions = 2
 
-// discard takes inputs out of the inbox of an instance that does not read them any more.
+// discard makes the next step of an instance that has ended: it answers and removes inputs, promotes a successor, or purges the instance.
 func (c *commits) discard(in *instance) {
 	c.answerWaiters(in, false)
 	n, successor := c.owner.turns.answerStarts(in)
@@ -113,7 +116,7 @@ func (c *commits) discard(in *instance) {
 	case n > 0:
 		c.takeOut(in, n)
 	case successor != nil && len(in.outbox) > 0:
-		c.owner.outbox.flushOutbox(in) // and go on when the stream has the end of the orphan
+		c.owner.outbox.flushOutbox(in) // the successor is promoted when the stream has acknowledged the end of this instance
 	case successor != nil:
 		c.owner.turns.promoteSuccessor(in, successor)
 	case c.owner.removals.retired(in):
@@ -123,11 +126,11 @@ func (c *commits) discard(in *instance) {
 	}
 }
 
-// takeOut pops the first n unread inputs without turning them.
+// takeOut removes the first n unread inputs without a turn.
 func (c *commits) takeOut(in *instance, n int) {
 	t := &turn{in: in}
 	if in.rec == nil {
-		t.Due = 1 // nothing is so old; but inputs that the store has forgotten may be the start that they wait for
+		t.Due = 1 // older than any input, so that only Applied is checked: if the store has lost inputs, a start may be among them
 	}
 	for _, u := range in.unread[:n] {
 		t.Pop = append(t.Pop, u.ID)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
-// recognizes it by its new head.
+// commitAnswered handles the answer to a commit. A commit whose fate is unknown is sent again unchanged, and never decided again: the
+// store recognizes it by its new head.
 func (c *commits) commitAnswered(in *instance, req outstanding, done record.Committed, err error) {
 	t, known := req.turn, err == nil || errors.Is(err, record.ErrConflict) || errors.Is(err, record.ErrRefused) || endsTenure(err)
 	if !known {
@@ -32,14 +32,14 @@ func (c *commits) commitAnswered(in *instance, req outstanding, done record.Comm
 		c.owner.leases.doubt()
 		c.owner.unload(in)
 		c.owner.advance(in)
-	case errors.Is(err, record.ErrRefused): // it checks before it writes, so nothing is written
+	case errors.Is(err, record.ErrRefused): // the script checks before it writes, so nothing is written
 		c.owner.removals.stall(in, stallUnreadable, err.Error())
 	default:
 		c.owner.storeFailed("commit", err)
 	}
 }
 
-// The pause before a commit is sent again whose fate is unknown doubles from the first to the last.
+// The backoff before a commit of unknown fate is sent again doubles from the first to the last.
 const (
 	firstRecommit = 50 * time.Millisecond
 	lastRecommit  = 2 * time.Second
@@ -50,8 +50,8 @@ func (c *commits) repeat(in *instance, req outstanding) {
 	c.owner.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: req.commit, Decided: &req.turn.Decided})
 }
 
-// acknowledged notes the number of a commit. One that is not greater than what was acknowledged when it was decided ends the tenure: it is
-// in the store, and others are not any more.
+// acknowledged records the number of a commit. If it is not greater than before, the number acknowledged when the turn was decided, the
+// store has lost writes: that ends the tenure.
 func (c *commits) acknowledged(number, before int64) bool {
 	if number <= before {
 		c.owner.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, before, record.ErrRolledBack))
@@ -61,7 +61,7 @@ func (c *commits) acknowledged(number, before int64) bool {
 	return true
 }
 
-// committed makes memory what the store now has, and sends the effects.
+// committed applies a written commit to the in-memory state, and sends its effects and answers.
 func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record.Committed) {
 	c.owner.clock.set(done.Now)
 	c.owner.met[CountCommits]++
@@ -84,7 +84,7 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 	in.localInputs = append(in.localInputs, t.refused...)
 	in.overdue = append(t.Overdue, in.overdue...)
 	if t.Begins() {
-		in.startGate = nil // its start records it
+		in.startGate = nil // the recorded start includes it
 	}
 	us, err := c.owner.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false
@@ -98,11 +98,11 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 		c.owner.unloadCode(in)
 		in.current = current{state: &history.State{}}
 		if w.Record.NewIncarnation {
-			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // none of it is its successor's
+			in.sent, in.notifiedStatusVersion, in.inboxOverflowed, in.searched, in.cancelled = record.Watermark{}, 0, false, false, nil // the successor has none of it
 		}
 	}
 	if t.noted {
-		c.owner.unload(in) // the code in memory lacks what was recorded
+		c.owner.unload(in) // resident code would lack the recorded events
 		c.owner.schedule.wake(in.id)
 		return
 	}
@@ -110,14 +110,14 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 		c.owner.inbox.unreadable(in, err)
 		return
 	}
-	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set is enough
+	in.wakeupDue = in.wakeupDue && awaits(in) // otherwise the wakeup that the commit has set suffices
 	if w.Wakeup != 0 {
 		c.owner.schedule.pollBy(c.owner.clock.wall.Add(time.Duration(w.Wakeup-done.Now) * time.Millisecond))
 	}
 	c.owner.resume(in, sawHead)
 }
 
-// AdvanceRecord completes the record of a commit to what the store then has; was is the one before it, nil for none.
+// AdvanceRecord returns the stored record after a commit: the changes of the commit, applied to the record before it (nil: none).
 func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
 	r := c.Record
 	if was == nil || r.NewIncarnation {
@@ -140,7 +140,7 @@ func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
 	return r
 }
 
-// AdvanceRetained are the retained tickets of a record behind a script that first releases some and then retains others, in order.
+// AdvanceRetained returns the retained tickets of a record after a script that first releases some and then retains others, sorted.
 func AdvanceRetained(was, release, retain []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(was), func(ticket string) bool { return slices.Contains(release, ticket) })
 	kept = append(kept, retain...)
@@ -148,7 +148,7 @@ func AdvanceRetained(was, release, retain []string) []string {
 	return slices.Compact(kept)
 }
 
-// fold makes the state of the instance what the turn has made of it.
+// fold applies the events of a written turn to the state of the instance.
 func (in *instance) fold(t *turn) error {
 	if t.Fold == nil {
 		return nil
@@ -161,7 +161,7 @@ func (in *instance) fold(t *turn) error {
 			return err
 		}
 	}
-	in.state.TakeReleased() // the turn has them, and the messages
+	in.state.TakeReleased() // the turn holds the tickets and the messages
 	in.state.TrimAcked(in.state.Len)
 	return nil
 }

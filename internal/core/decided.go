@@ -8,74 +8,74 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Given is what the code of an instance is given for a turn.
+// Given is the input of a turn.
 type Given struct {
 	Identity history.Identity
 	Source
-	Parent *history.Parent // of an instance that has not begun
-	Seal   string          // of the elements that the turn makes
+	Parent *history.Parent // for the first turn of an instance
+	Seal   string          // suffix of the ids of the inbox elements that the turn makes
 
-	Resident bool            // its code is in memory
-	Events   []history.Event // otherwise: its history
+	Resident bool            // the code is in memory
+	Events   []history.Event // the history to replay, unless resident
 	Inputs   []Unread
-	Local    []history.Event // inputs that no inbox has
-	Overdue  []history.Event // failures that time has decided
+	Local    []history.Event // inputs that are in no inbox
+	Overdue  []history.Event // failures decided by time
 
 	Now    int64 // Unix ms
-	Until  int64 // time has passed up to here, and every input that was accepted before is known
-	Part   bool  // the inbox may have more than memory has
-	More   bool  // it has inputs behind those of the turn, for sure
-	Behind bool  // the owner had not caught up when the turn began
+	Until  int64 // Unix ms; time may decide up to here: every input accepted before is known
+	Part   bool  // the inbox may contain more than the owner has in memory
+	More   bool  // the inbox certainly contains inputs after those of the turn
+	Behind bool  // when the turn began, the owner had not ingested all inputs accepted before its tenure
 }
 
-// Decided is what a turn leads to.
+// Decided is the result of a turn.
 type Decided struct {
 	Made
 	Taken
 	Late    []message.Reported // completions of activities that had been cancelled
-	Replies []message.OutInput // to the parents of starts that found the instance there
-	Front   [][]byte           // what the next execution begins with
-	Status  *StatusChange      // nil: it has not been set
+	Replies []message.OutInput // to the parents of duplicate starts
+	Front   [][]byte           // elements of the inbox with which the next execution begins
+	Status  *StatusChange      // nil: the custom status was not set
 	Unread  []string           // names of the events that the code has received and not read
 	Answers []AnsweredUpdate
-	// Attributes is the text of history.Attributes behind the turn; empty: its code has not run, or the instance has had none.
+	// Attributes is the encoding of history.Attributes after the turn; empty: the code has not run, or the instance never had any.
 	Attributes string
 
-	Heavy     bool   // its code has large payloads, and does not stay in memory
-	Early     bool   // its code polls, and the owner has not caught up: it is to be decided again
-	Forbidden bool   // an ancestor was cancelled before it began, and its code has not run
+	Heavy     bool   // the code holds large payloads, and does not stay in memory
+	Early     bool   // the code polls, and the owner has not caught up: the turn must be decided again
+	Forbidden bool   // an ancestor was cancelled before the instance began, and the code has not run
 	Diverged  bool   // Err is a divergence
-	Missing   string // why no process has decided it: none has the code, or none has answered; nothing else is set
+	Missing   string // why no process has decided the turn: none has the code, or none has answered; nothing else is set
 	Err       error
 }
 
-// Made is what a turn adds to the history.
+// Made is the addition of a turn to the history.
 type Made struct {
-	Fold      *history.State // the state behind it
+	Fold      *history.State // the state after the turn
 	Events    []history.Event
 	Encoded   [][]byte
-	Size      int               // of what is encoded
-	Cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
-	// Settled has what the events of the turn end (schedules of activities and children), for the spans of a sampled instance; nil for others.
+	Size      int               // bytes of Encoded and of the answers to updates
+	Cancelled map[uint64]string // effect ids of the activities that the turn cancels, for hints
+	// Settled holds the schedules of the activities and children that the turn ends, for the spans of a sampled instance; nil for others.
 	Settled map[uint64]history.Event `json:"-"`
-	Firings *replay.Firings          `json:"-"` // of a schedule, for its metrics; nil: none
+	Firings *replay.Firings          `json:"-"` // firings of a schedule, for its metrics; nil: none
 }
 
-// Taken is what a turn has taken of what it was given.
+// Taken is the part of its input that a turn has consumed.
 type Taken struct {
-	Pop     []string
-	Dropped int
-	Overdue []history.Event // failures that wait on
-	Due     int64           // the latest time that the turn has decided by, behind all of the inbox; 0: none
+	Pop     []string        // ids of the consumed inputs
+	Dropped int             // how many of them had no effect
+	Overdue []history.Event // the failures that still wait
+	Due     int64           // latest time by which the turn has decided after the whole inbox, Unix ms; 0: none
 }
 
-// StatusChange is a custom status that a turn has set, so often.
+// StatusChange is a custom status that a turn has set, and how often it has set it.
 type StatusChange struct {
 	Payload history.Payload
 	Sets    uint64
 }
 
-// Record adds events to what the turn has decided, and to its state. It reports false if that failed.
+// Record adds events to the turn and to its state. If that fails it sets Err and returns false.
 func (t *Decided) Record(events []history.Event) bool {
 	for _, e := range events {
 		if !t.RecordEncoded(e, nil) {
@@ -85,7 +85,7 @@ func (t *Decided) Record(events []history.Event) bool {
 	return true
 }
 
-// RecordEncoded is Record for one event with its encoding; nil: it is encoded here.
+// RecordEncoded is Record for one event with its encoding; nil means that it is encoded here.
 func (t *Decided) RecordEncoded(e history.Event, b []byte) bool {
 	t.noteCancelled(e)
 	t.noteSettled(e)
@@ -107,7 +107,7 @@ func (t *Decided) RecordEncoded(e history.Event, b []byte) bool {
 	return true
 }
 
-// noteCancelled keeps the effect of an activity that is about to be forgotten.
+// noteCancelled keeps the effect id of a cancelled activity before the state drops it.
 func (t *Decided) noteCancelled(e history.Event) {
 	c, ok := e.(*history.ActivityCancelRequested)
 	if !ok {
@@ -121,7 +121,7 @@ func (t *Decided) noteCancelled(e history.Event) {
 	}
 }
 
-// noteSettled keeps the schedule that an event ends, if the instance is sampled.
+// noteSettled keeps the schedule of the activity or child that an event ends, if the instance is sampled.
 func (t *Decided) noteSettled(e history.Event) {
 	if s := t.Fold.Started; s == nil || s.Headers == "" {
 		return
@@ -143,15 +143,23 @@ func (t *Decided) noteSettled(e history.Event) {
 	}
 }
 
-// FoldOf returns the state of the code of an instance that has come to the end of these events.
+// FoldOf returns the state after these events, without the tickets released and the messages sent by the turns so far.
 func FoldOf(events []history.Event) (*history.State, error) {
+	s, err := foldEvents(events)
+	if err == nil {
+		s.TakeReleased()
+		s.TrimAcked(s.Len)
+	}
+	return s, err
+}
+
+// foldEvents returns the state after these events.
+func foldEvents(events []history.Event) (*history.State, error) {
 	s := &history.State{}
 	for _, ev := range events {
 		if err := s.Apply(ev); err != nil {
 			return s, err
 		}
 	}
-	s.TakeReleased() // what the turns before have released and sent is not that of the next one
-	s.TrimAcked(s.Len)
 	return s, nil
 }

@@ -1,20 +1,20 @@
-// Package core is the owner's protocol as a pure state machine: what the owner of a partition does with the inputs of its instances.
+// Package core is the protocol of a partition's owner as a pure state machine: it decides what the owner does with the inputs of its instances.
 //
 // # Messages and effects
 //
-// An Owner handles one Message at a time, and returns the effects of it, in their order:
+// An Owner handles one Message at a time and returns its effects in order:
 //
 //	      ──Message──▶ Owner.Step ──Effects──▶ package shard ──▶ store, limits, NATS, turns, timers
 //	▲                                              │
 //	└────────────────── answers ◀──────────────────┘
 //
-// It does no I/O, starts no goroutine, and reads neither a clock nor a random source: time comes with each message, random values with
-// the beginning of the tenure. Log lines and counts are effects, too. Messages and effects are plain structs with a kind, so
-// that a failure can be described by what came in and what went out (testdata has such cases), and what an owner did can be played again.
+// It does no I/O, starts no goroutine, and reads neither a clock nor a random source: each message carries the time, and the first
+// message of the tenure carries the random values. Log lines and counts are effects, too. Messages and effects are plain structs with a
+// kind. A failure can therefore be described by the messages and effects that led to it (see testdata), and a recorded run can be replayed.
 //
-// The code of an instance is not here: a turn is an effect (RunTurn), and what it has decided is the answer (TurnDone). The
-// state of the instance stays what the store has until the commit of the turn is confirmed. So a turn that is lost or too large
-// costs the code that has run, and nothing else. (That of a turn that blocks keeps what it was given, so the instance is loaded again.)
+// The code of an instance does not run here: a turn is an effect (RunTurn), and its decisions are the answer (TurnDone). The in-memory
+// state of the instance stays equal to the stored state until the commit of the turn is confirmed. A turn that is lost or too large
+// therefore costs nothing but the code that has run. (A turn that blocks keeps the values it was given, so the instance is loaded again.)
 //
 // # Phases of an instance
 //
@@ -26,43 +26,43 @@
 //	            keeping early inputs, releasing tickets, purging, finding wipe, wiping
 //
 // In every phase but absent and idle exactly one request, or a turn, is outstanding, and the phase determines what its answer means. An
-// illegal transition (see legal) ends the tenure, so that the next begins with what the store has; it fails the tests.
+// illegal transition (see legal) ends the tenure, so that the next one starts from the stored state; it also fails the tests.
 //
-// What arrives in such a phase is pending (see pending): an input that came into an empty inbox is kept, of any other it is noted only
-// that it came. The note stays until a request is sent whose answer shows the inbox (loading, reading, committing). Behind each answer
-// the instance goes on at one place, Owner.resume: it takes in what is pending, and makes its next step (Owner.advance). So no instance
-// with unread inputs waits for its wake-up, as long as no doorbell is lost and no request fails: package tests/model searches for one
-// that would.
+// Inputs that arrive in a busy phase are pending (see pending). An input that arrived in an empty inbox is kept in memory; any other
+// input only marks the inbox as stale, until a request is sent whose answer includes the inbox (loading, reading, committing). After
+// each answer the instance continues at one place, Owner.resume: it takes in the pending inputs and makes its next step (Owner.advance).
+// So no instance with unread inputs has to wait for its wakeup, unless a doorbell is lost or a request fails. Package tests/model searches
+// for a state that violates this.
 //
 // # Orders that matter
 //
-//   - An input is in its inbox before applied has moved past it: one script.
-//   - A turn is in the store before any of its effects is sent: tasks, hints, messages and answers are effects of the message
-//     that has the commit's answer. What a crash keeps from being sent is repaired by the reconciliation of the instance, which the
-//     schedule of wake-ups has as long as there could be something to repair.
-//   - Tickets of activities that a worker has ended leave their limits before the commit, all others behind it.
-//   - A commit whose fate is unknown is sent again as it was, never decided again: the store recognizes it by its new head.
-//   - What time decides comes behind every input that the stream had accepted before it was due: see horizon.go.
-//   - A tenure that ends takes everything in memory with it.
+//   - An input is in its inbox before the applied position has moved past it: one script does both.
+//   - A turn is stored before any of its effects is sent: tasks, hints, messages and answers are effects of the message
+//     that carries the commit's answer. If a crash prevents the sending, the reconciliation of the instance repairs it. A wakeup for that
+//     stays scheduled as long as there could be something to repair.
+//   - The tickets of activities that a worker has ended leave their limits before the commit, all others after it.
+//   - A commit whose fate is unknown is sent again unchanged, never decided again: the store recognizes it by its new head.
+//   - A decision by time is ordered after every input that the stream accepted before the time was due: see horizon.go.
+//   - When a tenure ends, its whole in-memory state is discarded.
 //
 // # Reconciliation
 //
-// A wake-up without inputs and without due timers reconciles the leases: a claim that has expired is dispatched again; a
-// lease claimed too often becomes a failure, as an input of a turn; a task that
-// no worker has claimed is sent again, if its queue is empty or the oldest message in it
-// is younger than the last sending, so that a backlog does not multiply itself.
+// A wakeup without inputs and without due timers reconciles the leases: an activity whose claim has expired is dispatched again; a
+// lease that was claimed too often becomes a failure, as an input of a turn; the task of an unclaimed lease is
+// sent again if its queue is empty, or if the oldest message in the queue is younger than the last sending. A backlog therefore does not
+// multiply itself.
 //
-// When the TASKS stream has lost its content, every partition reconciles at once all that is due within the
-// reconcile interval, and sends again what was sent before the loss; see tasksLoss.
+// When the TASKS stream has lost its content, every partition at once reconciles everything that is due within the
+// reconcile interval, and resends the tasks that were sent before the loss; see tasksLost.
 //
-// An activity that no worker has claimed for a reconcile interval is compared with what the workers report: if none
-// has it, or none reads its queue, its instance is listed with the stalled ones, though it is not stalled itself.
+// An activity that no worker has claimed for a reconcile interval is compared with the reports of the workers: if no worker has a handler
+// for it, or none reads its queue, its instance is listed with the stalled instances, though it is not stalled itself.
 //
 // # Stalls
 //
-// An instance that cannot be turned (its orchestration is not registered, its history does not
-// fit the code or does not decode, its code blocks) is stalled: its inbox is kept,
-// it is listed with the reason, and it is tried again with growing pauses, and at
-// once when another process takes the partition. Code that blocks three times fails the
-// instance; nothing else does.
+// An instance that cannot take a turn (its orchestration is not registered, its history does not
+// match the code or does not decode, its code blocks) is stalled: it keeps its inbox,
+// it is listed with the reason, and it is retried with a growing backoff, and
+// at once when another process acquires the partition. Only code that blocks three times fails the
+// instance.
 package core

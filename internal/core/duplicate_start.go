@@ -8,17 +8,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// startClass is what a start means to an instance that is there already.
+// startClass is the meaning of a start for an instance that already has its id.
 type startClass uint8
 
 // Classes of starts.
 const (
-	OwnStart    startClass = iota + 1 // its own start, or a client's: harmless
-	OrphanStart                       // the turn that started the instance was forgotten, and decided otherwise
+	OwnStart    startClass = iota + 1 // a repeat of its own start, or the start of a client: no effect
+	OrphanStart                       // the instance is an orphan: the turn that started it was lost, and was decided again differently
 	IDConflict                        // the start of another parent's child
 )
 
-// ClassifyStart sorts a start by the parent of the instance that holds the id.
+// ClassifyStart classifies a start. mine is the parent of the instance that has the id.
 func ClassifyStart(mine *history.Parent, s *history.Started) startClass {
 	switch {
 	case s.Parent == nil, mine.SamePlace(s.Parent) && mine.Effect == s.Parent.Effect:
@@ -30,12 +30,12 @@ func ClassifyStart(mine *history.Parent, s *history.Started) startClass {
 	}
 }
 
-// replaces reports whether a start takes the id of an instance that has ended so.
+// replaces reports whether a client's start takes over the id of an instance that ended with this status.
 func replaces(s *history.Started, ended record.Status) bool {
 	return s.Parent == nil && (s.Reuse == history.ReuseTerminate || s.Reuse == history.ReuseAfterFailure && ended != record.Completed)
 }
 
-// IDConflictReply is the message to a parent that the id of its child belongs to another instance.
+// IDConflictReply returns the message that notifies a parent that the id of its child belongs to another instance.
 func IDConflictReply(id string, p *history.Parent) message.OutInput {
 	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: &message.Done{
 		Scheduled: p.Event, Effect: p.Effect,
@@ -46,16 +46,15 @@ func IDConflictReply(id string, p *history.Parent) message.OutInput {
 	}}
 }
 
-// CancelOrphan is the cancellation of an orphan, in place of the start that found it.
+// CancelOrphan returns the cancellation of an orphan, which replaces the start that found it.
 func CancelOrphan(s *history.Started) *history.CancelRequested {
 	c := &history.CancelRequested{By: s.Parent.Instance, Text: "the turn that started this instance was lost by the store, and decided otherwise"}
 	c.At = s.At
 	return c
 }
 
-// answerStarts handles the starts at the head of an ended instance's inbox, and returns how
-// many inputs are to be taken out. If a start takes the place of the instance, as an orphan's or by its policy, it is the first input
-// that is left.
+// answerStarts answers the starts in an ended instance's inbox, and returns the number of inputs to remove. A successor is a start that
+// takes over the id of the instance, because that is an orphan or by the policy of the start; it is the first input that is not removed.
 func (t *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 	for i, u := range in.unread {
 		if u.ForOwner() {
@@ -83,7 +82,7 @@ func (t *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 	return len(in.unread), nil
 }
 
-// promoteSuccessor gives the id of an ended instance to another start: the next execution, with an origin of its own.
+// promoteSuccessor passes the id of an ended instance to another start, as the next execution with an origin of its own.
 func (t *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
 	turn := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
@@ -106,13 +105,13 @@ func Element(id string, ev history.Event) ([]byte, error) {
 	return history.Element{ID: id, At: ev.Meta().At, Body: body}.Encode(), nil
 }
 
-// StartID names the start of an execution that no stream has. The mark is read by the scripts.
+// StartID returns the id of an execution's start that is not from the stream. The scripts read the mark "!".
 func StartID(execution uint64) string { return fmt.Sprintf("!c%d.0", execution) }
 
-// successorID names the start of an orphan's successor. Unlike the next execution of an instance it has not been at its gate.
+// successorID returns the id of the start of a successor. Unlike the start of an instance's next execution, it has not passed its limit.
 func successorID(execution uint64) string { return fmt.Sprintf("%s%d.0", successorMark, execution) }
 
 const successorMark = "!h"
 
-// CarriedID names an event that the next execution begins with.
+// CarriedID returns the id of the n-th input that is carried to the next execution.
 func CarriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", execution, n) }

@@ -10,99 +10,99 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Effect is one thing that a message has the shell do. Effects are collected while a message is handled and carried out behind it, in
-// their order. The kind determines which of the fields are set, and which message answers it, if one does.
+// Effect is one action that the shell carries out for the owner. Effects are collected while a message is handled and carried out
+// afterwards, in order. The kind determines which fields are set, and which message answers it, if any.
 type Effect struct {
 	Kind    EffectKind
-	ID      string // of an instance, a gate, a worker or a queue
-	phase   Phase  // of the instance
+	ID      string // id of an instance or worker, or name of a limit, action or queue
+	phase   Phase  // phase of the instance, for ReconcileWith
 	Number  uint64
 	Why     callReason
 	Given   *Given
 	Commit  *record.Commit
-	Decided *Decided // that it commits
+	Decided *Decided // the turn that Commit writes
 	Recon   *record.Reconciliation
 	Call    *limit.AdmitRequest
 	Input   *message.OutInput
-	Task    // of publish task
+	Task    // for PublishTask
 	After   time.Duration
 
-	Body any // of the rare kinds: see the comment of each
+	Body any // of rare kinds: the comment of the kind gives the type
 }
 
-// Task is what the task of an activity is made of.
+// Task is the content of an activity's task.
 type Task struct {
 	Rec      *record.Record
 	Activity *history.ActivityScheduled
-	Headers  history.Headers // of the instance
+	Headers  history.Headers // headers of the instance
 }
 
-// EffectKind is the kind of an effect.
+// EffectKind is the kind of an effect. The comments name the fields that are set, and the message that is the answer.
 type EffectKind uint8
 
-// Of the store. All but those from readDue on belong to the phase of their instance.
+// Effects on the store. Those before ReadDue belong to the phase of their instance.
 const (
-	LoadInstance   EffectKind = iota + 1 // id ──▶ instanceLoaded
-	ReadInbox                            // id, its head ──▶ inboxRead
-	SearchInbox                          // id, all of it ──▶ inboxRead
-	FetchHead                            // id ──▶ headRead
-	CommitTurn                           // id, commit, decided ──▶ commitAnswered
-	ReconcileWith                        // id, recon ──▶ reconciled
-	RemoveInstance                       // id, body: *record.Purge ──▶ purgeAnswered
-	FindWipe                             // id ──▶ wipeFound
-	WipeInstance                         // id, body: *wipe ──▶ wiped
-	ReadHistory                          // id, number: its execution ──▶ historyRead
-	RewindInstance                       // id, body: *record.Rewind ──▶ rewindAnswered
-	ReadDue                              // ──▶ dueRead
-	ReadSchedule                         // after: so far ahead ──▶ scheduleRead
+	LoadInstance   EffectKind = iota + 1 // id ──▶ InstanceLoaded
+	ReadInbox                            // the head of the inbox: id ──▶ InboxRead
+	SearchInbox                          // the whole inbox: id ──▶ InboxRead
+	FetchHead                            // id ──▶ HeadRead
+	CommitTurn                           // id, commit, decided ──▶ CommitAnswered
+	ReconcileWith                        // id, recon ──▶ Reconciled
+	RemoveInstance                       // id, body: *record.Purge ──▶ PurgeAnswered
+	FindWipe                             // id ──▶ WipeFound
+	WipeInstance                         // id, body: *Wipe ──▶ Wiped
+	ReadHistory                          // id, number: execution ──▶ HistoryRead
+	RewindInstance                       // id, body: *record.Rewind ──▶ RewindAnswered
+	ReadDue                              // ──▶ DueRead
+	ReadSchedule                         // after: how far ahead to read ──▶ ScheduleRead
 	ListRefusals                         // body: []record.Refusal
-	ForgetRefusals                       // id, body: the reply subject of a purge of an unknown instance
-	ReportLate                           // id, body: *lateReports
+	ForgetRefusals                       // id, body: reply subject of the purge of an unknown instance
+	ReportLate                           // id, body: *LateReports
 	NoteCancelled                        // body: []string, marks of cancelled children
-	ListUnserved                         // id, body: stall
+	ListUnserved                         // id, body: Stall
 	UnlistUnserved                       // id
 )
 
-// Of the turner.
+// Effects on the code of instances.
 const (
-	RunTurn   EffectKind = iota + UnlistUnserved + 1 // id, given ──▶ turnDone, or turnBlocked
+	RunTurn   EffectKind = iota + UnlistUnserved + 1 // id, given ──▶ TurnDone or TurnBlocked
 	EvictCode                                        // id
-	FindCode                                         // id, body: CodeName ──▶ codeFound
+	FindCode                                         // id, body: CodeName ──▶ CodeFound
 )
 
-// Of the gates.
+// Effects on limits.
 const (
-	CallGate       EffectKind = iota + FindCode + 1 // number, why, call ──▶ gateAnswered
-	ReleaseTickets                                  // id, body: []limit.Orphan ──▶ ticketsReleased
-	SweepGate                                       // id, body: *limit.InForce, nil: the gate has the one in force ──▶ gateSwept
-	RelistGate                                      // id, after ──▶ gateRelisted
+	CallGate       EffectKind = iota + FindCode + 1 // number, why, call ──▶ GateAnswered
+	ReleaseTickets                                  // id, body: []limit.Orphan ──▶ TicketsReleased
+	SweepGate                                       // id, body: *limit.InForce, nil if the limit has the policy in force ──▶ GateSwept
+	RelistGate                                      // id, after ──▶ GateRelisted
 	UnlistGate                                      // id
-	FindUnwanted                                    // id, body: limit.SweepReply ──▶ unwantedFound
-	PassNotices                                     // body: []gateNotice
+	FindUnwanted                                    // id, body: limit.SweepReply ──▶ UnwantedFound
+	PassNotices                                     // body: []GateNotice
 	WakeGate                                        // id
 )
 
-// Of the queues, and of time.
+// Effects on task queues, messages and timers.
 const (
-	PublishTask    EffectKind = iota + WakeGate + 1 // id, rec, activity, headers ──▶ taskPublished
-	PublishMessage                                  // id: of the sender, number, input ──▶ messagePublished
+	PublishTask    EffectKind = iota + WakeGate + 1 // id, rec, activity, headers ──▶ TaskPublished
+	PublishMessage                                  // id: sender, number, input ──▶ MessagePublished
 	SendHints                                       // id: worker, body: []message.Hint
-	AnswerClients                                   // body: *clientAnswer
+	AnswerClients                                   // body: *ClientAnswer
 	PublishOutcome                                  // body: message.Outcome
 	PublishChange                                   // body: message.Change
-	ReadHorizon                                     // after, body: history.Position, up to which all is known ──▶ horizonAnswered
-	ReadQueueAge                                    // id: of the queue, number ──▶ queueAgeRead
-	ReadFleet                                       // number ──▶ fleetRead
+	ReadHorizon                                     // after, body: history.Position, up to which all inputs are ingested ──▶ HorizonAnswered
+	ReadQueueAge                                    // id: queue, number ──▶ QueueAgeRead
+	ReadFleet                                       // number ──▶ FleetRead
 	AnswerUpdate                                    // body: *UpdateReply
-	ReadUpdate                                      // id, body: UpdateQuestion: its answer goes to the reply subject
-	PostResend                                      // after ──▶ resendDue
-	PostLater                                       // after, body: *Message ──▶ that
+	ReadUpdate                                      // id, body: UpdateQuestion; the shell replies to its reply subject
+	PostResend                                      // after ──▶ ResendDue
+	PostLater                                       // after, body: *Message ──▶ that message
 )
 
-// What is logged and counted.
+// Logs and counts.
 const (
-	WriteLog   EffectKind = iota + PostLater + 1 // body: *logLine
-	CountLimit                                   // id: of the action, body: limitCount
+	WriteLog   EffectKind = iota + PostLater + 1 // body: *LogLine
+	CountLimit                                   // id: action, body: LimitCount
 )
 
 var effectKinds = [...]string{
@@ -117,7 +117,7 @@ var effectKinds = [...]string{
 
 func (k EffectKind) String() string { return effectKinds[k] }
 
-// String names the kind, and what the effect is about.
+// String returns the kind and the subject of the effect.
 func (e *Effect) String() string {
 	switch {
 	case e.Kind == CommitTurn:
@@ -144,10 +144,10 @@ func (e *Effect) String() string {
 	}
 }
 
-// emit collects an effect of the message that is being handled.
+// emit adds an effect of the message that is being handled.
 func (o *Owner) emit(e Effect) { o.effects = append(o.effects, e) }
 
-// later has a message posted after a pause.
+// later posts a message to the owner itself after a delay.
 func (o *Owner) later(after time.Duration, m Message) {
 	o.emit(Effect{Kind: PostLater, After: after, Body: &m})
 }
@@ -156,18 +156,18 @@ func (o *Owner) later(after time.Duration, m Message) {
 type ClientAnswer struct {
 	To     []string // reply subjects
 	Answer message.Answer
-	// Committed marks the crash point behind the commit of an end: it is passed also if no client waits.
+	// Committed marks the crash point after the commit of an end: it is set even if no client waits.
 	Committed bool
 }
 
-// LateReports are how cancelled activities of an execution have ended.
+// LateReports are the ends of cancelled activities of an execution.
 type LateReports struct {
 	Execution uint64
 	Reports   []message.Reported
 }
 
-// QueueAge is the age of the oldest task of a queue.
+// QueueAge is the age of the oldest task in a queue.
 type QueueAge struct {
-	At   time.Time
-	Some bool
+	At   time.Time // when the task was published
+	Some bool      // false: the queue is empty
 }

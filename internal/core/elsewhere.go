@@ -5,52 +5,46 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Turns elsewhere: the code of an instance may be in other processes only (Config.Elsewhere). The owner keeps everything but the turn:
+// Turns elsewhere: the code of an instance may exist only in other processes (Config.Elsewhere). The owner does everything but the turn:
 //
-//	start ──finding code──▶ CodeFound: version and limits as declared ──▶ at its gate, as any start
-//	RunTurn, without a program ──▶ TurnDone, as of any turn
-//	        └──▶ TurnDone with Missing: none has the code, or none has answered ──▶ stalled as unregistered, and tried again
+//	start ──finding code──▶ CodeFound: version and limits as declared ──▶ at its limit, like any start
+//	RunTurn, without a program ──▶ TurnDone, like any turn
+//	        └──▶ TurnDone with Missing: none has the code, or none has answered ──▶ stalled as unregistered, and retried
 //
-// To the owner such a turn is one that takes longer. Everything that was given is in the store, or is found again by the reconciliation, so
-// an answer that is lost costs the time until the turn is decided again. The shell drops an answer to a question that it does not have
-// open, so that none comes twice, and none to a later tenure. See package pool for the messages between processes.
+// To the owner such a turn only takes longer. Its whole input is stored, or is found again by the reconciliation, so a lost answer costs
+// the time until the turn is decided again. The shell drops an answer without an outstanding request, so that the owner never receives an
+// answer twice, or one to an earlier tenure. See package pool for the messages between processes.
 
-// Source is the code of a turn.
+// Source identifies the code of a turn.
 type Source struct {
-	Program replay.Program // nil: this process does not have it, and Place names it
-	Name    string         // of the orchestration
-	Place   Place          // of a turn that is decided elsewhere
+	Program replay.Program // nil: this process does not have the code, and Place identifies it
+	Name    string         // name of the orchestration
+	Place   Place          // for a turn that is decided elsewhere
 }
 
-// Place names what another process needs to decide a turn, beside what it is given.
+// Place holds the values that another process needs to decide a turn, in addition to Given.
 type Place struct {
-	Version string // of the orchestration; of a first turn empty: the newest
-	Head    string // of the record on which the turn is decided
-	Length  uint64 // of the history behind which it is
+	Version string // version of the orchestration; empty, for a first turn: the newest
+	Head    string // head of the record on which the turn is decided
+	Length  uint64 // length of the history before the turn
 }
 
-// CodeName is what FindCode looks for: the orchestration of a start. An empty version is the newest.
+// CodeName identifies the orchestration that FindCode searches for. An empty version means the newest.
 type CodeName struct{ Name, Version string }
 
-// FoundCode is what a process reports that has the orchestration of a start.
+// FoundCode is the report of a process that has the orchestration of a start.
 type FoundCode struct {
 	Version  string
 	Declared history.Declared
-	Missing  string // why nothing is reported; the rest is empty then
+	Missing  string // why no process has reported it; the other fields are empty then
 }
 
-// findCode asks for the orchestration of a start.
-func (a *admission) findCode(in *instance) {
-	name, version, _ := in.orchestration()
-	a.owner.request(in, findingCode, outstanding{}, Effect{Kind: FindCode, Body: CodeName{Name: name, Version: version}})
-}
-
-// codeFound goes on with the start as if the code were here.
+// codeFound continues with the start as if the code were in this process.
 func (a *admission) codeFound(in *instance, c *FoundCode) {
 	if c.Missing != "" {
 		a.owner.removals.stall(in, stallUnregistered, c.Missing)
 		return
 	}
-	in.unread[0].Ev.(*history.Started).Version = c.Version //nolint:forcetypeassert // startNeedsAdmission has looked
+	in.unread[0].Ev.(*history.Started).Version = c.Version //nolint:forcetypeassert // startNeedsAdmission checks it
 	a.enterStart(in, c.Declared)
 }

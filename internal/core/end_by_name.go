@@ -22,8 +22,8 @@ func (t *turns) tooLarge(in *instance, turn *turn) {
 	t.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: why})
 }
 
-// blocked gives up a turn whose code does not come back. The goroutine that was left behind has the code and the inputs that it was
-// given, and may still write them, so the instance is read anew.
+// blocked abandons a turn whose code does not return. The abandoned goroutine still uses the code and the inputs of the turn, and may
+// write to them, so the instance is loaded again.
 func (t *turns) blocked(in *instance) {
 	in.resident = false
 	t.owner.unload(in)
@@ -39,14 +39,14 @@ func (t *turns) blocked(in *instance) {
 	}})
 }
 
-// failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
-// its inbox is read no further.
+// failByName fails an instance without its code: its outstanding activities and children are cancelled, and the rest of its inbox is
+// discarded.
 func (t *turns) failByName(in *instance, f *history.Failure) {
 	t.owner.log.Error("instance failed", "instance", in.id, "error", f.Message)
 	t.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0, 0)
 }
 
-// cancelByName ends an instance as cancelled, without asking its code.
+// cancelByName ends an instance as cancelled, without its code, and drops the first drop inputs of its inbox.
 func (t *turns) cancelByName(in *instance, reason cancel.Reason, by, why string, drop int) {
 	at := t.owner.clock.now()
 	if in.state != nil {
@@ -56,14 +56,14 @@ func (t *turns) cancelByName(in *instance, reason cancel.Reason, by, why string,
 	t.endByName(in, c, end, drop, 0)
 }
 
-// cancelled is how an instance ends that is cancelled without asking its code.
+// cancelled returns the cause and the end of an instance that is cancelled without its code.
 func cancelled(reason cancel.Reason, by, why string, at int64) (*cancel.Cancelled, *history.Cancelled) {
 	c := &cancel.Cancelled{Reason: reason, By: by, Text: why, At: time.UnixMilli(at).UTC()}
 	return c, &history.Cancelled{Failure: *author.ToFailure(c), By: by, Text: why}
 }
 
-// endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
-// first so many inputs are dropped. due is when time has decided that, 0: it has not.
+// endByName ends an instance with the event end: outstanding activities and children are cancelled because of why, and the
+// first drop inputs are removed. due is the due time if this is a decision by time, Unix ms; 0: it is not.
 func (t *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int, due int64) {
 	t.owner.unloadCode(in)
 	turn := t.owner.newTurn(in, in.state.Clone())
@@ -84,12 +84,12 @@ func (t *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	t.owner.commits.commit(in, turn)
 }
 
-// newTurn is a turn that no code decides.
+// newTurn returns a turn that the owner decides without code.
 func (o *Owner) newTurn(in *instance, fold *history.State) *turn {
 	return &turn{in: in, now: o.clock.now(), Decided: Decided{Made: Made{Fold: fold}}}
 }
 
-// end records an end that no code has decided, behind the cancellation of what is outstanding. It reports false if that failed.
+// end records an end decided by the owner, after the cancellation of outstanding activities and children. It returns false if that failed.
 func (t *turn) end(why *cancel.Cancelled, end history.Event) bool {
 	short := text.Shorten(why.Text, replay.MaxReason)
 	for _, id := range t.Fold.Outstanding() {
@@ -109,7 +109,7 @@ func (t *turn) end(why *cancel.Cancelled, end history.Event) bool {
 	return t.add(end)
 }
 
-// add records an event that no code has decided.
+// add records an event decided by the owner.
 func (t *turn) add(ev history.Event) bool {
 	*ev.Meta() = history.Head{ID: t.Fold.Len + 1, At: max(t.Fold.Now, t.now)}
 	return t.Record([]history.Event{ev})

@@ -10,38 +10,38 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// GateNotice is the report of a gate about a ticket: admitted, or why not.
+// GateNotice is the notice of a limit about a ticket: admitted, timed out or cleared.
 type GateNotice struct {
 	Gate       string
 	Member     limit.Member
 	Kind       limit.Kind
-	At         int64 // by the gate's clock, Unix ms
-	Requested  bool  // it is the answer to this owner, who has asked about the ticket
-	Unverified bool  // it came as a message, which any client may send: the gate is asked before anything is done
-	Since      int64 // that waits since then
+	At         int64 // by the clock of the limit, Unix ms
+	Requested  bool  // it answers an AskGate call of this owner
+	Unverified bool  // it arrived as a message, which any client may send: the limit is asked before the notice is applied
+	Since      int64 // for Requested: the WaitingSince of the ticket when it was asked about
 }
 
-// concerns reports whether the notice concerns the entry of the ticket that the history has. A notice from before that entry is about
-// another: of a turn that was lost, whose ticket has left and has entered again since.
+// concerns reports whether the notice concerns the ticket's current entry into the limit, which the history records. An older notice
+// concerns an earlier entry, by a turn that was lost: the ticket has left and has entered again since.
 func (w GateNotice) concerns(k history.Ticket) bool {
 	since := k.Limit.WaitingSince
-	if w.Requested { // whatever has become of the gate's clock
+	if w.Requested { // does not depend on the clock of the limit
 		return w.Since == since
 	}
 	return w.At > since && since != 0
 }
 
-// notices has what limits report about tickets, and the limits of the partition.
+// notices handles notices of limits about tickets of the partition's instances, and visits the partition's own limits.
 type notices struct {
 	owner  *Owner
 	visits map[string]*visit
 }
 
-// onNotices takes the notices of other processes: of gates, for instances of this partition, and for the gates of it.
+// onNotices handles the notices of other processes: from limits for instances of this partition, and requests to sweep its own limits.
 func (n *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
 		if w.Kind == message.LimitSweep {
-			if n.visits[w.Gate] != nil || len(n.visits) < maxUnverified { // otherwise its place on the list of gates brings it
+			if n.visits[w.Gate] != nil || len(n.visits) < maxUnverified { // otherwise its wakeup causes the visit
 				n.visitGate(w.Gate)
 			}
 			continue
@@ -52,13 +52,13 @@ func (n *notices) onNotices(ws []message.LimitNotice) {
 			continue
 		}
 		if n.owner.instances[m.Instance] == nil && len(n.owner.schedule.todo) >= maxUnverified {
-			continue // the gate's sweep sends it again
+			continue // the sweep of the limit repeats it
 		}
 		n.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
 	}
 }
 
-// onPassed takes the notices of other owners of this process.
+// onPassed handles the notices of other owners of this process.
 func (n *notices) onPassed(ws []GateNotice) {
 	for _, w := range ws {
 		n.deliver(w)
@@ -76,7 +76,7 @@ func noticeKind(k message.LimitNoticeKind) limit.Kind {
 	}
 }
 
-// Encode is the word in the form in which it goes to another process.
+// Encode returns the notice as a message to another process.
 func (w GateNotice) Encode() message.LimitNotice {
 	out := message.LimitNotice{Gate: w.Gate, Member: w.Member.String(), At: w.At}
 	switch w.Kind {
@@ -90,14 +90,15 @@ func (w GateNotice) Encode() message.LimitNotice {
 	return out
 }
 
+// deliver keeps a notice for its instance, and makes the next step of the instance.
 func (n *notices) deliver(w GateNotice) {
 	in := n.owner.instance(w.Member.Instance)
 	n.keepNotice(in, w)
-	n.owner.schedule.bring(in)
+	n.owner.schedule.advanceOrDefer(in)
 }
 
-// maxUnverified bounds what is kept because of messages that any client may send: instances that wait to be loaded, gates. Beyond it a
-// message is dropped, and what it was about is found by the sweep.
+// maxUnverified bounds the memory used by messages that any client may send: deferred instances, and visited limits. A message over the
+// bound is dropped; the sweep of the limit repairs it.
 const maxUnverified = 10_000
 
 func (n *notices) keepNotice(in *instance, w GateNotice) {
@@ -107,7 +108,7 @@ func (n *notices) keepNotice(in *instance, w GateNotice) {
 	in.notices[w.Member.Ticket] = w
 }
 
-// keepNotices takes notices up again, except where a newer one has come meanwhile.
+// keepNotices keeps notices again, unless a newer one about the same ticket has arrived meanwhile.
 func (n *notices) keepNotices(in *instance, notices map[string]GateNotice) {
 	for id, w := range notices {
 		if _, newer := in.notices[id]; !newer {
@@ -116,17 +117,17 @@ func (n *notices) keepNotices(in *instance, notices map[string]GateNotice) {
 	}
 }
 
-// applyNotices makes inputs of the notices about tickets that are wanted. The others are kept: what is unread may want them still,
-// as the turn did that was decided before a crash, and entered the gate.
+// applyNotices turns the notices about tickets of the history into inputs. The other notices are kept: unread inputs may still require the
+// ticket, if a turn entered the limit and was lost in a crash before its commit.
 func (n *notices) applyNotices(in *instance) {
 	if len(in.notices) == 0 || in.state == nil || in.status().Ended() {
 		return
 	}
-	type heard struct {
+	type match struct {
 		ticket history.Ticket
 		notice GateNotice
 	}
-	var all []heard
+	var all []match
 	for id, w := range in.notices {
 		k, ok := in.matches(w)
 		if !ok {
@@ -134,10 +135,10 @@ func (n *notices) applyNotices(in *instance) {
 		}
 		delete(in.notices, id)
 		if k.Waiting {
-			all = append(all, heard{k, w})
+			all = append(all, match{k, w})
 		}
 	}
-	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
+	slices.SortFunc(all, func(x, y match) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // in the order in which they entered
 	var calls gateCalls
 	for _, h := range all {
 		n.applyNotice(in, h.ticket, h.notice, &calls)
@@ -147,17 +148,17 @@ func (n *notices) applyNotices(in *instance) {
 	}
 }
 
-// matches finds the ticket that a notice is about. A lost turn may have entered another gate, for its key path was another, or as another
-// member: it was not to keep its slot.
+// matches finds the ticket of the history that a notice is about. A turn that was lost may have entered the ticket into another limit,
+// because the key path was different, or as another member, because it did not retain its slot.
 func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
 	k, ok := in.state.Find(w.Member.Ticket)
 	return k, ok && w.Gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
 }
 
-// applyNotice acts on a notice about a ticket that waits. What only the gate can answer is added to calls.
+// applyNotice applies a notice about a waiting ticket. If the limit must be asked first, the ticket is added to calls.
 func (n *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
 	switch {
-	case w.Requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
+	case w.Requested && !w.concerns(k): // the ticket has entered again since, and that entry was answered
 	case w.Unverified, !w.concerns(k):
 		calls.at(k.Limit.Name).ask(in, k)
 	case w.Kind == limit.Admitted:
@@ -176,8 +177,8 @@ func (n *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 	}
 }
 
-// confirmOrphans takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
-// and has been replaced, so the store is asked first: nothing is unread, and the history is as it is known.
+// confirmOrphans releases tickets that nothing in the instance requires. This owner may have been suspended and replaced, so a
+// reconciliation first confirms that no input is unread, and that the in-memory history is the stored one.
 func (n *notices) confirmOrphans(in *instance) {
 	notices := in.notices
 	in.notices = nil
@@ -185,6 +186,7 @@ func (n *notices) confirmOrphans(in *instance) {
 	n.owner.leases.reconcileAs(in, releasing, outstanding{recon: l, notices: notices})
 }
 
+// releaseOrphans releases the tickets of these notices.
 func (n *notices) releaseOrphans(notices map[string]GateNotice) {
 	of := make(map[string][]limit.Orphan)
 	for _, id := range sorted(notices) {
@@ -197,10 +199,10 @@ func (n *notices) releaseOrphans(notices map[string]GateNotice) {
 	}
 }
 
-// releaseUnused takes out of their gates what a stalled instance does not use there: it may be stalled for days, and others wait. What
-// memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
+// releaseUnused releases the tickets that a stalled instance does not use: it may be stalled for days, while others wait. The in-memory
+// state may include a part of a turn, and only the head of the inbox, so the whole instance is read again.
 func (n *notices) releaseUnused(in *instance, s *Stall) {
-	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // pending messages are sent again by every load
+	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // every load would send the pending messages again
 		n.owner.removals.suspend(in, s, nil)
 		return
 	}
@@ -209,19 +211,20 @@ func (n *notices) releaseUnused(in *instance, s *Stall) {
 	n.owner.inbox.load(in, outstanding{goal: toRelease, stall: s, notices: notices})
 }
 
+// unusedFound suspends a stalled instance again, and has its unused tickets released; inbox is its whole inbox.
 func (n *notices) unusedFound(in *instance, req outstanding, inbox []Unread) {
-	if req.stall.until <= n.owner.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+	if req.stall.until <= n.owner.clock.now() { // a forced purge has arrived meanwhile, or it is time for the next try
 		n.owner.unload(in)
 		n.owner.advance(in)
 		return
 	}
-	n.keepNotices(in, req.notices) // to those that came behind the first: they come together
+	n.keepNotices(in, req.notices) // together with the notices that arrived during the load
 	n.owner.outbox.flushOutbox(in)
 	n.owner.removals.suspend(in, req.stall, in.unused(inbox))
 }
 
-// unused gives the notices about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
-// turn that is decided again enters anew; or the activity has been ended by its worker, and its end is unread.
+// unused returns the notices about tickets that the instance does not use, whatever its next turn decides. Either the history does not
+// contain the ticket, and a turn that is decided again enters again; or a worker has ended the activity, and its completion is unread.
 func (in *instance) unused(inbox []Unread) map[string]GateNotice {
 	out := make(map[string]GateNotice)
 	for id, w := range in.notices {
@@ -234,12 +237,12 @@ func (in *instance) unused(inbox []Unread) map[string]GateNotice {
 	return out
 }
 
-// ends returns a function that reports whether an input is the end of the activity.
+// ends returns a predicate for inputs that complete the activity.
 func (in *instance) ends(activity uint64) func(Unread) bool {
 	return func(u Unread) bool { return u.ends(in.state.Activity(activity)) }
 }
 
-// notify sends the notices of a gate to instances.
+// notify passes notices of a limit to the owners of its members.
 func (n *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int64) {
 	if len(ms) == 0 {
 		return

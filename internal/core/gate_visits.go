@@ -7,30 +7,30 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The gate's side. The owner of the partition that a gate's name falls into visits it while it has waiters or holders: the
-// list of the partition has the times, as the schedule has them for instances. A visit repeats what may have been lost, and asks
-// after the holders that no instance seems to use; see docs/decisions/0014.
+// The limit's side. The owner of the partition that a limit's name hashes to visits the limit while it has waiters or holders. The
+// wakeups of limits are a sorted set of the partition, like those of instances. A visit sweeps the limit: it repeats notices that may have
+// been lost, and verifies holders that no instance seems to use; see docs/decisions/0014.
 
 const (
-	// gateKept is how long a gate stays on its partition's list when it is idle: longer than any owner relies on having put it there.
-	gateKept = 5 * time.Second
-	// gatePace is the least time between two visits, where a rate lets one in every millisecond.
+	// gateTTL is the time for which an idle limit keeps its wakeups: longer than any owner relies on having scheduled one.
+	gateTTL = 5 * time.Second
+	// gatePace is the minimum time between two visits, even if a rate admits a waiter every millisecond.
 	gatePace = 5 * time.Millisecond
 )
 
-// visit is what the owner records of a gate of its partition.
+// visit is the owner's state of a limit of its partition.
 type visit struct {
-	busy       bool // a sweep is under way
-	again      bool // and another is wanted
-	known      bool // declared and version are the gate's
+	busy       bool // a sweep is outstanding
+	again      bool // another sweep must follow
+	known      bool // declared and version are those of the limit
 	declared   history.Declared
 	version    uint64
 	waiting    int // as counted in the gauges
-	holding    int
+	holding    int // as counted in the gauges
 	deadlocked bool
 }
 
-// visitGate visits a gate.
+// visitGate sweeps a limit.
 func (n *notices) visitGate(name string) {
 	v := n.visits[name]
 	if v == nil {
@@ -48,28 +48,28 @@ func (n *notices) visitGate(name string) {
 	n.owner.emit(Effect{Kind: SweepGate, ID: name, Body: n.newPolicy(name, v)})
 }
 
-// gateSwept acts on what a visit has found.
+// gateSwept acts on the result of a sweep.
 func (n *notices) gateSwept(name string, got limit.SweepReply, err error) {
-	v := n.visits[name] // a visit under way keeps its place
+	v := n.visits[name]
 	if v == nil {
 		return
 	}
 	v.busy = false
 	if err != nil {
-		n.owner.storeFailed("sweep of gate "+name, err) // the list has it still
+		n.owner.storeFailed("sweep of gate "+name, err) // its wakeup stays scheduled
 		return
 	}
-	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
+	// A limit that does not exist yet has no policy; the first call that enters it writes one.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
 	n.count(name, v, got)
 	n.notify(name, got.Granted, limit.Admitted, got.Now)
 	var timedOut, cleared []limit.Member
-	for _, away := range got.Rejected {
-		if away.Cleared {
-			cleared = append(cleared, away.Member)
+	for _, r := range got.Rejected {
+		if r.Cleared {
+			cleared = append(cleared, r.Member)
 		} else {
-			timedOut = append(timedOut, away.Member)
+			timedOut = append(timedOut, r.Member)
 		}
 	}
 	n.notify(name, timedOut, limit.TimedOut, got.Now)
@@ -82,14 +82,14 @@ func (n *notices) gateSwept(name string, got limit.SweepReply, err error) {
 		n.visitGate(name)
 	case got.Next != 0:
 		n.owner.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
-	case got.IdleFor > gateKept:
+	case got.IdleFor > gateTTL:
 		delete(n.visits, name)
 		n.owner.emit(Effect{Kind: UnlistGate, ID: name})
-	default: // the list has it in two seconds
+	default: // its wakeup is due in two seconds
 	}
 }
 
-// newPolicy is the policy in force, if the gate is known to have an older one.
+// newPolicy returns the policy in force, if the limit is known to have an older one; nil otherwise.
 func (n *notices) newPolicy(name string, v *visit) *limit.InForce {
 	if !v.known {
 		return nil
@@ -97,7 +97,7 @@ func (n *notices) newPolicy(name string, v *visit) *limit.InForce {
 	return n.owner.admission.policies.Newer(name, v.version, v.declared)
 }
 
-// unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
+// unwantedFound repeats the grant to holders without a lease, a retained slot or an instance: they use it, or leave.
 func (n *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
 	if err != nil {
 		n.owner.storeFailed("holders of gate "+name, err)
@@ -107,7 +107,7 @@ func (n *notices) unwantedFound(name string, found *UnwantedMembers, err error) 
 	n.notify(name, found.Members, limit.Admitted, found.At)
 }
 
-// count keeps the gauges, and logs that a gate is deadlocked.
+// count updates the gauges, and logs a deadlock.
 func (n *notices) count(name string, v *visit, got limit.SweepReply) {
 	action := limit.Action(name)
 	n.owner.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
@@ -121,7 +121,7 @@ func (n *notices) count(name string, v *visit, got limit.SweepReply) {
 	v.deadlocked = got.Deadlocked
 }
 
-// forgetGates takes the gates of a tenure that ends out of the gauges.
+// forgetGates removes the limits of a tenure that ends from the gauges.
 func (n *notices) forgetGates() {
 	for _, name := range sorted(n.visits) {
 		v := n.visits[name]
@@ -130,14 +130,14 @@ func (n *notices) forgetGates() {
 	clear(n.visits)
 }
 
-// gateRelisted visits the gate again when its place on the list is due.
+// gateRelisted brings the next poll forward to the new wakeup of a limit.
 func (n *notices) gateRelisted(due time.Duration, err error) {
-	if err == nil { // else it is reconciled in two seconds
+	if err == nil { // otherwise its old wakeup is due in two seconds
 		n.owner.schedule.pollBy(n.owner.clock.wall.Add(due))
 	}
 }
 
-// policiesChanged visits all gates that the owner has a visit of: their policy may have changed.
+// policiesChanged sweeps all limits that the owner visits: their policy may have changed.
 func (n *notices) policiesChanged(set *limit.Overrides) {
 	n.owner.admission.policies.Set = set
 	for _, name := range sorted(n.visits) {

@@ -7,31 +7,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The inbox of an instance that takes no turn: paused, or delayed. What ends the wait (a request, a cancellation, a forced purge) may be
-// anywhere in it, and what else comes stays there, up to record.InboxBound. So a long one is searched once in a tenure:
+// The inbox of an instance that takes no turn, because it is paused or delayed. The input that ends the wait (a request, a cancellation, a
+// forced purge) may be anywhere in it, and all other inputs stay there, up to record.InboxBound. So a long inbox is searched once per
+// tenure:
 //
 //	searched, nothing found ──▶ held {known: its length} ──┬─ an ordinary input is ingested ──▶ known is its length; nothing is read
-//	          ▲                                            ├─ what may end the wait is ingested, the reply of an ingest is lost ──▶ not held
-//	          └── the next wakeup ◀── longer than known ◀──┴─ reconciled: completions, which no ingest has brought
+//	          ▲                                            ├─ an input that may end the wait is ingested, or a reply is lost ──▶ not held
+//	          └── the next wakeup ◀── longer than known ◀──┴─ reconciled: completions, which are not ingested
 //
-// It holds because all that can end the wait comes through ingests, and this owner has the replies to those of its tenure in order. A
-// reconciliation holds back what is known, so an input that another owner would have to find has a wakeup. A commit changes the
-// inbox, and ends it.
+// One search suffices, because every input that can end the wait is ingested, and this owner handles the replies of its ingests in order. A
+// reconciliation does not schedule a wakeup for the known inputs, so an input that another owner would have to find has a wakeup. A commit
+// changes the inbox, and ends the hold.
 //
-// Crash points: there are none. What is held is memory; the wakeup of each ingested input is in the store.
+// Crash points: none. Holds are only in memory; the wakeup of each ingested input is stored.
 
-// heldInbox is what is known of a long inbox in which nothing ends the wait.
+// heldInbox describes a long inbox in which no input ends the wait.
 type heldInbox struct {
-	known int // inputs at its head, of which none does
-	seen  int // its length when it was reconciled last
+	known int // number of inputs at its head that are known not to end the wait
+	seen  int // its length at the last reconciliation
 }
 
-// searchHeld has the inbox searched for what ends the wait, unless nothing can have come since that was done.
+// searchHeld searches the inbox for the input that ends the wait, unless none can have arrived since the last search.
 func (o *operators) searchHeld(in *instance) bool {
 	if !in.cut || in.searched {
 		return false
 	}
-	in.searched = true // what is ingested meanwhile resets it
+	in.searched = true // reset if an ending input is ingested meanwhile
 	if h, ok := o.held[in.id]; ok && h.seen <= h.known {
 		return false
 	}
@@ -40,13 +41,13 @@ func (o *operators) searchHeld(in *instance) bool {
 	return true
 }
 
-// endWait does what ends the wait of an instance that takes no turn, because it is paused or delayed. It reports false if nothing does.
+// endWait carries out the input that ends the wait of a paused or delayed instance, or searches for it. It returns false if there is none.
 func (o *operators) endWait(in *instance) bool {
 	if o.searchHeld(in) {
 		return true
 	}
 	if n, p := in.forcedPurge(); p != nil {
-		o.owner.removals.endPurged(in, p, n)
+		o.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, n)
 		return true
 	}
 	for n, u := range in.unread {
@@ -68,7 +69,7 @@ func (o *operators) endWait(in *instance) bool {
 	return false
 }
 
-// wait puts an instance away in whose inbox nothing ends its wait.
+// wait reconciles or parks an instance whose inbox contains no input that ends its wait.
 func (o *operators) wait(in *instance) {
 	if in.searched && !in.cut {
 		o.held[in.id] = heldInbox{known: len(in.unread)}
@@ -86,7 +87,7 @@ func (arr *Arrival) endsWait() bool {
 	return arr.Kind == message.KindCancel || arr.Kind == message.KindPurge || arr.Kind == message.KindOperate || ok && s.Reuse == history.ReuseTerminate
 }
 
-// keepsWaiting takes note of what was ingested for a held instance. It reports that nothing else is to be done: its wakeup is set.
+// keepsWaiting handles an input that was ingested for a held instance. It reports that nothing else needs to be done: its wakeup is set.
 func (o *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
 	h, ok := o.held[arr.Instance]
 	switch {
@@ -101,7 +102,7 @@ func (o *operators) keepsWaiting(arr *Arrival, result *record.Ingested) bool {
 	return o.owner.PhaseOf(arr.Instance) == Absent
 }
 
-// seenHeld notes the length of a held inbox. It reports that there is nothing in it that memory lacks.
+// seenHeld records the length of a held inbox at a reconciliation. It reports that the rest of the inbox need not be read.
 func (o *operators) seenHeld(in *instance, length int) bool {
 	h, ok := o.held[in.id]
 	if ok {

@@ -12,26 +12,26 @@ import (
 
 // Import of an exported instance. See decision 79.
 //
-// An import is a start of message.ImportName whose payload has the history. It takes an id as every start with Reject does, so it
-// never has an effect on an instance that exists, and of two imports, or an import and a start, the one that is accepted first has the id:
+// An import is a start of message.ImportName whose payload contains the history. It takes an id like any start with Reject: it
+// never has an effect on an existing instance, and of two imports, or an import and a start, the one that is accepted first takes the id:
 //
 //	start with the history ──▶ one commit: record, history, status ──▶ an instance that has ended
 //	                                                                        └── retry ──▶ execution n+1 ──▶ running
 //
-// The history of an instance that had not ended is closed as by a termination, so what was outstanding there is cancelled, and nothing of
-// it is in the imported instance: no lease, no message, no ticket. A retry drops that end, as of every instance that its owner has ended,
-// and continues like a rewind: what was outstanding is scheduled anew in the next execution, with its effect ids; children
-// that were outstanding are started anew. So an imported instance runs nothing until an operator requests it.
+// The history of an instance that had not ended is closed as by a termination: outstanding activities and children are cancelled, and the
+// imported instance has no lease, no message and no ticket of them. A retry drops that end, as for every instance that its owner has ended,
+// and continues like a rewind: outstanding activities are rescheduled in the next execution, with effect ids of that execution;
+// outstanding children are started again. So an imported instance runs nothing until an operator requests it.
 //
-// The events keep what their code has seen: random values and ids of children follow from where they were recorded
-// (Started.Recorded). Effect ids of children and tickets are replaced (history.Import.Adopt), so that neither a cancellation nor a rewind of the
-// imported instance has an effect on what belongs to the exported one.
+// The events keep the values that their code has seen: random values and ids of children are derived from the recorded identity
+// (Started.Recorded). Effect ids of children and tickets are replaced (history.Import.Adopt), so that neither a cancellation nor a rewind
+// of the imported instance affects children and tickets of the exported one.
 //
 // An import that a newer build made waits for an owner of that build, stalled as unreadable.
 //
-// Crash points: before the commit the start is in the inbox, and the next owner imports it; behind it there is an instance like any other.
+// Crash points: before the commit the start is in the inbox, and the next owner imports it; after the commit the instance is like any other.
 
-// importing is the start at the head of the inbox that imports the instance; nil: there is none.
+// importing returns the start at the head of the inbox that imports the instance; nil: there is none.
 func (in *instance) importing() *history.Started {
 	s, ok := in.unread0().(*history.Started)
 	if !ok || s.Name != message.ImportName || s.Payload.Type != history.TypeImport || in.rec != nil {
@@ -40,15 +40,15 @@ func (in *instance) importing() *history.Started {
 	return s
 }
 
-// importInstance writes the record and the history of an imported instance; one that cannot be imported has failed. It reads the payload
-// itself: its bounds keep that short.
+// importInstance writes the record and the history of an imported instance. If the import is invalid, the instance fails. The payload is
+// decoded here, and not by the shell, because its bounds keep that fast.
 func (t *turns) importInstance(in *instance, s *history.Started) {
 	m, err := history.ReadImport(s.Payload)
 	var events []history.Event
 	if err == nil {
 		events, err = m.Adopt(in.id, s)
 	}
-	for i := 0; i < len(events) && err == nil; i++ { // its objects would be removed with the exported instance
+	for i := 0; i < len(events) && err == nil; i++ { // a payload in the object store would be removed with the exported instance
 		err = pawlcodec.CheckPortable(events[i])
 	}
 	if errors.Is(err, history.ErrNewerVersion) {
@@ -68,7 +68,7 @@ func (t *turns) importInstance(in *instance, s *history.Started) {
 	turn.Fold.TakeReleased()
 	turn.Fold.TrimAcked(turn.Fold.Len)
 	turn.Pop, turn.Attributes, turn.Settled, turn.Answers = []string{in.unread[0].ID}, m.Attributes, nil, nil
-	in.sent = record.Watermark{Execution: turn.Fold.Execution(), Event: turn.Fold.Len} // nothing of it is sent
+	in.sent = record.Watermark{Execution: turn.Fold.Execution(), Event: turn.Fold.Len} // none of its messages is sent
 	t.owner.log.Info("instance imported", "instance", in.id, "from", m.Instance, "by", s.By, "events", len(m.Events))
 	t.owner.commits.commit(in, turn)
 }

@@ -23,7 +23,7 @@ type Arrival struct {
 	Ev       Unread
 }
 
-// Arrivals makes of an input of the stream what goes into the inbox of its instance: one element, or two for a start that brings an event or an update.
+// Arrivals appends the inbox elements of an input of the stream: one, or two for a start that carries an event or an update.
 func Arrivals(out []Arrival, in message.Input, seal string) ([]Arrival, error) {
 	ev, kind, err := event(in)
 	if err != nil {
@@ -31,7 +31,7 @@ func Arrivals(out []Arrival, in message.Input, seal string) ([]Arrival, error) {
 	}
 	first := in
 	if in.Event != nil && in.Event.Update {
-		first.Reply = "" // the reply is for the answer to the update
+		first.Reply = "" // the reply subject is that of the update
 	}
 	if out, err = arrive(out, first, ev, kind, seal); err != nil || in.Event == nil {
 		return out, err
@@ -58,7 +58,7 @@ func arrive(out []Arrival, in message.Input, ev history.Event, kind record.Messa
 	}), nil
 }
 
-// elementID names an input by its place in the stream. The mark of a start is read by ingest.lua.
+// elementID returns the id of an input: its position in the stream, marked with "!" for a start. The scripts read the mark.
 func elementID(in message.Input) string {
 	b := make([]byte, 0, 48)
 	if in.Kind == message.KindStart {
@@ -70,20 +70,19 @@ func elementID(in message.Input) string {
 	return string(strconv.AppendInt(b, in.Pos.Time, 10))
 }
 
-// seenID is the id by which a repeat is recognized: what the sender calls the message, within the subject that it was published
-// on. Permissions are granted by subject, so a sender without the permission for a message cannot suppress it by sending another one
-// under its id. Two messages of one subject have one id only if they are one message: By is not a part, for a repeat may come
-// from another process.
+// seenID returns the id by which a repeat of a message is recognized, or "" if it needs none: the sender's id, qualified by the subject
+// that the message was published on. Permissions are granted by subject, so a sender without the permission for a message cannot
+// suppress it by sending another message under its id. By is not part of the id, because a repeat may come from another process.
 //
-// Only messages that any client may send need one. A second start of
-// the same instance has no effect anyway, unless it may replace the instance, and to remember it would cost a key per instance; and
-// messages between instances about a child are recognized by its effect id, and may be asked for again. A termination of a child may not: it may have been retried since.
+// Only messages that any client may send need an id. A second start of an instance has no effect anyway, unless it may replace the
+// instance, and to remember it would cost a key per instance. Messages between instances about a child are recognized by its effect id,
+// and may be requested again; except a termination, because the child may have been retried since.
 func seenID(in message.Input) string {
 	if in.ID == "" || in.Kind == message.KindStart && in.Reuse == history.ReuseIgnore || in.Kind == message.KindDone || in.Of != "" && in.Kind != message.KindOperate {
 		return ""
 	}
 	name := in.Name
-	if in.Event != nil && in.Kind != message.KindStart { // it came with a start, and may come again by itself
+	if in.Event != nil && in.Kind != message.KindStart { // carried by a start; it may be repeated without the start
 		name = in.Event.Name
 	}
 	if in.Kind == message.KindUpdate {
@@ -131,8 +130,8 @@ func event(in message.Input) (history.Event, record.MessageKind, error) {
 	}
 }
 
-// apart returns a payload without the message that it is a part of. An instance keeps its start in memory, and so the names and a small input
-// of it are copies: the headers are larger.
+// apart copies a small payload, so that it does not keep the message in memory that it is part of. An instance keeps its start in
+// memory, and the headers of the message may be larger than the payload.
 func apart(p history.Payload) history.Payload {
 	if len(p.Data) <= maxCopied {
 		p.Data = bytes.Clone(p.Data)
@@ -142,7 +141,8 @@ func apart(p history.Payload) history.Payload {
 
 const maxCopied = 1 << 10
 
-// endingKind is the kind of what ends an instance. What names the start that it is for may have overtaken it, and is kept.
+// endingKind returns the kind of a cancellation or an operator request. One that names the start it is for may have overtaken that start,
+// so it is kept even if there is no instance.
 func endingKind(in message.Input) record.MessageKind {
 	if in.Of != "" {
 		return record.OtherMessage

@@ -8,114 +8,115 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// instance is what the owner has in memory of one instance.
+// instance is the in-memory state of one instance.
 type instance struct {
 	memory
 	progress
 	parking
 	id          string
 	phase       Phase
-	outstanding *outstanding // nil: nothing is
-	pending     pending      // what has arrived in a busy phase
+	outstanding *outstanding // request of a busy phase; nil in absent and idle
+	pending     pending      // inputs that arrived in a busy phase
 
-	wakeupDue             bool          // it is to be reconciled
-	retryScheduled        bool          // a reconciliation after a failed publish is outstanding
-	gateRequests          int           // gates that have not answered yet
-	repeatPause           time.Duration // between two requests for outstanding children
-	startsInFlight        int           // starts of children that were sent, and not answered
-	notifiedStatusVersion uint64        // version of the custom status that its watchers have been sent
+	wakeupDue             bool          // must be reconciled
+	retryScheduled        bool          // a retryDue message after a failed publish or limit request is scheduled
+	gateRequests          int           // AskGate calls that are not answered
+	repeatBackoff         time.Duration // between two repeats of the starts of outstanding children
+	startsInFlight        int           // starts of children that are published and not acknowledged
+	notifiedStatusVersion uint64        // version of the custom status last sent to its watchers
 	observes              bool          // its code polls, and its turn waits until the owner has caught up: see polls.go
 	pace                  pace
 }
 
-// progress is how far the inputs of the instance have come.
+// progress is the position of the instance in its inputs.
 type progress struct {
-	turned uint64 // greatest stream sequence of an input that has been turned
-	batch  uint64 // the last of the ingested batches that had an input for it
+	turned uint64 // greatest stream sequence of an input that a turn has consumed
+	batch  uint64 // number of the last ingested batch that contained an input for it
 }
 
 // pace bounds how often an instance continues as new; see boundary.go.
 type pace struct {
-	next    time.Time // when the executions so far would have begun at the highest rate
-	waiting bool      // for that
+	next    time.Time // when the executions so far would have begun at the maximum rate
+	waiting bool      // a paceDue message is scheduled
 }
 
-// memory is what memory assumes of the store. All of it goes when that may be wrong.
+// memory is a copy of stored state. It is discarded whenever it may not match the store.
 type memory struct {
 	rec             *record.Record        // nil: there is no record
-	sent            record.Watermark      // of the last message that the stream is known to this tenure to have
+	sent            record.Watermark      // this tenure has seen every message up to here acknowledged by the stream
 	unread          []Unread              // the head of the inbox, in order
-	cut             bool                  // there may be more behind that
-	needsInboxRead  bool                  // the inbox has to be read
-	inboxOverflowed bool                  // the inbox is at its bound
-	outbox          []*pendingMessage     // messages to others, in order; the stream is not known to have the first: see outbox.go
-	notices         map[string]GateNotice // of gates, not yet acted on, by ticket
-	// Of the inbox, before an execution that follows another: see boundary.go.
-	searched   bool                     // all of it has been, for what is to end the instance
-	cancelled  *history.CancelRequested // found by that
-	rejectedAt int64                    // when the gate has turned the start away, Unix ms, if time has decided it
-	gateAt     int64                    // when tickets are asked for again, Unix ms; 0: when the instance is reconciled
-	control    history.Position         // of the request of an operator that takes effect
-	answerTo   string                   // reply subject for it
+	cut             bool                  // the inbox may hold more inputs than unread
+	needsInboxRead  bool                  // the inbox must be read before the next step
+	inboxOverflowed bool                  // an input was dropped because the inbox is at its bound
+	outbox          []*pendingMessage     // messages to other instances, in order; the first is not known to be acknowledged: see outbox.go
+	notices         map[string]GateNotice // notices of limits that are not applied yet, by ticket
+	// The search of a long inbox: see boundary.go and held.go.
+	searched   bool                     // the whole inbox has been searched, and no input since may end the instance or its wait
+	cancelled  *history.CancelRequested // cancellation found by the search
+	rejectedAt int64                    // when the start's time in the limit's queue was over, Unix ms; 0: its rejection was no decision by time
+	gateAt     int64                    // when limits are asked about the tickets again, Unix ms; 0: at the next reconciliation
+	control    history.Position         // position of the operator request that takes effect
+	answerTo   string                   // reply subject of that request
 	current
 }
 
-// current is what is known of the current execution. The next one begins without.
+// current is the in-memory state of the current execution; the next execution begins with an empty one.
 type current struct {
-	state           *history.State      // what the store has
-	resident        bool                // its code is in memory, as far as the state; otherwise it replays events
-	heavy           bool                // its code is taken out of memory between turns
-	events          []history.Event     // loaded, and not yet replayed
-	localInputs     []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that cannot be started
-	overdue         []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
-	repeatStartsAt  int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is reconciled
-	lastRepeated    uint64              // the last child that this round has asked for
-	startedChildren map[string]struct{} // effects of the outstanding children whose start the stream is known to this tenure to have
-	startAdmitted   bool                // the start has been at its gate
-	startGate       *history.Limit      // with the gate's verdict on it; nil: there is none
-	rejection       limit.Verdict       // with which the gate has rejected the instance
+	state           *history.State      // the stored state
+	resident        bool                // the code is in memory and has reached the state; otherwise a turn replays events first
+	heavy           bool                // the code is evicted between turns, because of large payloads
+	events          []history.Event     // history that is loaded and not replayed yet
+	localInputs     []history.Event     // inputs that are in no inbox: verdicts of limits, poisoned activities, children that cannot be started
+	overdue         []history.Event     // failures decided by time, ordered after every input accepted before: see horizon.go
+	repeatStartsAt  int64               // when the starts of outstanding children are repeated, Unix ms; 0: at the next reconciliation
+	lastRepeated    uint64              // last child whose start this round has repeated
+	startedChildren map[string]struct{} // effect ids of outstanding children whose starts this tenure has seen acknowledged by the stream
+	startAdmitted   bool                // the limit of the start has answered, or there is none
+	startGate       *history.Limit      // limit of the start, with its verdict; nil: there is none
+	rejection       limit.Verdict       // verdict with which the limit rejected the instance
 }
 
-// pending is what has arrived for an instance while a request or a turn of it was outstanding.
+// pending holds the inputs that arrived while a request or a turn of the instance was outstanding.
 type pending struct {
-	inputs []Unread // each was the head of an empty inbox when it came
-	stale  bool     // an input came that no reading of the inbox sent since is known to show
-	seq    uint64   // the greatest stream sequence of such inputs, as far as they have one
+	inputs []Unread // each was the head of an empty inbox when it arrived
+	stale  bool     // an input arrived that no read of the inbox sent since is known to include
+	seq    uint64   // greatest stream sequence among those inputs; 0: none of them has one
 }
 
 func (p *pending) some() bool { return p.stale || len(p.inputs) > 0 }
 
-// outstanding is the request that the phase of an instance waits for, and what follows from its answer.
+// outstanding is the request that a busy phase waits for, with the values needed when it is answered. The comments name the phases or
+// goals that use a field.
 type outstanding struct {
-	phase, from Phase // from: idle or absent, where the answer brings the instance back to
+	phase, from Phase // from: the phase to return to when it is answered, idle or absent
 
-	goal    goal                   // of loading and searching
-	failure *history.Failure       // of toFail
-	stall   *Stall                 // of toStall, toPurge, toRelease, findingWipe, fetchingHead and suspending
-	notices map[string]GateNotice  // of toRelease and suspending, keepingEarly and releasing: about tickets that the instance does not use
-	turn    *turn                  // of turning, admitting and committing
-	commit  *record.Commit         // of committing
-	recon   *record.Reconciliation // of reconciling, settling, suspending, keepingEarly and releasing
-	rest    []uint64               // of reconciling: activities whose leases come behind these
-	removal *removal               // of purging
-	wipe    *Wipe                  // of wiping
-	place   int                    // of readingHistory, undoing and rewinding: of the request, in the inbox
-	rewind  *rewind                // of undoing and rewinding
+	goal    goal                   // loading, searching
+	failure *history.Failure       // toFail
+	stall   *Stall                 // toStall, toPurge, toRelease, findingWipe, fetchingHead, suspending
+	notices map[string]GateNotice  // toRelease, suspending, keepingEarly, releasing: about tickets that the instance does not use
+	turn    *turn                  // turning, admitting, committing
+	commit  *record.Commit         // committing
+	recon   *record.Reconciliation // reconciling, settling, suspending, keepingEarly, releasing
+	rest    []uint64               // reconciling: activities whose leases are reconciled by the next requests
+	removal *removal               // purging
+	wipe    *Wipe                  // wiping
+	place   int                    // readingHistory, undoing, rewinding: index of the operator request in the inbox
+	rewind  *rewind                // undoing, rewinding
 }
 
-// goal is what an instance is loaded, or its inbox searched, for.
+// goal is the purpose of loading an instance or searching its inbox.
 type goal uint8
 
 const (
-	toContinue goal = iota // with its next step
-	toFail                 // by the failure
-	toStall                // as the stall
-	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled
-	toRelease              // tickets that it does not use, for it is stalled
-	toOperate              // for what ends its pause
+	toContinue goal = iota // make the next step
+	toFail                 // fail the instance with outstanding.failure
+	toStall                // stall the instance with outstanding.stall
+	toPurge                // find a forced purge or an urgent request; without one the instance is stalled
+	toRelease              // find the tickets that a stalled instance does not use
+	toOperate              // find the input that ends a pause or a delay
 )
 
-// unread0 is the event at the head of the inbox; nil: there is none, or it does not decode.
+// unread0 returns the event at the head of the inbox; nil: the inbox is empty, or the event does not decode.
 func (in *instance) unread0() history.Event {
 	if len(in.unread) == 0 {
 		return nil
@@ -130,12 +131,12 @@ func (in *instance) head() string {
 	return in.rec.Head
 }
 
-// lacksCode reports an execution that has begun, and of which memory has neither the code nor the history that it replays.
+// lacksCode reports an execution that has begun, and of which neither the code nor the history to replay is in memory.
 func (in *instance) lacksCode() bool {
 	return !in.resident && len(in.events) == 0 && in.state != nil && in.state.Len > 0
 }
 
-// execution is the generation that its keys are named by: the first, unless a record has another.
+// execution returns the number of the current execution: that of the record, or 1 without a record.
 func (in *instance) execution() uint64 {
 	if in.rec == nil {
 		return 1
@@ -150,9 +151,8 @@ func (in *instance) status() record.Status {
 	return in.rec.Status
 }
 
-// noteUnread notes that the inbox may have an input of which memory has neither content nor place, but the stream sequence; 0: not
-// that either. While something is under way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its
-// answer shows the input.
+// noteUnread marks the inbox as stale: it may contain an input that is not in memory, with this stream sequence (0: unknown). In a busy
+// phase the mark stays until a request is sent whose answer includes the inbox (a load, a read, a commit).
 func (in *instance) noteUnread(seq uint64) {
 	if in.phase.busy() {
 		in.pending.stale, in.pending.seq = true, max(in.pending.seq, seq)
@@ -161,15 +161,15 @@ func (in *instance) noteUnread(seq uint64) {
 	in.needsInboxRead = in.phase == idle
 }
 
-// missed reports an input of the stream that came while a reading of the inbox was under way, and that this does not show: it was
-// carried out before. A poll must see it, so the inbox is read once more before a turn. Inputs behind the head are expected anyway.
+// missed reports that an input of the stream arrived while the inbox was being read, and is not part of the answer. A poll
+// must see it, so the inbox is read once more before a turn. If the answer was truncated, more inputs are expected anyway.
 func (in *instance) missed() bool { return !in.cut && in.lacks(in.pending.seq) }
 
-// previousHasPending reports whether an execution before the current one has messages that are not published. Until they are,
-// the current one does not turn: at most one execution has messages pending.
+// previousHasPending reports whether an earlier execution has unpublished messages. Until they are published
+// the current execution takes no turn: at most one execution has pending messages.
 func (in *instance) previousHasPending() bool {
 	return len(in.outbox) > 0 && in.outbox[0].mark.Execution < in.execution()
 }
 
-// hasLocalInputs reports a failure to be turned that no inbox has. Before its execution has begun it is that of the one before.
+// hasLocalInputs reports inputs that are in no inbox. Before the execution has begun they belong to the previous one.
 func (in *instance) hasLocalInputs() bool { return len(in.localInputs) > 0 && in.state.Len > 0 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// parseElement reads an element of an inbox. Any process with a worker's credentials can push one that is not sealed, so that one is
-// accepted only as the end of an activity. Whether that activity is outstanding is for fits and stale.
+// parseElement decodes an element of an inbox. Any process with a worker's credentials can push an element that is not sealed, so such
+// an element is accepted only as the completion of an activity. Unread.Fits decides whether that activity is outstanding.
 func (i *inboxes) parseElement(b []byte) (Unread, error) {
 	el, err := history.ParseElement(b)
 	if err != nil {
@@ -26,7 +26,7 @@ func (i *inboxes) parseElement(b []byte) (Unread, error) {
 	if errors.Is(err, history.ErrNewerVersion) {
 		return u, err
 	}
-	if err == nil { // nonsense is taken out by its id
+	if err == nil { // otherwise the element is removed by its id
 		u.Ev = ev
 	}
 	if sealed || u.Ev == nil {
@@ -35,15 +35,16 @@ func (i *inboxes) parseElement(b []byte) (Unread, error) {
 	if _, ok := u.Completes(); !ok {
 		return i.forged(u), nil
 	}
-	if now := i.owner.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
+	if now := i.owner.clock.now(); el.At > now+clockSlack { // the ack script writes Redis TIME; a forged element may have any time
 		ev.Meta().At = now
 	}
 	return u, nil
 }
 
-// clockSlack is how far the clock of Redis may be ahead of the owner's last reading of it, ms.
+// clockSlack is the maximum by which Redis TIME may be ahead of the owner's estimate, ms.
 const clockSlack = 5000
 
+// forged counts and logs an element that is not sealed and no completion.
 func (i *inboxes) forged(u Unread) Unread {
 	u.Ev, u.forged = nil, true
 	i.owner.met[CountForgedInputs]++
@@ -51,12 +52,12 @@ func (i *inboxes) forged(u Unread) Unread {
 	return u
 }
 
-// load reads an instance whole.
+// load reads record, history and inbox of an instance.
 func (i *inboxes) load(in *instance, req outstanding) {
 	i.owner.request(in, loading, req, Effect{Kind: LoadInstance})
 }
 
-// loaded goes on with what the instance was loaded for.
+// loaded takes the loaded state into memory and continues with the goal of the load.
 func (i *inboxes) loaded(in *instance, req outstanding, l record.Loaded, err error) {
 	i.owner.met[CountLoads]++
 	if err == nil {
@@ -80,33 +81,31 @@ func (i *inboxes) loaded(in *instance, req outstanding, l record.Loaded, err err
 	}
 }
 
-// search reads an inbox of which memory has only the head.
+// search reads the whole inbox: memory may hold only its head.
 func (i *inboxes) search(in *instance, req outstanding) {
 	i.owner.request(in, searching, req, Effect{Kind: SearchInbox})
 }
 
-// take makes memory of what the store has.
+// take replaces the in-memory state by the loaded state.
 func (i *inboxes) take(in *instance, l record.Loaded) error {
 	us, err := i.parseUnread(l.Unread)
 	if err != nil {
 		return err
 	}
-	state := &history.State{}
-	for _, e := range l.Events {
-		if err := state.Apply(e); err != nil {
-			return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
-		}
+	state, err := foldEvents(l.Events)
+	if err != nil {
+		return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
 	}
 	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
 		return fmt.Errorf("the history has %d events, and the record has %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
-	state.TakeReleased() // those of the turns before have left, or their gates ask after them
+	state.TakeReleased() // tickets released by earlier turns have left, or the sweeps of their limits find them
 	in.needsInboxRead = false
 	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, record.Truncated(l.Unread)
 	return in.restoreOutbox(l)
 }
 
-// restoreOutbox restores the messages that the record does not have as published.
+// restoreOutbox restores the messages that the record does not show as published.
 func (in *instance) restoreOutbox(l record.Loaded) error {
 	if in.outbox = nil; in.rec == nil {
 		return nil
@@ -117,11 +116,9 @@ func (in *instance) restoreOutbox(l record.Loaded) error {
 			return fmt.Errorf("execution %d has pending messages up to event %d, and its history has %d events: %w",
 				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), history.ErrCorrupt)
 		}
-		past := &history.State{}
-		for _, e := range l.Previous {
-			if err := past.Apply(e); err != nil {
-				return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
-			}
+		past, err := foldEvents(l.Previous)
+		if err != nil {
+			return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
 		}
 		in.restoreMessages(past, in.rec.Produced.Execution)
 	}
@@ -139,7 +136,7 @@ func (in *instance) restoreMessages(s *history.State, execution uint64) {
 	in.outbox = append(in.outbox, newMessages(in.id, execution, s)...)
 }
 
-// inboxRead takes an inbox, or its head.
+// inboxRead handles the answer to reading the head of an inbox, or to searching all of it.
 func (i *inboxes) inboxRead(in *instance, req outstanding, raw [][]byte, err error) {
 	var inbox []Unread
 	if err == nil {
@@ -165,24 +162,24 @@ func (i *inboxes) inboxRead(in *instance, req outstanding, raw [][]byte, err err
 	}
 }
 
-// takePending takes what came while a request was outstanding. It came into an empty inbox:
-// if the answer shows an inbox that is not empty, it is in there, or was turned before.
+// takePending takes in the inputs that arrived while a request was outstanding. Each arrived in an empty inbox:
+// if the answer shows an inbox that is not empty, it includes the input, or a turn has consumed it before.
 func (i *inboxes) takePending(in *instance) {
 	late := in.pending.inputs
 	in.pending.inputs = nil
 	if len(in.unread) > 0 || len(late) == 0 {
 		return
 	}
-	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
-		if s := last.seq(); s > in.turned || s == 0 && i.wanted(in, last) {
+	for _, last := range slices.Backward(late) { // of several, only the last can be unread: the inbox was emptied in between
+		if s := last.seq(); s > in.turned || s == 0 && in.completesOutstanding(last) {
 			in.unread = append(in.unread, last)
 			return
 		}
 	}
 }
 
-// unreadable sorts the errors of reading an instance: what is there and cannot be
-// understood stalls it; anything else passes.
+// unreadable handles an error of reading an instance: data that cannot be decoded stalls the instance; any other error
+// is temporary.
 func (i *inboxes) unreadable(in *instance, err error) {
 	if record.Unreadable(err) {
 		i.owner.removals.stall(in, stallUnreadable, err.Error())
@@ -191,7 +188,7 @@ func (i *inboxes) unreadable(in *instance, err error) {
 	i.owner.forgetFailed(in, "load", err)
 }
 
-// PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.
+// PendingCount returns the number of messages that are not recorded as published, and removes them from the state.
 func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
 	in := &instance{id: id}
 	in.rec, in.state = l.Record, state
@@ -201,8 +198,8 @@ func PendingCount(id string, l record.Loaded, state *history.State) uint64 {
 	return uint64(len(in.outbox))
 }
 
-// parseUnread reads what the store answered. An element of a newer build stalls the
-// instance; one that is nonsense is kept by its id, to be taken out of the inbox.
+// parseUnread decodes the elements of an inbox. The error is that of an element of a newer build, which stalls the
+// instance; an element that does not decode is kept by its id, to be removed from the inbox.
 func (i *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
 	out := make([]Unread, 0, len(raw))
 	for _, b := range raw {

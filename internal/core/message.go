@@ -12,48 +12,48 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Message is one thing that has happened to a partition: an arrival, or the answer to an effect.
-// The kind determines which of the fields are set. An answer names what it answers by id or number; the rest of that the owner has kept.
+// Message is one occurrence in a partition: an arrival, or the answer to an effect.
+// The kind determines which fields are set. An answer identifies the request by id or number; the owner has kept the rest of it.
 type Message struct {
 	Kind      MessageKind
 	Err       error
-	ID        string // of an instance, or a gate
+	ID        string // id of an instance, or name of a limit
 	Event     uint64
-	Number    uint64 // of the effect that it answers, if several of an instance may be outstanding
+	Number    uint64 // number of the answered effect, for kinds of which an instance may have several outstanding
 	Decided   *Decided
 	Committed record.Committed
 	Looked    record.Reconciled
 	Admitted  limit.AdmitReply
 	Bells     []message.Doorbell
-	Body      any // of the rare kinds: see the comment of each
+	Body      any // of rare kinds: the comment of the kind gives the type
 }
 
 // MessageKind is the kind of a message.
 type MessageKind uint8
 
-// Arrivals.
+// Arrivals. The comments name the fields that are set.
 const (
-	InputsIngested MessageKind = iota + 1 // body: *ingested
-	TenureBegan                           // body: *takeover
-	TenureFailed                          // err ends the tenure
-	HandoverBegan
-	TenureEnded
-	DoorbellsReceived // bells
-	NoticesReceived   // body: []message.LimitNotice, of other processes
-	NoticesPassed     // body: []gateNotice, of another owner of this process
-	EndAwaited        // by a client: id, body: reply subject
-	StatusAwaited     // likewise, the next custom status
-	UpdateAwaited     // likewise, the answer to an update: id of UpdateWait
-	WakeupsDue        // the schedule is to be read
-	TasksLost         // by the TASKS stream; body: time.Time, before which they were published
-	PoliciesChanged   // body: *limit.Overrides
-	WatchExtended     // body: time.Time, until when changes are watched
-	GateDue           // id: of a gate
-	RetryRequested    // by an operator: id of a stalled instance, which is tried again now
-	CodeJoined        // a member: instances that lack their code are tried again now
+	InputsIngested    MessageKind = iota + 1 // body: *Ingested
+	TenureBegan                              // body: *Takeover
+	TenureFailed                             // err ends the tenure
+	HandoverBegan                            // instances make no more steps
+	TenureEnded                              // the in-memory state is discarded
+	DoorbellsReceived                        // bells
+	NoticesReceived                          // body: []message.LimitNotice, from other processes
+	NoticesPassed                            // body: []GateNotice, from another owner of this process
+	EndAwaited                               // a client waits for the end: id, body: reply subject
+	StatusAwaited                            // a client waits for the next custom status: id, body: reply subject
+	UpdateAwaited                            // a client waits for the answer to an update: id as UpdateWait returns it, body: reply subject
+	WakeupsDue                               // the wakeups must be read
+	TasksLost                                // the TASKS stream has lost its content; body: time.Time, tasks published before it are lost
+	PoliciesChanged                          // body: *limit.Overrides
+	WatchExtended                            // body: time.Time, until when changes are watched
+	GateDue                                  // id: limit
+	RetryRequested                           // an operator requests the retry of a stalled instance: id
+	CodeJoined                               // a process with code joined: instances that lack their code are retried
 )
 
-// Answers.
+// Answers. The comments name the fields that are set.
 const (
 	DueRead          MessageKind = iota + CodeJoined + 1 // body: record.DueSet
 	ScheduleRead                                         // body: []string, instances
@@ -63,13 +63,13 @@ const (
 	TurnDone                                             // id, decided
 	TurnBlocked                                          // id
 	GateAnswered                                         // number, admitted
-	TicketsReleased                                      // id: of a gate, admitted
+	TicketsReleased                                      // id: limit, admitted
 	CommitAnswered                                       // id, committed
 	commitRetryDue                                       // id
 	Reconciled                                           // id, looked
-	PurgeAnswered                                        // id, body: int64, the time of the store
-	WipeFound                                            // id, body: *wipe, nil if there is none
-	Wiped                                                // id, body: int64, the time of the store
+	PurgeAnswered                                        // id, body: int64, Redis TIME in Unix ms
+	WipeFound                                            // id, body: *Wipe, nil if there is none
+	Wiped                                                // id, body: int64, Redis TIME in Unix ms
 	HistoryRead                                          // id, body: record.RewindSource
 	RewindAnswered                                       // id, committed
 	MessagePublished                                     // number
@@ -78,23 +78,23 @@ const (
 	ResendDue                                            // body: bool, whether NATS is connected
 	paceDue                                              // id
 	HorizonAnswered                                      // body: message.Accepted
-	GateSwept                                            // id, body: limit.SweepReply
-	GateRelisted                                         // id, body: time.Duration
-	UnwantedFound                                        // id, body: *unwantedMembers
-	QueueAgeRead                                         // number, body: queueAge
-	FleetRead                                            // number, body: *served
+	GateSwept                                            // id: limit, body: limit.SweepReply
+	GateRelisted                                         // id: limit, body: time.Duration until its next visit
+	UnwantedFound                                        // id: limit, body: *UnwantedMembers
+	QueueAgeRead                                         // number, body: QueueAge
+	FleetRead                                            // number, body: *Served
 	CodeFound                                            // id, body: *FoundCode
 )
 
-// messageRow is how a kind of messages is named, read from a trace, and handled.
+// messageRow describes a kind of messages. Either handle or answer is set.
 type messageRow struct {
 	name   string
-	body   func([]byte) (any, error) // nil: it has none, or one that is recorded by itself
-	handle func(*Owner, *Message)    // of an arrival, or an answer of which several may be outstanding
-	answer func(*Owner, answer)      // of one that belongs to the phase of its instance
+	body   func([]byte) (any, error) // decodes the body from a trace; nil: no body, or one that the trace records separately
+	handle func(*Owner, *Message)    // handles an arrival, or an answer of which several may be outstanding
+	answer func(*Owner, answer)      // handles an answer that belongs to the phase of its instance
 }
 
-// answer is an answer, the instance, and the request that was outstanding there.
+// answer is an answer with its instance, and the request that was outstanding there.
 type answer struct {
 	*Message
 	in  *instance
@@ -155,12 +155,12 @@ var messageKinds = [...]messageRow{
 
 func (k MessageKind) String() string { return messageKinds[k].name }
 
-// DecodeBody reads the body of a recorded message.
+// DecodeBody decodes the body of a recorded message.
 func (k MessageKind) DecodeBody(b []byte) (any, error) {
 	if decode := messageKinds[k].body; decode != nil {
 		return decode(b)
 	}
-	return nil, nil //nolint:nilnil // it has none
+	return nil, nil //nolint:nilnil // the kind has no body
 }
 
 func decodeAs[T any](b []byte) (any, error) {
@@ -172,7 +172,7 @@ func decodeAs[T any](b []byte) (any, error) {
 	return v, err
 }
 
-// String names the kind, and what the message is about.
+// String returns the kind and the subject of the message.
 func (m *Message) String() string {
 	var b strings.Builder
 	b.WriteString(m.Kind.String())
@@ -188,16 +188,16 @@ func (m *Message) String() string {
 	return b.String()
 }
 
-// Ingested is a batch of inputs that the store has put into inboxes.
+// Ingested is a batch of inputs that one script has moved to their inboxes.
 type Ingested struct {
-	Now      int64
-	To       history.Position
+	Now      int64            // Redis TIME, Unix ms
+	To       history.Position // of the last input
 	Arrivals []Arrival
-	Results  []record.Ingested // nil if the batch had been ingested before and the reply was lost
+	Results  []record.Ingested // by arrival; nil if the batch had been ingested before and the reply was lost
 }
 
-// UnwantedMembers are holders of a gate that no lease, slot or instance shows any more.
+// UnwantedMembers are holders of a limit for which no lease, retained slot or instance was found.
 type UnwantedMembers struct {
 	Members []limit.Member
-	At      int64
+	At      int64 // by the clock of the limit, Unix ms
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// pendingMessage is a message that the stream is not known to have.
+// pendingMessage is a message that is not known to be acknowledged by the stream, or waits for one before it.
 type pendingMessage struct {
-	mark   record.Watermark
-	in     message.OutInput
-	before *message.OutInput // the start that in takes back; nil: the stream has it
-	// cancels is the mark of the child that in cancels: see shard.descendants.
-	cancelMark string
-	inFlight   bool // sent, and not answered
-	failed     bool
-	acked      bool // the stream has it
+	mark       record.Watermark
+	in         message.OutInput
+	before     *message.OutInput // the start that must precede in, its cancellation; nil: none, or the stream has acknowledged it
+	cancelMark string            // mark of the child that in cancels: see shard.descendants
+	inFlight   bool              // published and not answered
+	failed     bool              // the last publish failed
+	acked      bool              // the stream has acknowledged it
 }
 
-// newMessages makes messages of those that a fold has, and takes them out of it.
+// newMessages takes the pending messages out of a state.
 func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
 	ms := s.PendingMessages()
 	if len(ms) == 0 {
@@ -28,17 +27,21 @@ func newMessages(id string, execution uint64, s *history.State) []*pendingMessag
 	}
 	out := make([]*pendingMessage, len(ms))
 	for i, m := range ms {
-		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
-		if m.Cancel != nil {
-			depth, _ := s.Started.Parent.Lineage(m.Cancel)
-			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
+		out[i] = &pendingMessage{mark: record.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m)}
+		if c := m.Cancel; c != nil {
+			depth, _ := s.Started.Parent.Lineage(c)
+			out[i].cancelMark = history.Mark(depth, c.Effect)
+			if !c.Abandon { // the start of an abandoned child is a message of its own; any other start is no longer pending now
+				start := childStart(id, s.Started, c)
+				out[i].before = &start
+			}
 		}
 	}
 	s.TrimAcked(ms[len(ms)-1].ID)
 	return out
 }
 
-// asInput is a message as the input of its receiver.
+// asInput returns a message as the input of its receiver.
 func asInput(id string, s *history.State, m history.Message) message.OutInput {
 	switch e := m.Event.(type) {
 	case *history.EventSent:
@@ -58,7 +61,7 @@ func asInput(id string, s *history.State, m history.Message) message.OutInput {
 	}
 }
 
-// sent is an event from the instance id, alone or with the start of its receiver.
+// sent returns the message of an event from the instance id, alone or with the start of its receiver.
 func sent(id string, from *history.Started, e *history.EventSent) message.OutInput {
 	var headers history.Headers
 	if from.Headers != "" {
@@ -73,8 +76,8 @@ func sent(id string, from *history.Started, e *history.EventSent) message.OutInp
 	return message.OutInput{Instance: e.Instance, Kind: message.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id, Headers: headers}
 }
 
-// broadcast is the message of a broadcast to one of its instances, on behalf of the client that has started the sender. One
-// for a child has its effect for an id: the instance that has the name later may get another.
+// broadcast returns the message of a broadcast to one of its instances, on behalf of the client that has started the sender. The id of a
+// message to a child is the child's effect id, so that a later instance with the same id may receive another one.
 func broadcast(id string, from *history.Started, e *history.Broadcast, to string) message.OutInput {
 	out := message.OutInput{
 		Instance: to, Kind: message.KindOperate, Name: e.Verb, Text: e.Text, ID: cmp.Or(e.Of, history.BroadcastID(id, from.Origin)), By: cmp.Or(from.By, id), Of: e.Of,
@@ -91,26 +94,26 @@ func broadcast(id string, from *history.Started, e *history.Broadcast, to string
 	return out
 }
 
-// childStart is the start of a child, or of a detached instance, by the execution that has begun as s.
+// childStart returns the start of a child, or of a detached instance, by the execution that began with s.
 func childStart(id string, s *history.Started, e *history.ChildScheduled) message.OutInput {
 	out := message.OutInput{Instance: e.Instance, Kind: message.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id, Headers: s.Headers.Outgoing([8]byte{})}
 	if !e.Detached {
 		depth, above := s.Parent.Lineage(e)
 		out.Parent = &history.Parent{
-			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: holds(s), Depth: depth, AncestorMarks: above,
+			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: heldLimits(s), Depth: depth, AncestorMarks: above,
 		}
 	}
 	return out
 }
 
-// done is the message to a parent about the end of its child.
+// done returns the message to a parent about the end of its child.
 func done(p *history.Parent, end history.Event) message.OutInput {
 	d := &message.Done{Scheduled: p.Event, Effect: p.Effect}
 	d.Result, d.Failure, _ = outcome(end)
 	return message.OutInput{Instance: p.Instance, Kind: message.KindDone, Done: d}
 }
 
-// outcome is what an instance ended with; ok is false for what is no end of an instance.
+// outcome returns the result or the failure of the end of an instance; ok is false for any other event.
 func outcome(end history.Event) (result history.Payload, failure *history.Failure, ok bool) {
 	switch e := end.(type) {
 	case *history.Completed:
@@ -122,15 +125,4 @@ func outcome(end history.Event) (result history.Payload, failure *history.Failur
 	default:
 		return history.Payload{}, nil, false
 	}
-}
-
-// takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
-// in the stream: it is no longer pending then, and a cancellation without it would wait for a start that never comes. (That
-// of an abandoned child is a message of its own.)
-func takenBackStart(id string, s *history.State, m history.Message) *message.OutInput {
-	if m.Cancel == nil || m.Cancel.Abandon {
-		return nil
-	}
-	start := childStart(id, s.Started, m.Cancel)
-	return &start
 }

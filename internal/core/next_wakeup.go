@@ -8,26 +8,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// wakeupAfter returns when the instance must be reconciled if nothing happens after the turn. What the turn sends to other
-// instances must be reconciled within one interval: that is how far a takeover looks back.
+// wakeupAfter returns the next wakeup of the instance after the turn, Unix ms. The messages of the turn to other
+// instances must be reconciled within one interval, because a takeover reconciles only the wakeups of one interval.
 func (c *commits) wakeupAfter(in *instance, t *turn) int64 {
 	s := in.state
 	if t.Fold != nil {
 		s = t.Fold
 	}
 	at := c.nextWakeup(in, s)
-	if len(t.messages) > 0 || slices.ContainsFunc(t.Events, startsChild) {
-		return sooner(at, c.owner.clock.now()+c.owner.cfg.ReconcileInterval.Milliseconds())
+	if len(t.messages) > 0 || slices.ContainsFunc(t.Events, func(e history.Event) bool { return e.Kind() == history.KindChildScheduled }) {
+		at = sooner(at, c.owner.nextInterval())
 	}
 	return at
 }
 
-func startsChild(e history.Event) bool { return e.Kind() == history.KindChildScheduled }
-
-// nextWakeup returns when the instance must be reconciled if nothing happens before; 0: nothing is due.
+// nextWakeup returns the time at which an instance with this state must be reconciled next, Unix ms; 0: nothing is due.
 func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 	var at int64
-	soon := c.owner.clock.now() + c.owner.cfg.ReconcileInterval.Milliseconds()
+	soon := c.owner.nextInterval()
 	if len(in.outbox) > 0 {
 		at = soon
 	}
@@ -53,7 +51,7 @@ func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 	}
 	if s.ChildLen() > 0 {
 		ask := in.repeatStartsAt
-		if ask == 0 || in.startsInFlight > 0 { // the stream may lack one: the next owner of the partition must find that
+		if ask == 0 || in.startsInFlight > 0 { // the stream may lack a start: the next owner of the partition must find that out
 			ask = soon
 		}
 		at = sooner(at, ask)
@@ -64,7 +62,7 @@ func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 	return at
 }
 
-// sooner is the earlier of two times, of which zero is none.
+// sooner returns the earlier of two times; zero means none.
 func sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -72,8 +70,8 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
-// within the time for which a due instance is put off.
+// notBefore returns the wakeup for a due time: the time itself, or, if it has passed and the horizon has not reached it, a time at which
+// to try again.
 func (s *schedule) notBefore(at int64) int64 {
 	if now := s.owner.clock.now(); at != 0 && at <= now && at > s.horizon.reached {
 		return now + FirstPause.Milliseconds()
@@ -81,7 +79,7 @@ func (s *schedule) notBefore(at int64) int64 {
 	return at
 }
 
-// keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
+// keptUntil returns the end of the retention of a record, Unix ms; 0: it is kept forever, or has not ended.
 func (r *removals) keptUntil(rec *record.Record) int64 {
 	if rec == nil || !rec.Status.Ended() {
 		return 0
@@ -90,21 +88,21 @@ func (r *removals) keptUntil(rec *record.Record) int64 {
 	if !ok {
 		return 0
 	}
-	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
+	if rec.Parent != nil { // the parent may not have ingested the end yet, and may repeat the start meanwhile
 		d = max(d, childIntervals*r.owner.cfg.ReconcileInterval)
 	}
 	return rec.Ended + d.Milliseconds()
 }
 
-// Retention is how long instances are kept that have ended. Zero is the default, 72 hours; less than zero is forever.
+// Retention is the time for which ended instances are kept, by status. Zero is the default, 72 hours; a negative value is forever.
 type Retention struct{ Completed, Failed, Cancelled time.Duration }
 
 const defaultRetention = 72 * time.Hour
 
-// childIntervals is for how many reconcile intervals a child is kept at the least, so that its parent does not find it gone.
+// childIntervals is the minimum number of reconcile intervals for which an ended child is kept, so that its parent still finds it.
 const childIntervals = 6
 
-// of gives the time for a status; ok is false for one that is kept forever, or has not ended.
+// of returns the retention of a status; ok is false for an instance that is kept forever, or has not ended.
 func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
 	switch s {
 	case record.Completed:
@@ -122,7 +120,7 @@ func (r Retention) of(s record.Status) (d time.Duration, ok bool) {
 	return d, d > 0
 }
 
-// delayed is the start at the head of the inbox whose time is yet to come, or has just come; nil: there is none.
+// delayed returns the delayed start at the head of the inbox, if the execution has not begun; nil: there is none.
 func (in *instance) delayed() *history.Started {
 	s, ok := in.unread0().(*history.Started)
 	if !ok || s.StartAt == 0 || in.state != nil && in.state.Len > 0 || in.status().Ended() {
@@ -131,7 +129,7 @@ func (in *instance) delayed() *history.Started {
 	return s
 }
 
-// deadline is when the run times out: by its state, or by the start that is to begin it; 0: never.
+// deadline returns the time at which the run times out, from its state or from the start at the head of the inbox, Unix ms; 0: never.
 func (in *instance) deadline(s *history.State) int64 {
 	if s != nil && s.Len > 0 {
 		return s.Deadline()
@@ -142,7 +140,7 @@ func (in *instance) deadline(s *history.State) int64 {
 	return 0
 }
 
-// NextDue is when time decides next about an execution: its first timer, or a failure that waits. ok: something is set.
+// NextDue returns the time of the next decision by time of an execution: its first timer, or an overdue failure. ok: there is one.
 func NextDue(s *history.State, overdue []history.Event) (at int64, ok bool) {
 	if s == nil || s.Len == 0 {
 		return 0, false

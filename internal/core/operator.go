@@ -20,42 +20,42 @@ import (
 //	running ────┼── terminate ────────▶ cancelled, by the owner, without the code
 //	            └── rewind, retry ────▶ execution n+1 ──▶ running       (also from an instance that has ended)
 //
-// A request is an input that waits for its turn in the inbox, and that the owner takes there: the code does not see it. Three kinds of
-// instances do not come to their requests, so all of their inbox is searched:
+// A request is an input that waits in the inbox until the inputs before it are turned. The owner carries it out; the code does not see it.
+// Three kinds of instances do not reach their requests, so their whole inbox is searched:
 //
 //	paused               the first request of any kind, cancellation or forced purge
 //	stalled              the first terminate, rewind or retry; before it a forced purge
 //	continuing as new    the first pause or terminate
 //
-// A commit pops only the head of an inbox. So a request that was found behind other inputs stays there, and the record names its
-// place (Control): it, and each request before it, has no effect when the instance comes to it. Requests take effect in the order of
-// their places, whichever way they were found.
+// A commit pops only the head of an inbox. So a request that was found after other inputs stays in the inbox, and the record stores its
+// position (Control): it, and each request before it, has no effect when the instance reaches it. Requests take effect in the order of
+// their positions, whichever way they were found.
 //
-// Pause is a commit without the code: status paused, Paused in the history, and, if it stops what runs, the deletion of all leases.
-// Resumed is an input of a turn. The code then schedules anew what was stopped, except the activities whose completions are in the
-// inbox: none can be added to them, because a completion needs its lease.
+// Pause is a commit without the code: status paused, Paused in the history, and, if the pause stops activities, the deletion of all leases.
+// Resumed is an input of a turn. The code then reschedules the stopped activities, except those whose completions are in the
+// inbox: no other completion can arrive, because a completion needs its lease.
 //
 // Rewind has four steps, each repeatable; the request stays in the inbox until the last:
 //
 //	outbox empty ──▶ history and inbox read, planned ──▶ undone children: cancel, or purge of an explicit id, in INPUTS ──▶ one script
 //
 // The script copies the kept events to execution n+1, deletes the leases of execution n, and puts into the front of the inbox: Rewound,
-// and what was put back (see history.RewindPlan). A completion that has arrived since the inbox was read is a conflict, and so is one
-// that Redis has lost since: its activity would neither run nor end. Rewound is the
-// first input of its turn, and neither a timer nor a notice comes before it: all that the code decides from there on has effect ids
+// and the inputs that are put back (see history.RewindPlan). A completion that has arrived since the inbox was read is a conflict, and so
+// is one that Redis has lost since: its activity would neither run nor end. Rewound is the
+// first input of its turn, and neither a timer nor a notice precedes it: everything that the code decides from there on has effect ids
 // of execution n+1.
 //
 // Crash points: before a commit or the script nothing is written, and the next owner finds the request again. Children may have been
-// undone then; the plan follows from the same history, so they are undone again, and a child without that start ignores it. After the
-// script the record names the request, so it is not carried out again; the client that waits learns the outcome from a description.
+// undone by then; the plan follows from the same history, so they are undone again, and a child of another start ignores it. After the
+// script the record names the request, so it is not carried out again; a waiting client learns the outcome when it describes the instance.
 
-// operators carries out what operators request.
+// operators carries out the requests of operators.
 type operators struct {
 	owner *Owner
-	held  map[string]heldInbox // of instances that take no turn: see held.go
+	held  map[string]heldInbox // inboxes of instances that take no turn: see held.go
 }
 
-// request finds the first unread request for this incarnation that has not taken effect and has one of these verbs.
+// request finds the first unread request for this incarnation that has not taken effect and has one of these verbs, with its index.
 func (in *instance) request(verbs ...history.Verb) (n int, r *history.OperatorRequested) {
 	for i, u := range in.unread {
 		if r := requestOf(in, u); r != nil && !in.tookEffect(u, r) && slices.Contains(verbs, r.Verb) {
@@ -65,12 +65,12 @@ func (in *instance) request(verbs ...history.Verb) (n int, r *history.OperatorRe
 	return 0, nil
 }
 
-// tookEffect reports a request that has taken effect, or is for another instance that has, or had, the id.
+// tookEffect reports a request that has taken effect, or is for another incarnation.
 func (in *instance) tookEffect(u Unread, r *history.OperatorRequested) bool {
 	return !in.concerns(u, r.Of) || in.rec != nil && !u.start() && follows(in.rec.Control, u.position())
 }
 
-// terminatedEarly terminates an instance whose termination has overtaken its start, before its code runs. It reports whether it has.
+// terminatedEarly terminates an instance, before its code runs, if its termination has overtaken its start. It reports whether it did.
 func (o *operators) terminatedEarly(in *instance) bool {
 	if in.rec != nil || len(in.unread) < 2 {
 		return false
@@ -83,14 +83,14 @@ func (o *operators) terminatedEarly(in *instance) bool {
 	return true
 }
 
-// requestNext reports a request at the head of the inbox. One for a start that has not come yet is kept, as early inputs are.
+// requestNext reports a request at the head of the inbox. A request for a start that has not arrived is kept, like other early inputs.
 func (*operators) requestNext(in *instance) bool {
 	return len(in.unread) > 0 && requestOf(in, in.unread[0]) != nil && (in.rec != nil || in.unread[0].forgotten())
 }
 
-// urgent finds the request that a stalled instance must not wait with.
+// urgent finds a request that a stalled instance must carry out at once, with its index.
 func (in *instance) urgent() (n int, r *history.OperatorRequested) {
-	if in.rec == nil { // it has not begun
+	if in.rec == nil { // nothing to rewind
 		return in.request(history.VerbTerminate)
 	}
 	return in.request(history.VerbTerminate, history.VerbRewind, history.VerbRetry)
@@ -110,7 +110,7 @@ func (in *instance) rewinding() bool {
 	return ok
 }
 
-// requested carries out the request at a place of the inbox, or its next step.
+// requested carries out the request at index n of the inbox, or its next step.
 func (o *operators) requested(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
@@ -136,22 +136,22 @@ func (o *operators) requested(in *instance, n int) {
 		o.refuse(in, n, fmt.Sprintf("execution %d of instance %s has not begun", in.execution(), in.id))
 	case len(in.outbox) > 0:
 		if n > 0 {
-			o.owner.removals.forced[in.id] = true // it is searched for once more
+			o.owner.removals.forced[in.id] = true // so that it is found again
 		}
-		o.owner.outbox.flushOutbox(in) // and go on when the stream has it
+		o.owner.outbox.flushOutbox(in) // the acknowledgement continues the request
 	default:
 		o.owner.request(in, readingHistory, outstanding{place: n}, Effect{Kind: ReadHistory, Number: in.execution()})
 	}
 }
 
-// refuse answers a request that has no effect, and has it taken out, or noted as carried out.
+// refuse answers a request that has no effect, and removes it from the inbox or records it as carried out.
 func (o *operators) refuse(in *instance, n int, why string) {
 	u := in.unread[n]
 	r, at := u.operator(), u.position()
 	o.owner.met[CountDropped]++
 	o.owner.log.Info("request of an operator refused", "instance", in.id, "verb", r.Verb, "by", r.By, "reason", why)
 	o.owner.commits.answer(r.Reply, message.Answer{Instance: in.id, Problem: &message.Problem{Code: message.ProblemRefused, Message: why}})
-	if r.Reply == "" && r.Of == "" { // as of a batch, which does not wait
+	if r.Reply == "" && r.Of == "" { // no client waits, such as for a request of a batch
 		note := record.Refusal{Instance: in.id, Seq: at.Seq, At: at.Time / int64(time.Millisecond), Reason: fmt.Sprintf("%s by %s: %s", r.Verb, r.By, why)}
 		o.owner.emit(Effect{Kind: ListRefusals, Body: []record.Refusal{note}})
 	}
@@ -166,7 +166,7 @@ func (o *operators) refuse(in *instance, n int, why string) {
 	o.owner.commits.commit(in, t)
 }
 
-// pause has the instance take no turn until it is resumed.
+// pause pauses the instance.
 func (o *operators) pause(in *instance, n int) {
 	u := in.unread[n]
 	r := u.operator()
@@ -185,7 +185,7 @@ func (o *operators) pause(in *instance, n int) {
 	o.owner.commits.commit(in, t)
 }
 
-// resume has the instance take turns again: for an operator, or for a cancellation, which the code handles.
+// resume continues a paused instance, for an operator or for a cancellation, which the code handles.
 func (o *operators) resume(in *instance, n int, by, why, reply string) {
 	in.control, in.answerTo = in.unread[n].position(), reply
 	if p := in.state.PausedBy(); p != nil {
@@ -204,7 +204,7 @@ func (o *operators) resume(in *instance, n int, by, why, reply string) {
 	o.owner.turns.turn(in)
 }
 
-// terminate ends the instance without its code; its history stays, and so does a start that is to take its id.
+// terminate ends the instance without its code. A start that requires the termination stays in the inbox.
 func (o *operators) terminate(in *instance, n int) {
 	u := in.unread[n]
 	r := requestOf(in, u)
@@ -217,7 +217,7 @@ func (o *operators) terminate(in *instance, n int) {
 	o.owner.turns.cancelByName(in, cancel.Terminated, r.By, r.Text, drop)
 }
 
-// atBoundary pauses or terminates an instance between two executions, if that was requested.
+// atBoundary pauses or terminates an instance between two executions, if an operator has requested it.
 func (o *operators) atBoundary(in *instance) bool {
 	n, r := in.request(history.VerbPause, history.VerbTerminate)
 	if r == nil {
@@ -227,17 +227,17 @@ func (o *operators) atBoundary(in *instance) bool {
 	return true
 }
 
-// rewind is a rewind that is under way.
+// rewind is a rewind in progress.
 type rewind struct {
 	plan    *history.RewindPlan
 	began   *history.Started
-	inbox   int             // elements that were read
-	results []record.Placed // those of them that are results of kept activities
+	inbox   int             // number of inbox elements that were read
+	results []record.Placed // elements that are results of kept activities
 	undone  int             // messages to undone children that are not acknowledged
-	failed  bool
+	failed  bool            // one of those messages has failed
 }
 
-// historyRead plans the rewind, and undoes the children whose starts it does not keep.
+// historyRead plans the rewind, and undoes the children whose starts it drops.
 func (o *operators) historyRead(in *instance, req outstanding, src record.RewindSource, err error) {
 	var inbox []Unread
 	var events []history.Event
@@ -257,7 +257,7 @@ func (o *operators) historyRead(in *instance, req outstanding, src record.Rewind
 	}
 	in.unread, in.cut = inbox, false
 	r := inbox[req.place].operator()
-	if r == nil { // memory had another inbox
+	if r == nil { // the inbox in memory was outdated
 		o.owner.unload(in)
 		o.owner.schedule.wake(in.id)
 		return
@@ -282,7 +282,7 @@ func (o *operators) historyRead(in *instance, req outstanding, src record.Rewind
 	}
 }
 
-// planRewind returns the plan, and the places of the unread results that it counts on.
+// planRewind returns the plan, and the unread results that it relies on with their indexes in the inbox.
 func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Unread) (plan *history.RewindPlan, results []record.Placed, err error) {
 	if r.Verb == history.VerbRetry {
 		plan, err = history.PlanRetry(events, r.Start)
@@ -298,10 +298,11 @@ func planRewind(events []history.Event, r *history.OperatorRequested, inbox []Un
 	return plan, results, err
 }
 
-// undo is the message to a child whose start is not kept: one with an id of its own is removed, so that the code may start it again.
+// undo returns the message to a child whose start is dropped: a child with a generated id is cancelled, if the instance has not ended; a child
+// with an explicit id is purged, so that the code can start it again.
 func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *history.OperatorRequested) (out message.OutInput, ok bool) {
 	out = message.OutInput{Instance: c.Instance, Kind: message.KindCancel, Of: c.Effect, Reason: cancel.Rewound, By: r.By, Text: r.Text}
-	for id := in.identity(); id.Execution > 0 && id.Execution >= began.Execution; id.Execution-- { // of the execution, or one that it was rewound from
+	for id := in.identity(); id.Execution > 0 && id.Execution >= began.Execution; id.Execution-- { // generated by this execution, or by one that it was rewound from
 		if c.Instance == replay.ChildID(began.IdentityOf(in.identity(), id.Execution), c.ID) {
 			return out, !in.status().Ended()
 		}
@@ -310,7 +311,7 @@ func undo(in *instance, began *history.Started, c *history.ChildScheduled, r *hi
 	return out, true
 }
 
-// undone takes the acknowledgement of a message to an undone child.
+// undone handles the stream's answer to a message to an undone child.
 func (o *operators) undone(in *instance, err error) {
 	if o.owner.instances[in.id] != in || in.phase != undoing {
 		return
@@ -328,7 +329,7 @@ func (o *operators) undone(in *instance, err error) {
 	o.commitRewind(in)
 }
 
-// commitRewind writes the rewind.
+// commitRewind sends the script that writes the rewind.
 func (o *operators) commitRewind(in *instance) {
 	req := *in.outstanding
 	o.owner.to(in, idle)
@@ -384,13 +385,14 @@ func (o *operators) commitRewind(in *instance) {
 	o.owner.request(in, rewinding, req, Effect{Kind: RewindInstance, Body: w})
 }
 
+// prepend adds an element to the front of the inbox.
 func prepend(w *record.Rewind, id string, ev history.Event) error {
 	b, err := Element(id, ev)
 	w.Prepend = append(w.Prepend, b)
 	return err
 }
 
-// rewound goes on with the new execution.
+// rewound handles the answer to a rewind, and loads the instance again.
 func (o *operators) rewound(in *instance, req outstanding, done record.Committed, err error) {
 	r := in.unread[req.place].operator()
 	if written, _ := o.owner.scriptAnswered("rewind of "+in.id, done.Now, err); written {
@@ -407,7 +409,7 @@ func (o *operators) rewound(in *instance, req outstanding, done record.Committed
 	o.owner.schedule.wake(in.id)
 }
 
-// sendRewound notifies workers and watchers of a rewind.
+// sendRewound notifies workers, watchers and the waiting client of a rewind.
 func (o *operators) sendRewound(in *instance, done record.Committed, r *history.OperatorRequested) {
 	why := &history.ActivityCancelRequested{Reason: cancel.Rewound, By: r.By, Text: r.Text}
 	o.owner.met[CountHints] += float64(o.owner.sendHints(stopHints(in, why, done)))

@@ -12,36 +12,34 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// What an instance sends to others reaches them as their input. Two kinds of it are pending, see
-// docs/decisions/0013:
+// Messages of an instance reach other instances as inputs. Two kinds of them are pending, see docs/decisions/0013:
 //
-//   - a message (event, detached start, cancellation of a child, the end that a parent
-//     waits for) is pending until the stream has it. in.outbox has those in memory,
-//     in order; rec.Produced and rec.Published record the same in the store, later;
+//   - a message (an event, a detached start, the cancellation of a child, the end of a child for its parent) is pending until the
+//     stream has acknowledged it. in.outbox holds the pending messages in order; rec.Produced and rec.Published record them in the
+//     store, later;
 //   - the start of a child is pending as long as the child is outstanding.
 //
-// Crash points: between commit and publish, between publish and its acknowledgement,
-// between that and the mark in the store. In all of them the schedule has the instance
-// within one reconcile interval, and what is not known to have arrived is sent again.
+// Crash points: between commit and publish, between publish and its acknowledgement, between that and the recorded watermark. In all of
+// them the instance has a wakeup within one reconcile interval, and every message that is not known to be acknowledged is sent again.
 
 const (
-	firstRepeats = 3                // reconcile intervals, before a child's start is repeated, if this tenure has sent it
-	lastRepeat   = 10 * time.Minute // the pause doubles up to this
-	repeatBytes  = 4 << 20          // of starts that one reconciliation repeats
-	publishRetry = time.Second / 2  // after a message or a task could not be published
+	firstRepeats = 3                // reconcile intervals before the start of a child is repeated, if this tenure has sent it
+	lastRepeat   = 10 * time.Minute // maximum of the backoff between repeats, which doubles
+	repeatBytes  = 4 << 20          // maximum size of the starts that one reconciliation repeats
+	publishRetry = time.Second / 2  // delay after a failed publish
 
-	shortMessage = 4 << 10 // bytes of a failure that is shortened
+	shortMessage = 4 << 10 // maximum bytes of the message of a shortened failure
 )
 
-// outbox has what instances send to others.
+// outbox publishes the messages of instances to other instances.
 type outbox struct {
 	owner    *Owner
-	unsent   int                  // messages that were not published, in this tenure
-	underway map[uint64]*outgoing // what the stream has not answered
+	unsent   int                  // messages whose last publish in this tenure failed
+	underway map[uint64]*outgoing // publishes that are not answered, by number of the effect
 }
 
-// sendEffects sends what the turn asks of workers and other instances. All of it may be lost: tasks and messages are found by the
-// reconciliation, hints by the next renewal.
+// sendEffects sends the effects of a written turn to workers and other instances. All of them may be lost: tasks and messages are repeated by the
+// reconciliation, and lost hints cost the time until the next renewal.
 func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	var to hints
 	for _, e := range t.Events {
@@ -82,8 +80,8 @@ func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	}
 }
 
-// forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
-// stream has.
+// forgetSettled drops the settled children from startedChildren. The cancellation of a child whose start the stream has acknowledged is
+// sent without the start.
 func (in *instance) forgetSettled(t *turn) {
 	for _, o := range t.messages {
 		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
@@ -101,9 +99,9 @@ func (in *instance) forgetSettled(t *turn) {
 	}
 }
 
-// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
-// one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
-// may have taken only the first of the two inputs, and started it.
+// startChildren starts the outstanding children of a turn. Abandoned children are messages of the outbox, and so is the cancellation of
+// a child that a later input of the same turn has cancelled; that start precedes its cancellation. It must be sent, because a turn that
+// the store has lost may have consumed only the first of the two inputs, and may have started the child.
 func (o *outbox) startChildren(in *instance, t *turn) {
 	some := false
 	for _, ev := range t.Events {
@@ -114,30 +112,32 @@ func (o *outbox) startChildren(in *instance, t *turn) {
 		}
 	}
 	if some && in.repeatStartsAt == 0 {
-		in.repeatPause = o.firstRepeat()
-		in.repeatStartsAt = o.owner.clock.now() + in.repeatPause.Milliseconds()
+		in.repeatBackoff = o.minRepeatBackoff()
+		in.repeatStartsAt = o.owner.clock.now() + in.repeatBackoff.Milliseconds()
 	}
 }
 
-// startChild publishes the start of a child.
+// startChild publishes the start of a child of the execution that began with s.
 func (o *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
 	in.startsInFlight++
 	o.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
-func (o *outbox) firstRepeat() time.Duration { return firstRepeats * o.owner.cfg.ReconcileInterval }
+func (o *outbox) minRepeatBackoff() time.Duration {
+	return firstRepeats * o.owner.cfg.ReconcileInterval
+}
 
-// enqueue adds the messages that a turn has decided to the outbox, and sends them.
-func (o *outbox) enqueue(in *instance, ds []*pendingMessage) {
-	in.outbox = append(in.outbox, ds...)
+// enqueue adds the messages of a turn to the outbox, and sends them.
+func (o *outbox) enqueue(in *instance, ms []*pendingMessage) {
+	in.outbox = append(in.outbox, ms...)
 	in.trimAcked()
 	o.flushOutbox(in)
 }
 
-// trimAcked takes out what the stream has, up to the first that it may lack.
+// trimAcked removes the messages before the first that is not acknowledged.
 func (in *instance) trimAcked() {
 	for len(in.outbox) > 0 && in.outbox[0].acked {
-		if mark := in.outbox[0].mark; len(in.outbox) == 1 || in.outbox[1].mark != mark { // the last of a broadcast
+		if mark := in.outbox[0].mark; len(in.outbox) == 1 || in.outbox[1].mark != mark { // the last message of a broadcast
 			in.sent = mark
 		}
 		in.outbox[0] = nil
@@ -155,6 +155,7 @@ func (o *outbox) flushOutbox(in *instance) {
 	}
 }
 
+// sendMessage publishes a message, or the start that must precede it.
 func (o *outbox) sendMessage(in *instance, m *pendingMessage) {
 	if m.before == nil {
 		o.publish(&outgoing{why: sendPending, from: in, in: m.in, message: m})
@@ -163,12 +164,12 @@ func (o *outbox) sendMessage(in *instance, m *pendingMessage) {
 	o.publish(&outgoing{why: sendStartBefore, from: in, in: *m.before, message: m})
 }
 
-// noteCancelled notes the children that a turn has cancelled.
-func (c *commits) noteCancelled(debts []*pendingMessage) {
+// noteCancelled records the marks of the children that a turn has cancelled.
+func (c *commits) noteCancelled(ms []*pendingMessage) {
 	var marks []string
-	for _, o := range debts {
-		if o.cancelMark != "" {
-			marks = append(marks, o.cancelMark)
+	for _, m := range ms {
+		if m.cancelMark != "" {
+			marks = append(marks, m.cancelMark)
 		}
 	}
 	if len(marks) > 0 {
@@ -176,8 +177,8 @@ func (c *commits) noteCancelled(debts []*pendingMessage) {
 	}
 }
 
-// reply notifies the parent behind a start that this instance is not its child, or how it has ended. It
-// may be lost: the parent asks again.
+// reply notifies the parent that has sent a start that this instance is not its child, or how it has ended. The reply
+// may be lost: the parent repeats the start.
 func (o *outbox) reply(in *instance, msg message.OutInput) {
 	o.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
@@ -185,25 +186,25 @@ func (o *outbox) reply(in *instance, msg message.OutInput) {
 // outgoing is an input in transit to another instance.
 type outgoing struct {
 	why     sendReason
-	from    *instance // as it was: it may have been parked or forgotten since
+	from    *instance // the sender; it may have been parked or forgotten since
 	in      message.OutInput
-	message *pendingMessage         // of sendPending and sendStartBefore
-	start   *history.ChildScheduled // of sendStart
-	short   bool                    // it is shortened, because all of it did not fit into a message
+	message *pendingMessage         // for sendPending and sendStartBefore
+	start   *history.ChildScheduled // for sendStart
+	short   bool                    // shortened, because the whole end did not fit into a message
 }
 
-// sendReason is what an input is published for.
+// sendReason is the reason for publishing an input.
 type sendReason uint8
 
 const (
-	sendPending     sendReason = iota + 1
-	sendStartBefore            // the start that a pending cancellation takes back
-	sendStart                  // of a child
-	sendReply                  // to the parent behind a start
-	sendUndo                   // to a child whose start a rewind does not keep
+	sendPending     sendReason = iota + 1 // a message of the outbox
+	sendStartBefore                       // the start of a child, before its pending cancellation
+	sendStart                             // the start of an outstanding child
+	sendReply                             // the reply to the parent that has sent a start
+	sendUndo                              // the cancellation or purge of a child whose start a rewind drops
 )
 
-// publish publishes an input.
+// publish publishes an input, and remembers it until it is answered.
 func (o *outbox) publish(out *outgoing) {
 	out.in.Sender = message.SenderOrchestrator
 	o.owner.publishing++
@@ -213,8 +214,8 @@ func (o *outbox) publish(out *outgoing) {
 	o.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
 }
 
-// messagePublished takes the stream's answer. An end that does not fit into a message is shortened: without any its parent would
-// wait forever.
+// messagePublished handles the stream's answer to a publish. The end of a child that does not fit into a message is shortened: without
+// an end its parent would wait forever.
 func (o *outbox) messagePublished(number uint64, err error) {
 	out := o.underway[number]
 	delete(o.underway, number)
@@ -224,7 +225,7 @@ func (o *outbox) messagePublished(number uint64, err error) {
 	}
 	if out.in.Kind == message.KindDone && unsendable(err) && !out.short {
 		o.owner.log.Error("end of child shortened", "instance", out.from.id, "parent", out.in.Instance, "error", err)
-		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
+		out.in.Done, out.short = shortenEnd(out.from.id, out.in.Done, err), true
 		o.publish(out)
 		return
 	}
@@ -232,7 +233,7 @@ func (o *outbox) messagePublished(number uint64, err error) {
 	case sendPending:
 		o.acknowledged(out.from, out.message, err)
 	case sendStartBefore:
-		if err != nil { // if it can never be sent, there is no child to cancel
+		if err != nil { // a start that can never be sent has no child to cancel
 			o.acknowledged(out.from, out.message, err)
 			return
 		}
@@ -249,8 +250,8 @@ func (o *outbox) messagePublished(number uint64, err error) {
 	}
 }
 
-// inShort is the end of a child in a few words.
-func inShort(child string, d *message.Done, why error) *message.Done {
+// shortenEnd returns the end of a child without its result, and with a shortened failure.
+func shortenEnd(child string, d *message.Done, why error) *message.Done {
 	f := &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,
 		Message: fmt.Sprintf("child %s has completed, and its result cannot be sent: %v; return less, or a reference to it", child, why),
@@ -262,7 +263,7 @@ func inShort(child string, d *message.Done, why error) *message.Done {
 	return &message.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }
 
-// acknowledged takes the stream's word for a message.
+// acknowledged handles the stream's answer to a message of the outbox.
 func (o *outbox) acknowledged(in *instance, m *pendingMessage, err error) {
 	m.inFlight = false
 	if m.failed {
@@ -276,7 +277,7 @@ func (o *outbox) acknowledged(in *instance, m *pendingMessage, err error) {
 	if err != nil {
 		m.failed = true
 		o.unsent++
-		if !in.retryScheduled { // thousands may fail at once, and are sent again together
+		if !in.retryScheduled { // logged once: thousands may fail at once, and are sent again together
 			reportFailure(o.owner.log, "message not published, retrying", err, "instance", in.id, "to", m.in.Instance, "kind", m.in.Kind,
 				"messages", len(in.outbox))
 		}
@@ -285,14 +286,14 @@ func (o *outbox) acknowledged(in *instance, m *pendingMessage, err error) {
 	}
 	m.acked = true
 	if o.owner.instances[in.id] != in {
-		return // parked or forgotten since; a reconciliation sends it again, and the receiver recognises it
+		return // forgotten since; a reconciliation sends the message again, and the receiver deduplicates it
 	}
 	if in.trimAcked(); len(in.outbox) == 0 {
 		o.owner.advance(in)
 	}
 }
 
-// childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
+// childStarted handles the stream's answer to the start of a child. A start that failed is soon published again, as if for the first time.
 func (o *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
 	in.startsInFlight--
 	switch {
@@ -307,22 +308,21 @@ func (o *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s cannot be started: %v", e.Instance, err),
 		}}
 		failed.At = o.owner.clock.now()
-		in = o.owner.instance(in.id) // it may have been parked or forgotten meanwhile
+		in = o.owner.instance(in.id) // it may have been forgotten meanwhile
 		in.localInputs = append(in.localInputs, failed)
 	default:
 		reportFailure(o.owner.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
-		in.repeatStartsAt, in.repeatPause = 0, 0
+		in.repeatStartsAt, in.repeatBackoff = 0, 0
 	}
 	o.retrySoon(in, publishRetry)
 }
 
-// unsendable reports an error that no further attempt mends: the message is larger than this
-// server allows, or it is malformed.
+// unsendable reports an error that is permanent: the message is larger than the server allows, or malformed.
 func unsendable(err error) bool {
 	return errors.Is(err, message.ErrTooLarge) || errors.Is(err, message.ErrMalformed) || errors.Is(err, message.ErrBadInstance) || errors.Is(err, message.ErrBadName)
 }
 
-// retrySoon has what could not be published, or asked, tried again, unless the instance has been parked or forgotten by then.
+// retrySoon schedules a retry of failed publishes and limit requests, unless the instance is forgotten by then.
 func (o *outbox) retrySoon(in *instance, after time.Duration) {
 	if in.retryScheduled {
 		return
@@ -331,6 +331,7 @@ func (o *outbox) retrySoon(in *instance, after time.Duration) {
 	o.owner.later(after, Message{Kind: retryDue, ID: in.id})
 }
 
+// retry flushes the outbox of an instance and reconciles it.
 func (o *outbox) retry(id string) {
 	in := o.owner.instances[id]
 	if in == nil {
@@ -342,20 +343,20 @@ func (o *outbox) retry(id string) {
 	}
 }
 
-// caughtUp turns the instances whose code polls, and asks at once for the children that this tenure has not asked for yet: both had to
-// wait until it had read what has been accepted and answered already.
+// caughtUp continues the instances whose code polls, and repeats the starts of children that this tenure has not sent yet: both had to
+// wait until every input accepted before the tenure was ingested.
 func (o *outbox) caughtUp() {
 	for _, id := range sorted(o.owner.instances) {
 		in := o.owner.instances[id]
 		if in != nil && (in.observes || in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0) {
-			in.observes, in.wakeupDue = false, true // behind what is outstanding, too: that was sent when it was too early
+			in.observes, in.wakeupDue = false, true // even if it is busy: the outstanding request was sent before
 			o.owner.advance(in)
 		}
 	}
 }
 
-// repeatChildStarts repeats the starts of the children whose end has not been received, if it is time.
-// No start is repeated before what has been answered already has been read.
+// repeatChildStarts repeats the starts of outstanding children when their backoff has passed. It waits until the owner has caught up:
+// the end of a child may have been accepted already.
 func (o *outbox) repeatChildStarts(in *instance) {
 	o.flushOutbox(in)
 	now := o.owner.clock.now()
@@ -378,6 +379,6 @@ func (o *outbox) repeatChildStarts(in *instance) {
 		o.startChild(in, in.state.Started, e)
 	}
 	in.lastRepeated = 0
-	in.repeatPause = min(max(2*in.repeatPause, o.firstRepeat()), lastRepeat)
-	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
+	in.repeatBackoff = min(max(2*in.repeatBackoff, o.minRepeatBackoff()), lastRepeat)
+	in.repeatStartsAt = now + in.repeatBackoff.Milliseconds()
 }

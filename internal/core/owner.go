@@ -15,68 +15,68 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Config are those of all owners of a process.
+// Config configures all owners of a process.
 type Config struct {
-	ReconcileInterval time.Duration // between two reconciliations of an instance with activities outstanding
-	MaxClaims         int           // of an activity
-	Parked            int           // executions kept in memory
+	ReconcileInterval time.Duration // between two reconciliations of an instance with outstanding activities
+	MaxClaims         int           // per activity, before it is poisoned
+	Parked            int           // maximum number of idle instances whose code stays in memory
 	Retention         Retention
-	FailDiverged      bool             // rather than to suspend them
-	Programs          *author.Registry `json:"-"` // which is immutable
-	Global            *history.Policy  // of every action without one; nil: none
+	FailDiverged      bool             // fail instances whose code diverges from their history, instead of stalling them
+	Programs          *author.Registry `json:"-"` // registered code; immutable
+	Global            *history.Policy  // policy of every action without its own; nil: none
 	Elsewhere         bool             // other processes may have code that Programs lacks: see elsewhere.go
 }
 
-// Owner decides for one tenure of one partition. It does no I/O: it handles messages, one at a time, and collects effects. See the
-// package's doc.
+// Owner owns one partition for one tenure. It does no I/O: it handles messages, one at a time, and returns effects. See the
+// package documentation.
 type Owner struct {
 	cfg     Config
-	seal    string // of the elements that the owner makes
+	seal    string // suffix of the ids of the inbox elements that this owner writes
 	log     logger
 	met     Counts
 	effects []Effect
-	number  uint64 // of the last effect that has one
+	number  uint64 // last number given to an effect or a head
 
 	instances map[string]*instance
 	parked    parked
 
 	clock      clock
-	busy       int // instances with a request or a turn outstanding
-	spare      []*outstanding
-	publishing int // tasks and messages not yet acknowledged by the stream
-	leaving    bool
-	err        error // ends the tenure
+	busy       int            // instances with an outstanding request or turn
+	spare      []*outstanding // unused ones, to be used again
+	publishing int            // tasks and messages that the stream has not acknowledged
+	leaving    bool           // the hand-over has begun: no instance makes another step
+	err        error          // ends the tenure
 	parts
 }
 
-// parts are the concerns of an owner. Each has the state that is its own, and decides for the others through the owner.
+// parts are the concerns of an owner. Each keeps its own state, and reaches the others through the owner.
 type parts struct {
-	schedule  schedule  // what is due, and until when time may go on
-	inbox     inboxes   // what arrives, and is loaded
-	turns     turns     // what the code of an instance is given
-	admission admission // what must pass a limit
-	commits   commits   // what a turn writes, and sends then
-	outbox    outbox    // what other instances are sent
-	leases    leases    // what has been dispatched, and does not end
-	notices   notices   // what limits report, and those of the partition
-	removals  removals  // what is stalled, or purged
-	operators operators // what operators request
+	schedule  schedule  // wakeups, and the horizon up to which time may decide
+	inbox     inboxes   // arriving inputs, loading and reading
+	turns     turns     // the inputs of turns, and ends decided without code
+	admission admission // tickets of instances at limits
+	commits   commits   // commits, and the effects and answers that follow them
+	outbox    outbox    // messages to other instances
+	leases    leases    // reconciliation of leases
+	notices   notices   // notices from limits, and visits of the partition's own limits
+	removals  removals  // stalled and purged instances
+	operators operators // operator requests
 }
 
-// Beginning is what an owner begins with.
+// Beginning is the stored and random state with which a tenure begins.
 type Beginning struct {
-	Seal    string           // of the elements that the owner makes
-	Heads   string           // what the heads of its commits begin with: no other tenure has had it
-	Applied history.Position // up to which inputs have been ingested
-	Commits int64            // highest number that the store has acknowledged
+	Seal    string           // suffix of the ids of the inbox elements that the owner writes
+	Heads   string           // prefix of the heads of its commits, unique to the tenure
+	Applied history.Position // inputs up to here have been ingested
+	Commits int64            // highest commit number that the store has acknowledged
 }
 
-// New returns an owner that has seen nothing yet: its first message is TenureBegan.
+// New returns an owner. Its first message must be TenureBegan.
 func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	o := &Owner{cfg: cfg, seal: begin.Seal, instances: make(map[string]*instance)}
 	o.log = logger{o}
-	o.clock.tick(now)
-	o.clock.set(o.clock.wall.UnixMilli())
+	o.clock.wall = now
+	o.clock.set(now.UnixMilli())
 	o.parked.limit = max(cfg.Parked, 1)
 	o.parts = parts{
 		schedule:  schedule{owner: o, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
@@ -87,10 +87,8 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 			owner: o, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
 		},
-		outbox: outbox{owner: o, underway: make(map[uint64]*outgoing)},
-		leases: leases{
-			owner: o, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed),
-		},
+		outbox:    outbox{owner: o, underway: make(map[uint64]*outgoing)},
+		leases:    leases{owner: o, unserved: make(map[string]bool), asked: make(map[uint64]*unclaimed)},
 		notices:   notices{owner: o, visits: make(map[string]*visit)},
 		removals:  removals{owner: o, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
 		operators: operators{owner: o, held: make(map[string]heldInbox)},
@@ -98,61 +96,68 @@ func New(cfg Config, begin Beginning, now time.Time) *Owner {
 	return o
 }
 
-// clock guesses Redis TIME from the last answer that reported it. Time moves from message to message.
+// clock estimates Redis TIME from the last answer that reported it. It advances with the time of each message.
 type clock struct {
-	wall time.Time // of the message
-	at   time.Time // of the last answer, and what it reported
-	ms   int64
+	wall time.Time // time of the current message
+	at   time.Time // wall when an answer last reported Redis TIME
+	ms   int64     // the reported time, Unix ms
 }
 
-func (c *clock) tick(now time.Time) { c.wall = now }
-func (c *clock) set(ms int64)       { c.at, c.ms = c.wall, ms }
-func (c *clock) now() int64         { return c.ms + c.wall.Sub(c.at).Milliseconds() }
+func (c *clock) set(ms int64) { c.at, c.ms = c.wall, ms }
+func (c *clock) now() int64   { return c.ms + c.wall.Sub(c.at).Milliseconds() }
 
-// Step handles one message, and returns the effects of it in their order. They are valid until the next step.
+// Step handles one message and returns its effects in order. They are valid until the next step.
 func (o *Owner) Step(now time.Time, m *Message) []Effect {
 	clear(o.effects)
 	o.effects = o.effects[:0]
-	o.clock.tick(now)
-	switch row := &messageKinds[m.Kind]; {
-	case row.handle != nil:
+	o.clock.wall = now
+	row := &messageKinds[m.Kind]
+	if row.handle != nil {
 		row.handle(o, m)
-	default:
-		if in := o.instances[m.ID]; in != nil && in.phase.busy() {
-			req := *in.outstanding
-			if in.phase != committing { // else the fate of the commit may be unknown
-				o.to(in, req.from)
-			}
-			row.answer(o, answer{m, in, req})
-		} else {
-			o.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
+	} else if in := o.instances[m.ID]; in != nil && in.phase.busy() {
+		req := *in.outstanding
+		if in.phase != committing { // the fate of a commit may still be unknown
+			o.to(in, req.from)
 		}
+		row.answer(o, answer{m, in, req})
+	} else {
+		o.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
 	}
 	o.schedule.startDeferred()
 	return o.effects
 }
 
-// Err returns what ends the tenure; nil: nothing has.
+// Err returns the error that ends the tenure, or nil.
 func (o *Owner) Err() error { return o.err }
 
-// Counts returns what has been counted. The caller takes it, and sets it back to zero.
+// Counts returns the counts since the caller last reset them to zero.
 func (o *Owner) Counts() *Counts { return &o.met }
 
-// NextPoll returns when wakeupsDue is to be sent at the latest.
+// NextPoll returns the latest time at which WakeupsDue must be sent.
 func (o *Owner) NextPoll() time.Time { return o.schedule.pollAt }
 
-// Known returns the sequence up to which the inputs are applied; caughtUp: all that were accepted before the tenure are.
+// Known returns the stream sequence up to which inputs are ingested, and whether that includes all inputs accepted before the tenure.
 func (o *Owner) Known() (seq uint64, caughtUp bool) {
 	return o.schedule.horizon.applied.Seq, o.schedule.horizon.began != 0
 }
 
-// Underway returns how many instances have a request or a turn outstanding, and how many publishes are not acknowledged.
+// Underway returns the number of instances with an outstanding request or turn, and of publishes that are not acknowledged.
 func (o *Owner) Underway() (instances, publishes int) { return o.busy, o.publishing }
 
-// Unfinished reports what the next owner has to repair; nil: there is nothing.
-func (o *Owner) Unfinished() error { return o.schedule.unfinished() }
+// Unfinished returns an error that describes the work which the next owner has to repair, or nil.
+func (o *Owner) Unfinished() error {
+	switch {
+	case o.outbox.unsent > 0 || len(o.commits.resends.failed) > 0:
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", o.outbox.unsent, len(o.commits.resends.failed))
+	case len(o.schedule.todo) > 0:
+		return fmt.Errorf("hand-over: %d instances of the previous owner have not been reconciled", len(o.schedule.todo))
+	default:
+		return nil
+	}
+}
 
-// sorted returns the keys of a map in order: what an owner does follows from its messages alone.
+// sorted returns the keys of m in ascending order. Map order must not influence effects: an owner is a deterministic function of its
+// messages.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // PhaseOf returns the phase of an instance.
@@ -163,7 +168,7 @@ func (o *Owner) PhaseOf(id string) Phase {
 	return Absent
 }
 
-// Describe returns phase, inputs in memory, and what is pending of an instance.
+// Describe returns the phase of an instance, and its numbers of unread and pending inputs in memory.
 func (o *Owner) Describe(id string) string {
 	in := o.instances[id]
 	if in == nil {
@@ -176,23 +181,23 @@ func (o *Owner) Describe(id string) string {
 	return fmt.Sprintf("%s, %d in memory, %d pending%s", in.phase, len(in.unread), len(in.pending.inputs), stale)
 }
 
-// ErrIllegal is the error of a transition that the table does not have, and of an answer without a request.
+// ErrIllegal is the error of a transition that is not legal, and of an answer without an outstanding request.
 var ErrIllegal = errors.New("illegal transition")
 
-// next gives a number to an effect, of which several of an instance may be outstanding.
+// nextNumber returns a new number, for effects of which one instance may have several outstanding, and for heads.
 func (o *Owner) nextNumber() uint64 {
 	o.number++
 	return o.number
 }
 
-// fail ends the tenure: what memory assumes is not what the store has.
+// fail ends the tenure: the in-memory state may no longer match the store.
 func (o *Owner) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
-// storeFailed sorts an error of the store: what ends the tenure, and what will pass.
+// storeFailed handles an error of the store: it ends the tenure, or it is temporary, and is counted and logged.
 func (o *Owner) storeFailed(what string, err error) {
 	if endsTenure(err) {
 		o.fail(fmt.Errorf("%s: %w", what, err))
@@ -202,7 +207,7 @@ func (o *Owner) storeFailed(what string, err error) {
 	reportFailure(o.log, "redis request failed, retrying", err, "operation", what)
 }
 
-// scriptAnswered takes the answer of a script. conflict: memory was wrong, or the reply of an earlier try was lost.
+// scriptAnswered handles the result of a script. conflict: the in-memory state was outdated, or the reply to an earlier try was lost.
 func (o *Owner) scriptAnswered(what string, now int64, err error) (done, conflict bool) {
 	switch {
 	case err == nil:
@@ -217,39 +222,40 @@ func (o *Owner) scriptAnswered(what string, now int64, err error) (done, conflic
 	}
 }
 
-// endsTenure reports an error of the store after which another owner has the partition, or memory has what the store has forgotten.
+// endsTenure reports an error of the store that means that another owner has the partition, or that the store has lost writes.
 func endsTenure(err error) bool {
 	return errors.Is(err, record.ErrFenced) || errors.Is(err, record.ErrRolledBack)
 }
 
-// forgetFailed puts an instance away that could not be read or reconciled: the schedule has it still, two seconds from now at the latest.
+// forgetFailed drops an instance from memory after a failed read or reconciliation. Its wakeup stays scheduled, at most two seconds from now.
 func (o *Owner) forgetFailed(in *instance, what string, err error) {
 	o.storeFailed(what+" "+in.id, err)
 	o.forget(in)
 }
 
-// instance gives the instance's place in memory.
+// instance returns the instance with this id, and adds an absent one if it is not in memory.
 func (o *Owner) instance(id string) *instance {
 	in, ok := o.instances[id]
 	if !ok {
-		in = &instance{id: strings.Clone(id)} // which may be a part of a message
+		in = &instance{id: strings.Clone(id)} // id may be part of a message
 		o.instances[in.id] = in
 	}
 	return in
 }
 
-// park puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
-// its messages records that first: it would send them again at every reconciliation, for longer than their receivers remember.
+// park releases an idle instance: it is parked if its code is resident, and forgotten otherwise. An instance whose published watermark is
+// not recorded yet is reconciled first; otherwise every later reconciliation would resend its messages, even after their receivers have
+// stopped deduplicating them.
 func (o *Owner) park(in *instance) {
 	switch {
-	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
-	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory has it; it waits for inputs
+	case in.gateRequests > 0, in.retryScheduled: // the answer, or the scheduled retry, parks it
+	case len(in.overdue) > 0, in.rejection.Kind != 0: // a decision that is only in memory, and waits for inputs
 	case in.resident && !in.heavy && !in.status().Ended():
 		in.wakeupDue = false
 		if last := o.parked.add(in); last != nil {
 			o.forget(last)
 		}
-	case len(in.outbox) > 0: // in flight; the stream's answer puts it away
+	case len(in.outbox) > 0: // in flight; the acknowledgement parks it
 	case in.rec != nil && in.rec.Published.Before(in.sent):
 		in.wakeupDue = true
 		o.advance(in)
@@ -258,14 +264,14 @@ func (o *Owner) park(in *instance) {
 	}
 }
 
-// forget takes an instance out of memory.
+// forget removes an instance from memory.
 func (o *Owner) forget(in *instance) {
 	delete(o.instances, in.id)
 	o.parked.remove(in)
 	o.unload(in)
 }
 
-// unload forgets what memory assumes of an instance and ends its coroutines. The next step loads it.
+// unload discards the in-memory state of an instance and evicts its code. The next step loads it.
 func (o *Owner) unload(in *instance) {
 	o.unloadCode(in)
 	in.memory, in.pending.inputs = memory{}, nil
@@ -274,7 +280,7 @@ func (o *Owner) unload(in *instance) {
 	}
 }
 
-// unloadCode ends the coroutines of an instance that is idle.
+// unloadCode evicts the code of an idle instance.
 func (o *Owner) unloadCode(in *instance) {
 	if in.resident {
 		o.emit(Effect{Kind: EvictCode, ID: in.id})
@@ -282,12 +288,12 @@ func (o *Owner) unloadCode(in *instance) {
 	in.resident = false
 }
 
-// end takes everything out of memory at the end of the tenure.
+// end evicts all code and discards the in-memory state at the end of the tenure.
 func (o *Owner) end() {
 	for _, id := range sorted(o.instances) {
 		in := o.instances[id]
 		if in.phase == turning {
-			in.resident = true // or will be
+			in.resident = true // at the latest when the turn ends
 		}
 		o.unloadCode(in)
 	}
@@ -308,7 +314,11 @@ func (o *Owner) to(in *instance, p Phase) {
 	case p.busy() && !was:
 		o.busy++
 		o.parked.remove(in)
-		in.outstanding = o.takeOutstanding()
+		if n := len(o.spare); n > 0 { // only busy instances need one, and most are idle
+			in.outstanding, o.spare = o.spare[n-1], o.spare[:n-1]
+		} else {
+			in.outstanding = &outstanding{}
+		}
 	case was && !p.busy():
 		o.busy--
 		*in.outstanding = outstanding{}
@@ -327,19 +337,7 @@ func (o *Owner) request(in *instance, p Phase, req outstanding, e Effect) {
 	o.emit(e)
 }
 
-// takeOutstanding returns one that is empty. Only busy instances have one, for most instances are idle.
-func (o *Owner) takeOutstanding() *outstanding {
-	n := len(o.spare)
-	if n == 0 {
-		return &outstanding{}
-	}
-	free := o.spare[n-1]
-	o.spare = o.spare[:n-1]
-	return free
-}
-
-// resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then
-// the next step is made.
+// resume continues an instance after an answer that leaves it in memory: it takes in the pending inputs and makes the next step.
 func (o *Owner) resume(in *instance, saw sight) {
 	switch {
 	case saw == sawHead:
@@ -351,22 +349,22 @@ func (o *Owner) resume(in *instance, saw sight) {
 	o.advance(in)
 }
 
-// sight is what an answer has shown of an inbox: how many inputs it has, or one of these.
+// sight is the information that an answer included about an inbox: its length, or one of the constants.
 type sight int
 
 const (
-	sawHead    sight = -1 // the inputs at its head, which are in memory now
+	sawHead    sight = -1 // the inputs at its head, which are now in memory
 	sawNothing sight = -2
 )
 
-// advance makes the next step of an instance, if nothing is outstanding.
+// advance makes the next step of an instance unless a request is outstanding.
 func (o *Owner) advance(in *instance) {
 	if in.phase.busy() || o.leaving || o.err != nil {
 		return
 	}
 	stalled := o.removals.stalls[in.id]
 	switch {
-	case in.observes && o.schedule.horizon.began == 0: // until caughtUp
+	case in.observes && o.schedule.horizon.began == 0: // waits for caughtUp
 	case stalled != nil && stalled.until > o.clock.now() && len(in.notices) > 0:
 		o.notices.releaseUnused(in, stalled)
 	case stalled != nil && stalled.until > o.clock.now():
@@ -384,10 +382,10 @@ func (o *Owner) advance(in *instance) {
 	}
 }
 
-// next does the next thing for an instance that is in memory whole.
+// next makes the next step of a loaded instance. The order of the cases is part of the protocol.
 func (o *Owner) next(in *instance) {
 	switch {
-	case len(in.notices) > 0 && (in.rec == nil || in.status().Ended()) && len(in.unread) == 0: // else what is unread comes first: it may be a start
+	case len(in.notices) > 0 && (in.rec == nil || in.status().Ended()) && len(in.unread) == 0: // unread inputs come first: one may be a start
 		o.notices.confirmOrphans(in)
 	case in.purgeNext() != nil:
 		o.removals.purgeRequested(in, in.purgeNext())
@@ -396,7 +394,7 @@ func (o *Owner) next(in *instance) {
 	case in.status().Ended():
 		o.commits.discard(in)
 	case in.previousHasPending():
-		o.outbox.flushOutbox(in) // and go on when the stream has it
+		o.outbox.flushOutbox(in) // the acknowledgement continues it
 	case in.rec == nil && len(in.unread) == 0:
 		o.leases.settle(in)
 	case in.rec == nil && !in.unread[0].start():
@@ -411,22 +409,22 @@ func (o *Owner) next(in *instance) {
 		o.turns.importInstance(in, in.importing())
 	case in.paused():
 		if !o.operators.endWait(in) {
-			o.operators.wait(in) // its activities still run
+			o.operators.wait(in) // its activities keep running
 		}
 	case o.operators.terminatedEarly(in):
-	case o.turns.beforeStart(in): // it waits, or has been ended
+	case o.turns.beforeStart(in): // it waits for its start time, or has ended
 	case o.turns.runTimedOut(in):
 		o.turns.endTimedOut(in)
 	case in.rejection.Kind != 0 && o.admission.rejectionDue(in):
 		o.admission.rejectStart(in)
-	case in.continues() && o.turns.atBoundary(in): // it waits, or has been ended
+	case in.continues() && o.turns.atBoundary(in): // it waits, or has ended
 	case o.admission.startNeedsAdmission(in):
 		o.admission.admitStart(in)
 	case in.hasLocalInputs() || o.schedule.turnable(in):
 		o.turns.turn(in)
-	case len(in.notices) > 0 && len(in.unread) == 0: // else they wait with what is unread
+	case len(in.notices) > 0 && len(in.unread) == 0: // otherwise the notices wait for the unread inputs to be turned
 		o.notices.confirmOrphans(in)
-	case in.wakeupDue && o.schedule.justHeld(in): // until reachHorizon
+	case in.wakeupDue && o.schedule.justHeld(in): // waits for reachHorizon
 	case in.wakeupDue:
 		o.leases.reconcileLeases(in)
 	default:

@@ -1,18 +1,18 @@
 package core
 
-// parked are the instances that are idle and have their code in memory, the last used in front.
+// parked is the list of idle instances whose code is in memory, most recently used first.
 type parked struct {
 	limit, n    int
 	first, last *instance
 }
 
-// parking is the place of an instance among those that are parked.
+// parking is the position of an instance in the list of parked instances.
 type parking struct {
 	parked         bool
 	before, behind *instance
 }
 
-// add puts an instance in front, and returns the one that has no room any more; nil: there is none.
+// add puts an instance at the front, and returns the one that it evicts from the list, if any.
 func (p *parked) add(in *instance) *instance {
 	p.remove(in)
 	in.parking = parking{parked: true, behind: p.first}
@@ -30,7 +30,7 @@ func (p *parked) add(in *instance) *instance {
 	return out
 }
 
-// remove takes an instance out that is used, or forgotten.
+// remove removes an instance that becomes busy or is forgotten.
 func (p *parked) remove(in *instance) {
 	if !in.parked {
 		return

@@ -5,34 +5,34 @@ import (
 	"slices"
 )
 
-// Phase is where an instance is in its life in memory. At most one store request, gate request or turn of an instance is outstanding:
-// that of its phase. The answer belongs to the phase in which the request was made.
+// Phase is the state of an instance in the owner's memory. At most one store request, limit request or turn of an instance is outstanding,
+// and the phase identifies it. The answer belongs to the phase in which the request was made.
 type Phase uint8
 
 // Phases.
 const (
-	Absent         Phase = iota // memory has nothing of what the store has
-	loading                     // all of it; outstanding.goal is the purpose
-	idle                        // memory has what the store has
-	reading                     // the head of the inbox
-	searching                   // the whole inbox; likewise
-	turning                     // the turner has it
-	admittingStart              // its start is at a limit
-	admitting                   // what its turn has scheduled is at limits
-	committing                  // until the fate of the commit is known
-	reconciling                 // its leases
-	settling                    // nothing is due but what is still to be published
-	fetchingHead                // of an instance that is to be suspended and is not loaded
-	suspending                  // it cannot be turned, and is put off
-	keepingEarly                // inputs wait for its start
-	releasing                   // tickets that it may not want
-	purging                     // all of it is being removed
-	readingHistory              // for a rewind
-	undoing                     // children whose starts a rewind does not keep
-	rewinding                   // its next execution begins with kept events
-	findingWipe                 // a forced purge in front of an instance that cannot be read
-	wiping                      // which is being removed
-	findingCode                 // of a start whose orchestration this process does not have
+	Absent         Phase = iota // no state is in memory
+	loading                     // record, history and inbox are being read; outstanding.goal is the purpose
+	idle                        // the in-memory state matches the store
+	reading                     // the head of the inbox is being read
+	searching                   // the whole inbox is being read; outstanding.goal is the purpose
+	turning                     // the turner runs the code
+	admittingStart              // the start is at a limit
+	admitting                   // activities that the turn scheduled are at limits
+	committing                  // the fate of the commit is unknown
+	reconciling                 // the leases are being compared and repaired
+	settling                    // recording that nothing is due but unpublished messages
+	fetchingHead                // reading the head of an instance that is to be suspended without being loaded
+	suspending                  // recording that the instance cannot take a turn until its next try
+	keepingEarly                // recording that inputs wait for the start of the instance
+	releasing                   // confirming that tickets are unused before they are released
+	purging                     // all data of the instance is being removed
+	readingHistory              // reading history and inbox for a rewind
+	undoing                     // cancelling or purging the children whose starts a rewind drops
+	rewinding                   // writing the next execution of a rewind, which begins with the kept events
+	findingWipe                 // searching the raw inbox of an unreadable instance for a forced purge
+	wiping                      // an unreadable instance is being removed
+	findingCode                 // asking other processes for the orchestration of a start
 )
 
 var phases = [...]string{
@@ -48,11 +48,11 @@ func (p Phase) String() string { return phases[p] }
 // busy reports that a request or a turn is outstanding.
 func (p Phase) busy() bool { return p != Absent && p != idle }
 
-// showsInbox reports that the answer to the request of the phase has the head of the inbox.
+// showsInbox reports that the answer to the request of the phase includes the head of the inbox.
 func (p Phase) showsInbox() bool { return p == loading || p == reading || p == committing }
 
-// legal reports a transition that there is. Every request ends where it began, in idle or in absent, and the next step of the instance begins
-// from there: so an answer cannot begin two.
+// legal reports whether a transition exists. Every request ends in the phase it was made from, idle or absent, and the next step of the
+// instance starts from there. So an answer cannot start two requests.
 func legal(from, to Phase) bool {
 	switch {
 	case from.busy():

@@ -1,19 +1,19 @@
 package core
 
-// Polls are completed by the turn that has applied every input at hand: see package replay. No history has a poll that
-// is not complete, so nothing would bring an instance back that polls and has an empty inbox. Therefore
+// A poll is completed by the turn that has applied every unread input: see package replay. A history never records an open poll, so
+// no wakeup would continue an instance that polls and has an empty inbox. Therefore:
 //
-//	a turn leaves a poll behind only if it leaves an input in the inbox, or a timer that is due, and a later turn applies that
+//	a turn leaves a poll open only if it also leaves an input in the inbox, or a due timer, that a later turn applies
 //
-// which holds over every crash, for both are on the schedule. A turn leaves inputs where it takes no
-// more (turnBytes), before a purge, and behind a timer that waits for inputs; it leaves timers beyond turnTimers. Where the owner has read only the head of the inbox (see record.Cut) the turn leaves the last
-// input that it has, for there may be none behind it. An event that was ingested between a reading of the inbox and its answer, which
-// does not show it, has the inbox read once more before the turn: see instance.missed.
+// This holds after every crash, because both have wakeups. A turn leaves inputs in the inbox when it is full (turnBytes), at a
+// purge, and after a timer that waits for the horizon; it leaves the timers beyond turnTimers. If the owner has read only the head of the
+// inbox (see record.Truncated), the turn leaves its last input, because no other may follow it. If an event was ingested between a
+// read of the inbox and its answer, and the answer does not include it, the inbox is read once more before the turn: see instance.missed.
 //
-// An owner that has not ingested yet what was in the stream when its tenure began does not know what has
-// arrived. Turns whose code polls are forgotten until it does.
+// An owner that has not ingested all inputs accepted before its tenure cannot determine which events have arrived. It discards turns whose
+// code polls until it has caught up.
 
-// takeInputs takes the inputs of the turn: all that are at hand, or all but the last if there may be more.
+// takeInputs takes the inputs of the turn: all that are in memory, or all but the last if the inbox may contain more.
 func (g *Given) takeInputs(in *instance) {
 	g.Inputs = in.unread
 	if !in.cut {
@@ -27,9 +27,9 @@ func (g *Given) takeInputs(in *instance) {
 	}
 }
 
-// waitToObserve forgets a turn that polls too early, until the owner has caught up.
+// waitToObserve discards a turn that polls before the owner has caught up.
 func (t *turns) waitToObserve(in *instance) {
 	t.owner.unload(in)
 	in.observes = true
-	t.owner.advance(in) // the owner may have caught up meanwhile
+	t.owner.advance(in) // the owner may have caught up during the turn
 }

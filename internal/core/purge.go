@@ -11,46 +11,42 @@ import (
 
 // Removing an instance.
 //
-//	running ──purge, forced──▶ cancelled, by name ──▶ ended ──everything sent──▶ purged: one script
-//	   └──purge──▶ refused, and answered             ended ──purge, or its retention is over──┘
+//	running ──purge, forced──▶ cancelled by the owner ──▶ ended ──outbox empty──▶ purged: one script
+//	   └──purge──▶ refused, and answered                ended ──purge, or its retention is over──┘
 //
-// A purge is an input like others: it takes effect when what came before it has, and it
-// stays at the head of the inbox until the script has removed the instance, and
-// takes it out. A crash anywhere before that finds it there again; after it nothing is
-// there that could bring the instance back, for what was ingested is behind the position.
-// What came behind the purge is for the next incarnation.
+// A purge takes effect like any input, after the inputs before it. It stays at the head of the inbox until one script removes
+// it together with the instance. After a crash before the script, the next owner finds it there again; after the script nothing
+// can restore the instance, because the applied position is past all ingested inputs. The inputs after the purge are for the next
+// incarnation.
 //
-// An instance that is stalled does not come to its purge by itself. A forced one overtakes
-// what it cannot read; see wipe.go for the one of which record, history or inbox cannot be read.
+// A stalled instance does not reach its purge by itself. A forced purge overtakes the inputs
+// before it; see wipe.go for an instance whose record, history or inbox cannot be read.
 
-// removals has instances that are stalled, or removed.
+// removals handles stalled instances, and removes instances.
 type removals struct {
 	owner  *Owner
 	stalls map[string]*Stall
-	forced map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
+	forced map[string]bool // instances whose inbox may contain a forced purge or an urgent request that is not in memory
 }
 
-// retired reports whether the instance need not be kept any longer.
+// retired reports whether the retention of the instance is over, and its outbox is empty.
 func (r *removals) retired(in *instance) bool {
 	return len(in.outbox) == 0 && r.owner.schedule.isDue(in.id, r.keptUntil(in.rec))
 }
 
-// purgeNext gives the purge that the inbox begins with, or nil.
+// purgeNext returns the purge at the head of the inbox, or nil.
 func (in *instance) purgeNext() *history.PurgeRequested {
-	if len(in.unread) == 0 {
-		return nil
-	}
-	p, _ := in.unread[0].Ev.(*history.PurgeRequested)
+	p, _ := in.unread0().(*history.PurgeRequested)
 	return p
 }
 
-// purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
+// purgeRequested carries out the purge at the head of the inbox, or its next step.
 func (r *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
-	case in.rec == nil, in.unread[0].Before(in.rec.Origin), !in.purgedBy(p): // of an earlier incarnation; or the start was forgotten, and comes again
+	case in.rec == nil, in.unread[0].Before(in.rec.Origin), !in.purgedBy(p): // meant for an earlier incarnation; or the start was lost, and will be repeated
 		r.owner.commits.takeOut(in, 1)
 	case in.status().Ended() && len(in.outbox) > 0:
-		r.owner.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be notified
+		r.owner.outbox.flushOutbox(in) // its children and its parent must be notified; the acknowledgement continues the purge
 	case in.status().Ended():
 		r.purge(in, p, in.unread[0].ID)
 	case !p.Force:
@@ -60,11 +56,11 @@ func (r *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 		}})
 		r.owner.commits.takeOut(in, 1)
 	default:
-		r.endPurged(in, p, 0)
+		r.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, 0)
 	}
 }
 
-// forcedPurge finds the first forced purge among what is unread.
+// forcedPurge finds the first forced purge among the unread inputs, with its index.
 func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	for i, u := range in.unread {
 		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.Before(in.rec.Origin)) && in.purgedBy(p) {
@@ -74,12 +70,13 @@ func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	return 0, nil
 }
 
-// purgedBy reports a purge that is for this instance: one of a parent is for the start that it names.
+// purgedBy reports a purge that is meant for this instance: a parent's purge names the start that it is meant for.
 func (in *instance) purgedBy(p *history.PurgeRequested) bool {
 	return p.Of == "" || in.rec != nil && in.rec.Parent != nil && in.rec.Parent.Effect == p.Of
 }
 
-// purgeFound removes an instance that cannot be turned, if a forced purge is anywhere in its inbox; otherwise it is stalled.
+// purgeFound carries out a forced purge or an urgent request of a stalled instance, whose whole inbox is in memory. Without one the
+// instance is stalled.
 func (r *removals) purgeFound(in *instance, req outstanding) {
 	n, p := in.forcedPurge()
 	if at, op := in.urgent(); p == nil && op != nil {
@@ -104,18 +101,12 @@ func (r *removals) purgeFound(in *instance, req outstanding) {
 	case in.status().Ended():
 		r.owner.advance(in)
 	default:
-		r.endPurged(in, p, n)
+		r.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, n) // the purge itself stays in the inbox
 	}
 }
 
-// endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
-// many, are dropped, and the purge itself stays in the inbox.
-func (r *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	r.owner.turns.cancelByName(in, cancel.Purged, p.By, p.Text, before)
-}
-
-// notBegun notifies the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
-// child again.
+// notBegun notifies the parents of starts that were purged before they began an instance. If the message is lost, the parent repeats the
+// start.
 func (r *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
 	for _, u := range inputs {
 		if s, ok := u.Ev.(*history.Started); ok {
@@ -124,7 +115,7 @@ func (r *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Un
 	}
 }
 
-// childPurged notifies a parent, nil: none, of a purge that its child will not report.
+// childPurged notifies a parent (nil: none) of a purge that its child will not report.
 func (r *removals) childPurged(in *instance, p *history.PurgeRequested, parent *history.Parent) {
 	if parent != nil {
 		_, end := cancelled(cancel.Purged, p.By, p.Text, r.owner.clock.now())
@@ -132,25 +123,27 @@ func (r *removals) childPurged(in *instance, p *history.PurgeRequested, parent *
 	}
 }
 
-// removal is a purge that is under way.
+// removal is a purge in progress.
 type removal struct {
 	purge   *record.Purge
-	asked   *history.PurgeRequested // nil: its retention is over
-	dropped []Unread                // in front of the purge, and the purge
+	asked   *history.PurgeRequested // nil: the retention is over
+	dropped []Unread                // the inputs before the purge, and the purge
 }
 
-// purge removes an instance that has ended; popped is the purge that asks for it, if one does.
+// purge removes an instance that has ended or never began. p is the purge that requests it, nil if the retention is over; popped are the
+// ids of the inputs up to p.
 func (r *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
 	rm := &removal{
 		purge: &record.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Entries: in.rec.Entries(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
 	}
-	if p == nil { // its time is over
+	if p == nil {
 		rm.purge.Applied = r.owner.schedule.horizon.applied.Time
 	}
 	r.owner.request(in, purging, outstanding{removal: rm}, Effect{Kind: RemoveInstance, Body: rm.purge})
 }
 
+// purgeAnswered handles the result of a purge.
 func (r *removals) purgeAnswered(in *instance, req outstanding, now int64, err error) {
 	rm := req.removal
 	done, conflict := r.owner.scriptAnswered("purge of "+in.id, now, err)
@@ -166,7 +159,7 @@ func (r *removals) purgeAnswered(in *instance, req outstanding, now int64, err e
 	r.removed(in, conflict || done && (in.pending.some() || len(rm.purge.Pop) > 0))
 }
 
-// removed forgets an instance that a script has removed, and looks at what came behind the purge.
+// removed forgets an instance after its removal, and loads it again if there may be inputs after the purge.
 func (r *removals) removed(in *instance, more bool) {
 	delete(r.stalls, in.id)
 	r.owner.forget(in)

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	maxLeases = 1000 // leases of one reconciliation
-	// sentSlack is how much later than its sending, by our clock, a task may have reached its
-	// queue by the server's, ms: else the oldest task of a queue seems younger than itself.
+	maxLeases = 1000 // maximum number of leases in one reconciliation
+	// sentSlack is the maximum by which the time of a task in its queue, by the server's clock, may exceed the time of its
+	// sending by the owner's clock, ms. Without it, the oldest task of a queue could seem younger than its own sending.
 	sentSlack = 1000
 )
 
-// leases has what is dispatched and does not end, and instances that have nothing to turn.
+// leases reconciles dispatched activities, and instances that have no turn to take.
 type leases struct {
 	owner    *Owner
-	unserved map[string]bool       // instances that are listed, because no worker can take one of their activities
-	asked    map[uint64]*unclaimed // by the number of the question to their queue, or to the workers
-	lost     time.Time             // tasks that were published before it are gone; zero: none are known to be
-	doubted  int64                 // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
+	unserved map[string]bool       // instances that are listed because no worker can take one of their activities
+	asked    map[uint64]*unclaimed // outstanding ReadQueueAge and ReadFleet, by number of the effect
+	lost     time.Time             // tasks published before it are lost; zero: none are known to be
+	doubted  int64                 // the store may have lost the ends of claims made or renewed before it, Unix ms; see doubt
 }
 
-// reconcileLeases is the reconciliation at an instance that has nothing to turn.
+// reconcileLeases reconciles an instance that has no turn to take.
 func (l *leases) reconcileLeases(in *instance) {
 	in.wakeupDue = false
 	l.owner.outbox.repeatChildStarts(in)
@@ -39,16 +39,17 @@ func (l *leases) reconcileLeases(in *instance) {
 	l.reconcileChunk(in, ids)
 }
 
+// reconcileChunk reconciles the leases of the first maxLeases activities; the answer continues with the rest.
 func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), maxLeases)]
 	recon := &record.Reconciliation{
 		Head: in.head(), MaxClaims: l.owner.cfg.MaxClaims, Wakeup: l.owner.commits.nextWakeup(in, in.state), Leases: make([]record.Lease, len(now)),
 	}
 	if in.paused() || in.delayed() != nil {
-		recon.InboxHold = record.HoldKnown(max(len(in.unread), l.owner.operators.held[in.id].known)) // a request may have come behind them, and this owner may die
+		recon.InboxHold = record.HoldKnown(max(len(in.unread), l.owner.operators.held[in.id].known)) // not of later inputs: one may be a request, which the next owner must find if this one dies
 	}
 	if l.owner.removals.stalls[in.id] != nil {
-		recon.Stalled = record.NotStalled // it has come as far as a reconciliation
+		recon.Stalled = record.NotStalled // an instance that is reconciled is not stalled
 	}
 	for i, id := range now {
 		recon.Leases[i] = record.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
@@ -56,14 +57,14 @@ func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 	l.reconcileAs(in, reconciling, outstanding{recon: recon, rest: ids[len(now):]})
 }
 
-// reconcileAs sends a reconciliation for the purpose that the phase stands for.
+// reconcileAs sends a reconciliation. The phase determines how its answer is handled.
 func (l *leases) reconcileAs(in *instance, p Phase, req outstanding) {
 	l.owner.met[CountLooks]++
 	req.recon.Instance, req.recon.Execution, req.recon.Published = in.id, in.execution(), in.sent
 	l.owner.request(in, p, req, Effect{Kind: ReconcileWith, phase: p, Recon: req.recon})
 }
 
-// reconciled takes the answer of a reconciliation.
+// reconciled handles the answer to a reconciliation.
 func (l *leases) reconciled(in *instance, req outstanding, got record.Reconciled, err error) {
 	if err != nil {
 		l.notReconciled(in, err)
@@ -98,7 +99,7 @@ func (l *leases) reconciled(in *instance, req outstanding, got record.Reconciled
 		l.keptEarly(in, req.notices)
 		return
 	default: // releasing
-		if got.Unread > 0 || in.pending.some() { // they may want them
+		if got.Unread > 0 || in.pending.some() { // the unread inputs may use the tickets
 			l.owner.notices.keepNotices(in, req.notices)
 		} else {
 			l.owner.notices.releaseOrphans(req.notices)
@@ -108,7 +109,7 @@ func (l *leases) reconciled(in *instance, req outstanding, got record.Reconciled
 }
 
 func (l *leases) notReconciled(in *instance, err error) {
-	if errors.Is(err, record.ErrConflict) { // memory was wrong
+	if errors.Is(err, record.ErrConflict) { // the in-memory state was outdated
 		l.owner.met[CountConflicts]++
 		l.doubt()
 		l.owner.unload(in)
@@ -118,7 +119,7 @@ func (l *leases) notReconciled(in *instance, err error) {
 	l.owner.forgetFailed(in, "reconcile", err)
 }
 
-// found acts on the state of the leases.
+// found acts on the reported state of the leases.
 func (l *leases) found(in *instance, got record.Reconciled) {
 	waiting := make(map[string][]*history.ActivityScheduled)
 	var doubts hints
@@ -127,8 +128,8 @@ func (l *leases) found(in *instance, got record.Reconciled) {
 		switch lease.Status {
 		case record.LeaseUnclaimed:
 			switch {
-			case lease.ReturnedAt > got.Now: // returned for later
-			case lease.ReturnedAt > l.owner.commits.sent[sending{in.id, e.ID}]: // returned since: its task is not in the queue
+			case lease.ReturnedAt > got.Now: // returned with a delay
+			case lease.ReturnedAt > l.owner.commits.sent[sending{in.id, e.ID}]: // returned since its last sending: its task is not in the queue
 				l.owner.commits.publish(in.id, in.rec, e)
 			default:
 				waiting[e.Queue] = append(waiting[e.Queue], e)
@@ -159,13 +160,13 @@ func (l *leases) found(in *instance, got record.Reconciled) {
 	l.findUnserved(in, got)
 }
 
-// exhausted makes a failure of an activity that was claimed as often as allowed and never ended.
+// exhausted fails an activity that was claimed MaxClaims times and never ended. Time decides that, so the failure is overdue.
 func (l *leases) exhausted(in *instance, e *history.ActivityScheduled, claims int, now int64) {
 	if slices.ContainsFunc(in.overdue, func(ev history.Event) bool {
 		f, ok := ev.(*history.ActivityFailed)
 		return ok && f.Scheduled == e.ID
 	}) {
-		return // it waits already
+		return // the failure waits already
 	}
 	l.owner.met[CountPoisoned]++
 	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
@@ -177,7 +178,7 @@ func (l *leases) exhausted(in *instance, e *history.ActivityScheduled, claims in
 	in.overdue = append(in.overdue, ev)
 }
 
-// settle records that nothing is due but what is still in the outbox, and forgets the instance.
+// settle records that nothing of the instance is due except its outbox, and then parks the instance.
 func (l *leases) settle(in *instance) {
 	if !in.wakeupDue && l.owner.removals.stalls[in.id] == nil {
 		l.owner.park(in)

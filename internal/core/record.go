@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// changes returns what the turn changes of the record.
+// changes returns the fields of the record that the turn changes.
 func changes(in *instance, t *turn) *record.Record {
-	if t.successor != nil { // of an orphan's id
+	if t.successor != nil {
 		r := newRecord(t.successor)
 		if r.NewIncarnation = true; t.successor.StartAt != 0 {
 			r.Status = record.Pending
@@ -25,9 +25,9 @@ func changes(in *instance, t *turn) *record.Record {
 		r.Version, r.Execution = end.Version, in.execution()+1
 	case t.Begins():
 		r = newRecord(t.Fold.Started)
-		r.Execution = t.execution // of an imported history, the last
-	case t.noted && in.rec == nil: // a start that is not due
-		r = newRecord(in.unread[0].Ev.(*history.Started)) //nolint:forcetypeassert // notBegun looks
+		r.Execution = t.execution // an imported history may have several executions: the last one
+	case t.noted && in.rec == nil: // a delayed start
+		r = newRecord(in.unread[0].Ev.(*history.Started)) //nolint:forcetypeassert // beforeStart checks it
 		r.Status = t.note
 	case t.noted:
 		r.Status = t.note
@@ -37,12 +37,12 @@ func changes(in *instance, t *turn) *record.Record {
 		r.Status = record.Running
 	}
 	if in.rec != nil && r.Name != "" {
-		r.Created = in.rec.Created // of the first execution
+		r.Created = in.rec.Created // the time of the first execution
 	}
 	t.noteStatus(in.rec, r)
 	r.Attributes = cmp.Or(t.Attributes, r.Attributes)
 	if in.rec != nil && r.Attributes == in.rec.Attributes {
-		r.Attributes = "" // stays as it is
+		r.Attributes = "" // unchanged
 	}
 	t.noteUnanswered(in.rec, r)
 	r.Control = in.control
@@ -52,12 +52,12 @@ func changes(in *instance, t *turn) *record.Record {
 	if t.imported {
 		r.Produced = in.sent
 	}
-	r.Published = in.sent // also what the store has recorded before: it may have forgotten it, and nothing else would restore it
+	r.Published = in.sent // even if it is recorded already: the store may have lost that, and nothing else would restore it
 	t.noteEnd(in, r)
 	return r
 }
 
-// newRecord is the record of an execution that begins so.
+// newRecord returns the record of an execution that begins with s.
 func newRecord(s *history.Started) *record.Record {
 	r := &record.Record{
 		Name: s.Name, Version: s.Version, Origin: s.Origin, Execution: s.Execution, Created: s.At, Status: record.Running, Parent: s.Parent,
@@ -69,8 +69,8 @@ func newRecord(s *history.Started) *record.Record {
 	return r
 }
 
-// noteStatus writes the custom status if the turn has set it. How often it was set before is in no history: code that has been
-// changed since counts otherwise, so the record goes on from what it has.
+// noteStatus writes the custom status if the turn has set it. Its version counts on from the recorded version: histories do not
+// record how often the status was set, and changed code would count differently on replay.
 func (t *turn) noteStatus(rec, r *record.Record) {
 	if t.Status == nil {
 		return
@@ -81,15 +81,16 @@ func (t *turn) noteStatus(rec, r *record.Record) {
 	}
 }
 
-// noteUnanswered writes whether the code has received updates and not answered them, if that has changed.
+// noteUnanswered writes whether the code has received updates that it has not answered, if that has changed.
 func (t *turn) noteUnanswered(was, r *record.Record) {
-	_, more := t.Fold.End.(*history.ContinuedAsNew) // which puts them in front of the next execution
+	_, more := t.Fold.End.(*history.ContinuedAsNew) // open updates move to the next execution
 	open, had := !more && t.Fold.UpdateLen() > 0, was != nil && was.Unanswered == "true"
 	if open != had && (t.Fold.End == nil || more) {
 		r.Unanswered = strconv.FormatBool(open)
 	}
 }
 
+// noteEnd writes the end of the instance, if the turn has ended it.
 func (t *turn) noteEnd(in *instance, r *record.Record) {
 	end := t.Fold.End
 	if _, more := end.(*history.ContinuedAsNew); end == nil || more {
@@ -104,23 +105,17 @@ func (t *turn) noteEnd(in *instance, r *record.Record) {
 		r.Status = record.Failed
 	}
 	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.Fold.Len, t.Encoded[len(t.Encoded)-1]
-	r.Unread = history.CountUnread(t.unreadBy(in))
-}
-
-// unread names the events that the instance has been sent and has not read: those that the turn has left in the inbox, as far
-// as that has been read, and those that its code has received, if it has run.
-func (t *turn) unreadBy(in *instance) []string {
-	names := t.Unread
+	names := t.Unread // events that the code has received, if it has run
 	for _, u := range in.unread[min(len(t.Pop), len(in.unread)):] {
-		if ev, ok := u.Ev.(*history.EventReceived); ok {
+		if ev, ok := u.Ev.(*history.EventReceived); ok { // left in the inbox, as far as that is in memory
 			names = append(names, ev.Name)
 		}
 	}
-	return names
+	r.Unread = history.CountUnread(names)
 }
 
-// leases returns the leases that the turn creates and deletes. A waiter at a gate has none before it is admitted. An activity that
-// is poisoned has ended without an ack, so its lease is still there.
+// leases returns the leases that the turn creates and deletes. A waiter at a limit has no lease before it is admitted. A poisoned
+// activity has ended without an acknowledgement, so its lease still exists.
 func (t *turn) leases() (create, remove []record.Lease) {
 	for s := range t.LetIn {
 		create = append(create, record.Lease{Activity: s.ID, Effect: s.Effect})
@@ -130,7 +125,11 @@ func (t *turn) leases() (create, remove []record.Lease) {
 		case *history.ActivityCancelRequested:
 			remove = append(remove, record.Lease{Activity: e.Scheduled})
 		case *history.Paused:
-			remove = append(remove, t.stopped(e)...)
+			if e.Stop {
+				for _, id := range t.Fold.Outstanding() {
+					remove = append(remove, record.Lease{Activity: id})
+				}
+			}
 		case *history.ActivityFailed:
 			if e.Failure.Code == history.CodePoison {
 				remove = append(remove, record.Lease{Activity: e.Scheduled})
@@ -142,14 +141,11 @@ func (t *turn) leases() (create, remove []record.Lease) {
 
 // Begins reports whether the turn is the first of its execution.
 func (t *Decided) Begins() bool {
-	if len(t.Events) == 0 {
-		return false
-	}
-	_, ok := t.Events[0].(*history.Started)
-	return ok
+	return len(t.Events) > 0 && t.Events[0].Kind() == history.KindStarted
 }
 
-// LetIn gives the activities that the turn lets begin: those that it schedules and that need not wait, and those that have waited.
+// LetIn iterates over the activities that may run after the turn: those that it schedules and that do not wait at a limit, and those whose
+// grants it has turned.
 func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
 	for _, ev := range t.Events {
 		s, scheduled := ev.(*history.ActivityScheduled)
@@ -165,18 +161,7 @@ func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
 	}
 }
 
-// stopped are the leases of the activities that a pause stops.
-func (t *turn) stopped(p *history.Paused) []record.Lease {
-	var out []record.Lease
-	if p.Stop {
-		for _, id := range t.Fold.Outstanding() {
-			out = append(out, record.Lease{Activity: id})
-		}
-	}
-	return out
-}
-
-// keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
+// keeps returns the tickets of the turn whose slots the instance holds, and retains from one attempt to the next.
 func (t *turn) keeps() (kept []string) {
 	for s := range t.LetIn {
 		if s.Limit == nil || !s.Limit.Retain {
@@ -189,21 +174,14 @@ func (t *turn) keeps() (kept []string) {
 	return kept
 }
 
-// answers returns what the commit writes into the ledger.
-func (t *turn) answers() []record.Answer {
-	if len(t.Answers) == 0 {
-		return nil
-	}
-	out := make([]record.Answer, 0, len(t.Answers))
+// answers returns the answers that the commit writes into the ledger.
+func (t *turn) answers() (out []record.Answer) {
 	for _, a := range t.Answers {
-		switch {
-		case !a.Left:
-			b, err := a.Answer.Encode()
-			if err != nil { // it was encoded as an event before
-				continue
+		if !a.Left {
+			if b, err := a.Answer.Encode(); err == nil { // it was encoded as an event before
+				out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
 			}
-			out = append(out, record.Answer{Update: a.Update.Key(), Answer: b})
-		case t.in.rec == nil: // nothing else would remove it
+		} else if t.in.rec == nil { // nothing else would remove the update
 			out = append(out, record.Answer{Update: a.Update.Key()})
 		}
 	}

@@ -1,6 +1,6 @@
 package core
 
-// What an owner reports: log lines and counts of limits are effects, all other counts are added up.
+// Reports of an owner: log lines and counts of limits are effects; all other counts are added up in Owner.Counts.
 
 // logLevel is the level of a log line.
 type logLevel uint8
@@ -15,48 +15,48 @@ const (
 
 var logLevels = [...]string{LevelDebug: "debug", LevelInfo: "info", LevelWarn: "warn", LevelError: "error"}
 
-// LogLine is a line for the log of the process.
+// LogLine is a line of the process's log.
 type LogLine struct {
 	Level   logLevel
 	Text    string
 	Attrs   []any // keys and values
-	Failure error // of an operation that is repeated: one that an outage explains is not worth its level
+	Failure error // error of an operation that is repeated: its level is lowered if an outage explains it
 }
 
 // String returns the level and the text, without the attributes.
 func (l *LogLine) String() string { return logLevels[l.Level] + ": " + l.Text }
 
-// logger collects log lines.
+// logger emits log lines as effects.
 type logger struct{ owner *Owner }
 
-// Error collects a line.
+// Error logs at level error.
 func (l logger) Error(text string, attrs ...any) {
 	l.add(&LogLine{Level: LevelError, Text: text, Attrs: attrs})
 }
 
-// Warn collects a line.
+// Warn logs at level warn.
 func (l logger) Warn(text string, attrs ...any) {
 	l.add(&LogLine{Level: LevelWarn, Text: text, Attrs: attrs})
 }
 
-// Info collects a line.
+// Info logs at level info.
 func (l logger) Info(text string, attrs ...any) {
 	l.add(&LogLine{Level: LevelInfo, Text: text, Attrs: attrs})
 }
 
-// Debug collects a line.
+// Debug logs at level debug.
 func (l logger) Debug(text string, attrs ...any) {
 	l.add(&LogLine{Level: LevelDebug, Text: text, Attrs: attrs})
 }
 
 func (l logger) add(line *LogLine) { l.owner.emit(Effect{Kind: WriteLog, Body: line}) }
 
-// reportFailure has an operation logged that failed and is repeated or repaired.
+// reportFailure logs a failed operation that is repeated or repaired, at level warn.
 func reportFailure(l logger, text string, err error, attrs ...any) {
 	l.add(&LogLine{Level: LevelWarn, Text: text, Attrs: attrs, Failure: err})
 }
 
-// Counter names what an owner counts.
+// Counter identifies a count of an owner.
 type Counter uint8
 
 // Counters.
@@ -86,35 +86,35 @@ const (
 	CountDiverged
 	CountStoreErrors
 	CountPaced
-	CountHeld // a gauge
+	CountHeld // a gauge: instances that wait for the horizon
 	CountGateAsks
 	CountGrantsAgain
 	CountOrphans
-	Counters // how many there are
+	Counters // number of counters
 )
 
-// Counts are what an owner has counted since the shell has taken them.
+// Counts are the counts of an owner since the shell last read them.
 type Counts [Counters]float64
 
-// LimitCount is a count of a limit, by action.
+// LimitCount is a count of a limit.
 type LimitCount struct {
 	What limitCounter
-	Why  string // of limitRefused
+	Why  string // failure code, for LimitRefused
 	N    float64
 }
 
 type limitCounter uint8
 
-// What is counted of limits.
+// Counters of limits.
 const (
 	LimitWaited limitCounter = iota + 1
 	LimitRefused
 	LimitDeadlocked
 	LimitWaiting // a gauge
-	LimitHolding // likewise
+	LimitHolding // a gauge
 )
 
-// countLimit counts for the action of a limit.
+// countLimit adds to a count of the limits of an action.
 func (o *Owner) countLimit(action string, c LimitCount) {
 	if c.N != 0 {
 		o.emit(Effect{Kind: CountLimit, ID: action, Body: c})

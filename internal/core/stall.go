@@ -10,53 +10,49 @@ import (
 	"github.com/pawlrun/pawl/internal/text"
 )
 
-// maxWhy is how many bytes the reason of a stall has at most: it quotes names and errors that code and publishers have made.
-const maxWhy = 1 << 10
+// maxReason is the maximum size of a stall's reason in bytes: it quotes names and errors of code and clients.
+const maxReason = 1 << 10
 
-// Stall is why an instance does not move. It is kept in the store as JSON, by instance.
+// Stall is the reason why an instance cannot take a turn. The store keeps it as JSON, by instance.
 type Stall struct {
 	Kind  stallKind `json:"kind"`
 	Why   string    `json:"why"`
 	Since int64     `json:"since"` // Unix ms
 	Tries int       `json:"tries"`
-	until int64     // not tried again before, Unix ms
+	until int64     // time of the next try, Unix ms
 }
 
 type stallKind string
 
 const (
 	stallUnregistered stallKind = "unregistered"    // no process that answers has the orchestration
-	stallDiverged     stallKind = "non-determinism" // the code does not do what the history has
+	stallDiverged     stallKind = "non-determinism" // the code does not match the history
 	stallUnreadable   stallKind = "unreadable"      // record, history or inbox do not decode
 	stallSealed       stallKind = "sealed"          // a payload is encrypted with a key that this process does not have
-	stallObject       stallKind = "object-store"    // an object cannot be read or written; all processes have the same store
-	stallBlocked      stallKind = "blocked"         // the code did not come back
-	stallEarly        stallKind = "not-started"     // inputs wait for a start
-	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; it is not stored, and its instance is turned as always
+	stallObject       stallKind = "object-store"    // an object cannot be read or written; all processes share one store
+	stallBlocked      stallKind = "blocked"         // the code did not return from a turn
+	stallEarly        stallKind = "not-started"     // inputs wait for the start of the instance
+	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; listed only: the instance still takes turns
 )
 
-// The pause before a stalled instance is tried again doubles from the first to the last.
 const (
+	// FirstPause is the backoff before the first retry of a stalled instance. It doubles up to lastPause.
 	FirstPause = 2 * time.Second
 	lastPause  = time.Minute
-	// blockedTries is how often code may block before the instance fails.
+	// blockedTries is the number of times that code may block before the instance fails.
 	blockedTries = 3
-	// earlyKept is how long inputs wait for the start of their instance.
-	earlyKept = 24 * time.Hour
+	// earlyTTL is the time for which inputs wait for the start of their instance.
+	earlyTTL = 24 * time.Hour
 )
 
-func (s *Stall) pause() time.Duration {
-	return min(FirstPause<<min(s.Tries, 6), lastPause)
-}
-
-// Lacks reports whether another owner may have what the instance waits for: code that fits its history, or a key. Of code that this process
-// does not have at all the turns are decided elsewhere.
+// Lacks reports whether another owner may have what this one lacks: code that matches the history, or a key. (Turns whose orchestration is
+// not registered here are decided elsewhere, and need no other owner.)
 func (s *Stall) Lacks() bool { return s.Kind == stallDiverged || s.Kind == stallSealed }
 
-// Encode returns the form in which the store keeps it.
+// Encode returns the stored form.
 func (s *Stall) Encode() string {
 	cut := *s
-	cut.Why = text.Shorten(s.Why, maxWhy)
+	cut.Why = text.Shorten(s.Why, maxReason)
 	b, err := json.Marshal(cut)
 	if err != nil {
 		return fmt.Sprintf(`{"kind":%q}`, s.Kind)
@@ -64,7 +60,7 @@ func (s *Stall) Encode() string {
 	return string(b)
 }
 
-// ParseStall reads what the store has kept.
+// ParseStall decodes the stored form.
 func ParseStall(encoded string) *Stall {
 	s := &Stall{}
 	if json.Unmarshal([]byte(encoded), s) != nil {
@@ -73,7 +69,7 @@ func ParseStall(encoded string) *Stall {
 	return s
 }
 
-// stall keeps an instance from being turned for a while, and records why.
+// stall suspends an instance until its next try, and records the reason. A forced purge or an urgent request in its inbox comes first.
 func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
 		r.wipeOr(in, &Stall{Kind: kind, Why: why})
@@ -84,12 +80,13 @@ func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if purge != nil || urgent != nil || r.forced[in.id] {
 		delete(r.forced, in.id)
 		r.owner.unloadCode(in)
-		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory has the head of it only
+		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory may hold only its head
 		return
 	}
 	r.deferInstance(in, kind, why)
 }
 
+// deferInstance counts a try of a stalled instance, and suspends it until the next one.
 func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
 	s := r.stalls[in.id]
 	if s == nil || s.Kind != kind {
@@ -97,17 +94,17 @@ func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
 		r.stalls[in.id] = s
 		r.owner.met[CountStalls]++
 		r.owner.log.Warn("instance stalled", "instance", in.id, "kind", kind, "why", why)
-		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
+		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxReason)}, s.Since)
 	}
-	pause := s.pause()
+	pause := min(FirstPause<<min(s.Tries, 6), lastPause)
 	s.Why, s.Tries, s.until = why, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
 	r.suspend(in, s, nil)
 }
 
-// suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
+// suspend records a stall and its next try, and then releases the tickets that the instance does not use. Unread inputs stay in the inbox.
 func (r *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
 	r.owner.unloadCode(in)
-	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
+	if in.phase == Absent { // even the record may be unreadable; the head suffices to suspend it
 		r.owner.request(in, fetchingHead, outstanding{stall: s, notices: unused}, Effect{Kind: FetchHead})
 		return
 	}
@@ -127,23 +124,23 @@ func (r *removals) headRead(in *instance, req outstanding, head string, err erro
 	r.suspendAt(in, head, req.stall, req.notices)
 }
 
-// suspended puts a stalled instance away. Only its outbox stays, until the stream has it and the store has recorded that: each try
-// would send it again otherwise.
+// suspended releases the memory of a stalled instance, except its outbox, until the stream has acknowledged it and the store has
+// recorded that. Otherwise each try would send it again.
 func (r *removals) suspended(in *instance, s *Stall, published record.Watermark) {
 	kept, sent := in.outbox, in.sent
 	r.owner.unload(in)
 	in.outbox, in.sent = kept, sent
 	switch {
-	case len(kept) > 0: // the stream's answer has it held once more
-	case sent != published, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
+	case len(kept) > 0: // the acknowledgement suspends it once more
+	case sent != published, s.until == 0: // until 0: a forced purge has arrived, and does not wait for the next try
 		r.owner.advance(in)
 	default:
 		delete(r.owner.instances, in.id)
 	}
 }
 
-// tryAgain ends the pause of a stalled instance, which an owner before may have recorded. Early inputs wait for a start: trying them
-// again would change nothing.
+// tryAgain retries a stalled instance now, also one that a previous owner has suspended. Early inputs wait for a start: a retry
+// would change nothing.
 func (r *removals) tryAgain(id string) {
 	if s := r.stalls[id]; s != nil {
 		if s.Kind == stallEarly {
@@ -154,7 +151,7 @@ func (r *removals) tryAgain(id string) {
 	r.owner.schedule.todo = append(r.owner.schedule.todo, id)
 }
 
-// codeJoined tries the instances again that lack their code, a bounded number at a time.
+// codeJoined retries the instances that lack their code, a bounded number at a time.
 func (r *removals) codeJoined() {
 	for _, id := range sorted(r.stalls) {
 		if s := r.stalls[id]; s.Kind == stallUnregistered {
@@ -164,33 +161,33 @@ func (r *removals) codeJoined() {
 	}
 }
 
-// early keeps inputs that came before their instance was started, for a day.
+// early keeps inputs that arrived before the start of their instance, for earlyTTL, and removes older ones.
 func (l *leases) early(in *instance) {
 	over := func(u Unread) bool {
-		return u.forgotten() || !u.start() && l.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
+		return u.forgotten() || !u.start() && l.owner.schedule.isDue(in.id, u.Ev.Meta().At+earlyTTL.Milliseconds())
 	}
 	if over(in.unread[0]) {
 		n := 1
-		for n < len(in.unread) && over(in.unread[n]) { // the younger ones have their day still
+		for n < len(in.unread) && over(in.unread[n]) { // younger inputs still wait
 			n++
 		}
 		if !in.unread[0].forgotten() {
 			l.owner.log.Warn("inputs without start dropped", "instance", in.id, "inputs", n)
 		}
-		l.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
+		l.owner.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the next reconciliation removes the listing
 		l.owner.commits.takeOut(in, n)
 		return
 	}
 	oldest := in.unread[0].Ev.Meta().At
-	drop := oldest + earlyKept.Milliseconds()
-	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
-	notices := in.notices // about an earlier incarnation, or of a ticket that will enter anew
+	drop := oldest + earlyTTL.Milliseconds()
+	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyTTL), until: drop}
+	notices := in.notices // about an earlier incarnation, or about a ticket that will enter again
 	in.notices = nil
 	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}
 	l.reconcileAs(in, keepingEarly, outstanding{recon: recon, notices: notices})
 }
 
-// keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
+// keptEarly forgets an instance that waits for its start, unless an input or a notice has arrived meanwhile.
 func (l *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 	came := in.pending.some() // perhaps the start
 	in.pending.inputs = nil
@@ -203,7 +200,7 @@ func (l *leases) keptEarly(in *instance, notices map[string]GateNotice) {
 		if len(in.notices) == 0 {
 			l.owner.forget(in)
 			return
-		} // else they came behind the reconciliation, which does not speak for them
+		} // otherwise notices arrived after the reconciliation, which did not cover them
 	}
 	l.owner.resume(in, sawNothing)
 }

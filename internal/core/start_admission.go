@@ -9,14 +9,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// rejectedActivity is the failure of an activity that a gate has rejected.
+// rejectedActivity returns the failure of an activity that a limit has rejected.
 func (a *admission) rejectedActivity(event uint64, name string, why limit.Kind, until int64) *history.ActivityFailed {
 	failed := &history.ActivityFailed{Scheduled: event, Failure: a.rejectionFailure(name, why, until)}
 	failed.At = a.owner.clock.now()
 	return failed
 }
 
-// rejectionFailure is the failure of a ticket that a gate has rejected, counted.
+// rejectionFailure counts a rejection by a limit, and returns its failure.
 func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) history.Failure {
 	what := "action " + limit.Action(name)
 	if key := limit.Key(name); key != "" {
@@ -40,7 +40,7 @@ func (a *admission) rejectionFailure(name string, why limit.Kind, until int64) h
 	return f
 }
 
-// startNeedsAdmission reports a start that has not been at its gate. The next execution of an instance has: it holds its slot.
+// startNeedsAdmission reports a start that has not passed its limit. The start of an instance's next execution has: it keeps the slot.
 func (a *admission) startNeedsAdmission(in *instance) bool {
 	if in.startAdmitted || len(in.unread) == 0 || in.state != nil && in.state.Len > 0 {
 		return false
@@ -49,22 +49,24 @@ func (a *admission) startNeedsAdmission(in *instance) bool {
 	return ok && s.Limit == nil && (in.rec == nil || s.StartAt != 0 || strings.HasPrefix(in.unread[0].ID, successorMark))
 }
 
-// admitStart takes a start to its gate, before its code has run.
+// admitStart enters a start into its limit, before its code has run. If the orchestration is not registered here, other processes are
+// asked for its declared policy first.
 func (a *admission) admitStart(in *instance) {
 	b, ok := a.owner.turns.binding(in)
 	switch {
 	case ok:
 		a.enterStart(in, b.Declared)
 	case a.owner.cfg.Elsewhere:
-		a.findCode(in)
+		name, version, _ := in.orchestration()
+		a.owner.request(in, findingCode, outstanding{}, Effect{Kind: FindCode, Body: CodeName{Name: name, Version: version}})
 	default:
 		a.owner.removals.stall(in, stallUnregistered, a.owner.turns.lack(in))
 	}
 }
 
-// enterStart takes a start to its gate, if its orchestration has one, by what its handle declares.
+// enterStart enters a start into the limit of its orchestration, if it has one. declared is the policy that its handle declares.
 func (a *admission) enterStart(in *instance, declared history.Declared) {
-	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission looks
+	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission checks it
 	f, ok := a.policies.For(s.Name, declared)
 	if !ok {
 		in.startAdmitted = true
@@ -79,17 +81,17 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 	})
 }
 
-// startEntered applies the verdict of the gate on a start.
+// startEntered applies the verdict of a limit on a start.
 func (a *admission) startEntered(in *instance, g *history.Limit, got limit.AdmitReply, err error) {
 	a.owner.to(in, idle)
 	in.startAdmitted, in.startGate = true, g
 	if v := verdict(got, 0, err); a.applyVerdict(in, g, got.Now, v) {
 		in.rejection = v
 	}
-	a.owner.resume(in, sawHead) // as it was before; what came meanwhile is read before the turn
+	a.owner.resume(in, sawHead) // the inbox is as before; pending inputs are read before the turn
 }
 
-// passGate writes the verdict of its gate into a start that is about to be turned, and the time at which it begins.
+// passGate writes the verdict of its limit, and the time at which it begins, into a start that is about to be turned.
 func (in *instance) passGate() {
 	s, ok := in.unread0().(*history.Started)
 	if !ok {
@@ -100,7 +102,7 @@ func (in *instance) passGate() {
 	}
 }
 
-// rejectionDue reports whether a start that its gate has rejected can be ended. If its time in the queue was over, what was accepted before comes first.
+// rejectionDue reports whether a rejected start can be ended. After a queue timeout, the inputs accepted before it come first.
 func (a *admission) rejectionDue(in *instance) bool {
 	if in.rejectedAt == 0 {
 		return true
@@ -108,7 +110,7 @@ func (a *admission) rejectionDue(in *instance) bool {
 	return (len(in.unread) == 0 || Bounds(in.unread, in.partial())[0] >= in.rejectedAt) && a.owner.schedule.isDue(in.id, in.rejectedAt)
 }
 
-// rejectStart ends an instance that its gate has rejected; its code has not run.
+// rejectStart ends an instance whose start its limit has rejected; its code has not run.
 func (a *admission) rejectStart(in *instance) {
 	g, why := in.startGate, in.rejection
 	if g == nil {

@@ -14,24 +14,24 @@ import (
 // A delayed start stays at the head of the inbox until it is due; its instance has a record, and no history:
 //
 //	ingested ──▶ noted: record, pending ──┬─ StartAt ──▶ (limit) ──▶ its first turn, whose time is StartAt
-//	                                      ├─ cancel, terminate ──▶ cancelled, by the owner, without the code
-//	                                      └─ forced purge ──▶ as of any instance
+//	                                      ├─ cancel, terminate ──▶ cancelled by the owner, without the code
+//	                                      └─ forced purge ──▶ as for any instance
 //
-// The record is there for lists, counts and wakeups. Other inputs wait behind the start. Its time is a decision by time: it comes behind
-// every input that was accepted before, so a cancellation that was accepted before StartAt wins.
+// The record exists for lists, counts and wakeups. Other inputs wait after the start. StartAt is a decision by time, ordered after
+// every input that was accepted before it: a cancellation accepted before StartAt wins.
 //
-// The timeout of the run is a time in the start, which the next executions receive. The owner ends the instance by name when that is
-// over, behind the inputs that were accepted before; between two executions at once, since code that continues as new does not come
-// to its inputs. A pause suspends it, and a rewind begins it anew.
+// The timeout of the run is stored in the start as a deadline, and passed to the next executions. When the deadline has passed, the owner
+// ends the instance after the inputs that were accepted before it; between two executions it ends the instance at once, since code that
+// continues as new never reaches its inputs. A pause suspends the timeout, and a rewind restarts it.
 //
-// A start with a policy other than ignore has its message id remembered with its ingest, so a repeat of the message is no other start.
-// Of starts that ignore, ingest drops those directly behind another start, so that they do not fill an inbox that is held back. An
-// instance that has ended gives its id to a start that replaces it, as an orphan does: see duplicate_start.go. One that has not is
-// terminated by a start that requires it: see restart.go.
+// For a start with a policy other than ignore, ingest remembers the message id, so that a repeat of the message is not another start.
+// Of starts with the policy ignore, ingest drops those directly after another start, so that they do not fill the inbox of a waiting
+// instance. A start can take over the id of an ended instance, as from an orphan: see duplicate_start.go. A start that requires it
+// terminates an instance that has not ended: see restart.go.
 //
-// Crash points: before the note the start is in the inbox, and the next owner notes it; behind it the wakeup is that of the record.
+// Crash points: before the record is written the start is in the inbox, and the next owner writes it; after that the record has a wakeup.
 
-// beforeStart does what is to be done before a delayed start is due. It reports that there is nothing else to be done.
+// beforeStart handles a delayed start. It returns true if the instance waits for its start time, or has been ended.
 func (t *turns) beforeStart(in *instance) (waits bool) {
 	s := in.delayed()
 	switch {
@@ -50,30 +50,26 @@ func (t *turns) beforeStart(in *instance) (waits bool) {
 	return true
 }
 
-// runTimedOut reports that the run has timed out, and that everything that was accepted before has been turned.
+// runTimedOut reports that the run has timed out, and that every input accepted before its deadline has been turned.
 func (t *turns) runTimedOut(in *instance) bool {
 	d := in.deadline(in.state)
 	if d == 0 || d > t.owner.clock.now() || in.state != nil && in.state.End != nil {
 		return false
 	}
-	if behind := in.behindStart(); !in.continues() && len(behind) > 0 && Bounds(behind, in.partial())[0] < d {
+	inputs := in.unread
+	if len(inputs) > 0 && inputs[0].start() {
+		inputs = inputs[1:]
+	}
+	if !in.continues() && len(inputs) > 0 && Bounds(inputs, in.partial())[0] < d {
 		return false
 	}
 	return t.owner.schedule.isDue(in.id, d)
 }
 
-// behindStart is what is unread, without a start at the head.
-func (in *instance) behindStart() []Unread {
-	if len(in.unread) > 0 && in.unread[0].start() {
-		return in.unread[1:]
-	}
-	return in.unread
-}
-
 // endTimedOut ends an instance whose run has timed out.
 func (t *turns) endTimedOut(in *instance) {
 	due, timeout := in.deadline(in.state), startedBy(in).Timeout
-	if in.continues() { // then it is not behind the inputs that were accepted before
+	if in.continues() { // not ordered after the inputs that were accepted before
 		due = 0
 	}
 	in.passGate()

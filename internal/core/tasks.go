@@ -8,13 +8,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// sending names an activity whose task has been published.
+// sending identifies an activity whose task has been published.
 type sending struct {
 	instance string
 	activity uint64
 }
 
-// publish has the task of an activity put into its queue.
+// publish publishes the task of an activity to its queue.
 func (c *commits) publish(instance string, rec *record.Record, e *history.ActivityScheduled) {
 	c.sent[sending{instance, e.ID}] = c.owner.clock.now()
 	c.owner.publishing++
@@ -26,10 +26,10 @@ func (c *commits) publish(instance string, rec *record.Record, e *history.Activi
 	c.owner.emit(Effect{Kind: PublishTask, ID: instance, Task: Task{Rec: rec, Activity: e, Headers: headers}})
 }
 
-// taskAnswered takes the answer of the queue.
+// taskAnswered handles the stream's answer to the publish of a task.
 func (c *commits) taskAnswered(instance string, id uint64, err error) {
 	c.owner.publishing--
-	if err == nil { // the stream takes tasks: all instances are tried again
+	if err == nil { // the stream accepts tasks: all instances are retried
 		c.owner.schedule.todo = append(c.owner.schedule.todo, sorted(c.resends.failed)...)
 		clear(c.resends.failed)
 		return
@@ -43,27 +43,27 @@ func (c *commits) taskAnswered(instance string, id uint64, err error) {
 	c.tryResend()
 }
 
-// resends has the tasks published again that could not be published: without it they would wait for the reconciliation
+// resends publishes failed tasks again: without it they would wait for the reconciliation
 // of their instance, up to Config.ReconcileInterval.
 //
 //	publish ──error──▶ failed ──a task was published──▶ todo ──▶ publish
 //	                     │ ▲
 //	                     └─┘ every resendTask: one instance is reconciled
 //
-// While the stream has no leader, or NATS is away, one instance tries for all of the partition.
+// While the stream has no leader, or NATS is unreachable, one instance at a time tries for the whole partition.
 type resends struct {
 	failed map[string]struct{} // instances
-	timer  bool                // one is under way
+	timer  bool                // a ResendDue message is scheduled
 }
 
-// resendTask is between two attempts of a partition to publish a task.
+// resendTask is the time between two attempts of a partition to publish a task.
 const resendTask = time.Second / 4
 
-// notSent is the time of the last sending of a task that was not accepted, or may not have been: earlier than any. The
+// notSent replaces the time of the last sending of a task whose publish failed: it is earlier than any time, so that the
 // reconciliation of its instance publishes it, whatever else is in its queue.
 const notSent = -1
 
-// tryResend looks at one of the instances in a while.
+// tryResend schedules the next attempt, if a task has failed.
 func (c *commits) tryResend() {
 	if c.resends.timer || len(c.resends.failed) == 0 {
 		return
@@ -72,22 +72,17 @@ func (c *commits) tryResend() {
 	c.owner.emit(Effect{Kind: PostResend, After: resendTask})
 }
 
-// resend looks at one of the instances.
+// resend reconciles one instance with a failed task, if NATS is connected.
 func (c *commits) resend(connected bool) {
 	c.resends.timer = false
-	if !connected {
-		c.tryResend()
-		return
-	}
-	for _, id := range sorted(c.resends.failed) {
-		delete(c.resends.failed, id)
-		c.owner.schedule.todo = append(c.owner.schedule.todo, id)
-		break
+	if ids := sorted(c.resends.failed); connected && len(ids) > 0 {
+		delete(c.resends.failed, ids[0])
+		c.owner.schedule.todo = append(c.owner.schedule.todo, ids[0])
 	}
 	c.tryResend()
 }
 
-// hints are hints to workers, by worker.
+// hints are hints by worker.
 type hints map[string][]message.Hint
 
 func (h *hints) add(worker string, what message.Hint) {
@@ -97,7 +92,7 @@ func (h *hints) add(worker string, what message.Hint) {
 	(*h)[worker] = append((*h)[worker], what)
 }
 
-// sendHints sends hints to workers, and returns how many.
+// sendHints sends hints to workers, and returns their number.
 func (o *Owner) sendHints(to hints) (n int) {
 	for _, w := range sorted(to) {
 		o.emit(Effect{Kind: SendHints, ID: w, Body: to[w]})
@@ -112,7 +107,7 @@ func hint(in *instance, execution, activity uint64, effect string, why *history.
 	}
 }
 
-// stopHints are the hints to the workers that held the deleted leases of the current execution.
+// stopHints returns the hints to the workers that held the deleted leases of the current execution.
 func stopHints(in *instance, why *history.ActivityCancelRequested, done record.Committed) (to hints) {
 	for _, id := range sorted(done.Workers) {
 		to.add(done.Workers[id], hint(in, in.execution(), id, in.state.Activity(id).Effect, why, done.Now))

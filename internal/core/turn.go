@@ -12,44 +12,44 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// turn is one turn of an instance, from its beginning until the fate of its commit is known. The state of the instance stays what the
-// store has until then.
+// turn is one turn of an instance, from its beginning until the fate of its commit is known. Until then the state of the instance
+// stays equal to the stored state.
 type turn struct {
 	in        *instance
-	now       int64
-	successor *history.Started // of an orphan's id
-	noted     bool             // only what an operator has requested is recorded, and the status:
-	note      record.Status    // empty: as it is
-	imported  bool             // its history is that of an exported instance: see import.go
+	now       int64            // Unix ms
+	successor *history.Started // the start that takes over the id of an ended instance
+	noted     bool             // the owner records a request or a status; the code has not run
+	note      record.Status    // the status that it records; empty: unchanged
+	imported  bool             // the history is that of an exported instance: see import.go
 	Decided
 	admitted
 	attempt
 }
 
-// admitted is what a turn has at limits, and sends.
+// admitted holds the tickets and messages of a turn.
 type admitted struct {
-	calls    int                          // not answered
+	calls    int                          // calls of limits that are not answered
 	messages []*pendingMessage            // to other instances
-	tickets  []history.Ticket             // that are not wanted any more
-	forgone  []string                     // those among them whose slots were kept from one attempt to the next
-	refused  []history.Event              // inputs of the next turn
-	stamped  []*history.ActivityScheduled // noted with their gates since they were encoded
+	tickets  []history.Ticket             // tickets to release
+	forgone  []string                     // released tickets whose slots were retained from one attempt to the next
+	refused  []history.Event              // failures of rejected activities: inputs of the next turn
+	stamped  []*history.ActivityScheduled // schedules whose limit has changed since they were encoded
 }
 
 // attempt is the commit of a turn.
 type attempt struct {
-	execution uint64        // that it belongs to
-	after     int64         // number of the last commit that was acknowledged when it was decided
-	retry     time.Duration // the next pause, if its fate is unknown
+	execution uint64        // execution that it belongs to
+	after     int64         // number of the last acknowledged commit when the turn was decided
+	retry     time.Duration // delay before the next repeat, while its fate is unknown
 }
 
-// turns has what the code of an instance is given, and ends instances without their code.
+// turns hands inputs to the code of instances, and ends instances without their code.
 type turns struct {
 	owner *Owner
 }
 
-// turn hands the inputs of an instance to its code. One whose code was evicted, and that goes on nevertheless because what had it
-// evicted was refused, is loaded again: its code must replay all of its history.
+// turn hands the inputs of an instance to its code. If the code was evicted for a request that was then refused, the instance is loaded
+// again: the code must replay the whole history.
 func (t *turns) turn(in *instance) {
 	if in.lacksCode() {
 		t.owner.unload(in)
@@ -81,8 +81,8 @@ func (t *turns) turn(in *instance) {
 	t.owner.request(in, turning, outstanding{turn: &turn{in: in, now: g.Now}}, Effect{Kind: RunTurn, Given: g})
 }
 
-// binding finds the code of an instance: that of the version which its start has recorded, or, for a start
-// that asks for none, the newest one; and has the start record it.
+// binding returns the code of an instance: the version that its start has recorded, or, for a start
+// without a version, the newest one, which the start then records.
 func (t *turns) binding(in *instance) (author.Orchestration, bool) {
 	name, version, begins := in.orchestration()
 	if !begins || version != "" {
@@ -106,8 +106,8 @@ func (t *turns) lack(in *instance) string {
 		name, version, has)
 }
 
-// orchestration names the code of the instance; begins reports that its execution has not begun, and then the
-// version may be left to the owner.
+// orchestration returns the name and version of the code. begins: the execution has not begun, and an empty version leaves the
+// choice to the owner.
 func (in *instance) orchestration() (name, version string, begins bool) {
 	if in.state != nil && in.state.Len > 0 {
 		return in.rec.Name, in.rec.Version, false
@@ -118,16 +118,16 @@ func (in *instance) orchestration() (name, version string, begins bool) {
 	return "", "", false
 }
 
-// identity names the execution: of the record, or of the start that is about to be turned.
+// identity returns the identity of the execution, from the record or from the start that is about to be turned.
 func (in *instance) identity() history.Identity {
 	if in.rec != nil {
 		return history.Identity{Instance: in.id, Origin: in.rec.Origin, Execution: in.rec.Execution}
 	}
-	s, _ := in.unread[0].Ev.(*history.Started) // advance looks before it turns
+	s, _ := in.unread[0].Ev.(*history.Started) // advance checks it before it turns
 	return history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution}
 }
 
-// turned takes a turn back from the turner.
+// turned handles the result of a turn.
 func (t *turns) turned(in *instance, turn *turn, d *Decided) {
 	turn.Decided = *d
 	in.resident, in.heavy = !turn.Forbidden, turn.Heavy
@@ -142,7 +142,7 @@ func (t *turns) turned(in *instance, turn *turn, d *Decided) {
 	case turn.Diverged && t.owner.cfg.FailDiverged:
 		t.owner.met[CountDiverged]++
 		t.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %v", in.id, turn.Err)})
-	case turn.Diverged: // until code comes that fits its history
+	case turn.Diverged: // stalled until code that matches its history is available
 		t.owner.met[CountDiverged]++
 		t.owner.removals.stall(in, stallDiverged, turn.Err.Error())
 	case errors.Is(turn.Err, replay.ErrSealed):

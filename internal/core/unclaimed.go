@@ -9,12 +9,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Served is what the workers have: nil is not known.
+// Served is the set of activities that the workers have handlers for, and of queues that they read. A nil *Served means unknown.
 type Served struct {
 	Activities, Queues map[string]bool
 }
 
-// lacks describes what is missing for an activity, empty for nothing.
+// lacks describes the missing handler or queue of an activity; empty: a worker can take it.
 func (s *Served) lacks(e *history.ActivityScheduled) string {
 	switch {
 	case !s.Queues[e.Queue]:
@@ -26,7 +26,7 @@ func (s *Served) lacks(e *history.ActivityScheduled) string {
 	}
 }
 
-// findUnserved looks among the leases of an instance for activities that no worker can take.
+// findUnserved compares the activities that no worker has claimed for a reconcile interval with the reports of the workers.
 func (l *leases) findUnserved(in *instance, got record.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, lease := range got.Leases {
@@ -43,11 +43,11 @@ func (l *leases) findUnserved(in *instance, got record.Reconciled) {
 	l.ask(Effect{Kind: ReadFleet, ID: in.id}, &unclaimed{instance: in.id, activities: waiting})
 }
 
-// fleetRead lists the instance with what no worker has, or takes it from the list.
+// fleetRead lists the instance if no worker can take one of its activities, and removes it from the list otherwise.
 func (l *leases) fleetRead(number uint64, all *Served) {
 	r := l.asked[number]
 	delete(l.asked, number)
-	if all == nil { // it is not known what the workers have
+	if all == nil {
 		return
 	}
 	in := l.owner.instances[r.instance] // nil: parked or forgotten since
@@ -62,7 +62,7 @@ func (l *leases) fleetRead(number uint64, all *Served) {
 	l.unlist(r.instance)
 }
 
-// unlist takes an instance from the list of those that no worker can serve.
+// unlist removes an instance from the list of those with an activity that no worker can take.
 func (l *leases) unlist(id string) {
 	if l.unserved[id] {
 		delete(l.unserved, id)
@@ -70,27 +70,28 @@ func (l *leases) unlist(id string) {
 	}
 }
 
-// unclaimed are activities of an instance that no worker has claimed. Their queue may have lost their tasks, or no worker may have them.
+// unclaimed holds activities of an instance that no worker has claimed: their queue may have lost their tasks, or no worker may have a
+// handler for them. It holds everything that is needed when the answer arrives, because the instance may have been forgotten by then.
 type unclaimed struct {
 	instance   string
 	activities []*history.ActivityScheduled
-	rec        *record.Record // of a question to the queue, and the rest
-	queue      string
-	sent       []int64 // when, Unix ms
+
+	// For ReadQueueAge only.
+	rec   *record.Record
+	queue string
+	sent  []int64 // time of the last sending, by activity, Unix ms
 }
 
-// ask asks a queue or the workers about activities.
+// ask emits a ReadQueueAge or ReadFleet about activities.
 func (l *leases) ask(e Effect, about *unclaimed) {
 	e.Number = l.owner.nextNumber()
 	l.asked[e.Number] = about
 	l.owner.emit(e)
 }
 
-// resendIfLost finds the tasks that no worker has claimed and that cannot be in their queue
-// any more: those sent before the stream has lost its content are not. Of the others: queues are first in, first out, and
-// as long as the oldest task in the queue is older than the last sending, ours may be behind it.
-//
-// The instance may have been parked or forgotten before the queue has answered, so what is needed of it is kept here.
+// resendIfLost resends the unclaimed tasks that cannot be in their queue any more. Those sent before the stream lost its content are
+// resent at once. For the others the age of the queue decides: a queue is first in, first out, and while its oldest task is older than
+// the last sending, the task may still be in it.
 func (l *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
 	rec, lost := in.rec, l.lostBefore()
 	var unsure []*history.ActivityScheduled
@@ -98,7 +99,7 @@ func (l *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	for _, e := range es {
 		at, known := l.owner.commits.sent[sending{in.id, e.ID}]
 		if !known {
-			at = e.At // not sent before that; and a copy too many is dropped by its claim
+			at = e.At // the earliest possible time; a superfluous copy is dropped when a worker claims it
 		}
 		if at < lost {
 			l.owner.met[CountResent]++
@@ -113,7 +114,7 @@ func (l *leases) resendIfLost(in *instance, queue string, es []*history.Activity
 	l.ask(Effect{Kind: ReadQueueAge, ID: queue}, &unclaimed{instance: in.id, rec: rec, queue: queue, activities: unsure, sent: sent})
 }
 
-// lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
+// lostBefore returns the time before which all tasks are lost, Unix ms by the owner's clock; 0: none are.
 func (l *leases) lostBefore() int64 {
 	if l.lost.IsZero() {
 		return 0
@@ -121,7 +122,7 @@ func (l *leases) lostBefore() int64 {
 	return l.owner.clock.now() - l.owner.clock.wall.Sub(l.lost).Milliseconds() + sentSlack
 }
 
-// queueAgeRead publishes again what cannot be in the queue any more.
+// queueAgeRead resends the tasks that cannot be in their queue any more.
 func (l *leases) queueAgeRead(number uint64, got QueueAge, err error) {
 	q := l.asked[number]
 	delete(l.asked, number)

@@ -9,28 +9,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Unread is an input at the head of the inbox.
+// Unread is an unread input of an inbox.
 type Unread struct {
 	ID string
-	Ev history.Event // nil: it does not decode, or is forged; it is taken out and counted
+	Ev history.Event // nil: it does not decode, or is forged; it is removed and counted
 
-	forged bool // it is not sealed, and no completion
+	forged bool // neither sealed nor a completion
 }
 
-// seq is the sequence of a stream input, 0 of anything else.
+// seq returns the stream sequence of an input; 0: it is not from the stream.
 func (u Unread) seq() uint64 {
 	s, _, ok := strings.Cut(strings.TrimLeft(u.ID, "!s"), ".")
-	if !ok {
-		return 0
+	if n, err := strconv.ParseUint(s, 10, 64); ok && err == nil {
+		return n
 	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return 0
 }
 
-// position is the place of an input in the stream; zero for one that the stream does not have.
+// position returns the position of an input in the stream; zero: it is not from the stream.
 func (u Unread) position() history.Position {
 	_, rest, _ := strings.Cut(u.ID, ".")
 	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 { // the seal
@@ -43,23 +39,23 @@ func (u Unread) position() history.Position {
 	return history.Position{Seq: u.seq(), Time: t}
 }
 
-// overflown reports the mark that ingest.lua leaves where it had to drop an input.
+// overflown reports the mark that ingest.lua pushes to a full inbox when it drops an input.
 func (u Unread) overflown() bool { return !u.forged && strings.HasPrefix(u.ID, "full.") }
 
-// Before reports an input that came before the origin of the instance. Events that did are kept for it; a cancellation or a
-// purge was meant for the previous incarnation, and has stayed behind the purge of that one.
+// Before reports an input that was accepted before the origin of the instance. Events are kept for the instance nevertheless; a
+// cancellation or a purge was meant for the previous incarnation, and has outlasted the purge of that one.
 func (u Unread) Before(origin history.Position) bool {
 	s := u.seq()
 	return s != 0 && history.Position{Seq: s, Time: u.Ev.Meta().At * int64(time.Millisecond)}.Before(origin)
 }
 
-// forgotten reports an input that no start to come can want: it is for an instance that is no more.
+// forgotten reports an input that is for an instance that no longer exists: no later start can need it.
 func (u Unread) forgotten() bool {
 	switch ev := u.Ev.(type) {
 	case *history.Started, *history.EventReceived, *history.UpdateReceived:
 		return false
 	case *history.CancelRequested:
-		return ev.Of == "" // a parent's may have overtaken the start that it takes back
+		return ev.Of == "" // a parent's cancellation may have overtaken the start that it is for
 	case *history.OperatorRequested:
 		return ev.Of == ""
 	default:
@@ -78,7 +74,7 @@ func (u Unread) start() bool {
 	return ok
 }
 
-// operator is the request of an operator, or nil.
+// operator returns the request of an operator, or nil.
 func (u Unread) operator() *history.OperatorRequested {
 	r, _ := u.Ev.(*history.OperatorRequested)
 	return r
@@ -87,7 +83,7 @@ func (u Unread) operator() *history.OperatorRequested {
 // ForOwner reports an input that the code does not see.
 func (u Unread) ForOwner() bool { return u.Purge() || u.operator() != nil }
 
-// Completes gives the activity that the input is the end of.
+// Completes returns the activity that the input completes, by the id of its schedule.
 func (u Unread) Completes() (id uint64, ok bool) {
 	switch ev := u.Ev.(type) {
 	case *history.ActivityCompleted:
@@ -99,19 +95,19 @@ func (u Unread) Completes() (id uint64, ok bool) {
 	}
 }
 
-// Fits reports whether a completion is for this very activity, and not for the one of that number in an execution
-// before: the id of the element names the effect.
+// Fits reports whether a completion is for this activity, and not for one with the same event id in another execution:
+// the id of the element contains the effect id.
 func (u Unread) Fits(e *history.ActivityScheduled) bool {
 	return e != nil && strings.HasPrefix(u.ID, "a"+e.Effect+".")
 }
 
-// ends reports the completion of an activity.
+// ends reports whether the input completes this activity.
 func (u Unread) ends(e *history.ActivityScheduled) bool {
 	id, ok := u.Completes()
 	return ok && e != nil && id == e.ID && u.Fits(e)
 }
 
-// MarshalJSON writes the element of the inbox.
+// MarshalJSON encodes the input as its inbox element.
 func (u Unread) MarshalJSON() ([]byte, error) {
 	el := history.Element{ID: u.ID}
 	if u.Ev != nil {
@@ -121,13 +117,13 @@ func (u Unread) MarshalJSON() ([]byte, error) {
 		}
 		el.At, el.Body = u.Ev.Meta().At, body
 	}
-	return json.Marshal(el) //nolint:musttag // read by the build that has written it
+	return json.Marshal(el) //nolint:musttag // only the build that wrote it reads it
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
+// UnmarshalJSON decodes the encoding of MarshalJSON.
 func (u *Unread) UnmarshalJSON(b []byte) (err error) {
 	var el history.Element
-	if err = json.Unmarshal(b, &el); err != nil { //nolint:musttag // likewise
+	if err = json.Unmarshal(b, &el); err != nil { //nolint:musttag // only the build that wrote it reads it; see MarshalJSON
 		return err
 	}
 	if u.ID = el.ID; el.Body != nil {
@@ -136,7 +132,7 @@ func (u *Unread) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// DecodeEvents reads events that follow each other, the first with this id.
+// DecodeEvents decodes consecutive events, the first of which has the id first.
 func DecodeEvents(first uint64, all [][]byte) ([]history.Event, error) {
 	var out []history.Event
 	for i, b := range all {

@@ -1,46 +1,45 @@
 package core
 
-import (
-	"slices"
-)
+import "slices"
 
-// waiters are the clients that wait for the end of an instance. They ask again every five
-// seconds, so one that has not asked for longer is dropped.
+// waiters are clients that wait for an instance. They repeat their request every five seconds; a client that
+// has not repeated it for waiterTTL is dropped.
 type waiters struct {
-	byID map[string][]waiter
-	n    int // of them all
-	last int64
+	byID  map[string][]waiter
+	n     int   // number of all waiters
+	swept int64 // time of the last sweep, Unix ms
 }
 
 type waiter struct {
-	reply string
-	heard int64 // Unix ms
+	reply    string
+	lastSeen int64 // Unix ms
 }
 
 const (
-	waiterKept = 15_000 // ms
-	waiterMost = 100    // of one instance
-	waitersAll = 20_000 // of one partition; one more is not remembered, and asks again
+	waiterTTL             = 15_000 // ms
+	maxWaitersPerInstance = 100    // the oldest is dropped for another one
+	maxWaiters            = 20_000 // per partition; another one is not remembered, and repeats its request
 )
 
 func newWaiters() waiters { return waiters{byID: make(map[string][]waiter)} }
 
+// add remembers a client, or that it has repeated its request.
 func (w *waiters) add(id, reply string, now int64) {
 	w.sweep(now)
 	w.keep(id, func(x waiter) bool { return x.reply != reply })
 	ws := w.byID[id]
-	if len(ws) == waiterMost {
+	if len(ws) == maxWaitersPerInstance {
 		ws = slices.Delete(ws, 0, 1)
 		w.n--
 	}
-	if w.n >= waitersAll {
+	if w.n >= maxWaiters {
 		return
 	}
-	w.byID[id] = append(ws, waiter{reply: reply, heard: now})
+	w.byID[id] = append(ws, waiter{reply: reply, lastSeen: now})
 	w.n++
 }
 
-// keep forgets the others of an instance.
+// keep drops the waiters of an instance for which which returns false.
 func (w *waiters) keep(id string, which func(waiter) bool) {
 	had := w.byID[id]
 	ws := slices.DeleteFunc(had, func(x waiter) bool { return !which(x) })
@@ -52,7 +51,7 @@ func (w *waiters) keep(id string, which func(waiter) bool) {
 	}
 }
 
-// take removes the waiters of an instance and gives their reply subjects.
+// take removes the waiters of an instance and returns their reply subjects.
 func (w *waiters) take(id string) []string {
 	ws := w.byID[id]
 	delete(w.byID, id)
@@ -64,26 +63,27 @@ func (w *waiters) take(id string) []string {
 	return out
 }
 
+// sweep drops the waiters that have not repeated their request.
 func (w *waiters) sweep(now int64) {
-	if now-w.last < waiterKept {
+	if now-w.swept < waiterTTL {
 		return
 	}
-	w.last = now
+	w.swept = now
 	if len(w.byID) == 0 {
 		return
 	}
 	for id := range w.byID {
-		w.keep(id, func(x waiter) bool { return now-x.heard <= waiterKept })
+		w.keep(id, func(x waiter) bool { return now-x.lastSeen <= waiterTTL })
 	}
 	if len(w.byID) == 0 {
-		w.byID = make(map[string][]waiter) // a map keeps the room of what was in it
+		w.byID = make(map[string][]waiter) // an emptied map does not shrink
 	}
 }
 
-// await remembers the client of the message among those that wait.
-func (o *Owner) await(among *waiters, m *Message) { among.add(m.ID, m.Body.(string), o.clock.now()) }
+// await adds the client of the message to w.
+func (o *Owner) await(w *waiters, m *Message) { w.add(m.ID, m.Body.(string), o.clock.now()) }
 
-// sweepWaiters drops the clients that ask no more, also where no other one comes.
+// sweepWaiters drops the waiters that have not repeated their request, even if no other client arrives.
 func (c *commits) sweepWaiters() {
 	now := c.owner.clock.now()
 	c.waiters.sweep(now)

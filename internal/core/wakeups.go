@@ -1,51 +1,45 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limit"
 	"github.com/pawlrun/pawl/internal/record"
 )
 
-// How often the schedule is read, and how much of it.
+// How often the wakeups are read, and how many at a time.
 const (
-	pollEvery = time.Second           // the schedule is read at least so often
-	pollRest  = 2 * time.Second       // likewise, if it has nothing: no worker has a lease then, and only limits are entered from outside
-	pollGap   = 20 * time.Millisecond // and, for what memory does not know, at most so often
-	pollFull  = 10 * time.Millisecond // but sooner if there were more than one poll takes
-	DueBatch  = 256
+	pollEvery = time.Second           // the maximum time between two polls
+	pollRest  = 2 * time.Second       // the maximum if no wakeup is scheduled: then no lease exists, and only limits are entered from outside
+	pollGap   = 20 * time.Millisecond // the minimum before a poll for a wakeup that the last poll has seen
+	pollFull  = 10 * time.Millisecond // the minimum if the last poll was full
+	DueBatch  = 256                   // the maximum number of instances, and of limits, that one poll returns
 
-	maxLoads     = 128 // instances that are brought into memory at a time by notices of limits, or the horizon
-	startsAtOnce = 32  // instances that a takeover or a loss of tasks has reconciled at a time
+	maxLoads      = 128 // busy instances at which notices of limits and the horizon load no further instance
+	maxReconciles = 32  // busy instances at which a takeover or a loss of tasks reconciles no further instance
 )
 
-// schedule has what is due: it reads the wake-ups of the partition, and keeps the horizon of its inputs.
+// schedule reads the wakeups of the partition, and keeps the horizon of its inputs.
 type schedule struct {
 	owner     *Owner
-	polling   bool
-	pollAgain bool      // a poll was due while one was under way, which may have read the schedule too early
-	polled    time.Time // the multiple of pollEvery before the last poll
-	pollAt    time.Time
-	todo      []string // to be reconciled when there is room: what a takeover found
+	polling   bool      // a poll is outstanding
+	pollAgain bool      // a poll was due while one was outstanding, which may have read the wakeups too early
+	polled    time.Time // time of the last poll, rounded down to a multiple of pollEvery
+	pollAt    time.Time // latest time of the next poll
+	todo      []string  // instances to be reconciled when fewer are busy, such as those that a takeover found
 	horizon   horizon
 }
 
-// wakeupsDue reads the schedule when it is time.
+// wakeupsDue reads which instances and limits are due.
 func (s *schedule) wakeupsDue() {
-	s.polled = s.owner.clock.wall.Truncate(pollEvery) // all partitions together: one pipeline
+	s.polled = s.owner.clock.wall.Truncate(pollEvery) // the same for all partitions: one pipeline
 	s.pollAt = s.polled.Add(pollEvery)
-	s.poll()
-}
-
-// poll asks the schedule which instances and gates are due.
-func (s *schedule) poll() {
 	if s.polling {
 		s.pollAgain = true
 		return
 	}
 	s.polling = true
-	if len(s.horizon.held) > 0 || s.horizon.began == 0 { // the stream did not answer, or its answer cannot be reached
+	if len(s.horizon.held) > 0 || s.horizon.began == 0 { // the last read failed, or its last input will never be ingested
 		s.askHorizon(0)
 	}
 	s.owner.emit(Effect{Kind: ReadDue})
@@ -63,7 +57,7 @@ func (s *schedule) dueRead(d record.DueSet, err error) {
 	}
 	s.owner.clock.set(d.Now)
 	s.owner.commits.sweepWaiters()
-	if d.Next == 0 && d.NextLimit == 0 && s.pollAt.Equal(s.polled.Add(pollEvery)) { // and nothing has brought it forward
+	if d.Next == 0 && d.NextLimit == 0 && s.pollAt.Equal(s.polled.Add(pollEvery)) { // nothing is scheduled, and pollBy has not brought the next poll forward
 		s.pollAt = s.polled.Truncate(pollRest).Add(pollRest)
 	}
 	s.pollFor(d.Now, d.Next, len(d.Instances))
@@ -76,29 +70,29 @@ func (s *schedule) dueRead(d record.DueSet, err error) {
 	}
 }
 
-// pollFor brings the next poll forward to what is due next, 0: nothing, when the last poll has found so many.
+// pollFor brings the next poll forward to the next wakeup (0: none). found is the number of wakeups that the last poll returned.
 func (s *schedule) pollFor(now, next int64, found int) {
 	if next == 0 {
 		return
 	}
 	gap := pollGap
-	if found == DueBatch { // thousands of stalled ones must not keep a neighbor's timer waiting
+	if found == DueBatch { // thousands of stalled instances must not delay the timers of others
 		gap = pollFull
 	}
 	s.pollBy(s.owner.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
 }
 
-// pollBy brings the next poll forward.
+// pollBy brings the next poll forward to t.
 func (s *schedule) pollBy(t time.Time) {
 	if t.Before(s.pollAt) {
 		s.pollAt = t
 	}
 }
 
-// wake has the instance reconciled, unless what is outstanding sets its next wake-up.
+// wake reconciles the instance, unless the outstanding request sets its next wakeup.
 func (s *schedule) wake(id string) {
 	in := s.owner.instance(id)
-	if in.phase.busy() { // a commit or reconciliation sets the next wake-up; a load does not
+	if in.phase.busy() { // a commit or a reconciliation sets the next wakeup; a load does not
 		in.wakeupDue = in.wakeupDue || in.phase == loading || in.phase == fetchingHead
 		return
 	}
@@ -106,8 +100,8 @@ func (s *schedule) wake(id string) {
 	s.owner.advance(in)
 }
 
-// bring makes the next step of an instance, later if it would have to be loaded and enough are.
-func (s *schedule) bring(in *instance) {
+// advanceOrDefer makes the next step of an instance. If it would have to be loaded while maxLoads are busy, the step is deferred.
+func (s *schedule) advanceOrDefer(in *instance) {
 	if in.phase == Absent && s.owner.busy >= maxLoads {
 		s.todo = append(s.todo, in.id)
 		return
@@ -115,26 +109,26 @@ func (s *schedule) bring(in *instance) {
 	s.owner.advance(in)
 }
 
-// startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
+// startDeferred reconciles deferred instances, at most maxReconciles at a time.
 func (s *schedule) startDeferred() {
-	for len(s.todo) > 0 && s.owner.busy < startsAtOnce && !s.owner.leaving && s.owner.err == nil {
+	for len(s.todo) > 0 && s.owner.busy < maxReconciles && !s.owner.leaving && s.owner.err == nil {
 		id := s.todo[0]
 		s.todo = s.todo[1:]
 		in := s.owner.instance(id)
-		in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
+		in.wakeupDue = true // even if it is busy: the outstanding request may set a wakeup that is far away
 		s.owner.advance(in)
 	}
 }
 
-// Takeover is what the store has for a new owner.
+// Takeover is the stored state that a new owner starts from.
 type Takeover struct {
-	Stalls   map[string]string // encoded, by instance
-	Due      []string
-	Now      int64
-	Clean    bool             // the owner before has handed over
-	Lost     time.Time        // tasks that were published before it are gone; zero: none are known to be
-	Watched  time.Time        // changes are watched until then
-	Policies *limit.Overrides // that are set
+	Stalls   map[string]string // encoded Stall, by instance
+	Due      []string          // instances to reconcile
+	Now      int64             // Redis TIME, Unix ms
+	Clean    bool              // the previous owner released the partition
+	Lost     time.Time         // tasks published before it are lost; zero: none are known to be
+	Watched  time.Time         // changes are watched until then
+	Policies *limit.Overrides  // policies set at runtime
 }
 
 // takeOver begins the tenure.
@@ -149,19 +143,7 @@ func (s *schedule) takeOver(found *Takeover) {
 	if !found.Clean {
 		s.owner.leases.doubted = found.Now
 	}
-	s.owner.clock.set(found.Now) // before the first timer is judged: this process' own clock may be ahead
+	s.owner.clock.set(found.Now) // before any timer is compared with it: the clock of this process may be ahead
 	s.todo = append(s.todo, found.Due...)
 	s.askHorizon(0)
-}
-
-// unfinished reports what the next owner has to repair; nil if there is nothing.
-func (s *schedule) unfinished() error {
-	switch {
-	case s.owner.outbox.unsent > 0 || len(s.owner.commits.resends.failed) > 0:
-		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", s.owner.outbox.unsent, len(s.owner.commits.resends.failed))
-	case len(s.todo) > 0:
-		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(s.todo))
-	default:
-		return nil
-	}
 }
