@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Backend carries out what an owner requests of a store, in the types of package record, whose errors it returns.
+// Backend carries out the requests of an owner to the store, in the types and with the errors of package record.
 type Backend struct{ Store *Store }
 
 func (a Answer) err() error {
@@ -26,7 +26,7 @@ func (a Answer) err() error {
 	}
 }
 
-// Take ingests a batch: the answers are nil if it has been ingested before.
+// Take ingests a batch; the results are nil if it has been ingested before.
 func (s Backend) Take(now int64, token string, from, to history.Position, batch []record.Message) ([]record.Ingested, error) {
 	messages := make([]Message, len(batch))
 	for i, m := range batch {
@@ -114,7 +114,7 @@ func element(el history.Element) Element {
 	return Element{ID: el.ID, Kind: kind, Time: el.At, Body: el.Body}
 }
 
-// elements encodes the head of an inbox.
+// elements returns the encoded head of an inbox.
 func elements(inbox []Element) [][]byte { return encoded(inbox[:min(len(inbox), record.UnreadBatch)]) }
 
 func encoded(inbox []Element) [][]byte {
@@ -205,13 +205,13 @@ func (s Backend) Remove(now int64, token string, p *record.Purge) error {
 	return s.Store.Purge(now, token, Purge{Instance: p.Instance, Execution: p.Execution, Head: p.Head, Pop: p.Pop, Applied: p.Applied}).err()
 }
 
-// NextDue returns the instances that are due, and puts each of them off.
-func (s Backend) NextDue(now int64, token string, most int) (record.DueSet, error) {
-	answer, due, visits := s.Store.Due(now, token, most)
+// NextDue returns at most limit instances and limits that are due, and postpones their wakeups.
+func (s Backend) NextDue(now int64, token string, limit int) (record.DueSet, error) {
+	answer, due, visits := s.Store.Due(now, token, limit)
 	return record.DueSet{Now: now, Instances: due.Who, Next: due.Next, Limits: visits.Who, NextLimit: visits.Next}, answer.err()
 }
 
-// Complete acknowledges an activity with its result. It returns the element that it has pushed, and whether the inbox was empty.
+// Complete acknowledges an activity with its result. It returns the pushed element, and whether the inbox was empty before.
 func (s *Store) Complete(now int64, g Grip, end history.Event) (answer Answer, pushed []byte, first bool) {
 	body, err := history.Encode(end)
 	if err != nil {

@@ -11,46 +11,46 @@ import (
 type Create struct {
 	Activity uint64
 	Effect   string
-	Token    string // of the claim that it is created with; empty: none
+	Token    string // token of the claim that is created with it; empty: none
 	Worker   string
 }
 
-// Turn is what one turn wants written.
+// Turn is the commit of a turn.
 type Turn struct {
 	Instance  string
-	Execution uint64   // of the events and the leases
-	Expect    string   // the head that the turn was decided upon
-	Head      string   // the head that it makes; empty: only the inbox is consumed
+	Execution uint64   // execution of the events and the leases
+	Expect    string   // head on which the turn was decided
+	Head      string   // new head; empty: only the inbox is consumed
 	Pop       []string // ids at the head of the inbox
 	Events    []string
 	Create    []Create
 	Delete    []uint64
 	Status    string
-	Next      int64 // when to look next; zero: never
+	Next      int64 // next wakeup; zero: none
 	Hold      Hold
 
-	Front  []Element // before what is unread: the start of the execution that begins, and what is carried into it
-	Begins uint64    // the execution that is the current one from now on; zero: nothing changes
+	Front  []Element // put before the unread inputs: the start of the next execution, and the inputs carried into it
+	Begins uint64    // new current execution; zero: unchanged
 	Parent string    // with Begins
-	Reborn bool      // it is another incarnation: nothing of the record is inherited
-	Prune  uint64    // execution whose history goes; zero: none
+	Reborn bool      // the execution is another incarnation: the record starts empty
+	Prune  uint64    // execution whose history is deleted; zero: none
 	End    string
 	Custom uint64
 	Out    Place
 	Sent   Place
 
-	Data *record.Record // what the record has beside all of this
+	Data *record.Record // the other fields of the record
 
-	Retain  []string // tickets whose slots the record retains from now on
-	Release []string // before that, those that it retains no longer
+	Retain  []string // tickets whose slots are retained from now on
+	Release []string // tickets that are no longer retained; Retain may name them again
 
-	Due     int64    // the latest time that the turn has decided by: nothing unread may be older; zero: none
-	Applied Position // up to which the owner assumes to have ingested, if the turn has decided by time
+	Due     int64    // latest time by which the turn has decided: no unread input may be older; zero: none
+	Applied Position // position up to which the owner assumes to have ingested, if the turn has decided by time
 }
 
-// Holder is a worker that held a lease that a commit deleted.
+// Holder is a worker with a claim on a lease that a commit deleted.
 type Holder struct {
-	Place  int // among those to delete, from one
+	Place  int // index among the leases to delete, from one
 	Worker string
 }
 
@@ -58,11 +58,11 @@ type Holder struct {
 type Committed struct {
 	Answer  Answer
 	Holders []Holder
-	Inbox   []Element // what is unread now
-	Number  int64     // of commits
+	Inbox   []Element // the unread inputs
+	Number  int64     // number of the last commit
 }
 
-// Commit writes a turn, all of it or nothing.
+// Commit writes a whole turn, or nothing.
 func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	if s.fenced(now, token) {
 		return Committed{Answer: Fenced}
@@ -103,9 +103,9 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	s.front(in, t.Front)
 	switch {
 	case s.Rules.Wrong == BlindNextLook || s.Rules.Wrong == FrontUnseen && len(t.Front) > 0:
-		s.blind(t.Instance, t.Next)
+		s.setWakeup(t.Instance, t.Next)
 	case len(t.Front) > 0:
-		s.blind(t.Instance, now)
+		s.setWakeup(t.Instance, now)
 	default:
 		s.settle(now, t.Instance, t.Next, t.Hold)
 	}
@@ -113,14 +113,14 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox), Number: s.Owner.Commits}
 }
 
-// dueSeen is how many inputs behind those that are popped a commit compares with what it decided by time.
+// dueSeen is the number of inputs after the popped ones that a commit compares with its decision by time.
 const dueSeen = 16
 
 func older(behind []Element, due int64) bool {
 	return slices.ContainsFunc(behind[:min(len(behind), dueSeen)], func(e Element) bool { return e.Time < due })
 }
 
-// front begins the next execution.
+// front puts the elements of the next execution into the inbox.
 func (s *Store) front(in *Instance, front []Element) {
 	switch s.Rules.Wrong {
 	case FrontBehind:
@@ -163,7 +163,7 @@ func (s *Store) record(in *Instance, t Turn) {
 	}
 }
 
-// advanced is the record as a whole, behind a commit that writes it.
+// advanced returns the whole record after a commit that writes it.
 func advanced(was *record.Record, t Turn) *record.Record {
 	if t.Data == nil {
 		return nil
@@ -187,7 +187,7 @@ func (s *Store) poppable(in *Instance, pop []string) bool {
 	return true
 }
 
-// leases creates, then deletes: what a turn schedules and cancels must not stay.
+// leases creates leases and then deletes some: the lease of an activity that a turn schedules and cancels must not stay.
 func (s *Store) leases(now int64, in *Instance, t Turn) (holders []Holder) {
 	create := func() {
 		for _, c := range t.Create {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/memlimit"
 )
 
-// Limits are the limits of a partition. They share its clock, and its store has the list of those that are to be visited.
+// Limits are the limits of a partition. They share its clock, and its store holds their wakeups.
 type Limits struct {
 	Rules    memlimit.Rules
 	Gates    map[string]*memlimit.Gate
@@ -22,7 +22,7 @@ const (
 	PendingWanted memlimit.Mistake = "an instance that waits counts as an admitted one"
 )
 
-// Waiting counts the members that wait at a limit.
+// Waiting returns the number of members that wait at a limit.
 func (l *Limits) Waiting(name string) int {
 	if g := l.Gates[name]; g != nil {
 		return len(g.Queue)
@@ -30,10 +30,10 @@ func (l *Limits) Waiting(name string) int {
 	return 0
 }
 
-// Clear rejects all that wait at a limit.
+// Clear rejects all waiters of a limit.
 func (l *Limits) Clear(name string, now int64) { l.Gate(name).Clear(now * 1000) }
 
-// Gate gives a limit. It is made if it is not there.
+// Gate returns a limit, and creates it if it does not exist.
 func (l *Limits) Gate(name string) *memlimit.Gate {
 	g := l.Gates[name]
 	if g == nil {
@@ -46,7 +46,7 @@ func (l *Limits) Gate(name string) *memlimit.Gate {
 	return g
 }
 
-// force notes the policy that a request brings; nil: it brings none.
+// force stores the policy that a request carries, and converts it; nil: the request carries none.
 func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
 	if f == nil || f.Level == "" {
 		return nil
@@ -61,7 +61,7 @@ func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
 	}}
 }
 
-// ListLimit puts the limit that an effect enters on the list of the partition, which comes before the call of it.
+// ListLimit schedules a visit of the limit that an effect enters, which must precede the call.
 func (s *Shell) ListLimit(e *core.Effect) {
 	if e.Kind == core.CallGate && len(e.Call.Enter) > 0 && s.Limits.Rules.Wrong != Unlisted {
 		if _, listed := s.Store.Gates[e.Call.Limit]; !listed {
@@ -70,7 +70,7 @@ func (s *Shell) ListLimit(e *core.Effect) {
 	}
 }
 
-// answerLimit carries out a request to a limit, and returns its answer; nil: it has none, or the effect is no such request.
+// answerLimit carries out a request to a limit, and returns its answer; nil: the effect has none, or is no such request.
 func (s *Shell) answerLimit(e *core.Effect) *core.Message {
 	l := &s.Limits
 	switch e.Kind {

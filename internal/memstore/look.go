@@ -1,31 +1,29 @@
 package memstore
 
-// Glance is a reconciliation: the state of the leases
-// of what the history at this head has outstanding, and the next wakeup.
+// Glance is a reconciliation: the leases of the activities that are outstanding in the history at this head, and the next wakeup.
 type Glance struct {
 	Instance  string
-	Execution uint64 // of the leases
+	Execution uint64 // execution of the leases
 	Head      string
-	Next      int64
+	Next      int64 // next wakeup; zero: none
 	Hold      Hold
-	Known     int // inputs that Known holds back
+	Known     int // number of inputs that the hold Known covers
 	Leases    []Create
-	Sent      Place // up to which the stream has the messages; zero: it stays as it is
+	Sent      Place // watermark of the messages in the stream; zero: unchanged
 }
 
 // The states of a lease in the answer to a reconciliation.
 const (
-	Waits     = "W" // for a worker
-	Claimed   = "C"
-	Cleared   = "X" // its claim was over
+	Waits     = "W" // unclaimed
+	Claimed   = "C" // claimed, and not expired
+	Cleared   = "X" // the claim had expired, and was removed
 	Poisoned  = "P" // claimed too often
-	Missing   = "M" // its completion may be unread
-	MadeAgain = "R" // the store had lost it
+	Missing   = "M" // missing, and its completion may be unread
+	MadeAgain = "R" // lost by the store, and created again
 )
 
-// Look takes away the claims that are over, makes leases again that the store has
-// lost, and sets the next wakeup, provided that the instance is still the one that
-// was looked at. It answers the length of the inbox and the state of each lease.
+// Look removes expired claims, creates lost leases again, and sets the next wakeup, if the head of the instance has not changed. It returns
+// the length of the inbox and the state of each lease.
 func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, states []string) {
 	if s.fenced(now, token) {
 		return Fenced, 0, nil
@@ -37,20 +35,20 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 	if in.Head != g.Head && s.Rules.Wrong != BlindRescore {
 		return Conflict, 0, nil
 	}
-	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != LookBlind { // a late copy of a reconciliation of what came early
-		s.blind(g.Instance, 0)
+	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != LookBlind { // a late copy of a reconciliation of early inputs
+		s.setWakeup(g.Instance, 0)
 		return OK, 0, nil
 	}
 	for _, c := range g.Leases {
 		at := Place{g.Execution, c.Activity}
 		state := s.glance(now, g.Instance, at, c.Effect)
 		if over := in.Leases[at].Until + 1; state == Claimed && g.Next > over {
-			g.Next = over // a claim that is not renewed is looked at when it is over, not later
+			g.Next = over // a claim that is not renewed is reconciled when it expires
 		}
 		states = append(states, state)
 	}
 	if s.Rules.Wrong == BlindRescore {
-		s.blind(g.Instance, g.Next)
+		s.setWakeup(g.Instance, g.Next)
 	} else {
 		if g.Hold == Known && (len(in.Inbox) > g.Known && s.Rules.Wrong != HoldUnseen) {
 			g.Hold = ""

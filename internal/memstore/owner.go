@@ -15,10 +15,10 @@ type Answer string
 // The answers of the owner's scripts.
 const (
 	OK         Answer = "OK"
-	Done       Answer = "DONE"       // this batch has been taken before: a reply was lost
+	Done       Answer = "DONE"       // the batch was ingested before: a reply was lost
 	Fenced     Answer = "FENCED"     // another process owns the partition, or the token has expired
-	Conflict   Answer = "CONFLICT"   // the state is not the one that the caller decided upon
-	RolledBack Answer = "ROLLEDBACK" // the store has forgotten what it had acknowledged
+	Conflict   Answer = "CONFLICT"   // the state is not the one on which the caller decided
+	RolledBack Answer = "ROLLEDBACK" // the store has lost acknowledged writes
 )
 
 func (s *Store) fenced(now int64, token string) bool {
@@ -28,8 +28,8 @@ func (s *Store) fenced(now int64, token string) bool {
 	return s.Owner.Token != token || over(s.Owner.Until, s.Owner.Span, now)
 }
 
-// Acquire takes a partition that has no owner, or whose owner's time is over. It
-// answers where the partition stands; clean: that the last owner handed it over.
+// Acquire acquires a partition without an owner, or whose ownership has expired. It returns the position up to which inputs are ingested.
+// clean: the previous owner released the partition.
 func (s *Store) Acquire(now int64, token string) (a Answer, applied Position, clean bool) {
 	o := &s.Owner
 	if o.Token != "" && o.Token != token && !over(o.Until, o.Span, now) {
@@ -41,9 +41,8 @@ func (s *Store) Acquire(now int64, token string) (a Answer, applied Position, cl
 	return OK, o.Applied, clean
 }
 
-// Renew prolongs the ownership. acked is the highest position whose ingest, and commits the highest number of a commit that
-// was acknowledged to the caller. Positions compare by time: a stream that was deleted
-// and made again counts from one, but not from the beginning of time.
+// Renew extends the ownership. acked is the highest position whose ingest was acknowledged to the caller, and commits the highest number of
+// an acknowledged commit. Positions are compared by time: the sequences of a stream that was deleted and created again start from one.
 func (s *Store) Renew(now int64, token string, acked Position, commits int64) Answer {
 	if s.fenced(now, token) {
 		return Fenced
@@ -55,8 +54,8 @@ func (s *Store) Renew(now int64, token string, acked Position, commits int64) An
 	return OK
 }
 
-// Release gives the partition back, also when the owner's time is over but no other has
-// taken it; `applied` stays. clean: nothing has to be repaired.
+// Release releases the partition, even if the ownership has expired and no other process has acquired it. The position stays.
+// clean: nothing has to be repaired.
 func (s *Store) Release(token string, clean bool) Answer {
 	if s.Owner.Token != token {
 		return Fenced
@@ -68,29 +67,28 @@ func (s *Store) Release(token string, clean bool) Answer {
 // Message is one message of the inputs stream.
 type Message struct {
 	Instance string
-	ID       string // of the sender, or empty: repeats carry the same
+	ID       string // message id of the sender, which repeats carry, too; or empty
 	Kind     string // start, event, cancel, purge
 	At       Position
-	Sent     int64  // when, for the execution's Now
-	Element  string // the id of its element in the inbox; empty: ID
+	Sent     int64  // when it was sent, for the execution's Now
+	Element  string // id of its element in the inbox; empty: ID
 	Body     []byte // the input itself
-	Update   bool   // its id is recognized for as long as the instance is there: the ledger has it
-	Plain    bool   // a start that has no effect if there is an instance
+	Update   bool   // the ledger records its id for as long as the instance exists
+	Plain    bool   // a start that has no effect on an existing instance
 }
 
-// inLedger is when the id of an update was taken, so that it does not expire.
+// inLedger replaces the time at which the id of an update was seen, so that it does not expire.
 const inLedger = 1 << 62
 
-// What became of a message of a batch. Taken is followed by e if the instance has a
-// record or n if it has none, and the length of the inbox.
+// The outcome of a message of a batch. The outcome of any other message is e if the instance has a
+// record, or n if it has none, followed by the length of the inbox.
 const (
 	Repeat  = "d"
 	Full    = "f"
 	Unknown = "u" // a cancel of an instance that was never started
 )
 
-// Ingest pushes a batch to the inboxes and moves `applied` from one position to
-// another. It returns what became of each message.
+// Ingest pushes a batch to the inboxes and moves the applied position. It returns the outcome of each message.
 func (s *Store) Ingest(now int64, token string, from, to Position, batch []Message) (Answer, []string) {
 	if s.fenced(now, token) {
 		return Fenced, nil
@@ -102,10 +100,10 @@ func (s *Store) Ingest(now int64, token string, from, to Position, batch []Messa
 		return Conflict, nil
 	}
 	fates := make([]string, len(batch))
-	marks := map[string]int{} // of this batch, which its answers do not count
+	marks := map[string]int{} // marks of this batch by instance, which the returned lengths do not include
 	for i, m := range batch {
 		if fates[i] = s.take(now, m, marks[m.Instance]); fates[i] != Repeat && fates[i] != Unknown {
-			s.bring(m.Instance, now)
+			s.wakeBy(m.Instance, now)
 		}
 		if in := s.Get(m.Instance); fates[i] == Full && s.Rules.Wrong != FullUnsaid && !strings.HasPrefix(in.Inbox[len(in.Inbox)-1].ID, full) {
 			in.Inbox = append(in.Inbox, Element{ID: full + strconv.FormatUint(to.Seq, 10) + s.Rules.Seal, Kind: "full", Time: now})
@@ -116,7 +114,7 @@ func (s *Store) Ingest(now int64, token string, from, to Position, batch []Messa
 	return OK, fates
 }
 
-// full begins the id of the mark that something was dropped where it stands.
+// full is the prefix of the id of a mark: an input was dropped at its place.
 const full = "full."
 
 func (s *Store) take(now int64, m Message, marks int) string {
@@ -152,41 +150,41 @@ func (s *Store) take(now int64, m Message, marks int) string {
 		fate = "e"
 	}
 	if start {
-		in.Inbox = slices.Insert(in.Inbox, 0, e) // before what came early
+		in.Inbox = slices.Insert(in.Inbox, 0, e) // before the early inputs
 	} else {
 		in.Inbox = append(in.Inbox, e)
 	}
 	return fate + strconv.Itoa(len(in.Inbox)-marks)
 }
 
-// Due lists the instances that must be looked at, most overdue first, and puts
-// each back to the next moment before the caller acts upon it. It returns when the next is due; zero: never.
-// The gates of the partition likewise; one that is farther away than a visit is ever put off is due, too.
-func (s *Store) Due(now int64, token string, most int) (a Answer, instances, visits DueNow) {
+// Due lists at most limit due instances, most overdue first, and postpones each before the caller acts on it. It does the same for the
+// limits of the partition; a limit whose wakeup is later than a visit is ever postponed is due, too.
+func (s *Store) Due(now int64, token string, limit int) (a Answer, instances, visits DueNow) {
 	if s.fenced(now, token) {
 		return Fenced, DueNow{}, DueNow{}
 	}
-	return OK, s.putOff(now, s.Agenda, most, math.MaxInt64), s.putOff(now, s.Gates, most, now+s.Rules.Soon)
+	return OK, s.takeDue(now, s.Agenda, limit, math.MaxInt64), s.takeDue(now, s.Gates, limit, now+s.Rules.Soon)
 }
 
-// DueNow is who is due, and when the next one is; zero: never.
+// DueNow lists due ids, and the next wakeup; zero: none.
 type DueNow struct {
 	Who  []string
 	Next int64
 }
 
-func (s *Store) putOff(now int64, agenda map[string]int64, most int, last int64) (d DueNow) {
-	for id, at := range agenda {
+// takeDue returns the ids that are due, or whose wakeup is after last, and postpones them.
+func (s *Store) takeDue(now int64, wakeups map[string]int64, limit int, last int64) (d DueNow) {
+	for id, at := range wakeups {
 		if at <= now || at > last {
 			d.Who = append(d.Who, id)
 		}
 	}
-	slices.SortFunc(d.Who, func(a, b string) int { return cmp.Or(cmp.Compare(agenda[a], agenda[b]), cmp.Compare(a, b)) })
-	d.Who = d.Who[:min(len(d.Who), most)]
+	slices.SortFunc(d.Who, func(a, b string) int { return cmp.Or(cmp.Compare(wakeups[a], wakeups[b]), cmp.Compare(a, b)) })
+	d.Who = d.Who[:min(len(d.Who), limit)]
 	for _, id := range d.Who {
-		agenda[id] = now + s.Rules.Soon
+		wakeups[id] = now + s.Rules.Soon
 	}
-	for _, at := range agenda {
+	for _, at := range wakeups {
 		if d.Next == 0 || at < d.Next {
 			d.Next = at
 		}
@@ -194,14 +192,14 @@ func (s *Store) putOff(now int64, agenda map[string]int64, most int, last int64)
 	return d
 }
 
-// List puts a gate on the list of its partition, to be looked at now. It puts nothing off.
+// List schedules a visit of a limit now, and postpones none.
 func (s *Store) List(now int64, gate string) {
 	if at, ok := s.Gates[gate]; !ok || now < at {
 		s.Gates[gate] = now
 	}
 }
 
-// Relist sets in how long a gate is looked at next, after a visit; zero takes it off the list. If it is due, a caller has come since, and that stands.
+// Relist sets the time until the next visit of a limit, after a visit; zero removes the wakeup. If the limit is due, a caller has entered it since, and the wakeup stays.
 func (s *Store) Relist(now int64, gate string, in int64) {
 	switch due, ok := s.Gates[gate]; {
 	case ok && due <= now:

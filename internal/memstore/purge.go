@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Purge is what the owner wants removed: an instance that has ended.
+// Purge is the request to remove an instance that has ended.
 type Purge struct {
 	Instance  string
-	Execution uint64 // the current one; the one before it goes too
+	Execution uint64 // the current one; the previous one is removed, too
 	Head      string
-	Pop       []string // ids at the head of the inbox, up to the purge itself; none: its retention is over
-	Applied   int64    // if it is: the time of the position up to which the owner assumes to have ingested; 0: a client has requested it
+	Pop       []string // ids at the head of the inbox, up to the purge itself; none: the retention is over
+	Applied   int64    // time of the position up to which the owner assumes to have ingested, if the retention is over; 0: a client has requested the purge
 }
 
-// Purge removes an instance with all that it has but the ids of the messages taken. What came behind the purge stays, a
-// start among it in front.
+// Purge removes an instance with all its data, except the ids of ingested messages. The inputs after the purge stay; a start among them
+// moves to the front.
 func (s *Store) Purge(now int64, token string, p Purge) Answer {
 	if s.fenced(now, token) {
 		return Fenced
@@ -53,13 +53,13 @@ func (s *Store) Purge(now int64, token string, p Purge) Answer {
 	if s.Rules.Wrong == PurgeForgetsIDs {
 		clear(in.Seen)
 	}
-	if s.blind(p.Instance, 0); len(rest) > 0 && s.Rules.Wrong != PurgeUnseen {
-		s.blind(p.Instance, now)
+	if s.setWakeup(p.Instance, 0); len(rest) > 0 && s.Rules.Wrong != PurgeUnseen {
+		s.setWakeup(p.Instance, now)
 	}
 	return OK
 }
 
-// Report notes how a cancelled activity has ended, once only where nothing is noted. Of an instance that is not there nothing is.
+// Report records how a cancelled activity ended; once: unless a report exists. It records nothing for an unknown instance.
 func (s *Store) Report(id string, at Place, text string, once bool) Answer {
 	in := s.Get(id)
 	if s.Rules.Wrong != ReportBlind && (in.Head == "" || at.Execution > in.Execution || at.Execution+1 < in.Execution) {

@@ -9,20 +9,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Rewind is what the owner wants of an execution: that the next one begins with its first events.
+// Rewind is the request to begin the next execution with the first events of the current one.
 type Rewind struct {
 	Instance  string
-	Execution uint64 // that ends
-	Keep      int    // events
+	Execution uint64 // the current execution, which ends
+	Keep      int    // number of events to keep
 	Head      string
 	NewHead   string
 	Status    string
-	Read      int // inputs that the owner has seen
+	Read      int // number of inputs that the owner has seen
 	Results   []record.Placed
 	Delete    []uint64
 	Front     []Element
 
-	Data *record.Record // what the record has beside all of this
+	Data *record.Record // the other fields of the record
 }
 
 // Rewind begins the next execution with the first events of the current one, or changes nothing.
@@ -68,17 +68,17 @@ func (s *Store) Rewind(now int64, token string, r Rewind) Committed {
 	if in.Data = r.Data; s.Rules.Wrong != RewindKeepsEnd {
 		in.End = ""
 	}
-	s.blind(r.Instance, now)
+	s.setWakeup(r.Instance, now)
 	s.Owner.Commits++
 	return Committed{Answer: OK, Holders: holders, Number: s.Owner.Commits}
 }
 
-// lost reports an element that is not in its place.
+// lost reports an element that is not at its index.
 func (in *Instance) lost(e record.Placed) bool {
 	return e.Place >= len(in.Inbox) || in.Inbox[e.Place].ID != e.ID
 }
 
-// completion reports an input that a worker has pushed.
+// completion reports an input pushed by a worker.
 func (e Element) completion() bool { return e.ID[0] == 'a' }
 
 // WriteRewind writes a rewind.
@@ -105,7 +105,7 @@ func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.
 	return record.Committed{Now: now, Number: got.Number, Workers: workers(got.Holders, r.Delete)}, got.Answer.err()
 }
 
-// returned is an element of the front; a completion among them is that of the activity which it names.
+// returned returns an element for the front of the inbox; a completion refers to the activity that it names.
 func (s *Store) returned(el history.Element) Element {
 	e := element(el)
 	if ev, err := el.Event(); err == nil {
@@ -116,7 +116,7 @@ func (s *Store) returned(el history.Element) Element {
 	return e
 }
 
-// Source reads the history of an execution, and all of the inbox.
+// Source reads the history of an execution, and the whole inbox.
 func (s Backend) Source(id string, execution uint64) record.RewindSource {
 	var out record.RewindSource
 	for _, e := range s.Store.Get(id).Histories[execution] {

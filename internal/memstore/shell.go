@@ -10,8 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Shell is what an owner has around it, in memory: its store, the stream of the inputs of its partition, and time, which stands still until
-// Now is set. It carries out the requests of an owner that need nothing else; turns, tasks and timers are the part of its user.
+// Shell is the in-memory environment of an owner: its store, its limits, the stream of its partition's inputs, and time, which changes only
+// when Now is set. It carries out the requests of an owner that need nothing else; turns, tasks and timers are up to its user.
 type Shell struct {
 	Store  *Store
 	Now    int64           // Unix ms: the clock of the store, of the stream and of the owner
@@ -26,7 +26,7 @@ func (s *Shell) Accept(in message.Input) {
 	s.Stream = append(s.Stream, in)
 }
 
-// At is the position behind the first n inputs of the stream.
+// At returns the position after the first n inputs of the stream.
 func (s *Shell) At(n int) history.Position {
 	if n == 0 {
 		return history.Position{}
@@ -34,12 +34,12 @@ func (s *Shell) At(n int) history.Position {
 	return s.Stream[n-1].Pos
 }
 
-// Horizon is how far the stream is: the answer to ReadHorizon.
+// Horizon returns the answer to ReadHorizon.
 func (s *Shell) Horizon() *core.Message {
 	return &core.Message{Kind: core.HorizonAnswered, Body: message.Accepted{At: time.UnixMilli(s.Now), Last: s.At(len(s.Stream))}}
 }
 
-// IDs lists the instances of the store, and those that only have inputs.
+// IDs lists the instances of the store, including those that only have inputs, sorted.
 func (s *Shell) IDs() []string {
 	ids := make([]string, 0, len(s.Store.Instances))
 	for id := range s.Store.Instances {
@@ -49,7 +49,7 @@ func (s *Shell) IDs() []string {
 	return ids
 }
 
-// Within lists the instances whose wakeup is no further ahead than span, ms.
+// Within lists the instances whose wakeup is at most span ms away.
 func (s *Shell) Within(span int64) (ids []string) {
 	for _, id := range s.IDs() {
 		if at, listed := s.Store.Agenda[id]; listed && at <= s.Now+span {
@@ -59,7 +59,7 @@ func (s *Shell) Within(span int64) (ids []string) {
 	return ids
 }
 
-// Ingest takes the inputs of the stream behind the first `from` up to the first `to`.
+// Ingest ingests the inputs of the stream after the first from, up to the first to.
 func (s *Shell) Ingest(token string, from, to int) (*core.Ingested, error) {
 	b := &core.Ingested{Now: s.Now, To: s.At(to)}
 	var err error

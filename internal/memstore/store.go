@@ -10,19 +10,19 @@ import (
 // Rules are the intervals and bounds that the scripts use, in the caller's unit of
 // time, and the mistake that they make, if any.
 type Rules struct {
-	Soon     int64 // an unread inbox is looked at within this
-	Early    int64 // inputs wait so long for the start of their instance
-	Look     int64 // outstanding activities are looked at within this
+	Soon     int64 // maximum time until the wakeup of an unread inbox
+	Early    int64 // time for which inputs wait for the start of their instance
+	Look     int64 // maximum time between two reconciliations of outstanding activities
 	LeaseTTL int64
 	OwnerTTL int64
-	Claims   int    // a lease claimed so often is not claimed or cleared any more
-	Inbox    int    // bound of an inbox
-	Seen     int64  // for how long an id of a message is remembered
-	Seal     string // of the elements that ingest makes itself
+	Claims   int    // a lease that was claimed this often is neither claimed nor cleared again
+	Inbox    int    // maximum length of an inbox
+	Seen     int64  // time for which the id of a message is remembered
+	Seal     string // suffix of the ids of the elements that ingest makes itself
 	Wrong    Mistake
 }
 
-// Mistake is a law that is broken on purpose.
+// Mistake is a deliberate violation of a law.
 type Mistake string
 
 // The mistakes. Each is one that a runtime of this kind could make, or has made.
@@ -76,7 +76,7 @@ const (
 	RewindBehind       Mistake = "a rewind puts its front behind what is unread"
 )
 
-// Mistakes lists those of the scripts.
+// Mistakes lists the mistakes of the scripts.
 func Mistakes() []Mistake {
 	return []Mistake{
 		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
@@ -88,7 +88,7 @@ func Mistakes() []Mistake {
 	}
 }
 
-// Position is a place in the inputs stream; its zero is the place before the first message.
+// Position is a position in the inputs stream; the zero Position is before the first message.
 type Position struct {
 	Seq  uint64
 	Time int64
@@ -98,7 +98,7 @@ type Position struct {
 type Ownership struct {
 	Token   string
 	Until   int64
-	Span    int64 // for how long it was taken
+	Span    int64 // duration for which it was acquired or renewed
 	Epoch   uint64
 	Clean   bool
 	Applied Position
@@ -107,26 +107,26 @@ type Ownership struct {
 
 // Element is one unread input of an instance.
 type Element struct {
-	ID   string // of its pusher; commit names it
+	ID   string // made by its pusher; a commit names it
 	Kind string // start, event, cancel, done
 	Time int64
 	Ref  uint64 // done: the activity
-	Tag  string // done: the effect id; otherwise the message's own id
-	Body []byte // the input itself; opaque to the scripts
+	Tag  string // done: the effect id; otherwise the id of the message
+	Body []byte // the input itself; the scripts do not read it
 }
 
-// Lease is the right to have an activity's result wanted.
+// Lease records that an activity's result is still required.
 type Lease struct {
 	Effect string
-	Token  string // empty: no worker holds it
+	Token  string // empty: it is not claimed
 	Worker string
 	Until  int64
-	Span   int64 // for how long it was claimed
+	Span   int64 // duration of the last claim or renewal
 	Claims int
-	Back   int64 // for when a worker has given it back
+	Back   int64 // when it can be claimed again after a worker has returned it
 }
 
-// Place is an event of an instance: as a mark, all that is before it too.
+// Place identifies an event of an instance; as a watermark it includes all events before it.
 type Place struct{ Execution, Event uint64 }
 
 // Less reports whether p is before q.
@@ -134,7 +134,7 @@ func (p Place) Less(q Place) bool {
 	return p.Execution < q.Execution || p.Execution == q.Execution && p.Event < q.Event
 }
 
-// Record is the hash of an instance, as far as the scripts deal with it.
+// Record is the hash of an instance, with the fields that the scripts use.
 type Record struct {
 	Head      string // random per commit; empty before the first
 	Status    string // empty before the first commit
@@ -143,45 +143,45 @@ type Record struct {
 	Parent    string
 	End       string
 	Custom    uint64 // version of the custom status
-	Out, Sent Place  // the last event that sends a message, and up to which the stream has them
+	Out, Sent Place  // the last event that produced a message, and the last one whose messages are in the stream
 
-	Data *record.Record // what the scripts do not read
+	Data *record.Record // the fields that the scripts do not read
 }
 
-// HasPending reports pending messages: the stream is not known to have every one.
+// HasPending reports whether messages are not recorded as published.
 func (r *Record) HasPending() bool { return r.Sent.Less(r.Out) }
 
-// Instance is what the keys of one instance hold.
+// Instance is the content of the keys of one instance.
 type Instance struct {
 	Record
 
-	Histories map[uint64][]string // by execution; opaque to the scripts
+	Histories map[uint64][]string // by execution; the scripts do not read the events
 	Inbox     []Element
-	Seen      map[string]int64 // ids of messages taken
+	Seen      map[string]int64 // when each message id was ingested
 	Leases    map[Place]Lease
 	Reports   map[Place]string // how cancelled activities ended
 
-	Spent []string // messages that are gone with a purge; only the promises know of it
+	Spent []string // messages that were removed by a purge; only for the checks of tests/model
 }
 
-// History is that of the current execution.
+// History returns the history of the current execution.
 func (in *Instance) History() []string { return in.Histories[in.Execution] }
 
 // Store is one partition as Redis holds it.
 type Store struct {
 	Rules     Rules
 	Owner     Ownership
-	Agenda    map[string]int64
-	Gates     map[string]int64 // when each gate of the partition is looked at
+	Agenda    map[string]int64 // wakeups of instances
+	Gates     map[string]int64 // wakeups of the partition's limits
 	Instances map[string]*Instance
 }
 
-// NewStore gives an empty partition without an owner.
+// NewStore returns an empty partition without an owner.
 func NewStore(r Rules) *Store {
 	return &Store{Rules: r, Agenda: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
 }
 
-// Clone copies the partition, as a snapshot on disk would.
+// Clone returns a copy of the partition, like a snapshot on disk.
 func (s *Store) Clone() *Store {
 	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
 	for id, in := range s.Instances {
@@ -196,7 +196,7 @@ func (s *Store) Clone() *Store {
 	return c
 }
 
-// Get gives the instance, or an empty one that is not part of the store.
+// Get returns the instance, or an empty one that is not part of the store.
 func (s *Store) Get(id string) *Instance {
 	if in, ok := s.Instances[id]; ok {
 		return in
@@ -204,7 +204,7 @@ func (s *Store) Get(id string) *Instance {
 	return &Instance{}
 }
 
-// NewInstance has nothing.
+// NewInstance returns an empty instance.
 func NewInstance() *Instance {
 	return &Instance{Histories: map[uint64][]string{}, Seen: map[string]int64{}, Leases: map[Place]Lease{}, Reports: map[Place]string{}}
 }
@@ -218,39 +218,39 @@ func (s *Store) make(id string) *Instance {
 	return in
 }
 
-// over reports whether a claim that lasts until `until`, made for span, is over. One
-// that lasts longer than it can was made before the clock stepped back.
+// over reports whether a claim or an ownership has expired. If more than its duration span remains, it was made before the clock stepped
+// back, and counts as expired.
 func over(until, span, now int64) bool { return until <= now || until > now+span }
 
-// bring moves the instance's look forward to at, never back.
-func (s *Store) bring(id string, at int64) {
+// wakeBy brings the wakeup of an instance forward to at; it never postpones it.
+func (s *Store) wakeBy(id string, at int64) {
 	if old, ok := s.Agenda[id]; !ok || at < old {
 		s.Agenda[id] = at
 	}
 }
 
-// settle is the helper that ends every script of the owner: want (zero: never) is
-// what the owner computed; an unread inbox overrules it, unless it is held back.
-func (s *Store) settle(now int64, id string, want int64, h Hold) {
+// settle ends every script of the owner: it sets the wakeup to at, which the owner computed (zero: none), or to an earlier time if
+// the inbox is unread and not held.
+func (s *Store) settle(now int64, id string, at int64, h Hold) {
 	in := s.Get(id)
 	started := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
 	held := h == Stalled || h == Known || h == Early && (!started || s.Rules.Wrong == BlindHold)
-	if !held && len(in.Inbox) > 0 && (want == 0 || want > now+s.Rules.Soon) {
-		want = now + s.Rules.Soon
+	if !held && len(in.Inbox) > 0 && (at == 0 || at > now+s.Rules.Soon) {
+		at = now + s.Rules.Soon
 	}
-	s.blind(id, want)
+	s.setWakeup(id, at)
 }
 
-func (s *Store) blind(id string, want int64) {
-	if want == 0 {
+// setWakeup sets the wakeup of an instance, whatever its inbox contains; zero: none.
+func (s *Store) setWakeup(id string, at int64) {
+	if at == 0 {
 		delete(s.Agenda, id)
 		return
 	}
-	s.Agenda[id] = want
+	s.Agenda[id] = at
 }
 
-// Shift moves all that the store remembers of time into the past by d, as if d had
-// passed; a negative d is a clock that steps back.
+// Shift moves all times in the store into the past by d, as if d had passed; a negative d is a clock that steps back.
 func (s *Store) Shift(d int64) {
 	if s.Owner.Token != "" {
 		s.Owner.Until -= d
@@ -277,12 +277,12 @@ func (s *Store) Shift(d int64) {
 	}
 }
 
-// Hold keeps an unread inbox from hurrying the wakeup.
+// Hold prevents unread inputs from bringing the wakeup forward.
 type Hold string
 
-// The reasons to hold back.
+// The reasons to hold an inbox.
 const (
-	Stalled Hold = "stalled" // the instance cannot be turned: what comes waits for the next try
-	Known   Hold = "known"   // the instance is paused: what the owner has seen waits
-	Early   Hold = "early"   // what has come waits for its start, for a day; a start ends that at once
+	Stalled Hold = "stalled" // the instance is stalled: all inputs wait for the next try
+	Known   Hold = "known"   // the instance is paused: the inputs that the owner has seen wait
+	Early   Hold = "early"   // the inputs wait for their start, for a day; a start ends the hold
 )

@@ -8,23 +8,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Tenure is an owner, and the messages that it has ordered for later.
+// Tenure is an owner with its scheduled messages.
 type Tenure struct {
 	Core   *core.Owner
 	Token  string
 	Timers []Timer
 }
 
-// Timer is a message that comes later; one of no kind reports how far the stream is then.
+// Timer is a scheduled message. A message without a kind stands for the answer to ReadHorizon at that time.
 type Timer struct {
-	At  int64
+	At  int64 // Unix ms
 	Msg core.Message
 }
 
-// Begin has an owner acquire the partition, also from another. It returns up to where the store has the stream, and the message that the tenure
-// begins with: with what is due within so many ms, and what else the caller puts into it.
+// Begin acquires the partition for a new owner, even from another one. It returns the applied position, and the first message of the
+// tenure: with, completed by the instances that are due within ahead ms.
 func Begin(s *Shell, token string, cfg core.Config, ahead int64, with core.Takeover) (t *Tenure, applied history.Position, first core.Message) {
-	s.Store.Owner.Until = min(s.Store.Owner.Until, s.Now) // it waits until it may
+	s.Store.Owner.Until = min(s.Store.Owner.Until, s.Now) // as if the previous ownership had expired
 	_, at, _ := s.Store.Acquire(s.Now, token)
 	applied = history.Position(at)
 	with.Now, with.Due = s.Now, s.Within(ahead)
@@ -32,7 +32,7 @@ func Begin(s *Shell, token string, cfg core.Config, ahead int64, with core.Takeo
 	return &Tenure{Core: core.New(cfg, begin, time.UnixMilli(s.Now)), Token: token}, applied, core.Message{Kind: core.TenureBegan, Body: &with}
 }
 
-// CarryOut carries out an effect, but for turns, tasks and messages; nil: nothing answers it, or it does later.
+// CarryOut carries out an effect, except turns, tasks and messages, and returns its answer; nil: it has none, or it is scheduled.
 func (t *Tenure) CarryOut(s *Shell, e *core.Effect) *core.Message {
 	later := func(m core.Message) *core.Message {
 		t.Timers = append(t.Timers, Timer{s.Now + e.After.Milliseconds(), m})
@@ -58,12 +58,12 @@ func (t *Tenure) CarryOut(s *Shell, e *core.Effect) *core.Message {
 	}
 }
 
-// Waits reports whether the time of a message has not come.
+// Waits reports that no scheduled message is due.
 func (t *Tenure) Waits(now int64) bool {
 	return !slices.ContainsFunc(t.Timers, func(x Timer) bool { return x.At <= now })
 }
 
-// Due takes out the first message whose time has come; nil: there is none.
+// Due removes and returns the first scheduled message that is due; nil: there is none.
 func (t *Tenure) Due(s *Shell) *core.Message {
 	i := slices.IndexFunc(t.Timers, func(x Timer) bool { return x.At <= s.Now })
 	if i < 0 {

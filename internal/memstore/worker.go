@@ -3,14 +3,14 @@ package memstore
 // The answers of the workers' scripts.
 const (
 	Yours     Answer = "ACQUIRED"
-	Held      Answer = "HELD"
-	Gone      Answer = "GONE"      // there is no such lease: cancelled, completed, or of a forgotten turn
+	Held      Answer = "HELD"      // another claim holds it
+	Gone      Answer = "GONE"      // there is no such lease: it was cancelled or completed, or its turn was lost
 	Stolen    Answer = "STOLEN"    // another claim holds it, or none
 	Exhausted Answer = "EXHAUSTED" // no claim holds it, but it was claimed as often as is allowed
-	Expired   Answer = "EXPIRED"   // the caller's time was over before it asked
+	Expired   Answer = "EXPIRED"   // the caller's claim has expired
 )
 
-// Grip names a lease and its claim.
+// Grip identifies a lease and a claim on it.
 type Grip struct {
 	Instance  string
 	Execution uint64
@@ -30,7 +30,7 @@ func (s *Store) lease(g Grip) (*Instance, Lease, bool) {
 	return in, l, ok
 }
 
-// holds answers OK if the grip is good at this moment.
+// holds answers OK if the claim holds the lease now.
 func (s *Store) holds(now int64, g Grip) (*Instance, Lease, Answer) {
 	in, l, ok := s.lease(g)
 	switch {
@@ -44,7 +44,7 @@ func (s *Store) holds(now int64, g Grip) (*Instance, Lease, Answer) {
 	return in, l, OK
 }
 
-// Claim takes a free or expired lease. The same token again is the same claim, uncounted.
+// Claim claims a lease without a claim, or with an expired one. A repeat with the same token is the same claim, and is not counted.
 func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
 	in, l, ok := s.lease(g)
 	if !ok {
@@ -65,7 +65,7 @@ func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
 	return Yours, l
 }
 
-// Prolong is a worker's renewal of its lease. Tokens are fresh for every delivery, so it need not name the effect.
+// Prolong renews a worker's claim. Tokens are unique to a delivery, so the request need not name the effect.
 func (s *Store) Prolong(now int64, g Grip) Answer {
 	in := s.Get(g.Instance)
 	g.Effect = in.Leases[g.place()].Effect
@@ -77,8 +77,8 @@ func (s *Store) Prolong(now int64, g Grip) Answer {
 	return a
 }
 
-// Ack ends the lease and pushes its completion. It returns the length of the inbox:
-// at one it was empty before, and the doorbell is rung.
+// Ack deletes the lease and pushes the completion. It returns the length of the inbox:
+// if it is one, the inbox was empty before, and the worker sends a doorbell.
 func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
 	in, _, a := s.holds(now, g)
 	if a == Gone && s.Rules.Wrong == AckOfNothing {
@@ -90,13 +90,13 @@ func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
 	delete(in.Leases, g.place())
 	in.Inbox = append(in.Inbox, Element{ID: "a" + g.Effect + "." + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
 	if len(in.Inbox) == 1 && s.Rules.Wrong != AckWithoutLook {
-		s.bring(g.Instance, now+s.Rules.Soon)
+		s.wakeBy(g.Instance, now+s.Rules.Soon)
 	}
 	return OK, len(in.Inbox)
 }
 
-// Abandon gives the lease back before its end; uncounted takes the attempt back. The
-// owner looks after the delay at the latest.
+// Abandon returns the lease before its claim expires; uncounted: the claim is not counted. The owner reconciles it after the delay at the
+// latest.
 func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
 	in, l, a := s.holds(now, g)
 	if a != OK {
@@ -107,6 +107,6 @@ func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
 		l.Claims = max(0, l.Claims-1)
 	}
 	in.Leases[g.place()] = l
-	s.bring(g.Instance, now+delay)
+	s.wakeBy(g.Instance, now+delay)
 	return OK
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Statuses of an instance beside those in its record.
+// Statuses of an instance in addition to those of its record.
 const (
-	StatusPending = "pending" // waits at a limit for its first turn, or is known by its inputs only
-	StatusPurged  = "purged"  // the purge that is answered has removed the instance
+	StatusPending = "pending" // waits at a limit for its first turn, or has only inputs
+	StatusPurged  = "purged"  // answer to the purge that has removed the instance
 )
 
-// Problem is why a request has failed.
+// Problem is the reason why a request has failed.
 type Problem struct {
 	Code    string // one of the constants below
 	Message string
 }
 
-// Error is the message.
+// Error returns the message.
 func (p *Problem) Error() string { return p.Message }
 
 // WireFields encodes or decodes the fields.
@@ -29,21 +29,21 @@ func (p *Problem) WireFields(c *wire.Codec) { c.String(&p.Code); c.String(&p.Mes
 const (
 	ProblemNotFound   = "not-found"   // no such instance, limit or policy
 	ProblemNotOwner   = "not-owner"   // the partition is being handed over: repeat the request
-	ProblemBadRequest = "bad-request" // the request cannot be understood
+	ProblemBadRequest = "bad-request" // the request is malformed
 	ProblemRefused    = "refused"     // the input or the policy cannot take effect; the message reports why
-	ProblemInternal   = "internal"    // the owner failed; its log has more
+	ProblemInternal   = "internal"    // the owner failed; see its log
 )
 
-// Answer reports the end of an instance, its custom status, or why they cannot be reported.
+// Answer reports the end of an instance, its custom status, or the problem of the request.
 type Answer struct {
 	Instance  string
 	Origin    history.Position
 	Execution uint64
-	Status    string           // completed, failed, cancelled; of a custom status also running; of a purge StatusPurged
-	Result    history.Payload  // of Await
-	Failure   *history.Failure // of Await
-	Problem   *Problem         // if set, nothing else is
-	Custom    *CustomStatus    // of Status: the latest; nil: none was ever set
+	Status    string           // completed, failed, cancelled; with a custom status also running; for a purge StatusPurged
+	Result    history.Payload  // for a wait for the end
+	Failure   *history.Failure // for a wait for the end
+	Problem   *Problem         // if set, only Instance is set besides
+	Custom    *CustomStatus    // the latest custom status; nil: none was ever set
 }
 
 // WireFields encodes or decodes the fields.
@@ -62,7 +62,7 @@ func (a *Answer) WireFields(c *wire.Codec) {
 type CustomStatus struct {
 	Version uint64 // from 1, ascending over all executions
 	Payload history.Payload
-	Cleared bool // an empty Payload alone may be one that does not fit into the reply
+	Cleared bool // no status is set; an empty Payload alone may be one that does not fit into the reply
 }
 
 // WireFields encodes or decodes the fields.
@@ -72,7 +72,7 @@ func (s *CustomStatus) WireFields(c *wire.Codec) {
 	c.Bool(&s.Cleared)
 }
 
-// Outcome is the answer in the form for other languages.
+// Outcome returns the answer as JSON data for clients of any language.
 func (a *Answer) Outcome() Outcome {
 	o := Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
 	switch {
@@ -106,18 +106,18 @@ const (
 	UpdateEnded    = "ended"
 )
 
-// updateJSON is the form of an UpdateAnswer.
+// updateJSON is the JSON form of an UpdateAnswer.
 type updateJSON struct {
 	Instance string           `json:"instance"`
 	Update   string           `json:"update"`
 	ID       string           `json:"id"`
 	Status   string           `json:"status"`
-	Result   json.RawMessage  `json:"result,omitempty"` // of another content type than JSON: a string in base64
+	Result   json.RawMessage  `json:"result,omitempty"` // as a base64 string, if the content type is not JSON
 	Type     string           `json:"type,omitempty"`   // content type, if it is not JSON
 	Error    *history.Failure `json:"error,omitempty"`
 }
 
-// Status is answered, rejected, expired or ended.
+// Status returns answered, rejected, expired or ended.
 func (a UpdateAnswer) Status() string {
 	switch {
 	case a.Failure == nil:
@@ -131,7 +131,7 @@ func (a UpdateAnswer) Status() string {
 	}
 }
 
-// MarshalJSON writes the answer for clients of any language.
+// MarshalJSON encodes the answer for clients of any language.
 func (a UpdateAnswer) MarshalJSON() ([]byte, error) {
 	out := updateJSON{Instance: a.Instance, Update: a.Update, ID: a.ID, Status: a.Status(), Error: a.Failure}
 	switch p := a.Result; {
@@ -145,7 +145,7 @@ func (a UpdateAnswer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
+// UnmarshalJSON decodes the encoding of MarshalJSON.
 func (a *UpdateAnswer) UnmarshalJSON(b []byte) error {
 	var in updateJSON
 	if err := json.Unmarshal(b, &in); err != nil {

@@ -1,4 +1,4 @@
-// Package message has what instances, their clients and workers send each other, as plain data. Package queue publishes it.
+// Package message defines the messages between instances, clients and workers, as plain data. Package queue publishes them.
 package message
 
 import (
@@ -25,14 +25,14 @@ const (
 	KindOperate InputKind = 9 // operate.<verb>: the request of an operator, see history.Verb
 )
 
-// BatchName is the orchestration that sends requests to all instances that pass a filter. Its start is a request of operators: a client
-// publishes it on operate.batch, and is refused on start.<orchestration>.
+// BatchName is the name of the orchestration that sends requests to all instances that pass a filter. Its start is an operator request: a
+// client publishes it on operate.batch, and is refused on start.<orchestration>.
 const BatchName = "pawl.batch"
 
-// ImportName is the name of a start that imports an instance: see history.Import. Its start is a request of operators, on operate.import.
+// ImportName is the name of a start that imports an instance: see history.Import. It is an operator request, on operate.import.
 const ImportName = "pawl.import"
 
-// Sender is the role of the publisher of an input, which its subject proves: messages between instances have a subject of
+// Sender is the role of the publisher of an input, as proved by its subject: messages between instances have a subject of
 // their own, which NATS permissions reserve for orchestrators. It is the first token of the subject after the namespace.
 type Sender uint8
 
@@ -72,11 +72,11 @@ func (k InputKind) String() string {
 	}
 }
 
-// Operate are the parameters of an operator's request: see history.OperatorRequested.
+// Operate holds the parameters of an operator request: see history.OperatorRequested.
 type Operate struct {
-	Stop  bool   `json:"stop,omitempty"`       // of a pause
-	Start bool   `json:"from_start,omitempty"` // of a retry
-	To    uint64 `json:"to,omitempty"`         // of a rewind
+	Stop  bool   `json:"stop,omitempty"`       // for a pause
+	Start bool   `json:"from_start,omitempty"` // for a retry
+	To    uint64 `json:"to,omitempty"`         // for a rewind
 }
 
 // OutEvent is an event or an update that a start carries in the same message: both take effect together or not at all.
@@ -91,39 +91,39 @@ type Done struct {
 	Scheduled uint64           // event id of the parent's ChildScheduled
 	Effect    string           // effect id of that start; of another start it is ignored
 	Result    history.Payload  // if Failure is nil
-	Failure   *history.Failure // of the child, or why it did not start
+	Failure   *history.Failure // the failure of the child, or the reason why it did not start
 }
 
 // Input is one message of the INPUTS stream.
 type Input struct {
 	Pos      history.Position
-	Size     int // bytes of the body
+	Size     int // size of the body in bytes
 	Instance string
 	Sender   Sender
-	Kind     InputKind       // zero if unknown; then there is a Problem
-	Name     string          // of the orchestration, the event or the update; the verb of an operator's request
-	Payload  history.Payload // of a start, an event or an update
-	ID       string          // the sender's id of the message; may be empty, but not of an update
-	Deadline int64           // of an update: Unix ms; 0: none
+	Kind     InputKind       // zero if unknown; then Problem is set
+	Name     string          // name of the orchestration, event or update, or verb of an operator request
+	Payload  history.Payload // for a start, an event or an update
+	ID       string          // the sender's id of the message; may be empty, except for an update
+	Deadline int64           // for an update: Unix ms; 0: none
 	Reply    string          // subject for the answer; empty: none is required
-	Headers  history.Headers // of a start or an event
+	Headers  history.Headers // for a start or an event
 	By       string          // the sender: from the header, or from a cancel's body
-	Text     string          // of a cancel or a purge; at most 8 KiB
-	Force    bool            // of a purge: also if the instance runs
-	Operate  Operate         // of an operator's request
+	Text     string          // for a cancel or a purge; at most 8 KiB
+	Force    bool            // for a purge: also if the instance runs
+	Operate  Operate         // for an operator's request
 
-	Version string          // of a start: the requested version of the orchestration; empty: the newest
-	Attrs   string          // of a start: the text of history.Attributes; empty: none
-	StartAt int64           // of a start: Unix ms; 0: at once
-	Timeout time.Duration   // of a start: of the run; 0: none
-	Reuse   history.Reuse   // of a start: of an id that an instance has
-	Parent  *history.Parent // of a start from an orchestrator: the parent; nil: none
-	Event   *OutEvent       // of a start: the event or update that it carries; nil: none
-	Of      string          // of a cancel or a purge from an orchestrator: effect id of the start that a parent revokes; empty: of any start
-	Reason  cancel.Reason   // of a cancel from an orchestrator; zero: Requested
-	Done    *Done           // of a done only
+	Version string          // for a start: the requested version of the orchestration; empty: the newest
+	Attrs   string          // for a start: encoding of history.Attributes; empty: none
+	StartAt int64           // for a start: Unix ms; 0: at once
+	Timeout time.Duration   // for a start: timeout of the run; 0: none
+	Reuse   history.Reuse   // for a start: policy if an instance has the id
+	Parent  *history.Parent // for a start from an orchestrator: the parent; nil: none
+	Event   *OutEvent       // for a start: the event or update that it carries; nil: none
+	Of      string          // for a cancel or a purge from an orchestrator: effect id of the start that it is meant for; empty: any start
+	Reason  cancel.Reason   // for a cancel from an orchestrator; zero: Requested
+	Done    *Done           // for a done only
 
-	// Problem is why the input cannot be used: ErrBadInstance, ErrUnknownKind,
+	// Problem is the reason why the input cannot be used: ErrBadInstance, ErrUnknownKind,
 	// ErrBadName, ErrTooLarge, ErrMalformed or ErrNewer. Pos is valid nevertheless:
 	// such an input is read, counted and skipped.
 	Problem error
@@ -134,54 +134,54 @@ type OutInput struct {
 	Instance string
 	Sender   Sender // SenderOrchestrator only by an orchestrator, for one of its instances
 	Kind     InputKind
-	Name     string          // of the orchestration, the event or the update; the verb; empty for a cancel and a done
-	Payload  history.Payload // of a start, an event or an update; at most MaxPayload
-	Deadline time.Duration   // of an update, since its acceptance; 0: none
-	ID       string          // makes it safe to publish again; see PublishInput
+	Name     string          // name of the orchestration, event or update, or the verb; empty for a cancel and a done
+	Payload  history.Payload // for a start, an event or an update; at most MaxPayload
+	Deadline time.Duration   // for an update, since its acceptance; 0: none
+	ID       string          // makes a repeated publish safe; see PublishInput
 	Reply    string
-	Headers  history.Headers // of a start or an event
+	Headers  history.Headers // for a start or an event
 	By       string
-	Text     string // of a cancel or a purge; cut at 8 KiB
-	Force    bool   // of a purge: also if the instance runs
+	Text     string // for a cancel or a purge; cut at 8 KiB
+	Force    bool   // for a purge: also if the instance runs
 	Operate  Operate
 
 	Version string
-	Attrs   string          // of a start
-	StartAt string          // of a start: a duration since its acceptance, or a time as of RFC 3339; empty: at once
-	Timeout time.Duration   // of a start
-	Reuse   history.Reuse   // of a start
-	Parent  *history.Parent // SenderOrchestrator only, as Of, Reason and Done
-	Event   *OutEvent       // its payload is at most MaxPayload too, and both fit into one message of the server
+	Attrs   string          // for a start
+	StartAt string          // for a start: a duration since its acceptance, or a time as of RFC 3339; empty: at once
+	Timeout time.Duration   // for a start
+	Reuse   history.Reuse   // for a start
+	Parent  *history.Parent // SenderOrchestrator only, like Of, Reason and Done
+	Event   *OutEvent       // its payload is also at most MaxPayload, and both must fit into one message of the server
 	Of      string
 	Reason  cancel.Reason
 	Done    *Done // its payload is at most MaxPayload
 }
 
-// Accepted is what INPUTS had stored of a partition at one moment of the clock of its leader.
+// Accepted describes the inputs of a partition in INPUTS at one moment of its leader's clock.
 type Accepted struct {
 	At   time.Time        // by the clock of the stream's leader
-	Last history.Position // the partition's last input in the stream; zero: it has none behind the position that was named
-	End  history.Position // of the stream at that time, or shortly before
+	Last history.Position // the partition's last input in the stream; zero: it has none after the requested position
+	End  history.Position // end of the stream at that time, or shortly before
 }
 
-// Change reports what a commit has changed of an instance. It may be lost or forged: it is a reason to read the instance
+// Change reports a change of an instance by a commit. It may be lost or forged: it is only a reason to read the instance
 // again.
 type Change struct {
 	Instance      string `json:"instance"`
 	Orchestration string `json:"orchestration,omitempty"`
 	Status        string `json:"status"`        // pending, running, completed, failed, cancelled, purged
-	Was           string `json:"was,omitempty"` // the status before; left out: the same, or there was no instance
+	Was           string `json:"was,omitempty"` // the previous status; omitted: unchanged, or there was no instance
 	Execution     uint64 `json:"execution,omitempty"`
-	Events        uint64 `json:"events,omitempty"`  // of the execution's history
+	Events        uint64 `json:"events,omitempty"`  // length of the execution's history
 	Stalled       string `json:"stalled,omitempty"` // why the instance cannot continue
 	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
 
 	Version    string          `json:"version,omitempty"`
 	Parent     string          `json:"parent,omitempty"`
-	Code       string          `json:"code,omitempty"` // of the failure that has ended it
+	Code       string          `json:"code,omitempty"` // code of the failure that ended it
 	Unanswered bool            `json:"unanswered,omitempty"`
 	Attributes json.RawMessage `json:"attributes,omitempty"`
-	Replaced   []string        `json:"replaced,omitempty"` // fields of filters, and attributes, that had another value before, which they may have no more
+	Replaced   []string        `json:"replaced,omitempty"` // filter fields and attributes whose previous value may have been replaced
 }
 
 // Outcome is how an instance ended, or its current status.
@@ -190,7 +190,7 @@ type Outcome struct {
 	Orchestration string          `json:"orchestration,omitempty"` // not in the reply to a request
 	Status        string          `json:"status"`                  // completed, failed, cancelled; in a reply also running, not-found, and unavailable: repeat the request
 	Execution     uint64          `json:"execution,omitempty"`
-	Result        json.RawMessage `json:"result,omitempty"`  // of another content type than JSON: a string in base64
+	Result        json.RawMessage `json:"result,omitempty"`  // as a base64 string, if the content type is not JSON
 	Omitted       bool            `json:"omitted,omitempty"` // the result does not fit into a message of this server
 	Error         string          `json:"error,omitempty"`
 	Code          string          `json:"code,omitempty"` // of the failure
@@ -199,21 +199,21 @@ type Outcome struct {
 
 const liveTime = "2006-01-02T15:04:05.000Z"
 
-// LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
+// LiveTime formats Unix milliseconds for the At of a Change or an Outcome.
 func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
 
 // Doorbell reports that an activity has ended and that its completion is in an inbox that was empty before.
 type Doorbell struct {
 	Instance string
 	Effect   string // effect id of the activity
-	Element  []byte // the element as it was pushed; nil if it is larger than history.MaxRung
-	Proof    string // made by Redis: see Tenure.Proves of package store
+	Element  []byte // the pushed element; nil if it is larger than history.MaxRung
+	Proof    string // computed by Redis: see Tenure.Proves of package store
 }
 
 // Hint reports that a lease of the worker was deleted. The worker renews at once; only the result of the renewal cancels.
 //
-// A hint with a Token is a question: whether the worker has the claim with that token. A claim that it does not have, it
-// acknowledges again or releases; only the script's comparison of the token decides.
+// A hint with a Token asks whether the worker holds the claim with that token. If it does not, it acknowledges or releases the claim again;
+// only the script's comparison of the token decides.
 type Hint struct {
 	Instance            string
 	Execution, Activity uint64
@@ -224,7 +224,7 @@ type Hint struct {
 	Token               string
 }
 
-// LimitNoticeKind is what a LimitNotice reports.
+// LimitNoticeKind is the kind of a LimitNotice.
 type LimitNoticeKind uint8
 
 // The kinds of notice.
@@ -235,12 +235,12 @@ const (
 	LimitSweep    LimitNoticeKind = 4 // the limit needs a sweep; there is no Member
 )
 
-// LimitNotice is a message from a limit to the owner of a member's instance or, LimitSweep, to the owner of the partition that the
-// name of the limit hashes to. A lost one is repeated by the sweep.
+// LimitNotice is a message from a limit to the owner of a member's instance or, for LimitSweep, to the owner of the partition that the
+// name of the limit hashes to. The sweep of the limit repeats a lost notice.
 type LimitNotice struct {
 	Kind   LimitNoticeKind
 	Gate   string
-	Member string // as package limiter encodes it
+	Member string // encoded by package limiter
 	At     int64  // Unix ms, by the clock of the limit
 }
 
@@ -253,7 +253,7 @@ var (
 	ErrNoStream = errors.New("queue: no stream took the message: its leader is being elected, JetStream is not enabled, or the namespace is gone")
 	// ErrStreamFull is returned if the stream is full until it is trimmed: not accepted.
 	ErrStreamFull = errors.New("queue: the stream is full until orchestrators have read and trimmed it: publish again later, or raise --inputs-max-bytes")
-	// ErrTimeout is returned if no acknowledgement, or no reply, arrived in time. Of a publish it is ErrUnknown too.
+	// ErrTimeout is returned if no acknowledgement, or no reply, arrived in time. For a publish it also matches ErrUnknown.
 	ErrTimeout = errors.New("queue: no acknowledgement in time")
 	// ErrBusy is returned if too many publishes are outstanding.
 	ErrBusy = errors.New("queue: too many publishes in flight")

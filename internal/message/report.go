@@ -1,6 +1,6 @@
 package message
 
-// Ending is how a cancelled activity ended, as reported by its worker.
+// Ending is the way in which a cancelled activity ended, as reported by its worker.
 type Ending string
 
 // The endings. FinishedFirst is reported by the owner, not by the worker.
@@ -13,11 +13,11 @@ const (
 	FinishedFirst Ending = "finished-first"
 )
 
-// Report records how a cancelled activity ended, for the audit. It is kept beside the history and decides nothing: it is written
-// afterwards, without a turn, and may be missing. The text of a report is its JSON.
+// Report records how a cancelled activity ended, for audits. It is stored next to the history and has no effect: it is written
+// afterwards, without a turn, and may be missing. It is stored as JSON.
 type Report struct {
 	Ending  Ending `json:"how"`
-	AfterMS int64  `json:"after_ms"` // from the end of the context
+	AfterMS int64  `json:"after_ms"` // time since the end of the context
 	Worker  string `json:"worker"`
 	At      int64  `json:"at"` // Unix milliseconds, by the worker's clock
 }

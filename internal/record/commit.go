@@ -9,7 +9,7 @@ import (
 type Lease struct {
 	Activity uint64
 	Effect   string
-	Claim    *Claim // of a lease that a commit creates; nil: it is not claimed
+	Claim    *Claim // the claim that a commit creates with the lease; nil: none
 }
 
 // Claim is the claim of a worker in the owner's process: the commit that creates the lease also claims it.
@@ -19,7 +19,7 @@ type Claim struct {
 	TTL    time.Duration // at least 1 ms
 }
 
-// String returns the claim as the script reads it; "" for none.
+// String returns the encoding that the commit script parses; "" for nil.
 func (c *Claim) String() string {
 	if c == nil {
 		return ""
@@ -40,8 +40,8 @@ func (c *Claim) String() string {
 // inbox. If the reply is lost and the commit is repeated, its own head is found and nothing is prepended again.
 type Commit struct {
 	Instance  string
-	Execution uint64 // of Events, Create and Delete
-	Head      string // the head that it was decided on; "" without a record
+	Execution uint64 // execution of Events, Create and Delete
+	Head      string // head on which the turn was decided; "" without a record
 	NewHead   string // random; "" when only the inbox is consumed
 	Pop       []string
 	Events    [][]byte
@@ -50,14 +50,14 @@ type Commit struct {
 	Record    *Record  // the fields of the record that change; nil: only the head
 	Retain    []string // tickets whose slots are retained from one attempt to the next: the record names them
 	Release   []string // tickets that are no longer retained; Retain may name them again
-	From      Status   // status before; "" without a record
-	Leave     []Entry  // of the indexes, that the instance has no more: see Reindex
-	Enter     []Entry  // that it has now
+	From      Status   // status before the commit; "" without a record
+	Leave     []Entry  // index entries to remove: see Reindex
+	Enter     []Entry  // index entries to add
 	Wakeup    int64    // Unix ms; 0: nothing is due
-	MaxUnread int      // unread elements in the reply
+	MaxUnread int      // maximum number of unread elements in the reply
 
-	// Decisions by time come behind every input that was accepted before. Due is the latest time that was due, Unix ms: none of
-	// the first 16 unread elements behind the popped ones may be older (CONFLICT). Applied is the time, in ns, of the position up
+	// A decision by time is ordered after every input that was accepted before. Due is the latest due time of the turn, Unix ms: none of
+	// the first 16 unread elements after the popped ones may be older (CONFLICT). Applied is the time, in ns, of the position up
 	// to which the inputs have been ingested: a store that has lost it replies ErrRolledBack. 0: not checked.
 	Due     int64
 	Applied int64
@@ -65,9 +65,9 @@ type Commit struct {
 	// Prepend is put in front of the unread inputs, in this order: encoded elements, the first of them the start of the execution
 	// that Record names. That execution is then the current one, with an empty history, and its wakeup is now.
 	Prepend [][]byte
-	// Prune is an execution whose history is deleted, 0 for none: never Execution itself, nor one with pending messages.
+	// Prune is an execution whose history is deleted; 0: none. It is never Execution itself, nor one with pending messages.
 	Prune uint64
-	// Answers are what the ledger gets of updates.
+	// Answers are the answers to updates for the ledger.
 	Answers []Answer
 }
 
@@ -82,7 +82,7 @@ type Committed struct {
 	Now     int64             // Redis TIME, Unix ms
 	Unread  [][]byte          // the head of the inbox, up to MaxUnread elements and 4 MiB
 	Workers map[uint64]string // by activity, of the deleted leases that were claimed
-	Number  int64             // of the commit in the partition, or of a later one; it ascends unless the store loses writes
+	Number  int64             // number of this commit in the partition, or of a later one; it ascends unless the store loses writes
 }
 
 // Purge removes an instance with all its data.
@@ -90,8 +90,8 @@ type Purge struct {
 	Instance  string
 	Execution uint64 // the current one; the one before it is removed, too
 	Head      string
-	Status    Status   // of its index
-	Entries   []Entry  // of the other indexes: see Record.Entries
+	Status    Status   // its status index
+	Entries   []Entry  // its entries in the other indexes: see Record.Entries
 	Pop       []string // ids at the head of the inbox, up to the purge itself; inputs behind it stay
 	// Applied is set if the retention is over and no client has requested the purge: see Commit.Applied. Then nothing may be
 	// unread.
@@ -101,16 +101,16 @@ type Purge struct {
 // Wipe removes an instance that cannot be read.
 type Wipe struct {
 	Instance   string
-	InboxIndex int    // of the purge, from 0
+	InboxIndex int    // index of the purge in the inbox, from 0
 	Purge      string // id of the purge
 	Keys       []OwnedKey
 }
 
-// OwnedKey names a history (h), the reports (r) or a lease (l) of an instance, or a set of values that has it (v, n).
+// OwnedKey names the history (h), the reports (r) or a lease (l) of an instance, or an index that contains it (v, n).
 type OwnedKey struct {
-	Kind, Instance string // of v and n what follows in the name of the key
+	Kind, Instance string // Instance: for v and n the rest of the key's name
 	Execution      uint64
-	Activity       uint64 // of a lease
+	Activity       uint64 // for a lease
 }
 
 // Reconciliation repairs the leases of an instance that has no turn to take, and sets its next wakeup.
@@ -119,7 +119,7 @@ type Reconciliation struct {
 	Execution uint64 // of the leases
 	Head      string
 	Leases    []Lease
-	MaxClaims int   // of each
+	MaxClaims int   // per lease
 	Wakeup    int64 // Unix ms; 0: nothing is due
 	InboxHold InboxHold
 	Stalled   string    // why it is stalled; "" leaves what is recorded, NotStalled removes it
@@ -129,26 +129,26 @@ type Reconciliation struct {
 // InboxHold determines whether unread inputs bring the next wakeup forward.
 type InboxHold string
 
-// The ways to hold an inbox back.
+// The ways to hold an inbox.
 const (
 	HoldNone  InboxHold = ""  // unread inputs cause a wakeup within two seconds
 	HoldAll   InboxHold = "1" // the instance is stalled: everything waits for the next attempt
 	HoldEarly InboxHold = "e" // there is no instance yet: everything waits for its start
 )
 
-// HoldKnown holds back the first n inputs, which the owner has seen. One behind them may be what they wait for.
+// HoldKnown holds the first n inputs, which the owner has seen. A later input causes a wakeup: it may end the wait of the instance.
 func HoldKnown(n int) InboxHold { return InboxHold("n" + strconv.Itoa(n)) }
 
 // NotStalled removes the reason that an earlier Reconciliation has recorded.
 const NotStalled = "-"
 
-// LeaseState is a lease as reconciliation found it.
+// LeaseState is the state of a lease at a reconciliation.
 type LeaseState struct {
 	Lease
 	Status     LeaseStatus
-	Claims     int   // so far
-	Until      int64 // of a claim, Unix ms
-	Span       int64 // of the last claim or renewal, ms
+	Claims     int   // number of claims so far
+	Until      int64 // expiry of the claim, Unix ms
+	Span       int64 // duration of the last claim or renewal, ms
 	Token      string
 	Worker     string
 	ReturnedAt int64 // when a worker returned it, Unix ms; 0: none did

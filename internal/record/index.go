@@ -13,24 +13,24 @@ import (
 // An instance with a record is a member of these sorted sets, all in the slot of its partition:
 //
 //	x:<status>            by the time at which it has reached the status, ms
-//	v:<field>:<value>     all with the score zero, by id: of the orchestration and, where there is one, of version, parent, failure
-//	                      code and attributes that are texts or bools; of unanswered, those that have received updates and not answered them
-//	v:stalled:true        with the score zero, while it is stalled
-//	n:<field>             the number, or the time in Unix ms: for each such attribute
+//	v:<field>:<value>     by id, with the score zero: one set for each value of orchestration, version, parent, failure code and of
+//	                      attributes that are texts or bools; for unanswered, the instances that have not answered a received update
+//	v:stalled:true        by id, with the score zero, while it is stalled
+//	n:<field>             by value: one set for each attribute that is a number or a time, in Unix ms
 //
-// The record alone decides which. Each script that changes it changes the sets with it: a commit those of the values that differ
-// (an end only the set of the status, and that of a failure's code), a purge all, a wipe those that a scan has found. The mark of a
-// stalled instance is read by the scripts, because its owner may not know it: they change it and its set together. So a
-// rollback, a crash and a lost reply have no states of their own, and there is nothing to repair. A set without members is no key.
+// The record alone determines the sets. Each script that changes a record changes the sets with it: a commit changes the sets of the
+// values that differ (an end only those of the status and the failure code), a purge all sets, a wipe the sets that a scan has found. The
+// scripts themselves read the mark of a stalled instance, because its owner may not have it, and change the mark and its set together. So
+// a rollback, a crash or a lost reply leaves no inconsistency to repair. An empty set has no key.
 //
-// The sets of the statuses have the order of all lists; those of values select. Every instance is in that of its orchestration,
-// so that these, of all orchestrations, have all ids in order. The set of their names, orchestrations, has a name as long as its set has
-// a member: the script that changes one changes both.
+// The sets of statuses determine the order of all lists; the sets of values select. Every instance is in the set of its orchestration,
+// so the sets of all orchestrations together contain all ids in order. The set named orchestrations contains the name of each
+// orchestration whose set has a member: the script that changes one changes both.
 
-// maxIndexedValue bounds the values that have a set, in bytes; longer ones are compared in the records.
+// maxIndexedValue is the maximum size of an indexed value in bytes; longer values are compared in the records.
 const maxIndexedValue = 256
 
-// The fields of a record that have sets of their values. The names are those of package filter.
+// The indexed fields of a record. The names are those of package filter.
 const (
 	FieldOrchestration = "orchestration"
 	FieldVersion       = "version"
@@ -40,22 +40,22 @@ const (
 	FieldStalled       = "stalled"    // "true"; not among Entries
 )
 
-// Indexed reports whether instances with a value have a set.
+// Indexed reports whether there is an index for a value.
 func Indexed(value string) bool { return value != "" && len(value) <= maxIndexedValue }
 
-// Entry is the membership of an instance in an index besides that of its status.
+// Entry is the membership of an instance in an index, other than that of its status.
 type Entry struct {
 	Field   string
-	Value   string // of a number its digits
-	Numeric bool   // the set is that of all numbers of the field
+	Value   string // a number as its digits
+	Numeric bool   // the set of all numbers of the field
 }
 
-// replaces reports whether an entry gives a member of the same set another number.
+// replaces reports whether an entry changes the number of a member of the same set.
 func (e *Entry) replaces(other Entry) bool {
 	return e.Numeric && other.Numeric && e.Field == other.Field
 }
 
-// Orchestration is the name of the orchestration whose instances the set has; "" for one of another field.
+// Orchestration returns the name of the orchestration whose instances are in the set; "" for the set of another field.
 func (e *Entry) Orchestration() string {
 	if e.Field == FieldOrchestration {
 		return e.Value
@@ -63,7 +63,7 @@ func (e *Entry) Orchestration() string {
 	return ""
 }
 
-// Entries are those of a record; nil: none.
+// Entries returns the index entries of a record; nil has none.
 func (r *Record) Entries() []Entry {
 	if r == nil {
 		return nil
@@ -92,7 +92,7 @@ func (r *Record) Entries() []Entry {
 	return all
 }
 
-// Row is what a filter compares of an instance.
+// Row returns the values of an instance that a filter compares.
 func (r *Record) Row(id string) *filter.Row {
 	row := &filter.Row{
 		ID: id, Status: string(r.Status), Orchestration: r.Name, Version: r.Version, Code: r.FailureCode(), Unanswered: r.WaitsForAnswer(),
@@ -115,7 +115,7 @@ func (r *Record) Row(id string) *filter.Row {
 	return row
 }
 
-// WaitsForAnswer is "true" of an instance that has received updates and not answered them; "" of any other.
+// WaitsForAnswer returns "true" if the instance runs and has received updates that it has not answered; "" otherwise.
 func (r *Record) WaitsForAnswer() string {
 	if r.Unanswered == "true" && !r.Status.Ended() {
 		return r.Unanswered
@@ -123,13 +123,13 @@ func (r *Record) WaitsForAnswer() string {
 	return ""
 }
 
-// FailureCode is the code of the failure that ended the instance; "" if it has not failed, or without one.
+// FailureCode returns the code of the failure that ended the instance; "" if it has not failed, or has no code.
 func (r *Record) FailureCode() string {
 	code, _ := r.Failure()
 	return code
 }
 
-// Failure is the code and the text of the failure that ended the instance; "" if it has not failed.
+// Failure returns the code and the message of the failure that ended the instance; "" if it has not failed.
 func (r *Record) Failure() (code, message string) {
 	if r.Status != Failed {
 		return "", ""
@@ -142,13 +142,13 @@ func (r *Record) Failure() (code, message string) {
 	}
 }
 
-// Reindex sets Leave and Enter: the entries in which the record before the commit, nil for none, and the one after it differ.
+// Reindex sets Leave and Enter to the difference between the index entries before the commit (was, nil: no record) and after it.
 func (c *Commit) Reindex(was *Record) {
 	if c.Record == nil || c.Record.Name == "" && c.Record.Status == "" && c.Record.Attributes == "" && c.Record.Unanswered == "" {
-		return // as that of an activity
+		return // most commits, such as that of a completion
 	}
 	now := c.Record.after(was)
-	if was != nil && was.Attributes == now.Attributes { // neither is parsed, as at the end of most instances
+	if was != nil && was.Attributes == now.Attributes { // the same, as in most commits: do not parse them
 		plain := *was
 		plain.Attributes, now.Attributes = "", ""
 		was = &plain
@@ -166,7 +166,7 @@ func (c *Commit) Reindex(was *Record) {
 	}
 }
 
-// after is what a record has that the indexes depend on, when these changes are written.
+// after returns the indexed fields of the record after these changes are written.
 func (r *Record) after(was *Record) *Record {
 	now := *r
 	if was == nil || r.NewIncarnation {

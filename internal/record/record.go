@@ -1,5 +1,5 @@
-// Package record has what a store keeps of instances, and what owners request of it, as plain data: package store of pkg/history
-// has it in Redis, and package memstore in memory. It does no I/O.
+// Package record defines the stored data of instances, and the requests of owners to the store, as plain data. Package store implements
+// them in Redis, and package memstore in memory. It does no I/O.
 package record
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Loaded is an instance as the store has it.
+// Loaded is the stored state of an instance.
 type Loaded struct {
 	Record   *Record         // nil: none
-	Events   []history.Event // of the current execution; nil if it has ended
-	Previous []history.Event // of the ended execution with pending messages: this one, or the one before
-	Unread   [][]byte
+	Events   []history.Event // history of the current execution; nil if it has ended
+	Previous []history.Event // history of the ended execution with pending messages: the current or the previous one
+	Unread   [][]byte        // the head of the inbox
 }
 
-// Truncated reports whether the head of an inbox, as returned by Unread or a commit, may not be all of it: it has the maximum
-// number of elements, or so many bytes that the next may not have fitted.
+// Truncated reports whether the inbox may contain more than this head, as returned by a load, a read or a commit: the head has the maximum
+// number of elements, or is so large that the next element may not have fitted.
 func Truncated(raw [][]byte) bool {
 	size := 0
 	for _, b := range raw {
@@ -34,7 +34,7 @@ type Status string
 const (
 	Pending   Status = "pending" // it waits at the limit of its orchestration, and has not run
 	Running   Status = "running"
-	Paused    Status = "paused" // by an operator: it takes no turn
+	Paused    Status = "paused" // an operator has paused it: it takes no turn
 	Completed Status = "completed"
 	Failed    Status = "failed"
 	Cancelled Status = "cancelled"
@@ -46,10 +46,10 @@ func (s Status) Ended() bool { return s == Completed || s == Failed || s == Canc
 // Statuses lists the statuses in the order in which they are shown.
 func Statuses() []Status { return []Status{Pending, Running, Paused, Completed, Failed, Cancelled} }
 
-// Record has the properties of an instance besides its history.
+// Record holds the properties of an instance other than its history and inbox.
 //
-// In a Commit it has the changes. With a Name the identity is written: Name, Version, Origin, Execution, Created and, if there is
-// one, Parent; without, it stays. Other zero fields stay as they are.
+// In a Commit it holds the changes. With a Name the identity is written: Name, Version, Origin, Execution, Created and, if it is not
+// nil, Parent. Other zero fields stay unchanged.
 type Record struct {
 	Name      string
 	Version   string
@@ -64,28 +64,28 @@ type Record struct {
 	End       []byte          // the event that ended it, encoded
 	Parent    *history.Parent // nil: none
 
-	Unread []history.UnreadEvents // at the end: the events that it had not received, as recorded by its owner
+	Unread []history.UnreadEvents // the events that an ended instance had not received, as recorded by its owner
 
 	Custom        history.Payload // the custom status
-	CustomVersion uint64          // number of custom statuses set, over all executions; 0: none, and then Custom is not written
+	CustomVersion uint64          // number of times that it was set, over all executions; 0: never, and then Custom is not written
 
-	Stalled bool // the list of the stalled instances has it. It is only read: scripts write both
+	Stalled bool // it is in the list of stalled instances. It is only read: scripts write both
 
-	Attributes string // the text of history.Attributes; "": none were ever set
+	Attributes string // encoding of history.Attributes; "": none were ever set
 
-	// Unanswered is "true" if the code has received updates that it has not answered; "": as it is, or never. Of an instance that has
-	// ended it means nothing.
+	// Unanswered is "true" if the code has received updates that it has not answered; "": unchanged, or never. It has no meaning for an
+	// ended instance.
 	Unanswered string
 
 	Produced  Watermark // the last event that produced a message
 	Published Watermark // the last event whose messages are in the inputs stream; before Produced: messages are pending
 
-	// Control is the place in INPUTS of the last request of an operator that has taken effect. Earlier ones that are still unread have
-	// no effect any more.
+	// Control is the position in INPUTS of the last operator request that has taken effect. Earlier requests that are still unread have
+	// no effect.
 	Control history.Position
 
-	// Retained are the tickets whose slots are retained from one attempt to the next, in order. It is only read: a Commit has the
-	// changes. A limit's sweep finds in it that such a slot is required; see decision 14.
+	// Retained are the tickets whose slots are retained from one attempt to the next, sorted. It is only read: Commit.Retain and
+	// Commit.Release hold the changes. The sweep of a limit finds here that such a slot is required; see decision 14.
 	Retained []string
 
 	// Replaced: another instance had the id, and the ledger of updates, before the origin. It is only read: scripts write it.
@@ -104,8 +104,8 @@ func (r *Record) EndEvent() (history.Event, error) {
 	return history.Decode(r.Events, r.End)
 }
 
-// Watermark is a place in the decisions of an instance, over all its executions: the last event that produced a message, or the
-// last one whose messages are in the inputs stream. The zero Watermark is before everything.
+// Watermark is a position in the events of an instance, over all its executions: that of the last event that produced a message, or of the
+// last one whose messages are in the inputs stream. The zero Watermark is before all events.
 type Watermark struct {
 	Execution uint64
 	Event     uint64 // id in the history of the execution
@@ -127,8 +127,8 @@ func (m Watermark) String() string {
 // HasPendingMessages reports whether the inputs stream may lack a message of the instance.
 func (r *Record) HasPendingMessages() bool { return r.Published.Before(r.Produced) }
 
-// Refusal is an input that cannot be used: of an unknown kind or a newer version, too large, or malformed. Its sender has its
-// acknowledgement and does not wait for an answer.
+// Refusal describes a dropped input: of an unknown kind or a newer version, too large, malformed, over a bound, or refused. Its sender has
+// received the acknowledgement of the stream, and may not wait for an answer.
 type Refusal struct {
 	Instance string `json:"instance"`
 	Seq      uint64 `json:"seq"` // in the inputs stream
@@ -140,14 +140,14 @@ type Refusal struct {
 var (
 	// ErrFenced is the error of a token that does not own the partition. Nothing was written.
 	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
-	// ErrConflict is the error of a call that builds on other state than Redis has: Redis was rolled back, or the caller's memory
+	// ErrConflict is the error of a call that was decided on other state than the stored one: Redis was rolled back, or the caller's memory
 	// is stale. Nothing was written; load the instance again.
 	ErrConflict = errors.New("conflict: the store has another state than its caller assumed")
 	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
 	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
 )
 
-// ErrRefused is the error of a request that the store has refused as a whole, and would refuse again: a key has another type.
+// ErrRefused is the error of a request that the store has refused as a whole, and would refuse again, such as for a key of another type.
 var ErrRefused = errors.New("refused by the store")
 
 // Unreadable reports whether this build cannot decode what is stored, so that a retry will not help.
@@ -158,50 +158,49 @@ func Unreadable(err error) bool {
 // Bounds of inboxes, of message ids and of replies.
 const (
 	InboxBound      = 100_000  // unread inputs of an instance
-	InboxBytes      = 64 << 20 // memory that they take in Redis
+	InboxBytes      = 64 << 20 // memory of an inbox in Redis
 	EarlyBytes      = 4 << 20  // bytes of the inputs of an instance before its start
-	EarlyTotalBytes = 16 << 20 // of all instances of a partition
+	EarlyTotalBytes = 16 << 20 // bytes of the inputs before their starts, for all instances of a partition
 	UnreadBatch     = 256      // unread elements in the reply to a commit or a read
-	UnreadBytes     = 4 << 20  // their bytes
+	UnreadBytes     = 4 << 20  // bytes of the elements in the reply
 	CommitBytes     = 16 << 20 // bytes of a commit
 )
 
 // Message is an input in transit to an inbox.
 type Message struct {
 	Instance string
-	ID       string // message id of the sender; "" has none, and its repeat is not recognized
+	ID       string // message id of the sender; "": none, and a repeat is not recognized
 	Kind     MessageKind
 	Element  []byte // see history.Element
 }
 
-// MessageKind is the kind of a message, as far as ingest distinguishes it.
+// MessageKind is the kind of a message for the ingest.
 type MessageKind string
 
-// The kinds. A start goes in front of early inputs; a plain one directly behind another start is dropped; a cancel of an unknown instance is dropped; any other message waits for the
-// start.
+// The kinds.
 const (
-	StartMessage  MessageKind = "s"
-	PlainStart    MessageKind = "i" // of a client, with no effect if there is an instance
-	CancelMessage MessageKind = "c"
-	OtherMessage  MessageKind = ""
-	UpdateMessage MessageKind = "u" // its ID is the key of the update, and recognized for as long as the ledger has it
+	StartMessage  MessageKind = "s" // goes in front of early inputs
+	PlainStart    MessageKind = "i" // start of a client, without effect on an existing instance; dropped directly after another start
+	CancelMessage MessageKind = "c" // dropped if the instance is unknown
+	OtherMessage  MessageKind = ""  // waits for the start
+	UpdateMessage MessageKind = "u" // waits for the start; its ID is the key of the update, and is recognized while the ledger contains it
 )
 
 // Ingested is the outcome of a message.
 type Ingested struct {
 	Repeat  bool // ingested before; dropped
 	Full    bool // the inbox is full; dropped, and the instance must fail with that error
-	Early   bool // early, and over the bound of early inputs; dropped, and an instance that has others fails with that error when it starts
+	Early   bool // before the start, and over the bound of such inputs; dropped, and an instance with other early inputs fails with that error when it starts
 	Unknown bool // a cancel of an unknown instance; dropped
 	Exists  bool // the instance has a record
-	Unread  int  // of the inbox, with the message
+	Unread  int  // length of the inbox, including the message
 }
 
-// DueSet has the instances and the limits that are due.
+// DueSet lists the instances and the limits that are due.
 type DueSet struct {
 	Now       int64 // Redis TIME, Unix ms
 	Instances []string
-	Next      int64 // when the next one is due, Unix ms; 0: none
+	Next      int64 // next wakeup of an instance, Unix ms; 0: none
 	Limits    []string
-	NextLimit int64
+	NextLimit int64 // next wakeup of a limit, Unix ms; 0: none
 }

@@ -10,25 +10,25 @@ import "github.com/pawlrun/pawl/pkg/history"
 //	the wakeup      now
 type Rewind struct {
 	Instance  string
-	Execution uint64 // that is replaced
-	Keep      uint64
+	Execution uint64 // the execution that is replaced
+	Keep      uint64 // number of events to keep
 	Head      string
 	NewHead   string
 	From, To  Status
-	Leave     []Entry // of the indexes: see Commit
+	Leave     []Entry // index entries: see Commit
 	Enter     []Entry
-	Read      int      // inbox elements that the owner has read: a completion behind them is a conflict
-	Results   []Placed // completions among them that are the results of kept activities: one that the store has lost since is a conflict
+	Read      int      // number of inbox elements that the owner has read: a completion after them is a conflict
+	Results   []Placed // completions among them that are results of kept activities: one that the store has lost since is a conflict
 	Delete    []Lease
 	Prepend   [][]byte
-	Control   history.Position // of the request
-	Retain    []string         // tickets whose slots are retained behind the events that are kept
-	Release   []string         // those of before
+	Control   history.Position // position of the request
+	Retain    []string         // tickets whose slots are retained after the kept events
+	Release   []string         // tickets that were retained before
 
-	Unanswered string // "true" or "false": whether the events that are kept have open updates
+	Unanswered string // "true" or "false": whether updates are open after the kept events
 }
 
-// Placed is an element of an inbox by its place, from 0, and its id.
+// Placed is an element of an inbox, by its index, from 0, and its id.
 type Placed struct {
 	Place int
 	ID    string
@@ -37,5 +37,5 @@ type Placed struct {
 // RewindSource is the history of an instance, for a rewind.
 type RewindSource struct{ Events, Inbox [][]byte }
 
-// RewoundMark begins the id of the element that a rewind puts in front of the inbox.
+// RewoundMark is the prefix of the id of the Rewound element.
 const RewoundMark = "!r"

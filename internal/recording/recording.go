@@ -1,5 +1,5 @@
-// Package recording writes what an owner of a partition is given, and plays it again: what an owner does follows from its messages alone.
-// A recording stands in the trace, in lines that begin with a mark, each in front of the effects that followed from it.
+// Package recording records the messages of a partition's owner, and replays them: an owner is a deterministic function of its messages.
+// A recording is part of the trace. Each message is a line that begins with a mark, followed by the lines of its effects.
 package recording
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// recordMark begins what follows the partition in a line of the recording.
+// recordMark follows the partition in a line of the recording.
 const recordMark = " # "
 
 // Recorder writes the recording of one tenure.
@@ -29,19 +29,19 @@ type recording struct {
 	Now     time.Time
 	Begin   *core.Beginning `json:",omitempty"`
 	Config  *core.Config    `json:",omitempty"`
-	Message *core.Message   `json:",omitempty"` // without what follows
+	Message *core.Message   `json:",omitempty"` // without the fields below
 	Err     *recordedError  `json:",omitempty"`
 	Turn    *recordedTurn   `json:",omitempty"`
 	Loaded  *recordedLoad   `json:",omitempty"`
 }
 
-// recordedError is an error, and which of those it is that an owner distinguishes.
+// recordedError is an error, with the names of the sentinels that it matches.
 type recordedError struct {
 	Text string
 	Is   []string `json:",omitempty"`
 }
 
-// recordedTurn has what of a decided turn is not data.
+// recordedTurn holds the fields of a decided turn that encoding/json cannot encode.
 type recordedTurn struct {
 	First   uint64 // id of the first event
 	Overdue [][]byte
@@ -101,7 +101,7 @@ func (r Recorder) Message(now time.Time, m *core.Message) string {
 }
 
 func (r Recorder) line(l *recording) string {
-	b, err := json.Marshal(l) //nolint:musttag // read by the build that has written it
+	b, err := json.Marshal(l) //nolint:musttag // only the build that wrote it reads it
 	if err != nil {
 		return fmt.Sprintf("p%d cannot be recorded: %v", r.Partition, err)
 	}
@@ -142,30 +142,30 @@ func encodeAll(events []history.Event) [][]byte {
 	for _, ev := range events {
 		b, err := history.Encode(ev)
 		if err != nil {
-			return nil // a recording cannot be played again then
+			return nil // such a recording cannot be replayed
 		}
 		out = append(out, b)
 	}
 	return out
 }
 
-// Player plays recordings.
+// Player replays recordings.
 type Player struct {
 	Programs *author.Registry
-	Messages int // that have been played
+	Messages int // number of replayed messages
 
 	tenures map[string]*tenure // by partition
 }
 
-// tenure is one that is played.
+// tenure is a tenure that is being replayed.
 type tenure struct {
 	owner   *core.Owner
-	folds   map[string]*history.State // of code that was in memory
-	effects []string                  // that have not been found in the trace
-	last    string
+	folds   map[string]*history.State // states of resident code, by instance
+	effects []string                  // replayed effects that have not been found in the trace yet
+	last    string                    // last line of a message
 }
 
-// Play plays all tenures of a trace. It returns an error for the first message that does not have the effects that the trace has.
+// Play replays all tenures of a trace. It returns an error for the first message whose effects differ from those in the trace.
 func (p *Player) Play(trace string) error {
 	p.tenures = make(map[string]*tenure)
 	for line := range strings.Lines(trace) {
@@ -188,15 +188,16 @@ func (p *Player) Play(trace string) error {
 	return nil
 }
 
-// effect compares an effect of the trace with the next one that was played.
+// effect compares an effect of the trace with the next replayed effect.
 func (t *tenure) effect(want string) error {
 	if len(t.effects) == 0 || t.effects[0] != want {
-		return fmt.Errorf("behind %q the trace has %q, and the owner does %q", t.last, want, t.effects)
+		return fmt.Errorf("after %q the trace has the effect %q, and the replay has %q", t.last, want, t.effects)
 	}
 	t.effects = t.effects[1:]
 	return nil
 }
 
+// message replays one line.
 func (p *Player) message(partition string, t *tenure, data []byte) error {
 	r := &recording{}
 	raw := struct {
@@ -205,7 +206,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 			Body json.RawMessage
 		}
 	}{}
-	if err := errors.Join(json.Unmarshal(data, r), json.Unmarshal(data, &raw)); err != nil { //nolint:musttag // likewise
+	if err := errors.Join(json.Unmarshal(data, r), json.Unmarshal(data, &raw)); err != nil { //nolint:musttag // only the build that wrote it reads it
 		return err
 	}
 	if r.Begin != nil {
@@ -217,7 +218,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 		return errors.New("the recording lacks the beginning of the tenure")
 	}
 	if len(t.effects) > 0 {
-		return fmt.Errorf("behind %q the owner does %q, and the trace has none of it", t.last, t.effects)
+		return fmt.Errorf("after %q the replay has the effects %q, and the trace has none", t.last, t.effects)
 	}
 	m := r.Message
 	if err := r.complete(m, raw.Message.Body); err != nil {
@@ -263,7 +264,7 @@ func (r *recording) complete(m *core.Message, body json.RawMessage) (err error) 
 	return err
 }
 
-// turned gives a turn the state that its code had.
+// turned adds the state of its code, after the turn, to the answer of a turn.
 func (t *tenure) turned(m *core.Message) error {
 	if m.Decided == nil || m.Decided.Forbidden {
 		return nil
@@ -277,7 +278,7 @@ func (t *tenure) turned(m *core.Message) error {
 	return nil
 }
 
-// note keeps the states of the code that is in memory.
+// note tracks the states of resident code.
 func (t *tenure) note(e *core.Effect) (err error) {
 	switch e.Kind {
 	case core.RunTurn:

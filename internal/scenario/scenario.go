@@ -1,4 +1,4 @@
-// Package scenario is for tests: cases in text files, each with what follows from its commands.
+// Package scenario runs tests from text files that contain commands and their expected output.
 package scenario
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Run plays every file of the pattern, of which there are at least so many. play returns the text of a file with what follows from its
-// commands; a file in which something else stands fails, at its first line that differs. With the flag -update it is written instead.
+// Run runs a subtest for every file that matches the pattern, and fails if there are fewer than atLeast. play returns the text of a file
+// with the output of its commands; the subtest fails at the first line that differs. With the flag -update it writes the file instead.
 func Run(t *testing.T, pattern string, atLeast int, play func(t *testing.T, text string) string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -33,11 +33,11 @@ func Run(t *testing.T, pattern string, atLeast int, play func(t *testing.T, text
 			was, is := strings.Split(string(text), "\n"), strings.Split(got, "\n")
 			for i := range max(len(was), len(is)) {
 				if i >= len(was) || i >= len(is) || was[i] != is[i] {
-					t.Fatalf("%s:%d: it happens\n%s", file, i+1, got)
+					t.Fatalf("%s:%d: the first line that differs; the output is\n%s", file, i+1, got)
 				}
 			}
 		})
 	}
 }
 
-var update = flag.Bool("update", false, "write what happens in scenarios into their files") //nolint:gochecknoglobals // a flag of tests
+var update = flag.Bool("update", false, "write the output of scenarios into their files") //nolint:gochecknoglobals // a flag of tests

@@ -1,4 +1,5 @@
-// Package turn decides turns: it gives the code of an instance its inputs in the order in which they happened, and takes what it decides.
+// Package turn decides turns: it applies the inputs of an instance to its code, in the order in which they happened, and collects the
+// decisions of the code.
 package turn
 
 import (
@@ -13,32 +14,33 @@ import (
 )
 
 const (
-	// turnBytes is the size of events at which a turn takes no further input.
+	// turnBytes is the size of a turn's events after which it takes no further input.
 	turnBytes = 4 << 20
-	// turnObjects is the size of large payloads in its decisions at which it takes no further input.
+	// turnObjects is the size of large payloads in a turn's decisions after which it takes no further input.
 	turnObjects = 16 << 20
-	// commitReserve is what a commit keeps free for what nothing refuses at the call: the input of the last step, cancellations, the end.
+	// commitReserve is the part of a commit that is reserved for events that no call can refuse: the input of the last step, cancellations,
+	// the end.
 	commitReserve = 2 << 20
-	// turnTimers is how many timers one turn fires, so that code which sleeps for no time
-	// at all, forever, does not keep the others waiting.
+	// turnTimers is the maximum number of timers that one turn fires, so that code which repeatedly sleeps for zero time
+	// does not delay other instances.
 	turnTimers = 1000
 )
 
-// Code is the code of an instance in memory, and the state that it has come to.
+// Code is the resident code of an instance, with the state that it has reached.
 type Code struct {
 	Exec *replay.Execution
 	fold *history.State
 }
 
-// run is a turn that is being decided.
+// run is a turn in progress.
 type run struct {
 	given *core.Given
 	core.Decided
 	exec  *replay.Execution
-	until int64
+	until int64 // time may decide up to here, Unix ms
 }
 
-// Replay makes a resident from a history.
+// Replay makes code resident by replaying the history of the turn's input.
 func Replay(g *core.Given, exec *replay.Execution) (Code, error) {
 	r := Code{Exec: exec}
 	err := exec.Replay(g.Events)
@@ -48,19 +50,19 @@ func Replay(g *core.Given, exec *replay.Execution) (Code, error) {
 	return r, err
 }
 
-// Restore brings the code back from its history, in another execution, as another process would: its history is one that it has come to, so
-// the state is as it was.
+// Restore replays the history of the code in another execution, as another process would. The state stays the same, because the code has
+// reached the end of that history.
 func (c Code) Restore(events []history.Event, exec *replay.Execution) (Code, error) {
 	return Code{Exec: exec, fold: c.fold}, exec.Replay(events)
 }
 
-// Settle forgets what the turns so far have released and sent: their owner has it.
+// Settle drops the released tickets and sent messages of the turns so far from the state: the owner has handled them.
 func (c Code) Settle() {
 	c.fold.TakeReleased()
 	c.fold.TrimAcked(c.fold.Len)
 }
 
-// Decide gives the code its inputs, and returns what it decides.
+// Decide applies the inputs to the code, and returns its decisions.
 func Decide(g *core.Given, code Code) *core.Decided {
 	r := &run{given: g, exec: code.Exec, until: g.Until}
 	r.Fold, r.Overdue = code.fold, g.Overdue
@@ -75,22 +77,17 @@ func Decide(g *core.Given, code Code) *core.Decided {
 			r.Unread = append(r.Unread, ev.Name)
 		}
 	}
-	return r.done()
-}
-
-// done notes how the turn has failed, if it has.
-func (r *run) done() *core.Decided {
 	_, r.Diverged = errors.AsType[*replay.Divergence](r.Err)
 	return &r.Decided
 }
 
-// noteStatus notes the custom status if the turn has set it: its code had set it so often before.
+// noteStatus returns the custom status in the result if the turn has set it. before is how often the code had set it before the turn.
 func (r *run) noteStatus(before uint64) {
 	if r.Begins() {
 		before = r.Fold.Started.StatusVersion
 	}
 	sets := r.exec.StatusVersion() - before
-	if sets == 0 && r.exec.StatusVersion() > 0 && r.rewound() { // the one that was set last may be of a step that is undone
+	if sets == 0 && r.exec.StatusVersion() > 0 && r.rewound() { // the recorded status may be from a step that the rewind has undone
 		sets = 1
 	}
 	if sets != 0 {
@@ -102,18 +99,17 @@ func (r *run) noteStatus(before uint64) {
 // rewound reports whether the turn begins with a rewind.
 func (r *run) rewound() bool { return len(r.Events) > 0 && r.Events[0].Kind() == history.KindRewound }
 
-// run applies the inputs in the order in which they happened: a timer that was due
-// before an input fires before it, if no input behind that one is older. One that is due and has to wait ends the turn: what is
-// unread waits with it. See horizon.go.
-func (r *run) run(inputs []core.Unread, poison []history.Event) {
-	for _, ev := range poison {
-		if r.Fold.Started != nil && !r.settled(ev) && !r.apply(ev) { // before its start it is that of the execution before
+// run applies the inputs in the order in which they happened. A timer that was due before an input fires before it, unless a later
+// input is older. A due timer that must wait for the horizon ends the turn: the unread inputs wait with it. See core/horizon.go.
+func (r *run) run(inputs []core.Unread, local []history.Event) {
+	for _, ev := range local {
+		if r.Fold.Started != nil && !r.settled(ev) && !r.apply(ev) { // before the start, local inputs belong to the previous execution
 			return
 		}
 	}
 	var by []int64
 	for i, u := range inputs {
-		if u.ForOwner() || u.Restarts(r.Fold.Started) || r.full() || r.Fold.End != nil { // which is no affair of the code's
+		if u.ForOwner() || u.Restarts(r.Fold.Started) || r.full() || r.Fold.End != nil { // for the owner, or for the next turn
 			r.until = min(r.until, core.Bounds(inputs, r.given.Part)[i])
 			r.observe(inputs[i:])
 			return
@@ -142,16 +138,16 @@ func (r *run) run(inputs []core.Unread, poison []history.Event) {
 	}
 }
 
-// full reports that the turn takes no further input.
+// full reports that the turn must not take another input.
 func (r *run) full() bool { return r.Size > turnBytes || replay.StoredBytes(r.exec) > turnObjects }
 
-// waits reports that time has to go on before an input of that bound, and cannot yet.
+// waits reports that a timer or failure is due before an input with this bound, but must wait for the horizon.
 func (r *run) waits(by int64) bool {
 	at, ok := core.NextDue(r.Fold, r.Overdue)
 	return ok && r.Fold.End == nil && at > r.until && at <= min(by, r.given.Now)
 }
 
-// fire applies what time has decided by then. It reports false if the turn is over with that.
+// fire applies the timers and failures that are due by then. It returns false if the turn must end.
 func (r *run) fire(by int64) bool {
 	for n := 0; ; n++ {
 		at, ok := core.NextDue(r.Fold, r.Overdue)
@@ -164,7 +160,7 @@ func (r *run) fire(by int64) bool {
 	}
 }
 
-// last is up to when time goes on behind all of the inputs: not at all, if there may be others.
+// last returns the time up to which timers fire after all inputs: zero if the inbox may contain others.
 func (r *run) last() int64 {
 	if r.given.Part {
 		return 0
@@ -172,7 +168,7 @@ func (r *run) last() int64 {
 	return r.until
 }
 
-// pass applies what time decides next.
+// pass applies the next timer or overdue failure.
 func (r *run) pass() bool {
 	next, ok := r.Fold.NextTimer()
 	if len(r.Overdue) > 0 && (!ok || r.Overdue[0].Meta().At < next.FireAt) {
@@ -185,8 +181,8 @@ func (r *run) pass() bool {
 	return r.apply(ev)
 }
 
-// stale reports a completion for the work of an execution before this one, a parent's cancellation of
-// another start than ours, and a client's cancellation of the instance that had the id before.
+// stale reports the completion of an activity of an earlier execution, a parent's cancellation that is meant for another
+// start, and a client's cancellation that is meant for a previous incarnation.
 func (r *run) stale(u core.Unread) bool {
 	if c, ok := u.Ev.(*history.CancelRequested); ok {
 		s := r.Fold.Started
@@ -207,7 +203,7 @@ func (r *run) answered(u core.Unread) bool {
 	}
 	var f *history.Failure
 	if up.Deadline != 0 && up.Deadline < r.given.Now {
-		f = replay.Expired(up) // whether or not the code can be asked
+		f = replay.Expired(up)
 	} else {
 		f = r.exec.Validate(up)
 	}
@@ -217,7 +213,7 @@ func (r *run) answered(u core.Unread) bool {
 	return f != nil
 }
 
-// apply gives one input to the code and takes what it decides.
+// apply applies one input to the code and records its decisions. It returns false if the turn must end with an error.
 func (r *run) apply(ev history.Event) bool {
 	if r.Fold.End != nil {
 		r.Dropped++
@@ -244,7 +240,7 @@ func (r *run) apply(ev history.Event) bool {
 		return true
 	}
 	made := r.exec.Take()
-	for _, ev := range made { // the input may be old, when orchestrators have been away
+	for _, ev := range made { // the input may be old, if no orchestrator was running
 		if timer, ok := ev.(*history.TimerScheduled); ok {
 			r.exec.PutOff(timer, r.given.Now)
 		}
@@ -252,26 +248,26 @@ func (r *run) apply(ev history.Event) bool {
 	return r.Record(made)
 }
 
-// observe completes the polls of the code, unless it has left inputs that they must see. What that leads to may be
-// further timers that are due, and further polls.
+// observe completes the polls of the code, unless the turn leaves inputs in the inbox that the polls must see. The code may then set timers
+// that are already due, and poll again.
 func (r *run) observe(left []core.Unread) {
 	if r.given.More || slices.ContainsFunc(left, func(u core.Unread) bool { return !u.ForOwner() }) {
 		return
 	}
-	most := len(r.Events) + turnTimers
+	maxEvents := len(r.Events) + turnTimers
 	for r.Fold.End == nil && r.exec.Polling() {
 		if r.given.Behind {
 			r.Early = true
 			return
 		}
-		if !r.apply(&history.Observed{}) || len(r.Events) < most && !r.fire(r.last()) {
+		if !r.apply(&history.Observed{}) || len(r.Events) < maxEvents && !r.fire(r.last()) {
 			return
 		}
 	}
 }
 
-// continueAsNew prepares the next execution: its start, and behind it the updates that the code has received and
-// not answered, and the events and updates that it has not read.
+// continueAsNew prepares the next execution: its start, followed by the updates that the code has not answered and the
+// events and updates that it has not read.
 func (r *run) continueAsNew() {
 	next := r.exec.Successor()
 	if next == nil {
@@ -284,6 +280,7 @@ func (r *run) continueAsNew() {
 	}
 }
 
+// put adds an input to the front of the next execution's inbox.
 func (r *run) put(id string, ev history.Event) {
 	b, err := core.Element(id+r.given.Seal, ev)
 	if err != nil {
@@ -294,7 +291,7 @@ func (r *run) put(id string, ev history.Event) {
 	r.Size += len(b)
 }
 
-// settled reports an input of the owner's own that came from a gate, and whose ticket has been answered otherwise since.
+// settled reports a local input from a limit whose ticket has received another verdict since.
 func (r *run) settled(ev history.Event) bool {
 	switch e := ev.(type) {
 	case *history.Granted:
@@ -306,8 +303,8 @@ func (r *run) settled(ev history.Event) bool {
 	}
 }
 
-// noteLate keeps a completion that was dropped, because its activity had been cancelled. What the first turn of an
-// execution drops is of the one before, where the same number was another activity's.
+// noteLate reports a completion that was dropped because its activity had been cancelled. Completions that the first turn of an
+// execution drops belong to the previous one, in which the same event id was another activity.
 func (r *run) noteLate(ev history.Event) {
 	if r.Begins() {
 		return
