@@ -13,11 +13,11 @@
 //
 // At limits (those of package memlimit) these are promised, as seen from outside:
 //
-//	limit     who runs is a holder. After a rollback more may run than the concurrency: by as many grants as the limit has
-//	          forgotten, or ends as an instance has. Who runs and asks again is a holder again, whatever has been forgotten
-//	order     nobody who came to a limit later is let in before somebody who waits there, and nobody who waits loses its place
-//	liveness  once nothing goes wrong any more, every instance ends, and no member is left at a limit
-//	no leak   a slot that nobody wants is free, and a grant that got lost is taken up, after two visits of the limit
+//	limit     every running member is a holder. After a rollback more may run than the concurrency: by as many grants as the limit has
+//	          lost, or ends as an instance has lost. A running member that is requested again is a holder again, whatever was lost
+//	order     no member that entered a limit later is admitted before one that waits there, and no waiter loses its position
+//	liveness  once no more faults occur, every instance ends, and no member is left at a limit
+//	no leak   after two visits of the limit an unused slot is free, and a lost grant is used
 //	counts    entered = waiting + in + completed + withdrawn + timed out + cleared
 //	rate      no window has more grants than the rate
 //

@@ -1,5 +1,5 @@
-// Package replaytest drives executions in tests: it feeds inputs, keeps the history,
-// and proves that every prefix of it replays to the same decisions.
+// Package replaytest drives executions in tests: it feeds inputs, records the history,
+// and checks that every prefix of the history replays to the same decisions.
 package replaytest
 
 import (
@@ -15,19 +15,19 @@ import (
 // Epoch is the time of the first input, in Unix milliseconds.
 const Epoch = 1_700_000_000_000
 
-// Driver owns one live execution. It fails its test at the first thing that is wrong,
-// and is for one goroutine.
+// Driver owns one live execution. It fails its test at the first error,
+// and must be used by one goroutine.
 type Driver struct {
 	tb      testing.TB
 	id      history.Identity
 	program replay.Program
 	opts    replay.Options
 
-	deployed int             // events of other programs: see Deploy
-	gates    map[string]bool // the actions that have a gate, and whether who comes to it waits
+	deployed int             // number of events that other programs made: see Deploy
+	gates    map[string]bool // actions with a limit; true: callers wait
 
 	X       *replay.Execution // the live one
-	History []history.Event   // all that was taken from it
+	History []history.Event   // all events taken from it
 	Now     int64             // time of the next input, Unix milliseconds; moves with Advance
 }
 
@@ -68,8 +68,7 @@ func (d *Driver) resume() {
 	}
 }
 
-// Deploy evicts the execution and replays its history with another program, which goes on
-// with it.
+// Deploy evicts the execution and replays its history with another program, which continues it.
 func (d *Driver) Deploy(program replay.Program) {
 	d.tb.Helper()
 	d.program, d.deployed = program, len(d.History)
@@ -119,7 +118,7 @@ func (d *Driver) Continue() []history.Event {
 	return made
 }
 
-// Feed applies one input and demands that it is applied. It gives the decisions.
+// Feed applies one input, fails the test if it is dropped, and returns the decisions.
 func (d *Driver) Feed(in history.Event) []history.Event {
 	d.tb.Helper()
 	outcome, decisions := d.Offer(in)
@@ -129,7 +128,7 @@ func (d *Driver) Feed(in history.Event) []history.Event {
 	return decisions
 }
 
-// Offer applies one input, at Now if it has no time, and gives what became of it.
+// Offer applies one input, at Now if it has no time, and returns the outcome and the decisions.
 func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 	d.tb.Helper()
 	if in.Meta().At == 0 {
@@ -159,7 +158,7 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 	return outcome, taken[1:]
 }
 
-// Start feeds Started. It waits at the gate of "test", if there is one with no room.
+// Start feeds Started. It waits at the limit of "test", if there is one without a free slot.
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
 	s := &history.Started{Name: "test", Payload: input, Origin: d.id.Origin, Execution: d.id.Execution, By: "driver"}
@@ -169,8 +168,8 @@ func (d *Driver) Start(input history.Payload) []history.Event {
 	return d.Feed(s)
 }
 
-// Limit puts a gate in front of the action: an activity, or the instance itself, whose name is "test". A ticket that enters it from
-// now on is admitted if there is room, and waits if not: see Grant.
+// Limit puts a limit on an action: an activity, or the instance itself, whose name is "test". From now on a ticket is admitted if there is
+// room, and waits otherwise: see Grant.
 func (d *Driver) Limit(action string, room bool) {
 	if d.gates == nil {
 		d.gates = make(map[string]bool)
@@ -178,8 +177,7 @@ func (d *Driver) Limit(action string, room bool) {
 	d.gates[action] = !room
 }
 
-// enter notes, as an owner does behind a turn, which gates the activities have come to that the turn has
-// scheduled, and that are still wanted.
+// enter records the limits of the activities that a turn has scheduled and not cancelled, as an owner does after a turn.
 func (d *Driver) enter(made []history.Event) {
 	if len(d.gates) == 0 {
 		return
@@ -217,7 +215,7 @@ func (d *Driver) holds(ticket string) bool {
 	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waiting })
 }
 
-// Grant lets an activity that waits in, or, with 1, the instance.
+// Grant admits a waiting activity, or, with 1, the instance.
 func (d *Driver) Grant(scheduled uint64) []history.Event {
 	d.tb.Helper()
 	return d.Feed(&history.Granted{Scheduled: scheduled})
@@ -263,7 +261,7 @@ func (d *Driver) Send(name string, payload history.Payload) []history.Event {
 	return d.Feed(&history.EventReceived{Name: name, Payload: payload})
 }
 
-// Observe demands that the code polls, and completes that.
+// Observe completes the polls of the code; it fails the test if the code does not poll.
 func (d *Driver) Observe() []history.Event {
 	d.tb.Helper()
 	if !d.X.Polling() {
@@ -289,7 +287,7 @@ func (d *Driver) Fire() []history.Event {
 	return d.Feed(&history.TimerFired{Timer: id})
 }
 
-// Advance moves the time of the inputs to come.
+// Advance moves the time of later inputs forward.
 func (d *Driver) Advance(by time.Duration) { d.Now += by.Milliseconds() }
 
 // Scheduled returns the ids of the outstanding activities of a name, ascending.
@@ -332,8 +330,8 @@ func (d *Driver) End() history.Event {
 	return d.History[len(d.History)-1]
 }
 
-// CheckRecord demands of the history that it breaks no rule, and of the execution that it
-// agrees about what is outstanding.
+// CheckRecord checks that the history breaks no rule, and that the execution and the history agree on everything that is
+// outstanding.
 func (d *Driver) CheckRecord() {
 	d.tb.Helper()
 	state, bad := history.Check(d.History)
