@@ -116,5 +116,5 @@ func TestGuidePayloadsDecode(t *testing.T) {
 }
 
 func TestGuidePayloadsCodeIsCompiled(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "docs/guide/payloads.md"), 4, doctest.Read(t, "guide_payloads_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "docs/guide/payloads.md"), 4, doctest.Read(t, "guide_payloads_test.go"))
 }

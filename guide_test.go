@@ -178,5 +178,5 @@ func TestGuideTripThatFailsIsRefundedInReverseOrder(t *testing.T) {
 }
 
 func TestGuideSiblingsCodeIsCompiled(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 4, doctest.Read(t, "guide_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 4, doctest.Read(t, "guide_test.go"))
 }

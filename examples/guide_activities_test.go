@@ -184,5 +184,5 @@ func TestGuideLongActivityStopsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestGuideActivitiesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/activities.md"), 6, doctest.Read(t, "guide_activities_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/activities.md"), 6, doctest.Read(t, "guide_activities_test.go"))
 }

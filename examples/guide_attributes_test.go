@@ -149,5 +149,5 @@ func waits(t *testing.T, c *client.Client, id string) {
 }
 
 func TestGuideAttributesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/attributes.md"), 3, doctest.Read(t, "guide_attributes_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/attributes.md"), 3, doctest.Read(t, "guide_attributes_test.go"))
 }

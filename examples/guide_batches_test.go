@@ -66,5 +66,5 @@ func TestGuideBatchRetriesWhatTheBankHasDeclined(t *testing.T) {
 }
 
 func TestGuideBatchesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/batches.md"), 1, doctest.Read(t, "guide_batches_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/batches.md"), 1, doctest.Read(t, "guide_batches_test.go"))
 }

@@ -72,5 +72,5 @@ func TestGuideMonthIsSettledAndArchived(t *testing.T) {
 }
 
 func TestGuideChildrenPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/children.md"), 3, doctest.Read(t, "guide_children_test.go", "parcels.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/children.md"), 3, doctest.Read(t, "guide_children_test.go", "parcels.go"))
 }

@@ -172,5 +172,5 @@ func TestGuideClientPlacesFollowsAndRemovesOrders(t *testing.T) {
 }
 
 func TestGuideClientPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/client.md"), 7, doctest.Read(t, "guide_client_test.go", "guide_events_test.go", "guide_starts_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/client.md"), 7, doctest.Read(t, "guide_client_test.go", "guide_events_test.go", "guide_starts_test.go"))
 }

@@ -53,6 +53,6 @@ func TestGuideDigestHasTheNewsOfAnHour(t *testing.T) {
 }
 
 func TestGuideEventsPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/events.md"), 5,
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/events.md"), 5,
 		doctest.Read(t, "guide_events_test.go", "parcels.go", "reminder.go", "tenant.go"))
 }

@@ -69,5 +69,5 @@ func TestGuideFleetsWithDifferentCodeShareANamespace(t *testing.T) {
 
 func TestGuideFleetsShowsThisCode(t *testing.T) {
 	t.Parallel()
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/fleets.md"), 3, doctest.Read(t, "guide_fleets_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/fleets.md"), 3, doctest.Read(t, "guide_fleets_test.go"))
 }

@@ -131,5 +131,5 @@ func TestGuideFilmIsEncodedOnTheHostThatDownloadedIt(t *testing.T) {
 }
 
 func TestGuideDynamicHandlesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/dynamic-handles.md"), 3, doctest.Read(t, "guide_handles_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/dynamic-handles.md"), 3, doctest.Read(t, "guide_handles_test.go"))
 }

@@ -74,5 +74,5 @@ func TestGuideJobsRunOnceByIDAndCanBeCancelled(t *testing.T) {
 }
 
 func TestGuideJobsPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/jobs.md"), 2, doctest.Read(t, "guide_jobs_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/jobs.md"), 2, doctest.Read(t, "guide_jobs_test.go"))
 }

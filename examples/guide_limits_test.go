@@ -107,5 +107,5 @@ func TestGuideLimitsAreValid(t *testing.T) {
 }
 
 func TestGuideLimitsPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/limits.md"), 6, doctest.Read(t, "guide_limits_test.go", "ratelimit.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/limits.md"), 6, doctest.Read(t, "guide_limits_test.go", "ratelimit.go"))
 }

@@ -221,6 +221,6 @@ func TestGuidePublishStopsAtTheFirstError(t *testing.T) {
 }
 
 func TestGuideRecipesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/coming-from.md"), 6,
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/coming-from.md"), 6,
 		doctest.Read(t, "guide_recipes_test.go", "guide_events_test.go", "guide_limits_test.go"))
 }

@@ -71,5 +71,5 @@ func TestGuideScheduleIsCreatedAndChanged(t *testing.T) {
 }
 
 func TestGuideSchedulesPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/schedules.md"), 1, doctest.Read(t, "guide_schedules_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/schedules.md"), 1, doctest.Read(t, "guide_schedules_test.go"))
 }

@@ -177,6 +177,6 @@ func TestGuideUnpackingContinuesItsStatusAndClearsIt(t *testing.T) {
 
 func TestGuideStatusAndContinueAsNewPagesShowThisCode(t *testing.T) {
 	code := doctest.Read(t, "guide_status_test.go", "counter.go")
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 6, code)
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 1, code)
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 6, code)
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 1, code)
 }

@@ -76,5 +76,5 @@ func TestGuideBackupRunsAtTwoEveryNight(t *testing.T) {
 }
 
 func TestGuideTimePageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/time.md"), 2, doctest.Read(t, "guide_time_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/time.md"), 2, doctest.Read(t, "guide_time_test.go"))
 }

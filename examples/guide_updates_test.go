@@ -200,6 +200,6 @@ func TestGuideOperatorsPauseAnAction(t *testing.T) {
 
 func TestGuideUpdatesIsCompiled(t *testing.T) {
 	code := doctest.Read(t, "guide_updates_test.go")
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/updates.md"), 3, code)
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/operations.md"), 4, code)
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/updates.md"), 3, code)
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/operations.md"), 4, code)
 }

@@ -125,5 +125,5 @@ func TestCustomerKeepsTheVersionOfTheStart(t *testing.T) {
 }
 
 func TestGuideVersionsPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/versions.md"), 3, doctest.Read(t, "guide_versions_test.go", "versions.go", "patch.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/versions.md"), 3, doctest.Read(t, "guide_versions_test.go", "versions.go", "patch.go"))
 }

@@ -75,7 +75,7 @@ func order(ctx context.Context, nc *nats.Conn, o Order) (Receipt, error) {
 
 // Every Go block of the README is in this package verbatim, so it compiles; the fleet test below runs it.
 func TestReadmeCodeIsInExamples(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
 }
 
 func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {

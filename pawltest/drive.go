@@ -151,7 +151,7 @@ func (e *world) stalled(id string, stall *core.Stall) {
 
 // describeMissingCode describes the code that an instance waits for.
 func (e *world) describeMissingCode(id string, stall *core.Stall) string {
-	text := stall.Why
+	text := stall.Reason
 	for _, x := range e.part.Store.Get(id).Inbox {
 		ev, _ := history.Element{ID: x.ID, At: x.Time, Body: x.Body}.Event()
 		s, ok := ev.(*history.Started)

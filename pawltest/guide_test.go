@@ -390,5 +390,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestGuideTestingPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 18, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../docs/guide/testing.md"), 18, doctest.Read(t, "guide_test.go")+doctest.Read(t, "../pawlfx/replay_test.go"))
 }

@@ -170,7 +170,7 @@ func (p *partition) wake() bool {
 // due returns the time of the next wakeup of an instance or a limit, or math.MaxInt64 if there is none.
 func (p *partition) due() int64 {
 	at := int64(math.MaxInt64)
-	for _, list := range []map[string]int64{p.Store.Agenda, p.Store.Gates} {
+	for _, list := range []map[string]int64{p.Store.Wakeups, p.Store.Gates} {
 		for _, t := range list {
 			at = min(at, t)
 		}

@@ -32,7 +32,7 @@ type work struct {
 
 // run is an activity in progress or a delayed child.
 type run struct {
-	grip     memstore.Grip
+	grip     memstore.Claim
 	activity *history.ActivityScheduled
 	child    *message.OutInput
 	step     Step
@@ -54,8 +54,8 @@ func (w *work) schedule(r run) {
 // dispatch makes the worker claim an activity and schedules its run. After a crash, an activity that is already claimed is dispatched
 // again.
 func (w *work) dispatch(e *core.Effect) {
-	g := memstore.Grip{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: strconv.FormatUint(w.number+1, 10)}
-	if a, _ := w.env.part.Store.Claim(w.env.part.Now, g, worker); a == memstore.Yours {
+	g := memstore.Claim{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: strconv.FormatUint(w.number+1, 10)}
+	if a, _ := w.env.part.Store.Claim(w.env.part.Now, g, worker); a == memstore.Acquired {
 		w.schedule(run{grip: g, activity: e.Activity, step: w.step(e.Activity.Name)})
 	}
 }

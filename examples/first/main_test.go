@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestGuideFirstPageShowsThisProgram(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../../docs/guide/first-orchestration.md"), 5, doctest.Read(t, "main.go", "main_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../../docs/guide/first-orchestration.md"), 5, doctest.Read(t, "main.go", "main_test.go"))
 }
 
 func TestGuestThatAnswersIsQuoted(t *testing.T) {

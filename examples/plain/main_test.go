@@ -20,7 +20,7 @@ import (
 const soon = time.Minute
 
 func TestGuideShowsThisProgram(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../../docs/guide/processes.md"), 2, doctest.Read(t, "main.go", "../first/main.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../../docs/guide/processes.md"), 2, doctest.Read(t, "main.go", "../first/main.go"))
 }
 
 func TestProgramServesUntilItIsSignalled(t *testing.T) {

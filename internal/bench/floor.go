@@ -230,7 +230,7 @@ func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.puller.Stop()
-	w.puller.Want(workerConcurrency)
+	w.puller.Request(workerConcurrency)
 	for {
 		select {
 		case <-ctx.Done():
@@ -264,7 +264,7 @@ func (w *floorTasks) take(d *queue.Delivery) {
 		d.Ack()
 		body, _ := history.Encode(&history.ActivityCompleted{Scheduled: t.Activity, Result: t.Payload, Worker: floorQueue, Claims: 1})
 		w.leases.Ack(lease.Completion{Claim: claim, Body: body}, func(a lease.Acked, err error) {
-			w.puller.Want(1)
+			w.puller.Request(1)
 			if err != nil || a.Outcome != lease.OK {
 				return
 			}

@@ -64,7 +64,7 @@ func listUpdates(q *request) (view, error) {
 		reads.Go(func() error {
 			found, err := q.client.Describe(q.Context(), row.Instance)
 			if err != nil {
-				return nil //nolint:nilerr // it no longer exists, or will be read with the next page
+				return nil // it no longer exists, or will be read with the next page
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -194,7 +194,7 @@ type gateCall struct {
 	in      *instance
 	turn    *turn   // for EnterTurn
 	entries []entry // for EnterTurn and EnterStart
-	since   []int64 // for AskGate: the WaitingSince of the tickets in the history
+	since   []int64 // for RepeatGateRequest: the WaitingSince of the tickets in the history
 }
 
 // callReason is the reason for calling a limit.
@@ -202,10 +202,10 @@ type callReason uint8
 
 // Reasons for calls.
 const (
-	EnterTurn  callReason = iota + 1 // the activities of a turn enter, before its commit
-	EnterStart                       // a start enters, before its turn
-	LeaveGate                        // released tickets leave
-	AskGate                          // tickets that the history requires are requested again
+	EnterTurn         callReason = iota + 1 // the activities of a turn enter, before its commit
+	EnterStart                              // a start enters, before its turn
+	LeaveGate                               // released tickets leave
+	RepeatGateRequest                       // tickets that the history requires are requested again
 )
 
 // gateCalls are calls of different limits, in the order in which they were added.
@@ -286,7 +286,7 @@ func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error)
 		if err != nil {
 			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
 		}
-	case AskGate:
+	case RepeatGateRequest:
 		a.askedGate(c.in.id, c, got, err)
 	}
 }
@@ -376,7 +376,7 @@ func (c *gateCall) ask(in *instance, k history.Ticket) {
 func (a *admission) askCall(in *instance, c *gateCall) {
 	a.owner.met[CountGateAsks]++
 	in.gateRequests++
-	c.why, c.in = AskGate, in
+	c.why, c.in = RepeatGateRequest, in
 	a.admit(c)
 }
 

@@ -75,7 +75,7 @@ func (t *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 		case OrphanStart:
 			return i, s
 		case IDConflict:
-			t.owner.met[CountTaken]++
+			t.owner.met[CountIDConflicts]++
 			t.owner.outbox.reply(in, IDConflictReply(in.id, s.Parent))
 		}
 	}

@@ -30,7 +30,7 @@ func (t *turns) blocked(in *instance) {
 	s := t.owner.removals.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
 		t.owner.inbox.load(in, outstanding{goal: toStall, stall: &Stall{Kind: stallBlocked,
-			Why: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"}})
+			Reason: "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network"}})
 		return
 	}
 	t.owner.inbox.load(in, outstanding{goal: toFail, failure: &history.Failure{

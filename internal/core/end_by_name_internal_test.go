@@ -11,7 +11,7 @@ import (
 // The commit of an end that no code has decided may be refused, or its fate be unknown: until it is confirmed the state is the store's.
 func TestEndByNameKeepsTheStateUntilItsCommitIsConfirmed(t *testing.T) {
 	now := time.UnixMilli(1_000)
-	o := New(Config{ReconcileInterval: time.Second}, Beginning{Heads: "h."}, now)
+	o := New(Config{ReconcileInterval: time.Second}, TenureStart{Heads: "h."}, now)
 	in := o.instance("i")
 	in.phase, in.rec = idle, &record.Record{Name: "o", Execution: 1, Head: "h.0", Status: record.Running}
 	var err error

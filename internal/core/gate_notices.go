@@ -16,7 +16,7 @@ type GateNotice struct {
 	Member     limit.Member
 	Kind       limit.Kind
 	At         int64 // by the clock of the limit, Unix ms
-	Requested  bool  // it answers an AskGate call of this owner
+	Requested  bool  // it answers an RepeatGateRequest call of this owner
 	Unverified bool  // it arrived as a message, which any client may send: the limit is asked before the notice is applied
 	Since      int64 // for Requested: the WaitingSince of the ticket when it was asked about
 }

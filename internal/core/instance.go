@@ -20,7 +20,7 @@ type instance struct {
 
 	wakeupDue             bool          // must be reconciled
 	retryScheduled        bool          // a retryDue message after a failed publish or limit request is scheduled
-	gateRequests          int           // AskGate calls that are not answered
+	gateRequests          int           // RepeatGateRequest calls that are not answered
 	repeatBackoff         time.Duration // between two repeats of the starts of outstanding children
 	startsInFlight        int           // starts of children that are published and not acknowledged
 	notifiedStatusVersion uint64        // version of the custom status last sent to its watchers

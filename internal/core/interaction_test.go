@@ -128,7 +128,7 @@ func (x *interaction) crash() {
 	x.queued, x.publishing = nil, nil
 	heads := string(rune('h' + x.tenures))
 	x.tenures++
-	x.owner = core.New(x.cfg, core.Beginning{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
+	x.owner = core.New(x.cfg, core.TenureStart{Seal: seal, Heads: heads, Commits: x.number, Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
 }
 
 // play gives the text with the effects that its commands lead to.

@@ -75,7 +75,7 @@ func (i *inboxes) loaded(in *instance, req outstanding, l record.Loaded, err err
 	case toFail:
 		i.owner.turns.failByName(in, req.failure)
 	case toStall:
-		i.owner.removals.stall(in, req.stall.Kind, req.stall.Why)
+		i.owner.removals.stall(in, req.stall.Kind, req.stall.Reason)
 	case toPurge, toRelease, toOperate:
 		i.search(in, req)
 	}

@@ -72,7 +72,7 @@ func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	c.owner.outbox.enqueue(in, t.messages)
 	c.noteCancelled(t.messages)
 	for _, r := range t.Replies {
-		c.owner.met[CountTaken]++
+		c.owner.met[CountIDConflicts]++
 		c.owner.outbox.reply(in, r)
 	}
 	if len(t.Late) > 0 {
@@ -208,7 +208,7 @@ const (
 func (o *outbox) publish(out *outgoing) {
 	out.in.Sender = message.SenderOrchestrator
 	o.owner.publishing++
-	o.owner.met[CountTold]++
+	o.owner.met[CountMessages]++
 	n := o.owner.nextNumber()
 	o.underway[n] = out
 	o.owner.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
@@ -375,7 +375,7 @@ func (o *outbox) repeatChildStarts(in *instance) {
 		e := in.state.Child(id)
 		size += len(e.Payload.Data) + 512
 		in.lastRepeated = id
-		o.owner.met[CountAsked]++
+		o.owner.met[CountStartsRepeated]++
 		o.startChild(in, in.state.Started, e)
 	}
 	in.lastRepeated = 0

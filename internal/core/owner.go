@@ -63,8 +63,8 @@ type parts struct {
 	operators operators // operator requests
 }
 
-// Beginning is the stored and random state with which a tenure begins.
-type Beginning struct {
+// TenureStart is the stored and random state with which a tenure begins.
+type TenureStart struct {
 	Seal    string           // suffix of the ids of the inbox elements that the owner writes
 	Heads   string           // prefix of the heads of its commits, unique to the tenure
 	Applied history.Position // inputs up to here have been ingested
@@ -72,7 +72,7 @@ type Beginning struct {
 }
 
 // New returns an owner. Its first message must be TenureBegan.
-func New(cfg Config, begin Beginning, now time.Time) *Owner {
+func New(cfg Config, begin TenureStart, now time.Time) *Owner {
 	o := &Owner{cfg: cfg, seal: begin.Seal, instances: make(map[string]*instance)}
 	o.log = logger{o}
 	o.clock.wall = now
@@ -136,8 +136,8 @@ func (o *Owner) Counts() *Counts { return &o.met }
 // NextPoll returns the latest time at which WakeupsDue must be sent.
 func (o *Owner) NextPoll() time.Time { return o.schedule.pollAt }
 
-// Known returns the stream sequence up to which inputs are ingested, and whether that includes all inputs accepted before the tenure.
-func (o *Owner) Known() (seq uint64, caughtUp bool) {
+// Applied returns the stream sequence up to which inputs are ingested, and whether that includes all inputs accepted before the tenure.
+func (o *Owner) Applied() (seq uint64, caughtUp bool) {
 	return o.schedule.horizon.applied.Seq, o.schedule.horizon.began != 0
 }
 

@@ -87,7 +87,7 @@ func (r *removals) purgeFound(in *instance, req outstanding) {
 	if p == nil {
 		in.cut = len(in.unread) > record.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), record.UnreadBatch)]
-		r.deferInstance(in, req.stall.Kind, req.stall.Why)
+		r.deferInstance(in, req.stall.Kind, req.stall.Reason)
 		return
 	}
 	delete(r.stalls, in.id)

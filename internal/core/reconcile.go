@@ -59,7 +59,7 @@ func (l *leases) reconcileChunk(in *instance, ids []uint64) {
 
 // reconcileAs sends a reconciliation. The phase determines how its answer is handled.
 func (l *leases) reconcileAs(in *instance, p Phase, req outstanding) {
-	l.owner.met[CountLooks]++
+	l.owner.met[CountReconciliations]++
 	req.recon.Instance, req.recon.Execution, req.recon.Published = in.id, in.execution(), in.sent
 	l.owner.request(in, p, req, Effect{Kind: ReconcileWith, phase: p, Recon: req.recon})
 }

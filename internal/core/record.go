@@ -117,7 +117,7 @@ func (t *turn) noteEnd(in *instance, r *record.Record) {
 // leases returns the leases that the turn creates and deletes. A waiter at a limit has no lease before it is admitted. A poisoned
 // activity has ended without an acknowledgement, so its lease still exists.
 func (t *turn) leases() (create, remove []record.Lease) {
-	for s := range t.LetIn {
+	for s := range t.Runnable {
 		create = append(create, record.Lease{Activity: s.ID, Effect: s.Effect})
 	}
 	for _, e := range t.Events {
@@ -144,9 +144,9 @@ func (t *Decided) Begins() bool {
 	return len(t.Events) > 0 && t.Events[0].Kind() == history.KindStarted
 }
 
-// LetIn iterates over the activities that may run after the turn: those that it schedules and that do not wait at a limit, and those whose
+// Runnable iterates over the activities that may run after the turn: those that it schedules and that do not wait at a limit, and those whose
 // grants it has turned.
-func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
+func (t *Decided) Runnable(yield func(*history.ActivityScheduled) bool) {
 	for _, ev := range t.Events {
 		s, scheduled := ev.(*history.ActivityScheduled)
 		if g, ok := ev.(*history.Granted); ok {
@@ -163,7 +163,7 @@ func (t *Decided) LetIn(yield func(*history.ActivityScheduled) bool) {
 
 // keeps returns the tickets of the turn whose slots the instance holds, and retains from one attempt to the next.
 func (t *turn) keeps() (kept []string) {
-	for s := range t.LetIn {
+	for s := range t.Runnable {
 		if s.Limit == nil || !s.Limit.Retain {
 			continue
 		}

@@ -73,12 +73,12 @@ const (
 	CountPublishErrors
 	CountResent
 	CountHints
-	CountTold
-	CountAsked
-	CountTaken
+	CountMessages
+	CountStartsRepeated
+	CountIDConflicts
 	CountPurged
 	CountChildRefused
-	CountLooks
+	CountReconciliations
 	CountExpired
 	CountRestored
 	CountPoisoned

@@ -15,11 +15,11 @@ const maxReason = 1 << 10
 
 // Stall is the reason why an instance cannot take a turn. The store keeps it as JSON, by instance.
 type Stall struct {
-	Kind  stallKind `json:"kind"`
-	Why   string    `json:"why"`
-	Since int64     `json:"since"` // Unix ms
-	Tries int       `json:"tries"`
-	until int64     // time of the next try, Unix ms
+	Kind   stallKind `json:"kind"`
+	Reason string    `json:"why"`
+	Since  int64     `json:"since"` // Unix ms
+	Tries  int       `json:"tries"`
+	until  int64     // time of the next try, Unix ms
 }
 
 type stallKind string
@@ -52,7 +52,7 @@ func (s *Stall) Lacks() bool { return s.Kind == stallDiverged || s.Kind == stall
 // Encode returns the stored form.
 func (s *Stall) Encode() string {
 	cut := *s
-	cut.Why = text.Shorten(s.Why, maxReason)
+	cut.Reason = text.Shorten(s.Reason, maxReason)
 	b, err := json.Marshal(cut)
 	if err != nil {
 		return fmt.Sprintf(`{"kind":%q}`, s.Kind)
@@ -64,7 +64,7 @@ func (s *Stall) Encode() string {
 func ParseStall(encoded string) *Stall {
 	s := &Stall{}
 	if json.Unmarshal([]byte(encoded), s) != nil {
-		return &Stall{Why: encoded}
+		return &Stall{Reason: encoded}
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func ParseStall(encoded string) *Stall {
 // stall suspends an instance until its next try, and records the reason. A forced purge or an urgent request in its inbox comes first.
 func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
-		r.wipeOr(in, &Stall{Kind: kind, Why: why})
+		r.wipeOr(in, &Stall{Kind: kind, Reason: why})
 		return
 	}
 	_, purge := in.forcedPurge()
@@ -80,7 +80,7 @@ func (r *removals) stall(in *instance, kind stallKind, why string) {
 	if purge != nil || urgent != nil || r.forced[in.id] {
 		delete(r.forced, in.id)
 		r.owner.unloadCode(in)
-		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Why: why}}) // memory may hold only its head
+		r.owner.inbox.search(in, outstanding{goal: toPurge, stall: &Stall{Kind: kind, Reason: why}}) // memory may hold only its head
 		return
 	}
 	r.deferInstance(in, kind, why)
@@ -97,7 +97,7 @@ func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
 		r.owner.commits.publishChange(in, message.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxReason)}, s.Since)
 	}
 	pause := min(FirstPause<<min(s.Tries, 6), lastPause)
-	s.Why, s.Tries, s.until = why, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
+	s.Reason, s.Tries, s.until = why, s.Tries+1, r.owner.clock.now()+pause.Milliseconds()
 	r.suspend(in, s, nil)
 }
 
@@ -180,7 +180,7 @@ func (l *leases) early(in *instance) {
 	}
 	oldest := in.unread[0].Ev.Meta().At
 	drop := oldest + earlyTTL.Milliseconds()
-	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyTTL), until: drop}
+	s := &Stall{Kind: stallEarly, Since: oldest, Reason: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyTTL), until: drop}
 	notices := in.notices // about an earlier incarnation, or about a ticket that will enter again
 	in.notices = nil
 	recon := &record.Reconciliation{Head: in.head(), Wakeup: l.owner.schedule.notBefore(drop), InboxHold: record.HoldEarly, Stalled: s.Encode()}

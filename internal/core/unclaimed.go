@@ -55,7 +55,7 @@ func (l *leases) fleetRead(number uint64, all *Served) {
 		ended := in != nil && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := all.lacks(e); why != "" && !ended {
 			l.unserved[r.instance] = true
-			l.owner.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Why: why, Since: e.At}})
+			l.owner.emit(Effect{Kind: ListUnserved, ID: r.instance, Body: Stall{Kind: stallNoWorker, Reason: why, Since: e.At}})
 			return
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestClientThatAsksNoMoreIsForgottenWithoutAnotherOne(t *testing.T) {
 	began := time.UnixMilli(1_790_000_000_000)
-	o := New(Config{ReconcileInterval: time.Minute}, Beginning{}, began)
+	o := New(Config{ReconcileInterval: time.Minute}, TenureStart{}, began)
 	at := func(d time.Duration, m Message) {
 		now := began.Add(d)
 		if m.Kind == DueRead {

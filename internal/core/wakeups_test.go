@@ -21,7 +21,7 @@ func TestWakeupsAreReadWhenTheNextOneIsDue(t *testing.T) {
 		{in: time.Millisecond, gap: 20 * time.Millisecond}, // those of the next moment together
 		{due: make([]string, core.DueBatch), gap: 10 * time.Millisecond},
 	} {
-		o := core.New(core.Config{}, core.Beginning{}, now)
+		o := core.New(core.Config{}, core.TenureStart{}, now)
 		o.Step(now, &core.Message{Kind: core.WakeupsDue})
 		o.Step(now, &core.Message{Kind: core.DueRead, Body: record.DueSet{Now: now.UnixMilli(), Instances: c.due, Next: now.Add(c.in).UnixMilli()}})
 		if got := o.NextPoll().Sub(now); got != c.gap {
@@ -41,14 +41,14 @@ func TestWakeupsAreReadLessOftenWhereNothingIsScheduled(t *testing.T) {
 		"an instance is":       {record.DueSet{Now: now.UnixMilli(), Next: now.UnixMilli() + 60_000}, time.Second},
 		"a limit is":           {record.DueSet{Now: now.UnixMilli(), NextLimit: now.UnixMilli() + 60_000}, time.Second},
 	} {
-		o := core.New(core.Config{}, core.Beginning{}, now)
+		o := core.New(core.Config{}, core.TenureStart{}, now)
 		o.Step(now, &core.Message{Kind: core.WakeupsDue})
 		o.Step(now, &core.Message{Kind: core.DueRead, Body: c.found})
 		if got := o.NextPoll().Sub(now); got != c.gap {
 			t.Errorf("%s: polled in %v, want %v", name, got, c.gap)
 		}
 	}
-	o := core.New(core.Config{}, core.Beginning{}, now)
+	o := core.New(core.Config{}, core.TenureStart{}, now)
 	o.Step(now, &core.Message{Kind: core.WakeupsDue})
 	o.Step(now, &core.Message{Kind: core.WakeupsDue}) // while that is read: it is read again at once
 	o.Step(now, &core.Message{Kind: core.DueRead, Body: record.DueSet{Now: now.UnixMilli()}})

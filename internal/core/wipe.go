@@ -42,7 +42,7 @@ func (r *removals) wipeFound(in *instance, req outstanding, w *Wipe, err error) 
 	case r.forced[in.id]: // a purge has arrived meanwhile
 		r.wipeOr(in, req.stall)
 	default:
-		r.deferInstance(in, req.stall.Kind, req.stall.Why)
+		r.deferInstance(in, req.stall.Kind, req.stall.Reason)
 	}
 }
 

@@ -22,10 +22,10 @@ func Read(tb testing.TB, files ...string) string {
 	return all.String()
 }
 
-// Shown requires that the Go blocks of a Markdown page appear in the code, character by character. Each paragraph of a block is compared
+// RequireShown requires that the Go blocks of a Markdown page appear in the code, character by character. Each paragraph of a block is compared
 // separately, because the code may have more between two of them. The page must have at least minBlocks blocks, so that a page without
 // any does not pass.
-func Shown(tb testing.TB, page string, minBlocks int, code string) {
+func RequireShown(tb testing.TB, page string, minBlocks int, code string) {
 	tb.Helper()
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) < minBlocks {

@@ -40,11 +40,11 @@ type Holder struct {
 	Known  int64 // time at which it was last known to be required, ms
 }
 
-// Turned is a member that was rejected after waiting and has not left yet.
-type Turned struct {
-	Member  Member
-	Cleared bool  // cleared; otherwise it timed out
-	Told    int64 // time of the last notice to its owner, ms; 0: none
+// Rejection is a member that was rejected after waiting and has not left yet.
+type Rejection struct {
+	Member    Member
+	Cleared   bool  // cleared; otherwise it timed out
+	NoticedAt int64 // time of the last notice to its owner, ms; 0: none
 }
 
 // Counts are the counters of a gate.
@@ -52,22 +52,22 @@ type Counts struct{ Entered, Completed, Withdrawn, TimedOut, Cleared, Rejected i
 
 // Gate is the state of one limit, the keys of the scripts, as a value. Holders and Away are sorted by member.
 type Gate struct {
-	Rules   Rules
-	Keyed   bool // the limit of one value of a key: it expires an hour after its last use
-	Queue   []Waiter
-	Holders []Holder
-	Away    []Turned
-	Grants  []int64 // times of the grants in the window, ms, ascending
-	Force   Force
-	Policed bool  // it has received a policy
-	There   bool  // it exists: it has been used
-	Used    int64 // time of the last use, ms
-	Last    int64 // the last number assigned
-	Window  int64 // start of the quota window, ms; 0: none
-	Spent   int   // grants in the quota window
-	Dead    bool  // deadlocked at the last sweep
-	Expires bool  // it is empty and keyed
-	Count   Counts
+	Rules         Rules
+	Keyed         bool // the limit of one value of a key: it expires an hour after its last use
+	Queue         []Waiter
+	Holders       []Holder
+	Rejections    []Rejection
+	Grants        []int64 // times of the grants in the window, ms, ascending
+	Force         Force
+	HasPolicy     bool  // it has received a policy
+	Exists        bool  // it exists: it has been used
+	Used          int64 // time of the last use, ms
+	Last          int64 // the last number assigned
+	Window        int64 // start of the quota window, ms; 0: none
+	Spent         int   // grants in the quota window
+	WasDeadlocked bool  // deadlocked at the last sweep
+	Expires       bool  // it is empty and keyed
+	Count         Counts
 }
 
 // Rules are the intervals of the scripts, in ms, and the mistake to make, if any.
@@ -80,7 +80,7 @@ type Rules struct {
 func (g *Gate) Clone() *Gate {
 	c := *g
 	c.Queue, c.Holders = slices.Clone(g.Queue), slices.Clone(g.Holders)
-	c.Away, c.Grants = slices.Clone(g.Away), slices.Clone(g.Grants)
+	c.Rejections, c.Grants = slices.Clone(g.Rejections), slices.Clone(g.Grants)
 	return &c
 }
 
@@ -89,7 +89,7 @@ type Kind string
 
 // The kinds.
 const (
-	LetIn    Kind = "admitted"
+	Admitted Kind = "admitted"
 	Waits    Kind = "waits"
 	Full     Kind = "full"
 	Limited  Kind = "limited"
@@ -100,13 +100,13 @@ const (
 // Entry is a member that requests admission.
 type Entry struct {
 	Member Member
-	In     bool // it reports that it was admitted before
+	Active bool // it reports that it was admitted before
 }
 
 // Leave is a member that leaves.
 type Leave struct {
 	Member   Member
-	Disowned bool  // it is an orphan: it leaves only if it was not active after At
+	Orphaned bool  // it is an orphan: it leaves only if it was not active after At
 	At       int64 // ms
 }
 
@@ -117,23 +117,23 @@ type Verdict struct {
 	Until    int64 // ms; of a waiter: when it times out; of a rejected member: when rate and quota allow the next grant
 }
 
-// Admitted is the result of Admit.
-type Admitted struct {
+// AdmitReply is the result of Admit.
+type AdmitReply struct {
 	Verdicts         []Verdict
 	Granted          []Member // former waiters
 	Waiting, Holding int
 	Until            int64 // when rate and quota allow the next grant, ms; 0: they do now
-	Look             bool  // it must be swept now: it has waiters and had none before, or its waiters waited for a slot and now wait for the rate or the quota
+	SweepNow         bool  // it must be swept now: it has waiters and had none before, or its waiters waited for a slot and now wait for the rate or the quota
 }
 
 // Admit processes leaves, admits waiters while there is room, and processes entries. The time is in µs.
-func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admitted) {
+func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a AdmitReply) {
 	was := g.Clone()
 	g.applyPolicy(f)
 	g.dropGrants(now)
 	moved := false
 	for _, l := range leave {
-		if !l.Disowned || g.Heard(l.Member) <= l.At || g.Rules.Wrong == StampIgnored {
+		if !l.Orphaned || g.LastActive(l.Member) <= l.At || g.Rules.Wrong == StampIgnored {
 			moved = g.leave(l.Member) || moved
 		}
 	}
@@ -149,16 +149,16 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	a.Waiting, a.Holding, a.Until = len(g.Queue), len(g.Holders), g.limitedUntil(now)
 	c := g.Force.Policy.Concurrency
 	freed := c > 0 && len(was.Holders) >= c && len(g.Holders) < c
-	a.Look = len(g.Queue) > 0 && (len(was.Queue) == 0 || freed && a.Until > 0)
+	a.SweepNow = len(g.Queue) > 0 && (len(was.Queue) == 0 || freed && a.Until > 0)
 	for i, e := range enter {
 		g.place(&a.Verdicts[i], e.Member, a.Until)
 	}
 	used := moved || len(a.Granted)+len(enter) > 0
-	if !was.There && !used {
+	if !was.Exists && !used {
 		*g = *was // a gate that does not exist is not created
 		return a
 	}
-	if g.There = true; used {
+	if g.Exists = true; used {
 		g.Used = now / 1000
 	}
 	g.expire(now, was)
@@ -172,7 +172,7 @@ func (g *Gate) place(v *Verdict, m Member, until int64) {
 		v.Until = until
 	case v.Kind != Waits || v.Position > 0:
 	case g.Waiter(m) < 0:
-		v.Kind = LetIn // a later entry of the same call has restored it as a holder
+		v.Kind = Admitted // a later entry of the same call has restored it as a holder
 	default:
 		i := g.Waiter(m)
 		v.Position, v.Until = i+1, g.deadline(g.Queue[i].Number)
@@ -182,7 +182,7 @@ func (g *Gate) place(v *Verdict, m Member, until int64) {
 // applyPolicy applies a policy unless it is older than the current one.
 func (g *Gate) applyPolicy(f *Force) {
 	if f != nil && (f.Version >= g.Force.Version || g.Rules.Wrong == OlderPolicy) {
-		g.Force, g.Policed = *f, true
+		g.Force, g.HasPolicy = *f, true
 	}
 }
 
@@ -248,18 +248,18 @@ func (g *Gate) expire(now int64, was *Gate) {
 }
 
 // Empty reports whether there are no waiters, no holders, and no rejected members to notify.
-func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Away) == 0 }
+func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Rejections) == 0 }
 
-// Heard is the time at which a member was last active, ms; for a waiter, the time of its entry.
-func (g *Gate) Heard(m Member) int64 {
+// LastActive returns the time at which a member was last active, ms; for a waiter, the time of its entry.
+func (g *Gate) LastActive(m Member) int64 {
 	if i := g.Holder(m); i >= 0 {
 		return g.Holders[i].Known
 	}
 	if i := g.Waiter(m); i >= 0 {
 		return g.Queue[i].Number/1000 + 1
 	}
-	if i := g.Turned(m); i >= 0 {
-		return g.Away[i].Told
+	if i := g.Rejection(m); i >= 0 {
+		return g.Rejections[i].NoticedAt
 	}
 	return 0
 }
@@ -275,8 +275,8 @@ func (g *Gate) leave(m Member) (moved bool) {
 		g.Count.Withdrawn++
 		moved = true
 	}
-	if i := g.Turned(m); i >= 0 {
-		g.Away = slices.Delete(g.Away, i, i+1)
+	if i := g.Rejection(m); i >= 0 {
+		g.Rejections = slices.Delete(g.Rejections, i, i+1)
 		moved = true
 	}
 	if !moved && g.Rules.Wrong == CountedTwice {
@@ -298,18 +298,18 @@ func (g *Gate) promote(now int64) (in []Member) {
 
 func (g *Gate) enter(now int64, e Entry) Verdict {
 	if g.Rules.Wrong == RestoredRefused {
-		e.In = false
+		e.Active = false
 	}
 	if i := g.Holder(e.Member); i >= 0 {
 		g.Holders[i].Known = now / 1000
-		return Verdict{Kind: LetIn}
+		return Verdict{Kind: Admitted}
 	}
-	if e.In {
+	if e.Active {
 		g.restore(now, e.Member)
-		return Verdict{Kind: LetIn}
+		return Verdict{Kind: Admitted}
 	}
-	if i := g.Turned(e.Member); i >= 0 {
-		if g.Away[i].Cleared {
+	if i := g.Rejection(e.Member); i >= 0 {
+		if g.Rejections[i].Cleared {
 			return Verdict{Kind: Cleared}
 		}
 		return Verdict{Kind: TimedOut}
@@ -323,7 +323,7 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 	if g.room(now) && (len(g.Queue) == 0 || g.Rules.Wrong == Overtakes) {
 		g.Count.Entered++
 		g.grant(now, e.Member)
-		return Verdict{Kind: LetIn}
+		return Verdict{Kind: Admitted}
 	}
 	p := g.Force.Policy
 	if p.Reject || len(g.Queue) >= cmp.Or(p.QueueLimit, 10_000) {
@@ -348,14 +348,14 @@ func (g *Gate) restore(now int64, m Member) {
 		}
 		g.Count.Entered--
 	}
-	if i := g.Turned(m); i >= 0 {
+	if i := g.Rejection(m); i >= 0 {
 		g.Count.Entered--
-		if g.Away[i].Cleared {
+		if g.Rejections[i].Cleared {
 			g.Count.Cleared--
 		} else {
 			g.Count.TimedOut--
 		}
-		g.Away = slices.Delete(g.Away, i, i+1)
+		g.Rejections = slices.Delete(g.Rejections, i, i+1)
 	}
 	g.Count.Entered++
 	g.hold(now, m)
@@ -388,11 +388,11 @@ func (g *Gate) room(now int64) bool {
 		(p.Quota == 0 || !g.quotaOpen(now) || g.Spent < p.Quota)
 }
 
-// Swept is the result of Sweep.
-type Swept struct {
+// SweepReply is the result of Sweep.
+type SweepReply struct {
 	Granted          []Member
-	Away             []Turned // rejected members whose owners must be notified
-	Stale            []Member // holders that must be checked
+	Rejected         []Rejection // rejected members whose owners must be notified
+	Stale            []Member    // holders that must be checked
 	Waiting, Holding int
 	Until            int64
 	Next             int64 // time of the next sweep, ms; 0: there are no members
@@ -403,13 +403,13 @@ type Swept struct {
 
 // Sweep applies the policy, rejects the waiters that have waited too long, admits waiters while there is room, and returns the members to
 // notify or check.
-func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
+func (g *Gate) Sweep(now int64, f *Force) (s SweepReply) {
 	was, ms := g.Clone(), now/1000
 	g.applyPolicy(f)
 	s.Force = g.Force
-	if !g.There && g.Empty() {
+	if !g.Exists && g.Empty() {
 		*g = *was // a sweep does not create a gate
-		return Swept{Idle: 86_400_000, Force: s.Force}
+		return SweepReply{Idle: 86_400_000, Force: s.Force}
 	}
 	g.dropGrants(now)
 	for i := range g.Holders { // before the admissions, because new holders need no check
@@ -430,15 +430,15 @@ func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
 		g.reject(m, false)
 	}
 	s.Granted = g.promote(now)
-	for i := range g.Away {
-		if a := &g.Away[i]; a.Told+g.Rules.Stale <= ms || a.Told > ms {
-			a.Told = ms
-			s.Away = append(s.Away, *a)
+	for i := range g.Rejections {
+		if a := &g.Rejections[i]; a.NoticedAt+g.Rules.Stale <= ms || a.NoticedAt > ms {
+			a.NoticedAt = ms
+			s.Rejected = append(s.Rejected, *a)
 		}
 	}
 	g.Used = min(g.Used, ms)
-	g.Dead = g.Deadlocked()
-	s.Waiting, s.Holding, s.Until, s.Deadlocked = len(g.Queue), len(g.Holders), g.limitedUntil(now), g.Dead
+	g.WasDeadlocked = g.Deadlocked()
+	s.Waiting, s.Holding, s.Until, s.Deadlocked = len(g.Queue), len(g.Holders), g.limitedUntil(now), g.WasDeadlocked
 	s.Next = g.next(now)
 	if g.Empty() {
 		s.Idle = ms - g.Used
@@ -482,8 +482,8 @@ func (g *Gate) reject(m Member, cleared bool) {
 	if g.Rules.Wrong == AwayForgotten {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(g.Away, m, func(t Turned, m Member) int { return byMember(t.Member, m) })
-	g.Away = slices.Insert(g.Away, i, Turned{Member: m, Cleared: cleared})
+	i, _ := slices.BinarySearchFunc(g.Rejections, m, func(t Rejection, m Member) int { return byMember(t.Member, m) })
+	g.Rejections = slices.Insert(g.Rejections, i, Rejection{Member: m, Cleared: cleared})
 }
 
 // Deadlocked reports whether there is no room because every holder has a waiter among its descendants.
@@ -509,12 +509,12 @@ func (g *Gate) Deadlocked() bool {
 // Check returns the first violated invariant, or "".
 func (g *Gate) Check() string {
 	for _, h := range g.Holders {
-		if g.Waiter(h.Member) >= 0 || g.Turned(h.Member) >= 0 {
+		if g.Waiter(h.Member) >= 0 || g.Rejection(h.Member) >= 0 {
 			return h.Member.Ticket + " holds, and waits or is rejected"
 		}
 	}
 	for i, w := range g.Queue {
-		if g.Turned(w.Member) >= 0 {
+		if g.Rejection(w.Member) >= 0 {
 			return w.Member.Ticket + " waits, and is rejected"
 		}
 		if i > 0 && g.Queue[i-1].Number >= w.Number {
@@ -537,9 +537,9 @@ func (g *Gate) Waiter(m Member) int {
 	return slices.IndexFunc(g.Queue, func(w Waiter) bool { return w.Member == m })
 }
 
-// Turned returns the index of a member among the rejected members, or -1.
-func (g *Gate) Turned(m Member) int {
-	return slices.IndexFunc(g.Away, func(t Turned) bool { return t.Member == m })
+// Rejection returns the index of a member among the rejected members, or -1.
+func (g *Gate) Rejection(m Member) int {
+	return slices.IndexFunc(g.Rejections, func(t Rejection) bool { return t.Member == m })
 }
 
 func byMember(a, b Member) int {

@@ -13,8 +13,8 @@ func (g *Gate) Shift(d int64) {
 	for i := range g.Holders {
 		move(&g.Holders[i].Known, d)
 	}
-	for i := range g.Away {
-		move(&g.Away[i].Told, d)
+	for i := range g.Rejections {
+		move(&g.Rejections[i].NoticedAt, d)
 	}
 	for i := range g.Grants {
 		g.Grants[i] -= d
@@ -24,8 +24,8 @@ func (g *Gate) Shift(d int64) {
 	move(&g.Used, d)
 }
 
-// Stands returns the position of a member, 0 for a holder, and the number of a waiter; ok is false if it is neither.
-func (g *Gate) Stands(m Member) (at int, number int64, ok bool) {
+// PlaceOf returns the position of a member, 0 for a holder, and the number of a waiter; ok is false if it is neither.
+func (g *Gate) PlaceOf(m Member) (at int, number int64, ok bool) {
 	if g.Holder(m) >= 0 {
 		return 0, 0, true
 	}

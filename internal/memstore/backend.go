@@ -96,7 +96,7 @@ func (s Backend) Write(now int64, token string, c *record.Commit) (record.Commit
 		if r.Parent != nil {
 			t.Parent = r.Parent.Instance
 		}
-		t.Reborn, t.End, t.Custom, t.Out, t.Sent = r.NewIncarnation, string(r.End), r.CustomVersion, Place(r.Produced), Place(r.Published)
+		t.NewIncarnation, t.End, t.Custom, t.Out, t.Sent = r.NewIncarnation, string(r.End), r.CustomVersion, Place(r.Produced), Place(r.Published)
 	}
 	got := s.Store.Commit(now, token, t)
 	out := record.Committed{Now: now, Number: got.Number, Unread: elements(got.Inbox), Workers: workers(got.Holders, t.Delete)}
@@ -181,7 +181,7 @@ func Events(encoded []string) ([]history.Event, error) {
 
 // Reconcile repairs the leases of an instance, and sets its next wakeup.
 func (s Backend) Reconcile(now int64, token string, l *record.Reconciliation) (record.Reconciled, error) {
-	g := Glance{Instance: l.Instance, Execution: l.Execution, Head: l.Head, Next: l.Wakeup, Sent: Place(l.Published)}
+	g := Reconciliation{Instance: l.Instance, Execution: l.Execution, Head: l.Head, Next: l.Wakeup, Sent: Place(l.Published)}
 	g.Hold = map[record.InboxHold]Hold{record.HoldAll: Stalled, record.HoldEarly: Early}[l.InboxHold]
 	if n, err := fmt.Sscanf(string(l.InboxHold), "n%d", &g.Known); n == 1 && err == nil {
 		g.Hold = Known
@@ -189,12 +189,12 @@ func (s Backend) Reconcile(now int64, token string, l *record.Reconciliation) (r
 	for _, x := range l.Leases {
 		g.Leases = append(g.Leases, Create{Activity: x.Activity, Effect: x.Effect})
 	}
-	answer, unread, states := s.Store.Look(now, token, g)
+	answer, unread, states := s.Store.Reconcile(now, token, g)
 	out := record.Reconciled{Now: now, Unread: unread}
 	for i, state := range states {
 		x := s.Store.Get(l.Instance).Leases[Place{l.Execution, l.Leases[i].Activity}]
 		out.Leases = append(out.Leases, record.LeaseState{
-			Lease: l.Leases[i], Status: record.LeaseStatus(state[0]), Claims: x.Claims, Until: x.Until, Span: x.Span, Token: x.Token, Worker: x.Worker, ReturnedAt: x.Back,
+			Lease: l.Leases[i], Status: record.LeaseStatus(state[0]), Claims: x.Claims, Until: x.Until, Span: x.Span, Token: x.Token, Worker: x.Worker, ReturnedAt: x.ReturnedAt,
 		})
 	}
 	return out, answer.err()
@@ -208,11 +208,11 @@ func (s Backend) Remove(now int64, token string, p *record.Purge) error {
 // NextDue returns at most limit instances and limits that are due, and postpones their wakeups.
 func (s Backend) NextDue(now int64, token string, limit int) (record.DueSet, error) {
 	answer, due, visits := s.Store.Due(now, token, limit)
-	return record.DueSet{Now: now, Instances: due.Who, Next: due.Next, Limits: visits.Who, NextLimit: visits.Next}, answer.err()
+	return record.DueSet{Now: now, Instances: due.IDs, Next: due.Next, Limits: visits.IDs, NextLimit: visits.Next}, answer.err()
 }
 
 // Complete acknowledges an activity with its result. It returns the pushed element, and whether the inbox was empty before.
-func (s *Store) Complete(now int64, g Grip, end history.Event) (answer Answer, pushed []byte, first bool) {
+func (s *Store) Complete(now int64, g Claim, end history.Event) (answer Answer, pushed []byte, first bool) {
 	body, err := history.Encode(end)
 	if err != nil {
 		return Gone, nil, false

@@ -29,15 +29,15 @@ type Turn struct {
 	Next      int64 // next wakeup; zero: none
 	Hold      Hold
 
-	Front  []Element // put before the unread inputs: the start of the next execution, and the inputs carried into it
-	Begins uint64    // new current execution; zero: unchanged
-	Parent string    // with Begins
-	Reborn bool      // the execution is another incarnation: the record starts empty
-	Prune  uint64    // execution whose history is deleted; zero: none
-	End    string
-	Custom uint64
-	Out    Place
-	Sent   Place
+	Front          []Element // put before the unread inputs: the start of the next execution, and the inputs carried into it
+	Begins         uint64    // new current execution; zero: unchanged
+	Parent         string    // with Begins
+	NewIncarnation bool      // the execution is another incarnation: the record starts empty
+	Prune          uint64    // execution whose history is deleted; zero: none
+	End            string
+	Custom         uint64
+	Out            Place
+	Sent           Place
 
 	Data *record.Record // the other fields of the record
 
@@ -102,7 +102,7 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	}
 	s.front(in, t.Front)
 	switch {
-	case s.Rules.Wrong == BlindNextLook || s.Rules.Wrong == FrontUnseen && len(t.Front) > 0:
+	case s.Rules.Wrong == BlindNextWakeup || s.Rules.Wrong == FrontUnseen && len(t.Front) > 0:
 		s.setWakeup(t.Instance, t.Next)
 	case len(t.Front) > 0:
 		s.setWakeup(t.Instance, now)
@@ -132,10 +132,10 @@ func (s *Store) front(in *Instance, front []Element) {
 }
 
 func (s *Store) record(in *Instance, t Turn) {
-	if t.Reborn {
+	if t.NewIncarnation {
 		end := in.End
 		in.Record = Record{Execution: in.Execution}
-		if s.Rules.Wrong == BirthInherits {
+		if s.Rules.Wrong == IncarnationKeepsEnd {
 			in.End = end
 		}
 	}

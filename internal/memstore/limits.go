@@ -79,7 +79,7 @@ func (s *Shell) answerLimit(e *core.Effect) *core.Message {
 	case core.ReleaseTickets:
 		var leave []memlimit.Leave
 		for _, o := range e.Body.([]limit.Orphan) {
-			leave = append(leave, memlimit.Leave{Member: memlimit.Member(o.Member), Disowned: true, At: o.At})
+			leave = append(leave, memlimit.Leave{Member: memlimit.Member(o.Member), Orphaned: true, At: o.At})
 		}
 		got := l.Gate(e.ID).Admit(s.Now*1000, nil, leave, nil)
 		return &core.Message{Kind: core.TicketsReleased, ID: e.ID, Admitted: s.admitted(got)}
@@ -116,15 +116,15 @@ func (s *Shell) admit(l *Limits, r *limit.AdmitRequest) limit.AdmitReply {
 	}
 	var enter []memlimit.Entry
 	for _, e := range r.Enter {
-		enter = append(enter, memlimit.Entry{Member: memlimit.Member(e.Member), In: e.Active})
+		enter = append(enter, memlimit.Entry{Member: memlimit.Member(e.Member), Active: e.Active})
 	}
 	return s.admitted(l.Gate(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
 }
 
-func (s *Shell) admitted(got memlimit.Admitted) limit.AdmitReply {
-	out := limit.AdmitReply{Now: s.Now, Granted: members(got.Granted), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until, SweepNow: got.Look}
+func (s *Shell) admitted(got memlimit.AdmitReply) limit.AdmitReply {
+	out := limit.AdmitReply{Now: s.Now, Granted: members(got.Granted), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until, SweepNow: got.SweepNow}
 	kinds := map[memlimit.Kind]limit.Kind{
-		memlimit.LetIn: limit.Admitted, memlimit.Waits: limit.Waiting, memlimit.Full: limit.QueueFull, memlimit.Limited: limit.Limited,
+		memlimit.Admitted: limit.Admitted, memlimit.Waits: limit.Waiting, memlimit.Full: limit.QueueFull, memlimit.Limited: limit.Limited,
 		memlimit.TimedOut: limit.TimedOut, memlimit.Cleared: limit.Cleared,
 	}
 	for _, v := range got.Verdicts {
@@ -140,7 +140,7 @@ func (s *Shell) swept(l *Limits, name string, f *limit.InForce) limit.SweepReply
 		Next: got.Next, Deadlocked: got.Deadlocked, IdleFor: time.Duration(got.Idle) * time.Millisecond,
 		Declared: l.policies[name].Declared, Version: l.policies[name].Version,
 	}
-	for _, a := range got.Away {
+	for _, a := range got.Rejected {
 		out.Rejected = append(out.Rejected, limit.Rejection{Member: limit.Member(a.Member), Cleared: a.Cleared})
 	}
 	return out

@@ -163,12 +163,12 @@ func (s *Store) Due(now int64, token string, limit int) (a Answer, instances, vi
 	if s.fenced(now, token) {
 		return Fenced, DueNow{}, DueNow{}
 	}
-	return OK, s.takeDue(now, s.Agenda, limit, math.MaxInt64), s.takeDue(now, s.Gates, limit, now+s.Rules.Soon)
+	return OK, s.takeDue(now, s.Wakeups, limit, math.MaxInt64), s.takeDue(now, s.Gates, limit, now+s.Rules.Soon)
 }
 
 // DueNow lists due ids, and the next wakeup; zero: none.
 type DueNow struct {
-	Who  []string
+	IDs  []string
 	Next int64
 }
 
@@ -176,12 +176,12 @@ type DueNow struct {
 func (s *Store) takeDue(now int64, wakeups map[string]int64, limit int, last int64) (d DueNow) {
 	for id, at := range wakeups {
 		if at <= now || at > last {
-			d.Who = append(d.Who, id)
+			d.IDs = append(d.IDs, id)
 		}
 	}
-	slices.SortFunc(d.Who, func(a, b string) int { return cmp.Or(cmp.Compare(wakeups[a], wakeups[b]), cmp.Compare(a, b)) })
-	d.Who = d.Who[:min(len(d.Who), limit)]
-	for _, id := range d.Who {
+	slices.SortFunc(d.IDs, func(a, b string) int { return cmp.Or(cmp.Compare(wakeups[a], wakeups[b]), cmp.Compare(a, b)) })
+	d.IDs = d.IDs[:min(len(d.IDs), limit)]
+	for _, id := range d.IDs {
 		wakeups[id] = now + s.Rules.Soon
 	}
 	for _, at := range wakeups {

@@ -52,7 +52,7 @@ func (s *Shell) IDs() []string {
 // Within lists the instances whose wakeup is at most span ms away.
 func (s *Shell) Within(span int64) (ids []string) {
 	for _, id := range s.IDs() {
-		if at, listed := s.Store.Agenda[id]; listed && at <= s.Now+span {
+		if at, listed := s.Store.Wakeups[id]; listed && at <= s.Now+span {
 			ids = append(ids, id)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // Rules are the intervals and bounds that the scripts use, in the caller's unit of
 // time, and the mistake that they make, if any.
 type Rules struct {
-	Soon     int64 // maximum time until the wakeup of an unread inbox
-	Early    int64 // time for which inputs wait for the start of their instance
-	Look     int64 // maximum time between two reconciliations of outstanding activities
-	LeaseTTL int64
-	OwnerTTL int64
-	Claims   int    // a lease that was claimed this often is neither claimed nor cleared again
-	Inbox    int    // maximum length of an inbox
-	Seen     int64  // time for which the id of a message is remembered
-	Seal     string // suffix of the ids of the elements that ingest makes itself
-	Wrong    Mistake
+	Soon              int64 // maximum time until the wakeup of an unread inbox
+	Early             int64 // time for which inputs wait for the start of their instance
+	ReconcileInterval int64 // maximum time between two reconciliations of outstanding activities
+	LeaseTTL          int64
+	OwnerTTL          int64
+	Claims            int    // a lease that was claimed this often is neither claimed nor cleared again
+	Inbox             int    // maximum length of an inbox
+	Seen              int64  // time for which the id of a message is remembered
+	Seal              string // suffix of the ids of the elements that ingest makes itself
+	Wrong             Mistake
 }
 
 // Mistake is a deliberate violation of a law.
@@ -27,62 +27,62 @@ type Mistake string
 
 // The mistakes. Each is one that a runtime of this kind could make, or has made.
 const (
-	None               Mistake = ""
-	PopByCount         Mistake = "commit pops by count"
-	NoPreviousPosition Mistake = "ingest does not name the position it continues from"
-	BlindNextLook      Mistake = "commit writes the next wakeup without seeing the inbox"
-	BlindRescore       Mistake = "a reconciliation re-scores without seeing head and inbox"
-	CancelBeforeCreate Mistake = "commit deletes leases before it creates the new ones"
-	AckOfNothing       Mistake = "ack of a lease that is gone pushes its completion"
-	AckAfterExpiry     Mistake = "ack is accepted after the lease expired"
-	NoHead             Mistake = "commit does not check the head"
-	NoFence            Mistake = "an owner's token is not checked"
-	NoApplied          Mistake = "renewal does not carry what was acknowledged"
-	RequeueUnseen      Mistake = "a reconciliation clears a claim without judging its expiry"
-	ClaimHeld          Mistake = "a held lease can be claimed"
-	NoRepeats          Mistake = "ids of taken messages are not kept"
-	EffectIgnored      Mistake = "effect ids are not compared"
-	BlindHold          Mistake = "early inputs are put off without seeing that their start has come"
-	AckWithoutLook     Mistake = "ack does not bring the wakeup forward"
-	EventsKept         Mistake = "continue-as-new leaves the length of the old history in the record"
-	FrontBehind        Mistake = "the next execution is pushed behind what is unread"
-	FrontTwice         Mistake = "a commit that is sent again pushes its front again"
-	FrontAfter         Mistake = "the front is not pushed by the commit, but after it"
-	FrontUnseen        Mistake = "commit does not look at what it has put in front"
-	NoPrune            Mistake = "histories are not pruned"
-	BirthInherits      Mistake = "another incarnation keeps the end of the one before"
-	SentBlind          Mistake = "a reconciliation writes what was sent without comparing heads"
-	PurgeBlind         Mistake = "a purge does not compare heads"
-	PurgeDropsRest     Mistake = "a purge drops what came behind it"
-	PurgeLeavesStart   Mistake = "a purge leaves the start that came behind it where it is"
-	PurgeLeavesPast    Mistake = "a purge leaves the execution before"
-	PurgeLeavesReports Mistake = "a purge leaves the reports"
-	PurgeForgetsIDs    Mistake = "a purge forgets the ids of the messages taken"
-	PurgeUnseen        Mistake = "a purge does not look at what came behind it"
-	ReportBlind        Mistake = "a report of an unknown instance is noted"
-	LookBlind          Mistake = "a reconciliation schedules an instance that is not there"
-	FullUnsaid         Mistake = "a full inbox does not mark that something was dropped"
-	FullStart          Mistake = "a full inbox does not take the start of its instance"
-	DueUnseen          Mistake = "commit does not compare what it decided by time with what is unread"
-	AppliedUnseen      Mistake = "commit does not compare the position up to which the owner has ingested"
-	HoldUnseen         Mistake = "a reconciliation holds back what the owner has not seen"
-	RewindBlind        Mistake = "a rewind does not compare the head"
-	RewindUnread       Mistake = "a rewind does not see a completion that the owner has not"
-	RewindForgetful    Mistake = "a rewind does not see that a completion which the owner has read is lost"
-	RewindTwice        Mistake = "a rewind that is sent again pushes its front again"
-	RewindNoPrune      Mistake = "a rewind leaves the execution before"
-	RewindKeepsLeases  Mistake = "a rewind leaves the leases"
-	RewindKeepsEnd     Mistake = "a rewind leaves the end"
-	RewindBehind       Mistake = "a rewind puts its front behind what is unread"
+	None                Mistake = ""
+	PopByCount          Mistake = "commit pops by count"
+	NoPreviousPosition  Mistake = "ingest does not name the position it continues from"
+	BlindNextWakeup     Mistake = "commit writes the next wakeup without seeing the inbox"
+	BlindRescore        Mistake = "a reconciliation re-scores without seeing head and inbox"
+	CancelBeforeCreate  Mistake = "commit deletes leases before it creates the new ones"
+	AckOfNothing        Mistake = "ack of a lease that is gone pushes its completion"
+	AckAfterExpiry      Mistake = "ack is accepted after the lease expired"
+	NoHead              Mistake = "commit does not check the head"
+	NoFence             Mistake = "an owner's token is not checked"
+	NoApplied           Mistake = "renewal does not carry what was acknowledged"
+	RequeueUnseen       Mistake = "a reconciliation clears a claim without judging its expiry"
+	ClaimHeld           Mistake = "a held lease can be claimed"
+	NoRepeats           Mistake = "ids of taken messages are not kept"
+	EffectIgnored       Mistake = "effect ids are not compared"
+	BlindHold           Mistake = "early inputs are put off without seeing that their start has come"
+	AckWithoutWakeup    Mistake = "ack does not bring the wakeup forward"
+	EventsKept          Mistake = "continue-as-new leaves the length of the old history in the record"
+	FrontBehind         Mistake = "the next execution is pushed behind what is unread"
+	FrontTwice          Mistake = "a commit that is sent again pushes its front again"
+	FrontAfter          Mistake = "the front is not pushed by the commit, but after it"
+	FrontUnseen         Mistake = "commit does not look at what it has put in front"
+	NoPrune             Mistake = "histories are not pruned"
+	IncarnationKeepsEnd Mistake = "another incarnation keeps the end of the one before"
+	SentBlind           Mistake = "a reconciliation writes what was sent without comparing heads"
+	PurgeBlind          Mistake = "a purge does not compare heads"
+	PurgeDropsRest      Mistake = "a purge drops what came behind it"
+	PurgeLeavesStart    Mistake = "a purge leaves the start that came behind it where it is"
+	PurgeLeavesPast     Mistake = "a purge leaves the execution before"
+	PurgeLeavesReports  Mistake = "a purge leaves the reports"
+	PurgeForgetsIDs     Mistake = "a purge forgets the ids of the messages taken"
+	PurgeUnseen         Mistake = "a purge does not look at what came behind it"
+	ReportBlind         Mistake = "a report of an unknown instance is noted"
+	ReconcileBlind      Mistake = "a reconciliation schedules an instance that is not there"
+	FullUnsaid          Mistake = "a full inbox does not mark that something was dropped"
+	FullStart           Mistake = "a full inbox does not take the start of its instance"
+	DueUnseen           Mistake = "commit does not compare what it decided by time with what is unread"
+	AppliedUnseen       Mistake = "commit does not compare the position up to which the owner has ingested"
+	HoldUnseen          Mistake = "a reconciliation holds back what the owner has not seen"
+	RewindBlind         Mistake = "a rewind does not compare the head"
+	RewindUnread        Mistake = "a rewind does not see a completion that the owner has not"
+	RewindForgetful     Mistake = "a rewind does not see that a completion which the owner has read is lost"
+	RewindTwice         Mistake = "a rewind that is sent again pushes its front again"
+	RewindNoPrune       Mistake = "a rewind leaves the execution before"
+	RewindKeepsLeases   Mistake = "a rewind leaves the leases"
+	RewindKeepsEnd      Mistake = "a rewind leaves the end"
+	RewindBehind        Mistake = "a rewind puts its front behind what is unread"
 )
 
 // Mistakes lists the mistakes of the scripts.
 func Mistakes() []Mistake {
 	return []Mistake{
-		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
-		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
-		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
-		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, LookBlind,
+		PopByCount, NoPreviousPosition, BlindNextWakeup, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
+		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutWakeup, BlindHold,
+		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, IncarnationKeepsEnd, SentBlind,
+		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, ReconcileBlind,
 		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
 		HoldUnseen, RewindBlind, RewindUnread, RewindForgetful, RewindTwice, RewindNoPrune, RewindKeepsLeases, RewindKeepsEnd, RewindBehind,
 	}
@@ -117,13 +117,13 @@ type Element struct {
 
 // Lease records that an activity's result is still required.
 type Lease struct {
-	Effect string
-	Token  string // empty: it is not claimed
-	Worker string
-	Until  int64
-	Span   int64 // duration of the last claim or renewal
-	Claims int
-	Back   int64 // when it can be claimed again after a worker has returned it
+	Effect     string
+	Token      string // empty: it is not claimed
+	Worker     string
+	Until      int64
+	Span       int64 // duration of the last claim or renewal
+	Claims     int
+	ReturnedAt int64 // when it can be claimed again after a worker has returned it
 }
 
 // Place identifies an event of an instance; as a watermark it includes all events before it.
@@ -171,19 +171,19 @@ func (in *Instance) History() []string { return in.Histories[in.Execution] }
 type Store struct {
 	Rules     Rules
 	Owner     Ownership
-	Agenda    map[string]int64 // wakeups of instances
+	Wakeups   map[string]int64 // wakeups of instances
 	Gates     map[string]int64 // wakeups of the partition's limits
 	Instances map[string]*Instance
 }
 
 // NewStore returns an empty partition without an owner.
 func NewStore(r Rules) *Store {
-	return &Store{Rules: r, Agenda: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
+	return &Store{Rules: r, Wakeups: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
 }
 
 // Clone returns a copy of the partition, like a snapshot on disk.
 func (s *Store) Clone() *Store {
-	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
+	c := &Store{Rules: s.Rules, Owner: s.Owner, Wakeups: maps.Clone(s.Wakeups), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
 			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
@@ -224,8 +224,8 @@ func over(until, span, now int64) bool { return until <= now || until > now+span
 
 // wakeBy brings the wakeup of an instance forward to at; it never postpones it.
 func (s *Store) wakeBy(id string, at int64) {
-	if old, ok := s.Agenda[id]; !ok || at < old {
-		s.Agenda[id] = at
+	if old, ok := s.Wakeups[id]; !ok || at < old {
+		s.Wakeups[id] = at
 	}
 }
 
@@ -244,10 +244,10 @@ func (s *Store) settle(now int64, id string, at int64, h Hold) {
 // setWakeup sets the wakeup of an instance, whatever its inbox contains; zero: none.
 func (s *Store) setWakeup(id string, at int64) {
 	if at == 0 {
-		delete(s.Agenda, id)
+		delete(s.Wakeups, id)
 		return
 	}
-	s.Agenda[id] = at
+	s.Wakeups[id] = at
 }
 
 // Shift moves all times in the store into the past by d, as if d had passed; a negative d is a clock that steps back.
@@ -255,8 +255,8 @@ func (s *Store) Shift(d int64) {
 	if s.Owner.Token != "" {
 		s.Owner.Until -= d
 	}
-	for id := range s.Agenda {
-		s.Agenda[id] -= d
+	for id := range s.Wakeups {
+		s.Wakeups[id] -= d
 	}
 	for gate := range s.Gates {
 		s.Gates[gate] -= d
@@ -269,8 +269,8 @@ func (s *Store) Shift(d int64) {
 			if l.Token != "" {
 				l.Until -= d
 			}
-			if l.Back != 0 {
-				l.Back -= d
+			if l.ReturnedAt != 0 {
+				l.ReturnedAt -= d
 			}
 			in.Leases[a] = l
 		}

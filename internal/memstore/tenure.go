@@ -28,7 +28,7 @@ func Begin(s *Shell, token string, cfg core.Config, ahead int64, with core.Takeo
 	_, at, _ := s.Store.Acquire(s.Now, token)
 	applied = history.Position(at)
 	with.Now, with.Due = s.Now, s.Within(ahead)
-	begin := core.Beginning{Seal: s.Store.Rules.Seal, Heads: token + ".", Applied: applied, Commits: s.Store.Owner.Commits}
+	begin := core.TenureStart{Seal: s.Store.Rules.Seal, Heads: token + ".", Applied: applied, Commits: s.Store.Owner.Commits}
 	return &Tenure{Core: core.New(cfg, begin, time.UnixMilli(s.Now)), Token: token}, applied, core.Message{Kind: core.TenureBegan, Body: &with}
 }
 

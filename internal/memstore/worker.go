@@ -2,7 +2,7 @@ package memstore
 
 // The answers of the workers' scripts.
 const (
-	Yours     Answer = "ACQUIRED"
+	Acquired  Answer = "ACQUIRED"
 	Held      Answer = "HELD"      // another claim holds it
 	Gone      Answer = "GONE"      // there is no such lease: it was cancelled or completed, or its turn was lost
 	Stolen    Answer = "STOLEN"    // another claim holds it, or none
@@ -10,8 +10,8 @@ const (
 	Expired   Answer = "EXPIRED"   // the caller's claim has expired
 )
 
-// Grip identifies a lease and a claim on it.
-type Grip struct {
+// Claim identifies a lease and a claim on it.
+type Claim struct {
 	Instance  string
 	Execution uint64
 	Activity  uint64
@@ -19,9 +19,9 @@ type Grip struct {
 	Token     string
 }
 
-func (g Grip) place() Place { return Place{g.Execution, g.Activity} }
+func (g Claim) place() Place { return Place{g.Execution, g.Activity} }
 
-func (s *Store) lease(g Grip) (*Instance, Lease, bool) {
+func (s *Store) lease(g Claim) (*Instance, Lease, bool) {
 	in := s.Get(g.Instance)
 	l, ok := in.Leases[g.place()]
 	if ok && l.Effect != g.Effect && s.Rules.Wrong != EffectIgnored {
@@ -31,7 +31,7 @@ func (s *Store) lease(g Grip) (*Instance, Lease, bool) {
 }
 
 // holds answers OK if the claim holds the lease now.
-func (s *Store) holds(now int64, g Grip) (*Instance, Lease, Answer) {
+func (s *Store) holds(now int64, g Claim) (*Instance, Lease, Answer) {
 	in, l, ok := s.lease(g)
 	switch {
 	case !ok:
@@ -45,13 +45,13 @@ func (s *Store) holds(now int64, g Grip) (*Instance, Lease, Answer) {
 }
 
 // Claim claims a lease without a claim, or with an expired one. A repeat with the same token is the same claim, and is not counted.
-func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
+func (s *Store) Claim(now int64, g Claim, worker string) (Answer, Lease) {
 	in, l, ok := s.lease(g)
 	if !ok {
 		return Gone, Lease{}
 	}
 	if l.Token == g.Token && !over(l.Until, l.Span, now) {
-		return Yours, l
+		return Acquired, l
 	}
 	if l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != ClaimHeld {
 		return Held, l
@@ -62,11 +62,11 @@ func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
 	l.Token, l.Worker, l.Claims = g.Token, worker, l.Claims+1
 	l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
 	in.Leases[g.place()] = l
-	return Yours, l
+	return Acquired, l
 }
 
-// Prolong renews a worker's claim. Tokens are unique to a delivery, so the request need not name the effect.
-func (s *Store) Prolong(now int64, g Grip) Answer {
+// RenewClaim renews a worker's claim. Tokens are unique to a delivery, so the request need not name the effect.
+func (s *Store) RenewClaim(now int64, g Claim) Answer {
 	in := s.Get(g.Instance)
 	g.Effect = in.Leases[g.place()].Effect
 	_, l, a := s.holds(now, g)
@@ -79,7 +79,7 @@ func (s *Store) Prolong(now int64, g Grip) Answer {
 
 // Ack deletes the lease and pushes the completion. It returns the length of the inbox:
 // if it is one, the inbox was empty before, and the worker sends a doorbell.
-func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
+func (s *Store) Ack(now int64, g Claim) (a Answer, length int) {
 	in, _, a := s.holds(now, g)
 	if a == Gone && s.Rules.Wrong == AckOfNothing {
 		in, a = s.make(g.Instance), OK
@@ -89,7 +89,7 @@ func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
 	}
 	delete(in.Leases, g.place())
 	in.Inbox = append(in.Inbox, Element{ID: "a" + g.Effect + "." + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
-	if len(in.Inbox) == 1 && s.Rules.Wrong != AckWithoutLook {
+	if len(in.Inbox) == 1 && s.Rules.Wrong != AckWithoutWakeup {
 		s.wakeBy(g.Instance, now+s.Rules.Soon)
 	}
 	return OK, len(in.Inbox)
@@ -97,12 +97,12 @@ func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
 
 // Abandon returns the lease before its claim expires; uncounted: the claim is not counted. The owner reconciles it after the delay at the
 // latest.
-func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
+func (s *Store) Abandon(now int64, g Claim, uncounted bool, delay int64) Answer {
 	in, l, a := s.holds(now, g)
 	if a != OK {
 		return a
 	}
-	l = Lease{Effect: l.Effect, Claims: l.Claims, Back: now + delay}
+	l = Lease{Effect: l.Effect, Claims: l.Claims, ReturnedAt: now + delay}
 	if uncounted {
 		l.Claims = max(0, l.Claims-1)
 	}

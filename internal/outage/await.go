@@ -30,14 +30,14 @@ func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, tr
 			return err
 		}
 		r.Failed(d, operation, err)
-		if !Pause(ctx, pause/2+rand.N(pause/2+1)) {
+		if !Sleep(ctx, pause/2+rand.N(pause/2+1)) {
 			return fmt.Errorf("%s: %s: %w (last: %w)", d, operation, context.Cause(ctx), err)
 		}
 	}
 }
 
-// Pause waits for d. It returns false if ctx ends first.
-func Pause(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d. It returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -36,7 +36,7 @@ func (k *Keeper) withoutDead(ctx context.Context, living []Member) []Member {
 
 // probe checks in NATS whether a suspected member is gone, twice, because the member may be reconnecting.
 func (k *Keeper) probe(ctx context.Context, member string) {
-	dead := k.cfg.Gone(ctx, member) && outage.Pause(ctx, k.cfg.Renew/4) && k.cfg.Gone(ctx, member)
+	dead := k.cfg.Gone(ctx, member) && outage.Sleep(ctx, k.cfg.Renew/4) && k.cfg.Gone(ctx, member)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !dead {

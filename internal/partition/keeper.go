@@ -200,7 +200,7 @@ func (k *Keeper) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-k.wake:
-			outage.Pause(ctx, minRoundInterval-time.Since(began))
+			outage.Sleep(ctx, minRoundInterval-time.Since(began))
 		case <-time.After(timers.Until(k.cfg.Renew)):
 		}
 	}
@@ -374,7 +374,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	err = k.cfg.Run(ctx, t)
 	k.endTenure(ctx, t, err)
 	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // the cause probably persists
-		outage.Pause(loop, k.cfg.Renew)
+		outage.Sleep(loop, k.cfg.Renew)
 	}
 	forget()
 	k.startRound()

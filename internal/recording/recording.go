@@ -27,12 +27,12 @@ type Recorder struct{ Partition int }
 // recording is one line.
 type recording struct {
 	Now     time.Time
-	Begin   *core.Beginning `json:",omitempty"`
-	Config  *core.Config    `json:",omitempty"`
-	Message *core.Message   `json:",omitempty"` // without the fields below
-	Err     *recordedError  `json:",omitempty"`
-	Turn    *recordedTurn   `json:",omitempty"`
-	Loaded  *recordedLoad   `json:",omitempty"`
+	Begin   *core.TenureStart `json:",omitempty"`
+	Config  *core.Config      `json:",omitempty"`
+	Message *core.Message     `json:",omitempty"` // without the fields below
+	Err     *recordedError    `json:",omitempty"`
+	Turn    *recordedTurn     `json:",omitempty"`
+	Loaded  *recordedLoad     `json:",omitempty"`
 }
 
 // recordedError is an error, with the names of the sentinels that it matches.
@@ -71,7 +71,7 @@ func sentinels() map[string]error {
 }
 
 // Begin returns the line for the beginning of a tenure.
-func (r Recorder) Begin(now time.Time, cfg *core.Config, begin *core.Beginning) string {
+func (r Recorder) Begin(now time.Time, cfg *core.Config, begin *core.TenureStart) string {
 	return r.line(&recording{Now: now, Config: cfg, Begin: begin})
 }
 

@@ -290,7 +290,7 @@ func (r *Runner) later(fs []flight) {
 		fs[i].tries = min(fs[i].tries+1, 8)
 	}
 	started := r.start(func() {
-		if !outage.Pause(r.ctx, backoff) {
+		if !outage.Sleep(r.ctx, backoff) {
 			answerAll(fs, ErrClosed)
 			return
 		}

@@ -40,7 +40,7 @@ func (c *change) read(ctx context.Context, conn *queue.Conn) error {
 			return err
 		}
 		if r.at[part], err = c.store.Applied(ctx, part); err == nil && r.at[part].Seq > 0 {
-			r.behind[part], _, err = conn.Behind(ctx, r.at[part])
+			r.behind[part], _, err = conn.FirstAfter(ctx, r.at[part])
 		}
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *change) read(ctx context.Context, conn *queue.Conn) error {
 	failpoint.Here("resize.positioned")
 	var first history.Position
 	for p, applied := range c.Applied {
-		seq, gap, err := conn.Behind(ctx, applied)
+		seq, gap, err := conn.FirstAfter(ctx, applied)
 		if err != nil {
 			return err
 		}

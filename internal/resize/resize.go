@@ -327,7 +327,7 @@ func (c *change) seizeAll(ctx context.Context) error {
 	err := all(ctx, c.All, func(ctx context.Context, part int) error {
 		for {
 			at, secret, err := c.Seize(ctx, c.ID, part)
-			if _, held := errors.AsType[*partition.HeldError](err); held && outage.Pause(waiting, 250*time.Millisecond) {
+			if _, held := errors.AsType[*partition.HeldError](err); held && outage.Sleep(waiting, 250*time.Millisecond) {
 				continue
 			}
 			applied[part], c.tenures[part] = at, store.Tenure{Part: part, Token: c.Token, Secret: secret}

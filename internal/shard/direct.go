@@ -50,7 +50,7 @@ func (d *direct) claim(e *core.Effect) *record.Commit {
 
 // reserve reserves a slot, if one is free, for each activity that the commit schedules without a limit and does not also cancel.
 func (d *direct) reserve(e *core.Effect) (held []reserved) {
-	for act := range e.Decided.LetIn {
+	for act := range e.Decided.Runnable {
 		if cancelled := slices.ContainsFunc(e.Commit.Delete, func(l record.Lease) bool { return l.Activity == act.ID }); cancelled {
 			continue
 		}

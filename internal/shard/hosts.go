@@ -207,7 +207,7 @@ func (h *host) read(part int, g *core.Given) error {
 
 // tick reports progress to the owners of open turns, and drops idle code, every progressInterval.
 func (h *host) tick() {
-	for outage.Pause(h.ctx, timers.Until(progressInterval)) {
+	for outage.Sleep(h.ctx, timers.Until(progressInterval)) {
 		h.mu.Lock()
 		for id, c := range h.code {
 			if time.Since(c.used) > hostedCodeTTL {

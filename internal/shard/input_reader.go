@@ -65,7 +65,7 @@ func (ir *inputReader) run(ctx context.Context) {
 
 // wait pauses for d, and returns the next pause.
 func wait(ctx context.Context, d time.Duration) time.Duration {
-	outage.Pause(ctx, d)
+	outage.Sleep(ctx, d)
 	return min(2*d, maxRetry)
 }
 
@@ -89,7 +89,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 		case <-idle.C:
 			tail, ok, err := r.Tail(ctx)
 			idle.Reset(idleAdvance)
-			if r.Behind() {
+			if r.Lagging() {
 				idle.Reset(stallCheck)
 			}
 			// A stream that was restored without its most recent messages ends before `at`, until new ones are published.

@@ -201,7 +201,7 @@ func (s *Process) Leave() {
 func (s *Process) newKeeper(space redisx.Space) *partition.Keeper {
 	return partition.NewKeeper(partition.Config{
 		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.log, Outage: s.outage,
-		Inputs: s.conn.InputsHeard, Gone: s.conn.MemberGone,
+		Inputs: s.conn.InputsSilence, Gone: s.conn.MemberGone,
 		Run: func(ctx context.Context, t *partition.Tenure) error {
 			s.met.partitions.Inc()
 			defer s.met.partitions.Dec()

@@ -264,9 +264,9 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum := request.Summary{Instance: id}
 	if stalled != "" {
 		s := core.ParseStall(stalled)
-		sum.Stalled = s.Why
+		sum.Stalled = s.Reason
 		if s.Kind != "" {
-			sum.Stalled = string(s.Kind) + ": " + s.Why
+			sum.Stalled = string(s.Kind) + ": " + s.Reason
 		}
 		sum.Updated, sum.StatusSince = s.Since, s.Since
 	}

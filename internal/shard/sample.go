@@ -22,7 +22,7 @@ const (
 // sample sets the gauges of instances, task queues and objects until ctx ends. A failed reading leaves the previous values.
 func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
 	for pause := firstSample; ; pause = sampleEvery {
-		outage.Pause(ctx, pause)
+		outage.Sleep(ctx, pause)
 		if ctx.Err() != nil {
 			return
 		}

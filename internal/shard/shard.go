@@ -43,7 +43,7 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 		ReconcileInterval: s.cfg.ReconcileInterval, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
 		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global, Elsewhere: true,
 	}
-	begin := core.Beginning{Seal: sh.seal, Heads: rand.Text()[:headBytes] + ".", Applied: t.Applied, Commits: t.Commits()}
+	begin := core.TenureStart{Seal: sh.seal, Heads: rand.Text()[:headBytes] + ".", Applied: t.Applied, Commits: t.Commits()}
 	now := sh.now()
 	s.trace.begin(t.Part, now, &cfg, &begin)
 	return &shard{process: s, shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{s, sh}, queries: queries{s, sh}}
@@ -157,7 +157,7 @@ func (s *shard) step(m *core.Message) {
 		s.process.trace.effect(s.shell.st.Part, &effects[i])
 		s.shell.do(&effects[i])
 	}
-	if seq, caughtUp := s.actor.Known(); caughtUp {
+	if seq, caughtUp := s.actor.Applied(); caughtUp {
 		s.shell.lag.known.Store(seq + 1)
 	}
 	if m.Kind == core.CommitAnswered {

@@ -90,7 +90,7 @@ func (s *shell) postLater(e *core.Effect) {
 	after := e.After
 	m, _ := e.Body.(*core.Message)
 	s.effects.Go(func() {
-		outage.Pause(s.life, after)
+		outage.Sleep(s.life, after)
 		if m == nil {
 			m = &core.Message{Kind: core.ResendDue, Body: s.process.conn.Connected()}
 		}
@@ -276,7 +276,7 @@ func (s *shell) doGate(e *core.Effect) {
 				failpoint.Here("orchestrator.entered")
 			case core.LeaveGate:
 				failpoint.Here("orchestrator.left")
-			case core.AskGate:
+			case core.RepeatGateRequest:
 			}
 			s.post(core.Message{Kind: core.GateAnswered, Number: number, Admitted: got, Err: err})
 		})

@@ -108,7 +108,7 @@ const horizonTimeout = 2 * time.Second // of one request to the stream
 func (s *shell) readHorizon(after time.Duration, known history.Position) {
 	s.effects.Go(func() {
 		if after > 0 {
-			outage.Pause(s.life, after)
+			outage.Sleep(s.life, after)
 		}
 		var got queue.Accepted
 		err := errNotConnected

@@ -34,10 +34,10 @@ func (s *Process) watchTasks(ctx context.Context) {
 			s.shards.each(func(p *shard) { p.shell.post(core.Message{Kind: core.TasksLost, Body: lost}) })
 		}
 		every := tasksEvery
-		if err == nil && watch.Calm() {
+		if err == nil && watch.Idle() {
 			every = tasksIdle
 		}
-		if !outage.Pause(ctx, timers.Until(every)) {
+		if !outage.Sleep(ctx, timers.Until(every)) {
 			return
 		}
 	}

@@ -26,7 +26,7 @@ func newTrace(w io.Writer) *trace {
 }
 
 // begin records the beginning of a tenure.
-func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *core.Beginning) {
+func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *core.TenureStart) {
 	if t != nil {
 		t.write(recording.Recorder{Partition: partition}.Begin(now, cfg, begin))
 	}

@@ -68,7 +68,7 @@ func (ts *turners) watch(ctx context.Context) {
 // trim removes from INPUTS what all partitions have ingested, except for the last trimWindow: every minute, and sooner if the
 // stream fills up. Only the owner of partition 0 trims.
 func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
-	for next := time.Now().Add(trimEvery); outage.Pause(ctx, timers.Until(fillEvery)); {
+	for next := time.Now().Add(trimEvery); outage.Sleep(ctx, timers.Until(fillEvery)); {
 		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
 			continue
 		}

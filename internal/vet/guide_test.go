@@ -12,7 +12,7 @@ const page = "../../docs/guide/determinism.md"
 
 func TestGuideCodeIsAnalyzed(t *testing.T) {
 	code := doctest.Read(t, "testdata/src/example.org/guide/guide.go")
-	doctest.Shown(t, doctest.Read(t, page), 4, regexp.MustCompile(" *// want .*").ReplaceAllString(code, ""))
+	doctest.RequireShown(t, doctest.Read(t, page), 4, regexp.MustCompile(" *// want .*").ReplaceAllString(code, ""))
 }
 
 func TestGuideHasARowForEveryKind(t *testing.T) {

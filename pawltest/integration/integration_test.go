@@ -85,5 +85,5 @@ func TestReviewWaitsForAnArchiveWorker(t *testing.T) {
 }
 
 func TestGuideIntegrationPageShowsThisCode(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../../docs/guide/integration-tests.md"), 2, doctest.Read(t, "integration_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../../docs/guide/integration-tests.md"), 2, doctest.Read(t, "integration_test.go"))
 }

@@ -53,7 +53,7 @@ func TestCancelledMatchesReasonAndContextCanceled(t *testing.T) {
 }
 
 func TestLedgerListsOutstandingInOrder(t *testing.T) {
-	var l cancel.Ledger[string]
+	var l cancel.Outstanding[string]
 	for _, id := range []uint64{7, 3, 9, 5} {
 		l.Schedule(id, fmt.Sprint("activity ", id))
 	}

@@ -68,13 +68,13 @@ func (e *RunningError) Is(target error) bool { return target == ErrRunning || ta
 // StalledError reports that a purge is waiting in the inbox of a stalled instance.
 type StalledError struct {
 	Instance string
-	Why      string // reason why the instance is stalled
+	Reason   string // reason why the instance is stalled
 }
 
 // Error names the instance and the cause.
 func (e *StalledError) Error() string {
 	return fmt.Sprintf("client: instance %s is stalled and not purged yet: %s; its purge waits until it can proceed, and a forced one removes it also if it cannot be read",
-		e.Instance, e.Why)
+		e.Instance, e.Reason)
 }
 
 // Is matches ErrStalled and ErrPurgePending.

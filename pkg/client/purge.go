@@ -53,7 +53,7 @@ func (c operators) Purge(ctx context.Context, id string, opts ...PurgeOption) er
 		case d.Origin.Seq > seq: // another instance has the id
 			return true, nil
 		case d.Stalled != "":
-			return true, &StalledError{Instance: id, Why: d.Stalled}
+			return true, &StalledError{Instance: id, Reason: d.Stalled}
 		case !in.Force && !Status(d.Status).Ended() && d.UnreadInputs == 0:
 			return true, &RunningError{Instance: id}
 		default:

@@ -370,7 +370,8 @@ func (*Resumed) Kind() Kind                 { return KindResumed }
 func (*Rewound) Kind() Kind                 { return KindRewound }
 func (*Broadcast) Kind() Kind               { return KindBroadcast }
 
-// Inputs override the method of Head.
+// The events that are inputs override the method of Head.
+
 func (*Started) Input() bool           { return true }
 func (*EventReceived) Input() bool     { return true }
 func (*CancelRequested) Input() bool   { return true }

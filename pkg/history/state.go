@@ -29,8 +29,8 @@ type State struct {
 	Now     int64  // greatest time of an input so far, Unix ms
 	Cancel  *CancelRequested
 
-	ledger   cancel.Ledger[*ActivityScheduled]
-	children cancel.Ledger[*ChildScheduled]
+	ledger   cancel.Outstanding[*ActivityScheduled]
+	children cancel.Outstanding[*ChildScheduled]
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message

@@ -143,7 +143,7 @@ func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	p.Want(n)
+	p.Request(n)
 	var got []*queue.Delivery
 	deadline := time.After(time.Minute)
 	for len(got) < n {

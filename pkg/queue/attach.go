@@ -124,8 +124,8 @@ func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerCo
 	}
 }
 
-// Behind returns the sequence of the first message after a stored position, as Attach finds it, and the gap before it, if any.
-func (c *inputStream) Behind(ctx context.Context, after history.Position) (seq uint64, gap *Gap, err error) {
+// FirstAfter returns the sequence of the first message after a stored position, as Attach finds it, and the gap before it, if any.
+func (c *inputStream) FirstAfter(ctx context.Context, after history.Position) (seq uint64, gap *Gap, err error) {
 	info, err := c.streams.info(ctx, c.streams.inputs.Name)
 	if err != nil {
 		return 0, nil, fmt.Errorf("queue: state of the inputs stream: %w", err)

@@ -12,7 +12,7 @@ func BenchmarkTaskRound(b *testing.B) {
 			s := newStand(b)
 			pub, sub := s.open(Options{}), s.open(Options{})
 			p := pull(b, sub, "q")
-			p.Want(places)
+			p.Request(places)
 			var failed atomic.Uint64
 			window := make(chan struct{}, 4096)
 			b.ReportAllocs()
@@ -31,7 +31,7 @@ func BenchmarkTaskRound(b *testing.B) {
 			}()
 			for range b.N {
 				(<-p.Tasks()).Ack()
-				p.Want(1)
+				p.Request(1)
 			}
 			b.StopTimer()
 			if n := failed.Load(); n > 0 {

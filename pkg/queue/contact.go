@@ -40,23 +40,23 @@ func (k *contact) received(now time.Time) {
 	}
 }
 
-// InputsHeard returns how long nothing has been received from INPUTS (silent), and how long messages had arrived without a gap of 2.5 s
+// InputsSilence returns how long nothing has been received from INPUTS (silent), and how long messages had arrived without a gap of 2.5 s
 // before that (steady). ProbeInputs and readers keep it up to date.
-func (c *inputStream) InputsHeard() (silent, steady time.Duration) {
+func (c *inputStream) InputsSilence() (silent, steady time.Duration) {
 	k := c.contact
 	last := k.last.Load()
 	return max(0, time.Since(k.began)-time.Duration(last)), max(0, time.Duration(last-k.since.Load()))
 }
 
 // ProbeInputs sends a request to the leader of INPUTS whenever nothing has been received for a second, until ctx ends, so that
-// InputsHeard is also meaningful in a process that reads no partition. The requested message cannot exist, so the reply costs the leader
+// InputsSilence is also meaningful in a process that reads no partition. The requested message cannot exist, so the reply costs the leader
 // no work.
 func (c *inputStream) ProbeInputs(ctx context.Context) {
 	for {
-		if silent, _ := c.InputsHeard(); silent > probeEvery && c.nc.IsConnected() {
+		if silent, _ := c.InputsSilence(); silent > probeEvery && c.nc.IsConnected() {
 			c.probe(ctx)
 		}
-		if !outage.Pause(ctx, timers.Until(probeEvery)) {
+		if !outage.Sleep(ctx, timers.Until(probeEvery)) {
 			return
 		}
 	}

@@ -50,12 +50,12 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 				t.Cleanup(r.Stop)
 			}
 			eventually(t, "steady contact", func() bool {
-				silent, steady := c.InputsHeard()
+				silent, steady := c.InputsSilence()
 				return silent < contactGap && steady > 2*time.Second
 			})
 			proxy.BlackHole()
 			eventually(t, "silence", func() bool {
-				silent, _ := c.InputsHeard()
+				silent, _ := c.InputsSilence()
 				return silent > contactGap+time.Second
 			})
 			if !c.nc.IsConnected() {
@@ -63,7 +63,7 @@ func TestSilenceIsMeasuredWhateverTheConnectionReports(t *testing.T) {
 			}
 			proxy.Heal()
 			eventually(t, "contact, from now on", func() bool {
-				silent, steady := c.InputsHeard()
+				silent, steady := c.InputsSilence()
 				return silent < contactGap && steady < 2*time.Second
 			})
 		})

@@ -156,8 +156,8 @@ func aligned(now time.Time, expires time.Duration) time.Duration {
 	return left
 }
 
-// setNarrow switches between requesting one message at a time and requesting all that are wanted.
-func (f *fetch) setNarrow(on bool) {
+// setLimited switches between requesting one message at a time and requesting all that are wanted.
+func (f *fetch) setLimited(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.narrow, f.permitted = on, false

@@ -46,7 +46,7 @@ func TestPublishWithoutAnswerEndsWhenLaterOnesAreAnswered(t *testing.T) {
 func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
-	p.Want(1)
+	p.Request(1)
 	var created atomic.Int32
 	for _, subject := range []string{"CONSUMER.CREATE.>", "CONSUMER.DURABLE.CREATE.>"} {
 		_, err := c.nc.Subscribe(c.apiSubject(subject), func(*nats.Msg) { created.Add(1) })
@@ -63,7 +63,7 @@ func TestPullerThatIsInterruptedDoesNotCreateAConsumerThatExists(t *testing.T) {
 		t.Errorf("%d requests to create the consumer", n)
 	}
 	ok(t, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
-	p.Want(1)
+	p.Request(1)
 	offer(t, c, "q", 1, 1)
 	get(t, p.Tasks(), "a task after the consumer was deleted").Ack()
 	eventually(t, "a request to create the consumer again", func() bool { return created.Load() > 0 }) // the subscription has its own goroutine

@@ -19,7 +19,7 @@ import (
 // lost and repeated.
 const maxWaiting = 16384
 
-// Puller pulls tasks from one queue. It never receives more than were requested with Want, so that no task waits for a busy worker while
+// Puller pulls tasks from one queue. It never receives more than were requested with Request, so that no task waits for a busy worker while
 // another one is idle. It repairs itself: after a disconnect, missed heartbeats, or the loss of its consumer or stream, it sets up again
 // and repeats the requests that were not answered.
 type Puller struct {
@@ -95,7 +95,7 @@ func (d *Delivery) send(reply string) {
 	_ = d.nc.Publish(d.reply, []byte(reply)) // if it is lost or not sent, the task is delivered again
 }
 
-// Pull opens a queue, and creates its consumer if necessary. Nothing is delivered until Want is called. ctx bounds the opening, not the
+// Pull opens a queue, and creates its consumer if necessary. Nothing is delivered until Request is called. ctx bounds the opening, not the
 // pulling; until it ends, Pull waits while NATS or JetStream is unavailable. The error is ErrBadName, or one of JetStream. Once opened, the
 // queue is retried indefinitely.
 func (c *taskStream) Pull(ctx context.Context, queue string) (*Puller, error) {
@@ -116,8 +116,8 @@ func (c *taskStream) Pull(ctx context.Context, queue string) (*Puller, error) {
 // Tasks delivers the requested tasks. It is never closed.
 func (p *Puller) Tasks() <-chan *Delivery { return p.tasks }
 
-// Want requests n more tasks, because n slots have become free. It does not wait.
-func (p *Puller) Want(n int) {
+// Request requests n more tasks, because n slots have become free. It does not wait.
+func (p *Puller) Request(n int) {
 	if n <= 0 {
 		return
 	}
@@ -130,19 +130,19 @@ func (p *Puller) Want(n int) {
 	p.fetch.want(n)
 }
 
-// Narrow limits the requests to one task at a time: one immediately, and one for each call of Next. Tasks that were requested before still
-// arrive until those requests expire. Want only increases the number of wanted tasks.
-func (p *Puller) Narrow() { p.setNarrow(true) }
+// Limit limits the requests to one task at a time: one immediately, and one for each call of Next. Tasks that were requested before still
+// arrive until those requests expire. Request only increases the number of wanted tasks.
+func (p *Puller) Limit() { p.setLimited(true) }
 
-// Widen requests all tasks that are wanted, as a new Puller does.
-func (p *Puller) Widen() { p.setNarrow(false) }
+// Unlimit requests all tasks that are wanted, as a new Puller does.
+func (p *Puller) Unlimit() { p.setLimited(false) }
 
-func (p *Puller) setNarrow(on bool) {
+func (p *Puller) setLimited(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.narrow = on
 	if p.fetch != nil {
-		p.fetch.setNarrow(on)
+		p.fetch.setLimited(on)
 	}
 }
 
@@ -222,7 +222,7 @@ func (p *Puller) begin() error {
 	defer p.mu.Unlock()
 	p.fetch = f
 	if p.narrow {
-		f.setNarrow(true)
+		f.setLimited(true)
 		f.permit()
 	}
 	if p.wanted > 0 {
@@ -240,7 +240,7 @@ func (p *Puller) take(m *nats.Msg, requested bool) {
 	}
 	d := p.open(m.Reply, m.Header, m.Data)
 	if d == nil {
-		p.Want(1)
+		p.Request(1)
 		p.Next()
 		return
 	}
@@ -272,7 +272,7 @@ func (p *Puller) open(reply string, header nats.Header, data []byte) *Delivery {
 	return d
 }
 
-// Burst returns at most n of the tasks that are currently in the queue, in order, in addition to those requested with Want. It is for callers
+// Burst returns at most n of the tasks that are currently in the queue, in order, in addition to those requested with Request. It is for callers
 // that settle many tasks without running them; a task that must run is returned with Nak. Tasks that have arrived are returned even with
 // an error.
 func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {

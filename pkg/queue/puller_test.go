@@ -58,7 +58,7 @@ func pull(t testing.TB, c *Conn, queue string) *Puller {
 func TestPublishedTaskRoundTrips(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "pay.ments")
-	p.Want(1)
+	p.Request(1)
 	want := task("pay.ments", 1)
 	done := make(chan error, 1)
 	c.PublishTask(want, func(err error) { done <- err })
@@ -82,12 +82,12 @@ func TestBusyPullerHoldsNoTasks(t *testing.T) {
 	s := newStand(t)
 	a, b := s.open(Options{}), s.open(Options{})
 	busy, idle := pull(t, a, "q"), pull(t, b, "q")
-	busy.Want(1)
+	busy.Request(1)
 	offer(t, a, "q", 0, 1)
 	first := get(t, busy.Tasks(), "the first task") // the worker is busy with it from here on
 	first.Ack()
 	offer(t, a, "q", 1, 100)
-	idle.Want(100)
+	idle.Request(100)
 	for range 100 {
 		get(t, idle.Tasks(), "a task of the idle one").Ack()
 	}
@@ -106,8 +106,8 @@ func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
 	p := pull(t, c, "q")
 	offer(t, c, "q", 0, 60)
 	for range 10 {
-		p.Want(1)
-		p.Want(2)
+		p.Request(1)
+		p.Request(2)
 	}
 	for range 30 {
 		get(t, p.Tasks(), "a task").Ack()
@@ -125,11 +125,11 @@ func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
 func TestFewPullRequestsAreOpenForAnyNumberOfSlots(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
-	p.Want(256)
+	p.Request(256)
 	for i := range 300 { // one at a time, as on a quiet day
 		offer(t, c, "q", i, 1)
 		get(t, p.Tasks(), "a task").Ack()
-		p.Want(1)
+		p.Request(1)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func TestFewPullRequestsAreOpenForAnyNumberOfSlots(t *testing.T) {
 func TestUnacknowledgedTaskIsRedelivered(t *testing.T) {
 	c := newStand(t).open(Options{AckWait: 300 * time.Millisecond})
 	p := pull(t, c, "q")
-	p.Want(2)
+	p.Request(2)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "the task")
 	get(t, p.Tasks(), "the task again").Ack()
@@ -157,13 +157,13 @@ func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{AckWait: time.Hour})
 	leaving := pull(t, c, "q")
-	leaving.Want(10)
+	leaving.Request(10)
 	offer(t, c, "q", 0, 10)
 	get(t, leaving.Tasks(), "a task").Ack()
 	leaving.Stop()
 	leaving.Stop()
 	staying := pull(t, c, "q")
-	staying.Want(10)
+	staying.Request(10)
 	for range 9 {
 		get(t, staying.Tasks(), "a returned task").Ack()
 	}
@@ -173,7 +173,7 @@ func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
 func TestNakIsRedeliveredAtOnceAndTermNever(t *testing.T) {
 	c := newStand(t).open(Options{AckWait: time.Hour})
 	p := pull(t, c, "q")
-	p.Want(3)
+	p.Request(3)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "the task").Nak()
 	get(t, p.Tasks(), "the task again").Term()
@@ -187,7 +187,7 @@ func TestPoisonIsRemovedAndCountedAndTakesNoSlot(t *testing.T) {
 		_, err := c.nc.Request("pawl.default.task.q", []byte(nonsense), time.Second)
 		ok(t, err)
 	}
-	p.Want(1)
+	p.Request(1)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "the task after the poison").Ack()
 	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
@@ -203,7 +203,7 @@ func TestTaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
 	newer[1] = 2
 	_, err := c.nc.Request("pawl.default.task.q", newer, time.Second)
 	ok(t, err)
-	p.Want(1)
+	p.Request(1)
 	eventually(t, "the refusal", func() bool { return c.Stats().Resets == 0 && p.refusals(1) })
 	if left(t, c) != 1 || c.Stats().Poison != 0 {
 		t.Fatal("it was removed")
@@ -222,7 +222,7 @@ func (p *Puller) refusals(n uint64) bool {
 func TestLostConsumerOrStreamIsRepaired(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
-	p.Want(4)
+	p.Request(4)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; otherwise only silence would reveal the loss
 	ok(t, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
@@ -244,7 +244,7 @@ func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
-	p.Want(5)
+	p.Request(5)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task").Ack()
 	for range 3 {
@@ -254,7 +254,7 @@ func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 		eventually(t, "the connection", c.nc.IsConnected)
 		insist(t, c, "q") // the stream was only in memory
 		get(t, p.Tasks(), "a task after the restart").Ack()
-		p.Want(1)
+		p.Request(1)
 	}
 	p.Stop()
 	if n := p.wanted; n != 4 {
@@ -266,7 +266,7 @@ func TestBufferedTasksSurviveADisconnect(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
-	p.Want(3)
+	p.Request(3)
 	offer(t, c, "q", 0, 3)
 	get(t, p.Tasks(), "the first task")
 	eventually(t, "the others to be in hand", func() bool {
@@ -465,7 +465,7 @@ func TestOldestTaskReportsItsTime(t *testing.T) {
 		t.Fatal(at, ok, err)
 	}
 	p := pull(t, c, "q")
-	p.Want(1)
+	p.Request(1)
 	get(t, p.Tasks(), "the task").Ack()
 	eventually(t, "an empty queue", func() bool { _, ok, err := c.OldestTask(soon(t), "q"); return !ok && err == nil })
 }
@@ -487,12 +487,12 @@ func TestManyStartsAndStopsLoseNothing(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				p.Want(16)
+				p.Request(16)
 				for range 100 {
 					select {
 					case d := <-p.Tasks():
 						d.Ack()
-						p.Want(1)
+						p.Request(1)
 						mu.Lock()
 						seen[d.Task.Instance] = true
 						if len(seen) == n {
@@ -537,7 +537,7 @@ func TestForgedTaskIsDropped(t *testing.T) {
 		_, err := c.nc.Request(c.subj.task("pay"), forged.Encode(), time.Second)
 		ok(t, err)
 		offer(t, c, "pay", 7, 1)
-		p.Want(1)
+		p.Request(1)
 		d := get(t, p.Tasks(), "the task after the forged one")
 		d.Ack()
 		if d.Task.Instance != "i-7" || c.Stats().Forged != before+1 {

@@ -149,8 +149,8 @@ func (r *Reader) checkStall(last uint64) {
 	}
 }
 
-// Behind reports whether the last call of Tail found a message that had not arrived.
-func (r *Reader) Behind() bool {
+// Lagging reports whether the last call of Tail found a message that had not arrived.
+func (r *Reader) Lagging() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.behind > 0

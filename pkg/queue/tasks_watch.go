@@ -80,9 +80,9 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	}
 }
 
-// Calm reports whether this process published no task between the last two checks, and no loss is suspected: in that case there is little to
+// Idle reports whether this process published no task between the last two checks, and no loss is suspected: in that case there is little to
 // lose, and a loss may be detected later.
-func (w *TasksWatch) Calm() bool { return w.calm && !w.behind && w.leaderless.IsZero() }
+func (w *TasksWatch) Idle() bool { return w.calm && !w.behind && w.leaderless.IsZero() }
 
 // elect deletes a stream that has been without a leader for leaderlessFor: none of its messages can be read, and each is repaired from
 // history. The leader of the cluster has answered, so a new stream can be placed. The next check creates it. If several orchestrators

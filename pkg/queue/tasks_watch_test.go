@@ -54,8 +54,8 @@ func TestTasksWatchIsCalmWhileNothingIsPublishedOrLost(t *testing.T) {
 	w := c.WatchTasks(0)
 	check := func(calm bool, when string) {
 		t.Helper()
-		if _, err := w.Check(soon(t)); err != nil || w.Calm() != calm {
-			t.Fatalf("%s: calm is %v, %v", when, w.Calm(), err)
+		if _, err := w.Check(soon(t)); err != nil || w.Idle() != calm {
+			t.Fatalf("%s: calm is %v, %v", when, w.Idle(), err)
 		}
 	}
 	offer(t, c, "q", 0, 5)

@@ -108,7 +108,7 @@ func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 	for _, d := range rest {
 		d.Ack()
 	}
-	p.Want(1)
+	p.Request(1)
 	if d := get(t, p.Tasks(), "the returned task"); d.Task.Instance != "i-0" {
 		t.Fatal(d.Task.Instance)
 	}

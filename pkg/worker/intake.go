@@ -46,7 +46,7 @@ func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
 }
 
 func (q *intake) start(n int) {
-	q.puller.Want(q.slots.divide(n, q.w.cfg.Local != nil))
+	q.puller.Request(q.slots.divide(n, q.w.cfg.Local != nil))
 	q.stopLocal = q.w.conn.ServeLocal(q.name, q.reserve)
 	q.wg.Go(q.run)
 	q.wg.Go(q.sweeper)
@@ -70,7 +70,7 @@ func (q *intake) run() {
 		case <-q.ctx.Done():
 			return
 		case d := <-q.puller.Tasks():
-			q.puller.Want(q.slots.delivered())
+			q.puller.Request(q.slots.delivered())
 			q.take(d)
 		}
 	}
@@ -142,4 +142,4 @@ func (q *intake) leaveToOthers(d *queue.Delivery) {
 }
 
 // freeSlot makes a slot available for the next task.
-func (q *intake) freeSlot() { q.puller.Want(q.slots.freed()) }
+func (q *intake) freeSlot() { q.puller.Request(q.slots.freed()) }

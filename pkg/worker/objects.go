@@ -42,7 +42,7 @@ func (t *task) input(ctx context.Context) (p history.Payload, release func(), er
 		if wait == minBackoff {
 			t.log().Warn("input not read from the object store, retrying", "error", err)
 		}
-		if !outage.Pause(ctx, wait) {
+		if !outage.Sleep(ctx, wait) {
 			return p, release, err
 		}
 	}

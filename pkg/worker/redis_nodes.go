@@ -124,7 +124,7 @@ func (r *redisNodes) claimFailed(t *task, err error) {
 	key := r.node(t.ref.Part)
 	if r.silence(key, t.ref.Part, err) {
 		for _, q := range r.w.queues {
-			q.puller.Narrow()
+			q.puller.Limit()
 			q.nextAfterBackoff()
 		}
 		for _, other := range r.w.tasks.claiming() {
@@ -168,7 +168,7 @@ func (r *redisNodes) probe(key any, n *node, part int) {
 		if !silent { // a claim was answered late in the meantime
 			return
 		}
-		if !outage.Pause(r.ctx, wait) {
+		if !outage.Sleep(r.ctx, wait) {
 			return
 		}
 		if _, err := r.w.runner.Do(r.ctx, redisx.Command("EXISTS", r.probeKey(part))); err == nil {
@@ -220,7 +220,7 @@ func (r *redisNodes) resume() {
 	}
 	for _, q := range r.w.queues {
 		q.returned.Store(0)
-		q.puller.Widen()
+		q.puller.Unlimit()
 	}
 	r.w.log.Debug("claims answered again")
 }

@@ -256,5 +256,5 @@ func TestGuideLegacyActivityIsAbandoned(t *testing.T) {
 }
 
 func TestCodeOfTheCancellationPageCompiles(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../../docs/cancellation.md"), 5, doctest.Read(t, "guide_test.go"))
+	doctest.RequireShown(t, doctest.Read(t, "../../docs/cancellation.md"), 5, doctest.Read(t, "guide_test.go"))
 }

@@ -42,7 +42,7 @@ func (m *machine) turn() memstore.Turn {
 		l := m.lease()
 		if oneIn(m, 3) { // claimed by a worker in the owner's process
 			l.Token, l.Worker = m.fresh("t"), "worker"
-			m.claims = append(m.claims, memstore.Grip{Instance: t.Instance, Execution: t.Execution, Activity: l.Activity, Effect: l.Effect, Token: l.Token})
+			m.claims = append(m.claims, memstore.Claim{Instance: t.Instance, Execution: t.Execution, Activity: l.Activity, Effect: l.Effect, Token: l.Token})
 		}
 		t.Create = append(t.Create, l)
 	}
@@ -55,7 +55,7 @@ func (m *machine) turn() memstore.Turn {
 	switch {
 	case oneIn(m, 4), in.End != "":
 		m.continueAsNew(&t)
-		t.Reborn = in.End != "" || oneIn(m, 4)
+		t.NewIncarnation = in.End != "" || oneIn(m, 4)
 	case oneIn(m, 6):
 		t.Status, t.End = "completed", m.fresh("end")
 	}
@@ -168,7 +168,7 @@ func (m *machine) doCommit(token string, was *memstore.Record, t memstore.Turn) 
 
 func recordOf(t memstore.Turn) *store.Record {
 	r := &store.Record{
-		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.Reborn,
+		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.NewIncarnation,
 		CustomVersion: t.Custom, Produced: markOf(t.Out), Published: markOf(t.Sent),
 	}
 	if t.Begins != 0 {

@@ -348,7 +348,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	puller.Want(3)
+	puller.Request(3)
 	for i := range uint64(n) {
 		select {
 		case d := <-puller.Tasks():
@@ -356,7 +356,7 @@ func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 				t.Fatalf("task %d was delivered as number %d", d.Task.Activity, i+1)
 			}
 			d.Ack()
-			puller.Want(1)
+			puller.Request(1)
 		case <-time.After(time.Minute):
 			t.Fatalf("task %d did not come", i)
 		}

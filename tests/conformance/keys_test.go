@@ -145,7 +145,7 @@ func (r *harness) snapshot() *memstore.Store {
 				member := z.Member.(string) //nolint:forcetypeassert // a member of ZRANGE
 				switch n.Kind {
 				case "wakeups":
-					s.Agenda[member] = int64(z.Score)
+					s.Wakeups[member] = int64(z.Score)
 				case "limits":
 					s.Gates[member] = int64(z.Score)
 				case "d":
@@ -208,7 +208,7 @@ func (r *harness) hash(s *memstore.Store, get func(string) *memstore.Instance, n
 		}
 	case "l":
 		get(n.Instance).Leases[memstore.Place{Execution: n.Execution, Event: n.Activity}] = memstore.Lease{
-			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), Back: number(h["r"]),
+			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), ReturnedAt: number(h["r"]),
 		}
 	}
 }
@@ -227,11 +227,11 @@ func difference(is, want *memstore.Store, slack int64) (all []string) {
 	}
 	near(is.Owner.Until, &want.Owner.Until)
 	differ("owner", is.Owner, want.Owner)
-	for id, at := range want.Agenda {
-		near(is.Agenda[id], &at)
-		want.Agenda[id] = at
+	for id, at := range want.Wakeups {
+		near(is.Wakeups[id], &at)
+		want.Wakeups[id] = at
 	}
-	differ("wakeups", is.Agenda, want.Agenda)
+	differ("wakeups", is.Wakeups, want.Wakeups)
 	for gate, at := range want.Gates {
 		near(is.Gates[gate], &at)
 		want.Gates[gate] = at
@@ -246,7 +246,7 @@ func difference(is, want *memstore.Store, slack int64) (all []string) {
 		differ(id+" seen", a.Seen, b.Seen)
 		for n, l := range b.Leases {
 			near(a.Leases[n].Until, &l.Until)
-			near(a.Leases[n].Back, &l.Back)
+			near(a.Leases[n].ReturnedAt, &l.ReturnedAt)
 			b.Leases[n] = l
 		}
 		differ(id+" leases", a.Leases, b.Leases)

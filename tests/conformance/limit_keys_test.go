@@ -91,17 +91,17 @@ func (r *limitHarness) read(name string) *memlimit.Gate {
 	}
 	for _, z := range scored(all[keys[2]]) {
 		text := z.Member.(string) //nolint:forcetypeassert // a member of ZRANGE
-		g.Away = append(g.Away, memlimit.Turned{Member: r.parse(text[1:]), Cleared: text[0] == 'c', Told: int64(z.Score)})
+		g.Rejections = append(g.Rejections, memlimit.Rejection{Member: r.parse(text[1:]), Cleared: text[0] == 'c', NoticedAt: int64(z.Score)})
 	}
 	slices.SortFunc(g.Holders, func(a, b memlimit.Holder) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
-	slices.SortFunc(g.Away, func(a, b memlimit.Turned) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
+	slices.SortFunc(g.Rejections, func(a, b memlimit.Rejection) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
 	grants, _ := all[keys[3]].([]string)
 	for _, at := range grants {
 		g.Grants = append(g.Grants, number(at))
 	}
 	state, there := all[keys[4]].(map[string]string)
 	r.state(g, state)
-	g.There = there
+	g.Exists = there
 	g.Expires = there && r.rdb.PTTL(r.ctx, keys[4]).Val() > 0
 	return g
 }
@@ -109,9 +109,9 @@ func (r *limitHarness) read(name string) *memlimit.Gate {
 func (r *limitHarness) state(g *memlimit.Gate, h map[string]string) {
 	n := func(field string) int { return int(number(h[field])) }
 	g.Count = memlimit.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
-	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
+	g.Used, g.Last, g.Window, g.Spent, g.WasDeadlocked = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
 	text, policed := h["p"]
-	if g.Policed = policed; !policed {
+	if g.HasPolicy = policed; !policed {
 		return
 	}
 	var p history.Policy
@@ -148,13 +148,13 @@ func gateDifference(is, want *memlimit.Gate) (all []string) {
 	}
 	differ("queue", is.Queue, want.Queue)
 	differ("holders", is.Holders, want.Holders)
-	differ("away", is.Away, want.Away)
+	differ("away", is.Rejections, want.Rejections)
 	differ("grants", is.Grants, want.Grants)
 	differ("policy in force", is.Force, want.Force)
 	differ("quota", []any{is.Window, is.Spent}, []any{want.Window, want.Spent})
 	differ("counters", is.Count, want.Count)
 	differ("there, last use, last number, deadlocked, expires",
-		[]any{is.There, is.Used, is.Last, is.Dead, is.Expires}, []any{want.There, want.Used, want.Last, want.Dead, want.Expires})
+		[]any{is.Exists, is.Used, is.Last, is.WasDeadlocked, is.Expires}, []any{want.Exists, want.Used, want.Last, want.WasDeadlocked, want.Expires})
 	return all
 }
 

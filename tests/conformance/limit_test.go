@@ -227,7 +227,7 @@ func (r *limitHarness) admit() {
 	}
 	var enter []memlimit.Entry
 	for range pick(r, "entries", 0, 1, 1, 2, 4) {
-		enter = append(enter, memlimit.Entry{Member: r.member(), In: r.oneIn(6)})
+		enter = append(enter, memlimit.Entry{Member: r.member(), Active: r.oneIn(6)})
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
@@ -239,7 +239,7 @@ func (r *limitHarness) admit() {
 				c.Leave = append(c.Leave, memberOf(l.Member))
 			}
 			for _, e := range enter {
-				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), Active: e.In})
+				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), Active: e.Active})
 			}
 			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.Admit(c, done) })
 			r.must(err)
@@ -254,7 +254,7 @@ func (r *limitHarness) admit() {
 			for _, v := range a.Verdicts {
 				verdicts = append(verdicts, fmt.Sprint(v.Kind, " ", v.Position, " ", v.Until))
 			}
-			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.SweepNow)
 		})
 	})
 }
@@ -265,8 +265,8 @@ func (r *limitHarness) releaseOrphans() {
 	var leave []memlimit.Leave
 	for range pick(r, "disowned", 1, 1, 2, 3) {
 		m := r.member()
-		at := pick(r, "of", r.model[name].Heard(m), now) + pick(r, "later by", int64(0), 0, -1, 1, -2000)
-		leave = append(leave, memlimit.Leave{Member: m, Disowned: true, At: max(at, 0)})
+		at := pick(r, "of", r.model[name].LastActive(m), now) + pick(r, "later by", int64(0), 0, -1, 1, -2000)
+		leave = append(leave, memlimit.Leave{Member: m, Orphaned: true, At: max(at, 0)})
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
@@ -279,14 +279,14 @@ func (r *limitHarness) releaseOrphans() {
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
 		}, func(g *memlimit.Gate, now int64) string {
 			a := g.Admit(now, nil, leave, nil)
-			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.SweepNow)
 		})
 	})
 }
 
 func kindOf(k limiter.Kind) memlimit.Kind {
 	return map[limiter.Kind]memlimit.Kind{
-		limiter.Admitted: memlimit.LetIn, limiter.Waiting: memlimit.Waits, limiter.QueueFull: memlimit.Full, limiter.Limited: memlimit.Limited,
+		limiter.Admitted: memlimit.Admitted, limiter.Waiting: memlimit.Waits, limiter.QueueFull: memlimit.Full, limiter.Limited: memlimit.Limited,
 		limiter.TimedOut: memlimit.TimedOut, limiter.Cleared: memlimit.Cleared,
 	}[k]
 }
@@ -306,7 +306,7 @@ func (r *limitHarness) sweep() {
 		}, func(g *memlimit.Gate, now int64) string {
 			s := g.Sweep(now, f)
 			away := []string{}
-			for _, a := range s.Away {
+			for _, a := range s.Rejected {
 				away = append(away, fmt.Sprint(memberOf(a.Member), a.Cleared))
 			}
 			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.Until, s.Next,
@@ -347,8 +347,8 @@ func (r *limitHarness) stats() {
 		return fmt.Sprint(s.QueueLength, s.Active, s.OldestEnqueuedAt, s.TotalEnqueued, s.TotalCompleted, s.Rejected, s.TimedOut, s.Withdrawn, s.Cleared,
 			s.LimitedUntil, stands, p.Position, p.Since, second), 0
 	}, func(g *memlimit.Gate, now int64) string {
-		at, since, stands := g.Stands(m)
-		if !g.There && g.Empty() {
+		at, since, stands := g.PlaceOf(m)
+		if !g.Exists && g.Empty() {
 			return fmt.Sprint("none ", stands)
 		}
 		second, oldest := "", int64(0)

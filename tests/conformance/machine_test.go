@@ -14,9 +14,9 @@ type machine struct {
 	*harness
 	n       int // counter for unused names
 	former  []string
-	claims  []memstore.Grip // claims that succeeded or were attempted
-	sent    []func()        // calls of the owner, duplicates of which may arrive later
-	redis   content         // a copy of the store, for a rollback
+	claims  []memstore.Claim // claims that succeeded or were attempted
+	sent    []func()         // calls of the owner, duplicates of which may arrive later
+	redis   content          // a copy of the store, for a rollback
 	savedAs *memstore.Store
 }
 

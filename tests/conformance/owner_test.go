@@ -177,7 +177,7 @@ func (m *machine) due() {
 		if a != memstore.OK {
 			return string(a)
 		}
-		return fmt.Sprint("OK ", due.Who, due.Next, visits.Who, visits.Next)
+		return fmt.Sprint("OK ", due.IDs, due.Next, visits.IDs, visits.Next)
 	})
 }
 
@@ -239,7 +239,7 @@ func (m *machine) reconcile() { m.reconcileHolding(m.hold) }
 func (m *machine) reconcileHolding(held func() memstore.Hold) {
 	token, id := m.token(), m.instance()
 	in := m.model.Get(id)
-	g := memstore.Glance{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: held(), Known: max(0, len(in.Inbox)-1)}
+	g := memstore.Reconciliation{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: held(), Known: max(0, len(in.Inbox)-1)}
 	hold := holds[g.Hold]
 	if g.Hold == memstore.Known {
 		hold = record.HoldKnown(g.Known)
@@ -275,13 +275,13 @@ func (m *machine) reconcileHolding(held func() memstore.Hold) {
 			}
 			return fmt.Sprint("OK ", out.Unread, states), out.Now
 		}, func(s *memstore.Store, now int64) string {
-			a, unread, states := s.Look(now, token, g)
+			a, unread, states := s.Reconcile(now, token, g)
 			if a != memstore.OK {
 				return string(a)
 			}
 			for i, state := range states {
 				if at := (memstore.Place{Execution: g.Execution, Event: g.Leases[i].Activity}); state == memstore.Waits {
-					states[i] += fmt.Sprint(" ", s.Get(id).Leases[at].Back)
+					states[i] += fmt.Sprint(" ", s.Get(id).Leases[at].ReturnedAt)
 				}
 			}
 			if states == nil {

@@ -13,16 +13,16 @@ import (
 )
 
 // drawClaim draws a claim of a worker, mostly one that it has made.
-func (m *machine) drawClaim() memstore.Grip {
+func (m *machine) drawClaim() memstore.Claim {
 	if len(m.claims) == 0 || oneIn(m, 10) {
 		l := m.lease()
-		return memstore.Grip{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
+		return memstore.Claim{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
 	}
 	last := m.claims[max(0, len(m.claims)-3):]
 	return draw(m, "grip", last...)
 }
 
-func claimOf(g memstore.Grip) lease.Claim {
+func claimOf(g memstore.Claim) lease.Claim {
 	return lease.Claim{
 		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
@@ -30,11 +30,11 @@ func claimOf(g memstore.Grip) lease.Claim {
 }
 
 // existing lists the existing leases.
-func (m *machine) existing() (all []memstore.Grip) {
+func (m *machine) existing() (all []memstore.Claim) {
 	for _, id := range instances() {
 		in := m.model.Get(id)
 		for _, at := range slices.SortedFunc(maps.Keys(in.Leases), byPlace) {
-			all = append(all, memstore.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: in.Leases[at].Effect})
+			all = append(all, memstore.Claim{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: in.Leases[at].Effect})
 		}
 	}
 	return all
@@ -60,7 +60,7 @@ func (m *machine) claim() {
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
 	}, func(s *memstore.Store, now int64) string {
 		a, l := s.Claim(now, g, worker)
-		if a != memstore.Yours && a != memstore.Exhausted {
+		if a != memstore.Acquired && a != memstore.Exhausted {
 			l.Claims = 0
 		}
 		return fmt.Sprintf("%s %d", a, l.Claims)
@@ -68,7 +68,7 @@ func (m *machine) claim() {
 }
 
 func (m *machine) renew() {
-	claims := make([]memstore.Grip, draw(m, "leases", 1, 2, 3))
+	claims := make([]memstore.Claim, draw(m, "leases", 1, 2, 3))
 	sent := make([]lease.Claim, len(claims))
 	for i := range claims {
 		claims[i] = m.drawClaim()
@@ -85,7 +85,7 @@ func (m *machine) renew() {
 	}, func(s *memstore.Store, now int64) string {
 		out := make([]memstore.Answer, len(claims))
 		for i, g := range claims {
-			out[i] = s.Prolong(now, g)
+			out[i] = s.RenewClaim(now, g)
 		}
 		return fmt.Sprint(out)
 	})

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-	stack.AtOnce(testsPerCore * runtime.GOMAXPROCS(0))
+	stack.SetParallel(testsPerCore * runtime.GOMAXPROCS(0))
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)

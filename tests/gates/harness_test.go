@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stack.AtOnce(20)
+	stack.SetParallel(20)
 	stack.Main(m, fleet)
 }
 

@@ -15,13 +15,13 @@ import (
 
 // queue is what was seen of a limit from outside.
 type queue struct {
-	Kept      *memlimit.Gate // what a restart of the limit would remember
-	Arrived   []string       // the tickets that have waited since they came, in order
-	LetIn     []string       // tickets that it has ever admitted
-	Forgotten int            // grants that a rollback has forgotten, and ends of holders
-	Times     []int64        // when a ticket was admitted within the limits, ms
-	Unlisted  bool           // it is on no list, for it was idle
-	Unheard   map[string]int // at how many visits, with nothing else under way, a holder did not know that it is one
+	Kept         *memlimit.Gate // what a restart of the limit would remember
+	Arrived      []string       // the tickets that have waited since they came, in order
+	EverAdmitted []string       // tickets that it has ever admitted
+	Forgotten    int            // grants that a rollback has forgotten, and ends of holders
+	Times        []int64        // when a ticket was admitted within the limits, ms
+	Unlisted     bool           // it is on no list, for it was idle
+	Unheard      map[string]int // at how many visits, with nothing else under way, a holder did not know that it is one
 }
 
 func queueOf(w *World, name string) *queue {
@@ -83,7 +83,7 @@ func admitted(w *World, id string, before, now map[string]seat) {
 		if !s.runs || was.runs {
 			continue
 		}
-		if !slices.Contains(queueOf(w, s.gate).LetIn, ticket) {
+		if !slices.Contains(queueOf(w, s.gate).EverAdmitted, ticket) {
 			breaksf(w, "%s of %s runs and was never admitted", ticket, id)
 		}
 		if known && !was.wanted {
@@ -107,7 +107,7 @@ func limited(w *World) string {
 				if gate.Holder(m) < 0 && !w.Vague {
 					return ticket + " runs, and its slot is free for another"
 				}
-			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.gate).Arrived, ticket) && gate.Holder(m) < 0 && gate.Waiter(m) < 0 && gate.Turned(m) < 0:
+			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.gate).Arrived, ticket) && gate.Holder(m) < 0 && gate.Waiter(m) < 0 && gate.Rejection(m) < 0:
 				return ticket + " waits, and has lost its place"
 			}
 		}
@@ -180,7 +180,7 @@ func (q *queue) visited(w *World, stale []limit.Member) {
 func (q *queue) left(w *World, before, gate *memlimit.Gate, leave []limit.Member) {
 	for _, l := range leave {
 		m := memlimit.Member(l)
-		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Turned(m) < 0 || gate.Waiter(m) >= 0 {
+		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Rejection(m) < 0 || gate.Waiter(m) >= 0 {
 			continue
 		}
 		q.leave(l.Ticket)
@@ -201,7 +201,7 @@ func (q *queue) granted(w *World, gate *memlimit.Gate, ms []limit.Member) {
 // through takes note of a ticket that is admitted in front of, or behind, so many: no window has more than the rate allows.
 func (q *queue) through(w *World, gate *memlimit.Gate, ticket string, behind int) {
 	for _, first := range q.Arrived[:behind] {
-		away := slices.ContainsFunc(gate.Away, func(t memlimit.Turned) bool { return t.Member.Ticket == first }) // it waits only for the notice
+		away := slices.ContainsFunc(gate.Rejections, func(t memlimit.Rejection) bool { return t.Member.Ticket == first }) // it waits only for the notice
 		for _, id := range w.IDs() {
 			if seats(id, w.Store.Get(id))[first].waits && !away && !w.Vague {
 				breaksf(w, "%s overtakes %s", ticket, first)
@@ -217,9 +217,9 @@ func (q *queue) through(w *World, gate *memlimit.Gate, ticket string, behind int
 
 func (q *queue) admitted(ticket string) {
 	q.leave(ticket)
-	if !slices.Contains(q.LetIn, ticket) {
-		q.LetIn = append(q.LetIn, ticket)
-		slices.Sort(q.LetIn)
+	if !slices.Contains(q.EverAdmitted, ticket) {
+		q.EverAdmitted = append(q.EverAdmitted, ticket)
+		slices.Sort(q.EverAdmitted)
 	}
 }
 
@@ -247,7 +247,7 @@ func (q *queue) came(w *World, before, gate *memlimit.Gate, e limit.Entry, k lim
 func rolledBack(w *World, to *memstore.Store) {
 	w.Vague = true
 	for _, q := range w.Queues {
-		for _, ticket := range q.LetIn {
+		for _, ticket := range q.EverAdmitted {
 			now, then := ticketIn(w.Store, ticket), ticketIn(to, ticket)
 			if now.gate != "" && !now.waits && !now.runs && (then.gate == "" || then.waits || then.runs) {
 				q.Forgotten++

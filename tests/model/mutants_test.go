@@ -175,7 +175,7 @@ func atLimits() []mutant {
 		},
 		{
 			"the record keeps the slot of a waiter", "internal/core/record.go",
-			"	for s := range t.LetIn {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.LetIn {\n		if s.Limit == nil",
+			"	for s := range t.Runnable {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.Runnable {\n		if s.Limit == nil",
 			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
 		},
 		{

@@ -27,7 +27,7 @@ func (w *World) Check() string {
 }
 
 func checkInstance(w *World, id string, in *memstore.Instance) string {
-	_, listed := w.Store.Agenda[id]
+	_, listed := w.Store.Wakeups[id]
 	past, events, err := fold(in.History())
 	if err != nil {
 		return err.Error()
@@ -70,7 +70,7 @@ func fold(encoded []string) (*history.State, []history.Event, error) {
 
 // wakeup: what could be forgotten has a wakeup in time.
 func wakeup(w *World, id string, in *memstore.Instance, past *history.State) string {
-	at, listed := w.Store.Agenda[id]
+	at, listed := w.Store.Wakeups[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+soon) }
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
 	t, timed := past.NextTimer()

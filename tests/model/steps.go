@@ -152,7 +152,7 @@ func (w *World) next() (at int64, ok bool) {
 			at, ok = t, true
 		}
 	}
-	for _, t := range w.Store.Agenda {
+	for _, t := range w.Store.Wakeups {
 		sooner(t)
 	}
 	for _, t := range w.Store.Gates {
@@ -262,7 +262,7 @@ func (s *steps) faults(w *World) {
 	for _, id := range w.IDs() {
 		s.may(w.Left.Dues, "the schedule names "+id, func(w *World) {
 			w.Left.Dues--
-			w.Store.Agenda[id] = w.Now
+			w.Store.Wakeups[id] = w.Now
 			w.tell(w.Owner, core.Message{Kind: core.WakeupsDue})
 		})
 	}

@@ -17,11 +17,11 @@ import (
 )
 
 // claim takes a task; its token is the name that the activity returns.
-func (w *World) claim(task memstore.Grip) {
+func (w *World) claim(task memstore.Claim) {
 	w.Claims++
 	g := task
 	g.Token = "t" + strconv.Itoa(w.Claims)
-	if a, _ := w.Store.Claim(w.Now, g, "w"); a != memstore.Yours {
+	if a, _ := w.Store.Claim(w.Now, g, "w"); a != memstore.Acquired {
 		return
 	}
 	for _, r := range w.Runs {
@@ -47,12 +47,12 @@ func (w *World) ack(i int) {
 }
 
 // returns is the end of an activity.
-func returns(g memstore.Grip, result string) history.Event {
+func returns(g memstore.Claim, result string) history.Event {
 	return &history.ActivityCompleted{Scheduled: g.Activity, Result: history.Payload{Type: history.TypeJSON, Data: []byte(result)}}
 }
 
 // complete acknowledges, and rings if the inbox was empty.
-func (w *World) complete(g memstore.Grip, end history.Event) memstore.Answer {
+func (w *World) complete(g memstore.Claim, end history.Event) memstore.Answer {
 	a, pushed, first := w.Store.Complete(w.Now, g, end)
 	if first && w.setup.Bare {
 		pushed = nil
@@ -64,7 +64,7 @@ func (w *World) complete(g memstore.Grip, end history.Event) memstore.Answer {
 }
 
 func (w *World) renew(i int) {
-	if w.Store.Prolong(w.Now, w.Runs[i].grip) == memstore.OK {
+	if w.Store.RenewClaim(w.Now, w.Runs[i].grip) == memstore.OK {
 		w.Runs[i].trust = w.Now + ttl
 		return
 	}
@@ -73,7 +73,7 @@ func (w *World) renew(i int) {
 
 // doubted answers for a claim that the store shows and no worker runs: its worker acknowledges again what it remembers to have
 // acknowledged, and returns anything else.
-func (w *World) doubted(g memstore.Grip) {
+func (w *World) doubted(g memstore.Claim) {
 	if slices.Contains(w.Acked, g) {
 		w.complete(g, returns(g, w.named(g)))
 		return
@@ -82,7 +82,7 @@ func (w *World) doubted(g memstore.Grip) {
 }
 
 // named is the name that an activity was called with, as its history has it.
-func (w *World) named(g memstore.Grip) string {
+func (w *World) named(g memstore.Claim) string {
 	events, _ := memstore.Events(w.Store.Get(g.Instance).Histories[g.Execution])
 	for _, ev := range events {
 		if a, ok := ev.(*history.ActivityScheduled); ok && a.ID == g.Activity {
@@ -93,7 +93,7 @@ func (w *World) named(g memstore.Grip) string {
 }
 
 // doubtful lists the claims that the store shows after it has forgotten writes, and that no worker runs.
-func (w *World) doubtful() (all []memstore.Grip) {
+func (w *World) doubtful() (all []memstore.Claim) {
 	if !w.Forgot {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (w *World) doubtful() (all []memstore.Grip) {
 		leases := w.Store.Get(id).Leases
 		for _, at := range slices.SortedFunc(maps.Keys(leases), byPlace) {
 			l := leases[at]
-			g := memstore.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: l.Effect, Token: l.Token}
+			g := memstore.Claim{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: l.Effect, Token: l.Token}
 			if l.Token != "" && !slices.ContainsFunc(w.Runs, func(r run) bool { return r.grip == g }) {
 				all = append(all, g)
 			}

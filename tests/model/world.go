@@ -80,12 +80,12 @@ type World struct {
 	Former   *tenure   // that assumes that it still is the owner
 	Net      []request // that have not arrived; they do so in any order, except that one owner ingests one batch at a time
 	Bells    []message.Doorbell
-	Tasks    []memstore.Grip
+	Tasks    []memstore.Claim
 	Told     []string // messages that others have from the instances
 	Runs     []run
-	Acked    []memstore.Grip // acknowledged, and remembered by their workers in case the store forgets it
-	SavedIDs map[string]bool // Spent, when that was saved
-	Spent    map[string]bool // inputs that are gone with a purge, or were taken out unread
+	Acked    []memstore.Claim // acknowledged, and remembered by their workers in case the store forgets it
+	SavedIDs map[string]bool  // Spent, when that was saved
+	Spent    map[string]bool  // inputs that are gone with a purge, or were taken out unread
 	Left     Faults
 	Broken   string // what a step itself saw go wrong
 	Tenures  int
@@ -123,7 +123,7 @@ type request struct {
 
 // run is an activity that a worker runs, or assumes that it does.
 type run struct {
-	grip  memstore.Grip
+	grip  memstore.Claim
 	name  string
 	trust int64 // until when the worker may assume that it has the lease
 }
@@ -243,7 +243,7 @@ func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
 	case core.EvictCode:
 		delete(t.code, e.ID)
 	case core.PublishTask:
-		w.task(memstore.Grip{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: string(e.Activity.Payload.Data)})
+		w.task(memstore.Claim{Instance: e.ID, Execution: e.Rec.Execution, Activity: e.Activity.ID, Effect: e.Activity.Effect, Token: string(e.Activity.Payload.Data)})
 		return &core.Message{Kind: core.TaskPublished, ID: e.ID, Event: e.Activity.ID}
 	case core.ReadQueueAge:
 		return &core.Message{Kind: core.QueueAgeRead, Number: e.Number, Body: core.QueueAge{At: time.UnixMilli(w.Now), Some: len(w.Tasks) > 0}}
@@ -262,7 +262,7 @@ func (w *World) unseen(e *core.Effect) bool {
 }
 
 // task publishes a task, unless the same is in the stream. Its token is the name that the activity returns.
-func (w *World) task(g memstore.Grip) {
+func (w *World) task(g memstore.Claim) {
 	if !slices.Contains(w.Tasks, g) {
 		w.Tasks = append(w.Tasks, g)
 	}

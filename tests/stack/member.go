@@ -169,9 +169,9 @@ func (c *counting) count() error {
 	return c.report(counts)
 }
 
-// AtOnce sets the number of tests that run in parallel, unless -parallel is given. It may exceed the number of cores if
+// SetParallel sets the number of tests that run in parallel, unless -parallel is given. It may exceed the number of cores if
 // tests mostly wait.
-func AtOnce(tests int) {
+func SetParallel(tests int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

@@ -163,7 +163,7 @@ func (c *checker) next(ctx context.Context) error {
 	}
 	total := max(len(subjects)*of, c.done+len(subjects))
 	for try := 1; len(subjects) > 0; try++ {
-		if try > 1 && !outage.Pause(ctx, checkPause) {
+		if try > 1 && !outage.Sleep(ctx, checkPause) {
 			return context.Cause(ctx)
 		}
 		if err := c.all(ctx, subjects, try, total); err != nil {

@@ -111,11 +111,7 @@ func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) 
 		if err != nil {
 			return Page{}, err
 		}
-		room := maxScan - read
-		if q.Keep == nil { // all picked rows pass
-			room = min(room, q.Limit-len(page.Rows))
-		}
-		if len(picked) > room { // the rest is left to the next page
+		if room := q.room(read, len(page.Rows)); len(picked) > room { // the rest is left to the next page
 			picked, end = picked[:room], false
 			rows = upTo(rows, picked[room-1].Instance)
 		}
@@ -138,14 +134,28 @@ func (s *Reader) list(ctx context.Context, part int, q ListQuery, records bool) 
 			page.Updated, page.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
 		}
 		read, members = read+len(picked), members+len(rows)
-		if batch = min(2*batch, maxPage); len(picked) < len(rows)/4 { // few pass: reading members is cheaper than reading records
-			batch = maxBatch
-		}
+		batch = nextBatch(batch, len(picked), len(rows))
 		if end || read >= maxScan || members >= maxMembers {
 			page.More = !end
 			return page, nil
 		}
 	}
+}
+
+// nextBatch returns the number of members to read after a batch of rows rows, of which picked passed.
+func nextBatch(batch, picked, rows int) int {
+	if picked < rows/4 { // few pass: reading members is cheaper than reading records
+		return maxBatch
+	}
+	return min(2*batch, maxPage)
+}
+
+// room returns how many more rows a page may read after read records and rows rows.
+func (q *ListQuery) room(read, rows int) int {
+	if q.Keep == nil { // all picked rows pass
+		return min(maxScan-read, q.Limit-rows)
+	}
+	return maxScan - read
 }
 
 func (q *ListQuery) limit() int {

@@ -120,7 +120,6 @@ func (p *plan) counted(terms []*term) bool {
 
 // test adds the tests of all terms except one, whose members the rows are.
 func (p *plan) test(terms []*term, except *term) {
-
 	for _, t := range terms {
 		if t != except && len(t.tests) > 0 {
 			p.tests = append(p.tests, t)

@@ -43,8 +43,9 @@ func changedFields(r *Record, first bool) []any {
 		add("end", r.End)
 	}
 	if len(r.Unread) > 0 {
-		b, _ := json.Marshal(r.Unread) // strings and numbers can always be encoded
-		add("unread", b)
+		if b, err := json.Marshal(r.Unread); err == nil { // strings and numbers can always be encoded
+			add("unread", b)
+		}
 	}
 	if r.CustomVersion > 0 {
 		add("custom.type", r.Custom.Type)

@@ -1,7 +1,7 @@
 package memstore
 
-// Glance is a reconciliation: the leases of the activities that are outstanding in the history at this head, and the next wakeup.
-type Glance struct {
+// Reconciliation is one reconciliation of an instance: the leases of the activities that are outstanding in the history at this head, and the next wakeup.
+type Reconciliation struct {
 	Instance  string
 	Execution uint64 // execution of the leases
 	Head      string
@@ -22,9 +22,9 @@ const (
 	MadeAgain = "R" // lost by the store, and created again
 )
 
-// Look removes expired claims, creates lost leases again, and sets the next wakeup, if the head of the instance has not changed. It returns
+// Reconcile removes expired claims, creates lost leases again, and sets the next wakeup, if the head of the instance has not changed. It returns
 // the length of the inbox and the state of each lease.
-func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, states []string) {
+func (s *Store) Reconcile(now int64, token string, g Reconciliation) (a Answer, unread int, states []string) {
 	if s.fenced(now, token) {
 		return Fenced, 0, nil
 	}
@@ -35,13 +35,13 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 	if in.Head != g.Head && s.Rules.Wrong != BlindRescore {
 		return Conflict, 0, nil
 	}
-	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != LookBlind { // a late copy of a reconciliation of early inputs
+	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != ReconcileBlind { // a late copy of a reconciliation of early inputs
 		s.setWakeup(g.Instance, 0)
 		return OK, 0, nil
 	}
 	for _, c := range g.Leases {
 		at := Place{g.Execution, c.Activity}
-		state := s.glance(now, g.Instance, at, c.Effect)
+		state := s.leaseState(now, g.Instance, at, c.Effect)
 		if over := in.Leases[at].Until + 1; state == Claimed && g.Next > over {
 			g.Next = over // a claim that is not renewed is reconciled when it expires
 		}
@@ -58,7 +58,7 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 	return OK, len(in.Inbox), states
 }
 
-func (s *Store) glance(now int64, id string, at Place, effect string) string {
+func (s *Store) leaseState(now int64, id string, at Place, effect string) string {
 	in := s.Get(id)
 	l, ok := in.Leases[at]
 	alive := l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != RequeueUnseen
@@ -74,7 +74,7 @@ func (s *Store) glance(now int64, id string, at Place, effect string) string {
 	case l.Claims >= s.Rules.Claims:
 		return Poisoned
 	case l.Token != "":
-		in.Leases[at] = Lease{Effect: l.Effect, Claims: l.Claims, Back: l.Back}
+		in.Leases[at] = Lease{Effect: l.Effect, Claims: l.Claims, ReturnedAt: l.ReturnedAt}
 		return Cleared
 	}
 	return Waits
