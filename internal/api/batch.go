@@ -45,7 +45,7 @@ func (b Batch) Request() string {
 	case b.Event != "":
 		return "send " + b.Event
 	case b.Force:
-		return "purge, also if running"
+		return "purge, even if running"
 	case b.Stop:
 		return "pause, stopping what runs"
 	case b.FromStart:

@@ -11,10 +11,13 @@ import (
 // fullMemory is the fraction of Redis' memory limit above which a node needs attention.
 const fullMemory = 0.8
 
-// Redis describes a Redis node on one line.
+// Redis describes a Redis node on one line. The Redis in memory of pawl dev reports no version, and no figures.
 func Redis(n client.RedisHealth) string {
 	if n.Error != "" {
 		return "does not answer: " + n.Error
+	}
+	if n.Version == "" {
+		return "runs in memory, answers in " + Latency(n.Latency)
 	}
 	all := []string{n.Role + " " + n.Version, "answers in " + Latency(n.Latency), Bytes(n.Memory) + " of memory"}
 	if n.MaxMemory > 0 {
@@ -62,6 +65,9 @@ func Stream(s client.StreamHealth) string {
 
 // Latency formats a duration below a second.
 func Latency(d time.Duration) string {
+	if d >= 10*time.Millisecond {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
 	return fmt.Sprintf("%.2g ms", float64(d.Microseconds())/1000)
 }
 

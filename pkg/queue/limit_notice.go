@@ -16,7 +16,7 @@ func (c *signals) SendLimitNotices(partition int, ws []LimitNotice) error {
 // OnLimitNotices calls fn for the notices to a partition, in order. A notice may be forged: it is a reason to check, not a fact. Notices
 // of unknown kinds are passed on.
 func (c *signals) OnLimitNotices(partition int, fn func([]LimitNotice)) (*Subscription, error) {
-	return c.onMessage(c.subj.limit(partition), func(m *nats.Msg) error {
+	return onMessage(c.link, c.subj.limit(partition), func(m *nats.Msg) error {
 		ws, err := decodeList("limit notice", m.Data, wireLimitNotice)
 		if err == nil {
 			fn(ws)

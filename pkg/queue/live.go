@@ -23,7 +23,7 @@ func (c *signals) PublishChange(n Change) error { return c.sendJSON(c.subj.chang
 
 // OnChanges calls fn for every change, in the order of their arrival. A change may be forged.
 func (c *signals) OnChanges(fn func(Change)) (*Subscription, error) {
-	return c.onMessage(c.subj.change("*"), func(m *nats.Msg) error {
+	return onMessage(c.link, c.subj.change("*"), func(m *nats.Msg) error {
 		var n Change
 		err := json.Unmarshal(m.Data, &n)
 		if err == nil {

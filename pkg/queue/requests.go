@@ -153,7 +153,7 @@ func (i *Inbox) Subject(token string) string { return i.prefix + token }
 func (c *requests) OnAnswers(fn func(token string, body []byte) error) (*Inbox, error) {
 	prefix := c.nc.NewInbox() + "."
 	c.answers.Store(prefix + "*")
-	s, err := c.onMessage(prefix+"*", func(m *nats.Msg) error { return fn(m.Subject[len(prefix):], m.Data) })
+	s, err := onMessage(c.link, prefix+"*", func(m *nats.Msg) error { return fn(m.Subject[len(prefix):], m.Data) })
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (c *signals) SendDoorbells(partition int, bells []Doorbell) error {
 // OnDoorbells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof counts. Doorbells of workers in
 // this process are passed on their goroutines.
 func (c *signals) OnDoorbells(partition int, fn func([]Doorbell)) (*Subscription, error) {
-	s, err := c.onMessage(c.subj.doorbell(partition), func(m *nats.Msg) error {
+	s, err := onMessage(c.link, c.subj.doorbell(partition), func(m *nats.Msg) error {
 		bells, err := decodeList("doorbell", m.Data, wireDoorbell)
 		for _, b := range bells {
 			if err == nil {
@@ -61,7 +61,7 @@ func (c *signals) OnHints(worker string, fn func([]Hint)) (*Subscription, error)
 	if err := checkToken(worker); err != nil {
 		return nil, err
 	}
-	return c.onMessage(c.subj.hint(worker), func(m *nats.Msg) error {
+	return onMessage(c.link, c.subj.hint(worker), func(m *nats.Msg) error {
 		hints, err := decodeList("hint", m.Data, wireHint)
 		if err == nil {
 			fn(hints)
@@ -75,7 +75,7 @@ func (c *signals) Notify(n Notice) error { return c.send(c.subj.notice(), wire.E
 
 // OnNotices calls fn for every notice, including those of this process, in order.
 func (c *signals) OnNotices(fn func(Notice)) (*Subscription, error) {
-	return c.onMessage(c.subj.notice(), func(m *nats.Msg) error {
+	return onMessage(c.link, c.subj.notice(), func(m *nats.Msg) error {
 		var n Notice
 		err := decode("notice", m.Data, n.fields)
 		if err == nil && n.Partition >= c.parts {
@@ -95,7 +95,7 @@ func (c *signals) AnnounceOwner(partition int) error { return c.send(c.subj.owne
 // OnOwners calls fn with the partition for every announcement of an owner, in order. An announcement may be forged: it only makes clients
 // repeat their requests.
 func (c *signals) OnOwners(fn func(partition int)) (*Subscription, error) {
-	return c.onMessage(c.subj.ownerAll(), func(m *nats.Msg) error {
+	return onMessage(c.link, c.subj.ownerAll(), func(m *nats.Msg) error {
 		p, err := strconv.Atoi(m.Subject[len(c.subj.ownerAll())-1:])
 		if err != nil || p < 0 || p >= c.parts {
 			return fmt.Errorf("%w: owner of partition %q", ErrMalformed, m.Subject)
@@ -130,7 +130,7 @@ func (c *link) request(subject, reply string, data []byte) error {
 }
 
 // onMessage calls fn for every message, in order. A message for which it returns an error is counted and logged as malformed.
-func (c *link) onMessage(subject string, fn func(m *nats.Msg) error) (*Subscription, error) {
+func onMessage(c *link, subject string, fn func(m *nats.Msg) error) (*Subscription, error) {
 	return subscribe(c.nc, subject, func(m *nats.Msg) {
 		if err := fn(m); err != nil {
 			c.ignore(m, err)

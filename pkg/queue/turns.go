@@ -52,7 +52,7 @@ const goneTimeout = time.Second
 // because no other process would answer them. fn must not block; a part for which it returns an error is counted as malformed. An empty
 // message only tests whether the member listens.
 func (c *requests) ServeTurns(at string, fn func(reply string, part []byte) error) (*Subscription, error) {
-	s, err := c.onMessage(c.subj.turn(at), func(m *nats.Msg) error {
+	s, err := onMessage(c.link, c.subj.turn(at), func(m *nats.Msg) error {
 		if len(m.Data) == 0 {
 			return nil
 		}
