@@ -33,7 +33,7 @@ func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 
 // Cancelled reads the marks of children that were cancelled within CancelledSpan.
 func (s *Reader) Cancelled(ctx context.Context) ([]string, error) {
-	marks, err := s.strs(ctx, "ZRANGE", s.space.Cancelled(), 0, -1)
+	marks, err := s.strs(ctx, redisx.Command("ZRANGE", s.space.Cancelled(), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("read cancelled children: %w", err)
 	}

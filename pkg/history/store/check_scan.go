@@ -180,7 +180,7 @@ func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) err
 
 // orchestrations finds sets of orchestrations that a list by id would not read, and names without a set.
 func (c *checker) orchestrations(ctx context.Context, part int, p *partitionKeys) error {
-	names, err := c.reader.strs(ctx, "ZRANGE", p.keys.Orchestrations(), 0, -1)
+	names, err := c.reader.strs(ctx, redisx.Command("ZRANGE", p.keys.Orchestrations(), 0, -1))
 	if redisx.Refused(err) {
 		c.findf(part, "list %s cannot be read: %v", p.keys.Orchestrations(), err)
 		return nil

@@ -154,7 +154,7 @@ func unread(instance string, v any, err error) ([][]byte, error) {
 
 // Inbox reads the whole inbox.
 func (s *Reader) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
-	all, err := s.strs(ctx, "LRANGE", s.space.Part(part).Inbox(instance), 0, -1)
+	all, err := s.strs(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
 	}

@@ -318,7 +318,7 @@ func (m *Placement) removeMembers(ctx context.Context, p *place, pairs []string)
 // sums recomputes the data that depends on other keys of the partition: the names of its orchestrations, and the total of early inputs.
 func (m *Placement) sums(ctx context.Context, part int) error {
 	p := m.reader.space.Part(part)
-	names, err := m.reader.strs(ctx, "ZRANGE", p.Orchestrations(), 0, -1)
+	names, err := m.reader.strs(ctx, redisx.Command("ZRANGE", p.Orchestrations(), 0, -1))
 	if err != nil {
 		return err
 	}
@@ -420,7 +420,7 @@ func (m *Placement) copyList(ctx context.Context, p *place, to int) error {
 		was, seal = m.tenures[p.part].Seal(), m.tenures[to].Seal()
 	}
 	for from, step := 0, 16; ; {
-		elements, err := m.reader.strs(ctx, "LRANGE", p.key, from, from+step-1)
+		elements, err := m.reader.strs(ctx, redisx.Command("LRANGE", p.key, from, from+step-1))
 		if err != nil || len(elements) == 0 {
 			return err
 		}

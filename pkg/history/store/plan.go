@@ -275,7 +275,7 @@ func (p *plan) terms(ctx context.Context) (all []*term, _ error) {
 	if p.q.Prefix == "" || len(p.q.Values) > 0 || p.q.IDs != nil {
 		return all, nil
 	}
-	names, err := p.reader.strs(ctx, "ZRANGE", keys.Orchestrations(), 0, maxNames)
+	names, err := p.reader.strs(ctx, redisx.Command("ZRANGE", keys.Orchestrations(), 0, maxNames))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: list the orchestrations: %w", p.part, err)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // strs runs a command whose reply is a list of strings.
-func (s *Reader) strs(ctx context.Context, command ...any) ([]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command(command...))
+func (s *Reader) strs(ctx context.Context, command redisx.Call) ([]string, error) {
+	v, err := s.run.Do(ctx, command)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Reader) size(ctx context.Context, part int, count redisx.Call) (uint64,
 
 // StalledIDs reads the ids of the stalled instances of a partition, in no particular order.
 func (s *Reader) StalledIDs(ctx context.Context, part int) ([]string, error) {
-	ids, err := s.strs(ctx, "HKEYS", s.space.Part(part).Stalled())
+	ids, err := s.strs(ctx, redisx.Command("HKEYS", s.space.Part(part).Stalled()))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read the stalled instances: %w", part, err)
 	}
@@ -171,7 +171,7 @@ func (s *Reader) Holders(ctx context.Context, part int, instance string, executi
 // RawHistory reads at most limit encoded events after the event with the id after.
 func (s *Reader) RawHistory(ctx context.Context, part int, instance string, execution, after uint64, limit int) ([][]byte, error) {
 	key := s.space.Part(part).History(instance, execution)
-	events, err := s.strs(ctx, "LRANGE", key, num(after), num(after+uint64(limit)-1)) //nolint:gosec // limit is positive
+	events, err := s.strs(ctx, redisx.Command("LRANGE", key, num(after), num(after+uint64(limit)-1))) //nolint:gosec // limit is positive
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the history: %w", instance, err)
 	}

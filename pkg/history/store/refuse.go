@@ -69,7 +69,7 @@ func (s *Reader) Refusals(ctx context.Context, part int) (all []Refusal, err err
 }
 
 func (s *Reader) refusals(ctx context.Context, part int, each func(x Refusal, encoded string)) error {
-	all, err := s.strs(ctx, "LRANGE", s.space.Part(part).Refused(), 0, -1)
+	all, err := s.strs(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
 	if err != nil {
 		return fmt.Errorf("partition %d: read refusals: %w", part, err)
 	}

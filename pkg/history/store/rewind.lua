@@ -36,7 +36,8 @@ for i = 1, #result do
   if string.sub(redis.call('LINDEX', inbox, result[i].place) or '', 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
 
-if redis.call('EXISTS', next_history, next_reports) > 0 then redis.call('DEL', next_history, next_reports) end -- a DEL as the first write would let the script run on without memory
+-- A DEL as the first write would let the script continue without memory.
+if redis.call('EXISTS', next_history, next_reports) > 0 then redis.call('DEL', next_history, next_reports) end
 for from = 0, keep - 1, 500 do -- unpack fails for 8,000 values
   redis.call('RPUSH', next_history, unpack(redis.call('LRANGE', history, from, math.min(from + 500, keep) - 1)))
 end
