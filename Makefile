@@ -20,7 +20,7 @@ SEQUENTIAL = cmd/pawlvet deployments internal/build internal/builtin internal/co
 
 # PROCESSES lists the packages whose tests run fleets as processes. What they test is in the processes, which the race detector of the
 # test does not see; decision 70 has where their code is raced.
-PROCESSES = internal/bench tests/cancel tests/crash tests/gates
+PROCESSES = internal/bench tests/cancel tests/crash tests/limits
 
 # RACE turns the race detector on, except in the interpreter of Lua that miniredis has: a script belongs to one goroutine.
 RACE = -race -gcflags=github.com/yuin/gopher-lua/...=-race=false
@@ -102,7 +102,7 @@ bench: setup ## throughput, latency, cancellation and limits; every part a proce
 	@$(GO) build -o bin/ ./cmd/...
 	@./bin/pawl bench all
 	@./bin/pawl bench cancel
-	@./bin/pawl bench gate
+	@./bin/pawl bench limit
 
 recover: build ## how long instances wait because of each of seventeen faults; about half an hour
 	@./bin/pawl bench recover

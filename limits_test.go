@@ -166,18 +166,18 @@ func TestLimitsOfAHandleAreRecordedWithItsCalls(t *testing.T) {
 		_, err := plain.Call(ctx, 1, pawl.KeepSlot())
 		return pawl.None{}, err
 	}, pawl.None{})
-	gate := func(event int) *history.Limit { return r.History[event-1].(*history.ActivityScheduled).Limit }
-	if g := gate(2); g == nil || *g.Declared.Action != (history.Policy{Concurrency: 5, Key: "id"}) || g.Declared.Group != "payments" ||
+	lim := func(event int) *history.Limit { return r.History[event-1].(*history.ActivityScheduled).Limit }
+	if g := lim(2); g == nil || *g.Declared.Action != (history.Policy{Concurrency: 5, Key: "id"}) || g.Declared.Group != "payments" ||
 		*g.Declared.GroupPolicy != (history.Policy{Rate: 100, RateWindow: 1000}) || !g.Retain {
 		t.Errorf("%+v", g)
 	}
-	if g := gate(3); g == nil || g.Declared != (history.Declared{Group: "payments"}) || g.Retain {
+	if g := lim(3); g == nil || g.Declared != (history.Declared{Group: "payments"}) || g.Retain {
 		t.Errorf("%+v", g)
 	}
-	if g := gate(4); g != nil {
+	if g := lim(4); g != nil {
 		t.Errorf("a limit without a policy: %+v", g)
 	}
-	if g := gate(5); g == nil || *g != (history.Limit{Retain: true}) {
+	if g := lim(5); g == nil || *g != (history.Limit{Retain: true}) {
 		t.Errorf("%+v", g)
 	}
 	r.CheckReplay()

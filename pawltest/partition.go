@@ -170,7 +170,7 @@ func (p *partition) wake() bool {
 // due returns the time of the next wakeup of an instance or a limit, or math.MaxInt64 if there is none.
 func (p *partition) due() int64 {
 	at := int64(math.MaxInt64)
-	for _, list := range []map[string]int64{p.Store.Wakeups, p.Store.Gates} {
+	for _, list := range []map[string]int64{p.Store.Wakeups, p.Store.Limits} {
 		for _, t := range list {
 			at = min(at, t)
 		}
@@ -190,7 +190,7 @@ func (p *partition) expected() int64 {
 			at = min(at, t)
 		}
 	}
-	for name, t := range p.Store.Gates {
+	for name, t := range p.Store.Limits {
 		if p.Limits.Waiting(name) > 0 && t < p.Now+never.Milliseconds()/2 {
 			at = min(at, t)
 		}
@@ -212,7 +212,7 @@ func (p *partition) turn() bool {
 			continue
 		}
 		p.turns = slices.Delete(p.turns, i, i+1)
-		e.Given.Behind = !arrived
+		e.Given.CatchingUp = !arrived
 		d := p.decide(e.ID, e.Given)
 		if d.Early {
 			p.lastRun[e.ID] = lastRun

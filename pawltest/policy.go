@@ -41,7 +41,7 @@ func (m Moment) ClearQueue(a Named, key string) {
 	m.add(func() {
 		name := limit.Name(a.Name(), key)
 		m.e.part.Limits.Clear(name, m.e.part.Now)
-		m.e.part.post(core.Message{Kind: core.GateDue, ID: name})
+		m.e.part.post(core.Message{Kind: core.LimitDue, ID: name})
 	})
 }
 

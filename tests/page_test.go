@@ -143,7 +143,7 @@ func exists(files map[string]string, test, want string) bool {
 func TestEveryCrashPointIsPartOfACampaign(t *testing.T) {
 	var campaigns strings.Builder
 	for path, code := range goFiles(t, "_test.go") {
-		if dir := filepath.Base(filepath.Dir(path)); dir == "crash" || dir == "gates" {
+		if dir := filepath.Base(filepath.Dir(path)); dir == "crash" || dir == "limits" {
 			campaigns.WriteString(code)
 		}
 	}

@@ -66,7 +66,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	}
 	slices.Sort(checked.References)
 	checked.Objects = len(checked.References)
-	if err := checked.checkGates(ctx, limiter.New(runner, space, home), n); err != nil {
+	if err := checked.checkLimits(ctx, limiter.New(runner, space, home), n); err != nil {
 		return err
 	}
 	if c.Objects {
@@ -92,21 +92,21 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 type checkedSpace struct {
 	store.CheckResult
 
-	Gates        int           `json:"gates"` // limits in use
-	GateFindings []gateFinding `json:"gate_findings,omitempty"`
-	Objects      int           `json:"objects"` // references to large payloads
-	LostObjects  []string      `json:"lost_objects,omitempty"`
-	Orphans      []string      `json:"orphaned_objects,omitempty"` // old large payloads without a reference
+	Limits        int            `json:"limits"` // limits in use
+	LimitFindings []limitFinding `json:"limit_findings,omitempty"`
+	Objects       int            `json:"objects"` // references to large payloads
+	LostObjects   []string       `json:"lost_objects,omitempty"`
+	Orphans       []string       `json:"orphaned_objects,omitempty"` // old large payloads without a reference
 }
 
-// gateFinding is an invariant that a limit violates.
-type gateFinding struct {
-	Gate string `json:"gate"`
-	Rule string `json:"rule"`
+// limitFinding is an invariant that a limit violates.
+type limitFinding struct {
+	Limit string `json:"limit"`
+	Rule  string `json:"rule"`
 }
 
 func (c *checkedSpace) number() int {
-	return len(c.Findings) + len(c.GateFindings) + len(c.LostObjects) + len(c.Orphans)
+	return len(c.Findings) + len(c.LimitFindings) + len(c.LostObjects) + len(c.Orphans)
 }
 
 // checkObjects finds lost objects, and objects that the orchestrators should have removed.
@@ -154,17 +154,17 @@ func (c *checkedSpace) checkOrphans(ctx context.Context, st *store.Store, home f
 	return nil
 }
 
-// checkGates checks the limits in use.
-func (c *checkedSpace) checkGates(ctx context.Context, gates *limiter.Limiter, partitions int) error {
+// checkLimits checks the limits in use.
+func (c *checkedSpace) checkLimits(ctx context.Context, limits *limiter.Limiter, partitions int) error {
 	for p := range partitions {
-		names, err := gates.Scheduled(ctx, p)
+		names, err := limits.Scheduled(ctx, p)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			c.Gates++
-			for _, broken := range gates.Check(ctx, name) {
-				c.GateFindings = append(c.GateFindings, gateFinding{Gate: name, Rule: strings.TrimPrefix(broken.Error(), "limit "+name+": ")})
+			c.Limits++
+			for _, broken := range limits.Check(ctx, name) {
+				c.LimitFindings = append(c.LimitFindings, limitFinding{Limit: name, Rule: strings.TrimPrefix(broken.Error(), "limit "+name+": ")})
 			}
 		}
 	}
@@ -195,8 +195,8 @@ func findings(s streams, c checkedSpace) error {
 		instances.Add(f.Instance, f.Rule)
 	}
 	limits := &term.Table{Header: []string{"LIMIT", "FINDING"}, Fold: 2}
-	for _, f := range c.GateFindings {
-		limits.Add(f.Gate, f.Rule)
+	for _, f := range c.LimitFindings {
+		limits.Add(f.Limit, f.Rule)
 	}
 	for _, t := range []*term.Table{instances, limits} {
 		if len(t.Rows) > 0 {
@@ -214,7 +214,7 @@ func findings(s streams, c checkedSpace) error {
 	}
 	lines = append(lines, fmt.Sprintf("%s (%d running, %d stalled), %s, %s, %s, %s: %s",
 		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far below the maximum
-		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(c.number(), "finding")))
+		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Limits, "limit"), diagnose.Counted(c.number(), "finding")))
 	for _, line := range lines {
 		if err := term.Line(s.out, line); err != nil {
 			return err

@@ -126,7 +126,7 @@ func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 		if g.Policy.Concurrency > 0 {
 			in += fmt.Sprintf("/%d", g.Policy.Concurrency)
 		}
-		row := []any{g.Action, g.Waiting, formatElapsed(g.OldestEnqueued, time.Time{}), in, g.Enqueued, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
+		row := []any{g.Action, g.Waiting, formatElapsed(g.OldestEnqueued, time.Time{}), in, g.Enqueued, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, limitState(g, now), diagnose.Policy(g.Policy)}
 		if keys {
 			row = slices.Insert(row, 1, any(g.Key))
 		}
@@ -135,8 +135,8 @@ func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	return t
 }
 
-// gateState describes whether a limit would admit a further call.
-func gateState(g client.QueueInfo, now time.Time) string {
+// limitState describes whether a limit would admit a further call.
+func limitState(g client.QueueInfo, now time.Time) string {
 	switch {
 	case g.Deadlocked:
 		return "DEADLOCK"

@@ -325,7 +325,7 @@ func TestCheckReportsALimitWithAWrongCount(t *testing.T) {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	code, out, _ = command(t, "check", "--redis", at, "--json")
-	if wants(t, out, `"findings":[],"gates":1,"gate_findings":[{"gate":"nap","rule":"2 `); code != 1 {
+	if wants(t, out, `"findings":[],"limits":1,"limit_findings":[{"limit":"nap","rule":"2 `); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 }
@@ -396,7 +396,7 @@ func TestStateColumnOfALimitExplainsWhyWaitersWait(t *testing.T) {
 		"limited until " + now.Add(5*time.Second).UTC().Format("15:04:05") + " UTC":           {LimitedUntil: now.Add(5 * time.Second)},
 		"limited until " + now.Add(24*time.Hour).UTC().Format("2006-01-02 15:04:05") + " UTC": {LimitedUntil: now.Add(24 * time.Hour)},
 	} {
-		if got := gateState(g, now); got != want {
+		if got := limitState(g, now); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 // Command is the command pawl bench.
 type Command struct {
-	Scenario  string        `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"What to measure; see above."`
-	Instances int           `placeholder:"N" help:"Instances to run. Default: a few seconds' worth on two cores; batch, gate and mass: 100,000; list: 20,000; demand: 2,000. long: activities of the one instance, 2,000. update: updates, 20,000, with --kill 100,000. recover: further instances that wait for an event, 0."`
+	Scenario  string        `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,limit,recover,long,idle,scale,mass,payload,job,schedule,batch,update,list,rolling,demand,tracing" help:"What to measure; see above."`
+	Instances int           `placeholder:"N" help:"Instances to run. Default: a few seconds' worth on two cores; batch, limit and mass: 100,000; list: 20,000; demand: 2,000. long: activities of the one instance, 2,000. update: updates, 20,000, with --kill 100,000. recover: further instances that wait for an event, 0."`
 	N         int           `default:"100" help:"Activities of one fanout."`
 	InFlight  int           `default:"1000" help:"Maximum number of concurrent instances."`
 	Load      bool          `help:"cancel: cancel while the fleet runs at half of its capacity."`
@@ -57,7 +57,7 @@ func (c *Command) Help() string {
   turn        the turn engine alone, without servers
   cancel      from the commit that cancels an activity to the end of its
               context in another process
-  gate        many instances at one limit, and the cost of the limit
+  limit        many instances at one limit, and the cost of the limit
   recover     how long instances wait because of a fault
   long        the last of many activities of one instance, and the first
   idle        memory of waiting instances, and their cost to others
@@ -143,7 +143,7 @@ func (r *run) experiments() map[string]experiment {
 		"batch":    batch,
 		"cancel":   {r.cancelLayout(), false, r.cancel},
 		"demand":   {layout{orchestrators: 1}, false, r.demand},
-		"gate":     {one, false, r.limit},
+		"limit":    {one, false, r.limit},
 		"idle":     {one, false, r.idle},
 		"job":      {r.loadLayout(), false, r.job},
 		"list":     {layout{orchestrators: 1}, false, r.list},

@@ -344,10 +344,10 @@ func TestCancellationWithoutHintsIsNoticedByRenewal(t *testing.T) {
 	}
 }
 
-func TestBenchGateMeasuresALimit(t *testing.T) {
+func TestBenchLimitMeasuresALimit(t *testing.T) {
 	t.Parallel()
-	results, keys := measure[limitResult](t, "gate", "--instances", "200", "--in-flight", "200")
-	for _, key := range []string{"scenario", "grants_per_s", "ungated_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000"} {
+	results, keys := measure[limitResult](t, "limit", "--instances", "200", "--in-flight", "200")
+	for _, key := range []string{"scenario", "grants_per_s", "unlimited_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000"} {
 		if _, ok := keys[key]; !ok {
 			t.Errorf("no %s in %v", key, keys)
 		}
@@ -388,7 +388,7 @@ func TestRecoveryIsMeasuredFromTheEndOfTheFault(t *testing.T) {
 func TestInvalidCombinationsAreUsageErrors(t *testing.T) {
 	for _, args := range [][]string{
 		{"hello", "--load"}, {"all", "--no-hints"}, {"chain", "--fanout", "3"}, {"cancel", "--fanout", "0"}, {"cancel", "--fanout", "10001"},
-		{"gate", "--instances", "150"}, {"gate", "--in-flight", "100"}, {"cancel", "--nats", "nats://127.0.0.1:1"}, {"gate", "--nats", "nats://127.0.0.1:1"},
+		{"limit", "--instances", "150"}, {"limit", "--in-flight", "100"}, {"cancel", "--nats", "nats://127.0.0.1:1"}, {"limit", "--nats", "nats://127.0.0.1:1"},
 		{"recover", "--fault", "flood"}, {"recover", "--rounds", "0"}, {"job", "--kill"}, {"update", "--rollback"}, {"schedule", "--schedules", "0"}, {"hello", "--json", "--benchstat"},
 	} {
 		c, err := command(t, args...)

@@ -24,7 +24,7 @@ const (
 type burst struct {
 	Instances  int     `json:"instances"`
 	Activities int     `json:"activities"`
-	ToldMS     float64 `json:"told_ms"` // from before the first request to the last ctx.Done()
+	NotifiedMS float64 `json:"notified_ms"` // from before the first request to the last ctx.Done()
 	Missed     int     `json:"missed"`
 	Leases     int     `json:"leases"`     // leases left
 	Goroutines int     `json:"goroutines"` // goroutines left in the worker
@@ -53,7 +53,7 @@ func (c *canceller) burst(ctx context.Context, rdb redis.UniversalClient) (*burs
 		}
 		ended += len(times)
 		for _, at := range times {
-			b.ToldMS = max(b.ToldMS, millis(at.Sub(began)))
+			b.NotifiedMS = max(b.NotifiedMS, millis(at.Sub(began)))
 		}
 	}
 	b.Missed = b.Activities - ended

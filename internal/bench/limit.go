@@ -28,7 +28,7 @@ type limitResult struct {
 	Concurrency int     `json:"concurrency"` // of the activity
 	Seconds     float64 `json:"seconds"`     // from the first start of an activity to the last
 	GrantsPerS  float64 `json:"grants_per_s"`
-	PlainPerS   float64 `json:"ungated_per_s"` // instances of one activity without a limit, measured just before
+	PlainPerS   float64 `json:"unlimited_per_s"` // instances of one activity without a limit, measured just before
 
 	Waiters        int     `json:"waiters"`
 	BytesPerWaiter float64 `json:"bytes_per_waiter"` // memory of all keys of the limit in Redis
@@ -38,19 +38,19 @@ type limitResult struct {
 	P50MS float64 `json:"p50_ms"` // in the worker, from the end of one activity to the start of the next
 	P99MS float64 `json:"p99_ms"`
 
-	Chains         int       `json:"chains"`            // per round
-	ChainPerS      float64   `json:"chain_per_s"`       // activities without a limit, median of the rounds
-	GatedChainPerS float64   `json:"gated_chain_per_s"` // activities with a limit that is never reached, median of the rounds
-	ChainRatios    []float64 `json:"chain_ratios"`      // rate with the limit to rate without, by round
-	ChainRatio     float64   `json:"chain_ratio"`       // median of the ratios
+	Chains           int       `json:"chains"`              // per round
+	ChainPerS        float64   `json:"chain_per_s"`         // activities without a limit, median of the rounds
+	LimitedChainPerS float64   `json:"limited_chain_per_s"` // activities with a limit that is never reached, median of the rounds
+	ChainRatios      []float64 `json:"chain_ratios"`        // rate with the limit to rate without, by round
+	ChainRatio       float64   `json:"chain_ratio"`         // median of the ratios
 
 	CPU      map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 of Instances, by process
-	PlainCPU map[string]float64 `json:"ungated_cpu_s_per_1000,omitempty"`
+	PlainCPU map[string]float64 `json:"unlimitd_cpu_s_per_1000,omitempty"`
 }
 
 // validateLimit rejects numbers that are too small to reach the limit.
 func (c *Command) validateLimit() error {
-	if c.Scenario != "gate" {
+	if c.Scenario != "limit" {
 		return nil
 	}
 	if n := 2 * limitConcurrency; c.Instances != 0 && c.Instances < n || c.InFlight < n {
@@ -64,14 +64,14 @@ func (r *run) limit(ctx context.Context, f *fleet, d *driver) error {
 	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: f.rdb, inFlight: r.opts.InFlight, progress: r.errw}
 	cost, err := g.measure(ctx, f, cmp.Or(r.opts.Instances, limitInstances))
 	if err != nil {
-		return fmt.Errorf("gate: %w", err)
+		return fmt.Errorf("limit: %w", err)
 	}
 	return r.report.add(cost)
 }
 
 // measure runs the parts one after the other, so that they do not disturb each other.
 func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitResult, err error) {
-	cost = limitResult{Scenario: "gate", Instances: n, InFlight: g.inFlight, Concurrency: limitConcurrency}
+	cost = limitResult{Scenario: "limit", Instances: n, InFlight: g.inFlight, Concurrency: limitConcurrency}
 	if _, err := g.driver.load(ctx, g.driver.scenario("hello", 1), min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
 		return cost, err
 	}
@@ -79,7 +79,7 @@ func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitRe
 		name string
 		run  func() error
 	}{
-		{"ungated", func() error { return g.plain(ctx, f, min(n, unlimitedMax), &cost) }},
+		{"unlimited", func() error { return g.plain(ctx, f, min(n, unlimitedMax), &cost) }},
 		{"many", func() error { return g.many(ctx, f, n, &cost) }},
 		{"one at a time", func() error { return g.handovers(ctx, min(n, limitHandovers), &cost) }},
 		{"chains", func() error { return g.chains(ctx, max(min(n/20, limitChains), 1), &cost) }},
@@ -172,7 +172,7 @@ func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error
 		return fmt.Errorf("the limit that is never reached admitted %d of %d activities, and has %d waiters", q.Enqueued, want, q.Waiting)
 	}
 	cost.Chains = n
-	cost.ChainPerS, cost.GatedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)
+	cost.ChainPerS, cost.LimitedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)
 	return nil
 }
 

@@ -31,9 +31,9 @@ type limitPrograms struct {
 
 func newLimitPrograms() limitPrograms {
 	return limitPrograms{
-		through:  pawl.NewOrchestration[int, int]("bench-gate"),
-		one:      pawl.NewOrchestration[int, int]("bench-gate-one"),
-		chain:    pawl.NewOrchestration[int, int]("bench-gate-chain"),
+		through:  pawl.NewOrchestration[int, int]("bench-limit"),
+		one:      pawl.NewOrchestration[int, int]("bench-limit-one"),
+		chain:    pawl.NewOrchestration[int, int]("bench-limit-chain"),
 		pass:     pawl.NewActivity[int, int]("bench-pass", pawl.Concurrency(limitConcurrency), pawl.QueueLimit(limitQueue)),
 		passOne:  pawl.NewActivity[int, int]("bench-pass-one", pawl.Concurrency(1), pawl.QueueLimit(limitQueue)),
 		passWide: pawl.NewActivity[int, int]("bench-pass-wide", pawl.Concurrency(limitWide)),

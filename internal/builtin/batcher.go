@@ -208,13 +208,13 @@ func (n Instances) read(self string, st *BatchState) (page, error) {
 				got.Instances = append(got.Instances, row.Instance)
 			}
 		}
-		got.Next = at.behind(next, st.Batch.again())
+		got.Next = at.after(next, st.Batch.again())
 	}
 	return got, nil
 }
 
-// behind returns the place after a list whose next page has the cursor.
-func (p Place) behind(cursor string, again bool) Place {
+// after returns the place after a list whose next page has the cursor.
+func (p Place) after(cursor string, again bool) Place {
 	switch {
 	case cursor != "":
 		p.Cursor = cursor

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The instance's side of limits ("gate" in identifiers): see docs/decisions/0014. The tickets that an instance requires follow from its
+// The instance's side of limits: see docs/decisions/0014. The tickets that an instance requires follow from its
 // history:
 //
 //	turn ──enter──▶ limit ──admitted──▶ commit, with the lease   ──task──▶ …
@@ -21,22 +21,22 @@ import (
 // the limit holds a ticket that the history may or may not require: the limit repeats its notice until the two agree.
 
 const (
-	askSilentGate = 2 * time.Second // delay of the next request after a limit did not answer, or has rejected a ticket and that is not committed yet
-	gateAsks      = 3               // minimum number of reconcile intervals between two requests about a ticket
-	lastGateAsk   = 5 * time.Minute // maximum of the backoff between requests
+	repeatSilentLimitRequest = 2 * time.Second // delay of the next request after a limit did not answer, or has rejected a ticket and that is not committed yet
+	limitRepeats             = 3               // minimum number of reconcile intervals between two requests about a ticket
+	lastLimitRepeat          = 5 * time.Minute // maximum of the backoff between requests
 )
 
 // admission enters activities and starts into their limits, and releases their tickets.
 type admission struct {
 	owner    *Owner
 	policies limit.Policies
-	calls    map[uint64]*gateCall // unanswered calls, by number of the effect
+	calls    map[uint64]*limitCall // unanswered calls, by number of the effect
 }
 
 // entry is the schedule of an activity, or a start, that must pass a limit.
 type entry struct {
 	event   uint64
-	gate    *history.Limit
+	limit   *history.Limit
 	inForce limit.InForce
 }
 
@@ -46,8 +46,8 @@ func (a *admission) enter(in *instance, t *turn) {
 	t.takeReleased()
 	if len(entries)+len(t.tickets) > 0 {
 		ended := t.endedByWorkers()
-		calls := t.gateCalls(entries, ended)
-		a.leaveGates(in, t, ended)
+		calls := t.limitCalls(entries, ended)
+		a.leaveLimits(in, t, ended)
 		if t.calls = len(calls); t.calls > 0 {
 			a.owner.to(in, admitting)
 			for _, c := range calls {
@@ -91,15 +91,15 @@ func (a *admission) entries(t *turn) []entry {
 		if declared == (history.Limit{}) { // otherwise it is in stamped already
 			t.stamped = append(t.stamped, e)
 		}
-		g := newGate(e.Name, e.Payload, ticket, f, t.Fold.Started)
+		g := newLimit(e.Name, e.Payload, ticket, f, t.Fold.Started)
 		g.Retain = declared.Retain
-		out = append(out, entry{event: e.ID, gate: g, inForce: f})
+		out = append(out, entry{event: e.ID, limit: g, inForce: f})
 	}
 	return out
 }
 
-// newGate returns the limit that an action of the execution must pass, as its history records it.
-func newGate(action string, p history.Payload, ticket string, f limit.InForce, s *history.Started) *history.Limit {
+// newLimit returns the limit that an action of the execution must pass, as its history records it.
+func newLimit(action string, p history.Payload, ticket string, f limit.InForce, s *history.Started) *history.Limit {
 	g := &history.Limit{Name: limit.Name(action, limit.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
 	for held := range strings.FieldsSeq(heldLimits(s)) {
 		if name, ticket := cutHeld(held); name == g.Name { // held by the instance itself, or by an ancestor
@@ -162,19 +162,19 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 	return func(k history.Ticket) bool { return ended[k.Event] }
 }
 
-// gateCalls groups the entries by limit. A ticket that enters again, such as that of an attempt after a rejected one,
+// limitCalls groups the entries by limit. A ticket that enters again, such as that of an attempt after a rejected one,
 // leaves in the same call.
-func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
-	var calls gateCalls
+func (t *turn) limitCalls(entries []entry, ended func(history.Ticket) bool) []*limitCall {
+	var calls limitCalls
 	again := make(map[string]bool)
 	for _, e := range entries {
-		c := calls.at(e.gate.Name)
+		c := calls.at(e.limit.Name)
 		if len(c.entries) == 0 {
 			c.call.InForce = e.inForce
 		}
 		c.entries = append(c.entries, e)
-		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.gate)})
-		again[e.gate.Ticket] = true
+		c.call.Enter = append(c.call.Enter, limit.Entry{Member: Member(t.in.id, e.event, t.Fold, e.limit)})
+		again[e.limit.Ticket] = true
 	}
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
 		c := calls.of[k.Limit.Name]
@@ -187,14 +187,14 @@ func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*ga
 	return calls.all
 }
 
-// gateCall is one call of a limit.
-type gateCall struct {
+// limitCall is one call of a limit.
+type limitCall struct {
 	why     callReason
 	call    limit.AdmitRequest
 	in      *instance
 	turn    *turn   // for EnterTurn
 	entries []entry // for EnterTurn and EnterStart
-	since   []int64 // for RepeatGateRequest: the WaitingSince of the tickets in the history
+	since   []int64 // for RepeatLimitRequest: the WaitingSince of the tickets in the history
 }
 
 // callReason is the reason for calling a limit.
@@ -202,25 +202,25 @@ type callReason uint8
 
 // Reasons for calls.
 const (
-	EnterTurn         callReason = iota + 1 // the activities of a turn enter, before its commit
-	EnterStart                              // a start enters, before its turn
-	LeaveGate                               // released tickets leave
-	RepeatGateRequest                       // tickets that the history requires are requested again
+	EnterTurn          callReason = iota + 1 // the activities of a turn enter, before its commit
+	EnterStart                               // a start enters, before its turn
+	LeaveLimit                               // released tickets leave
+	RepeatLimitRequest                       // tickets that the history requires are requested again
 )
 
-// gateCalls are calls of different limits, in the order in which they were added.
-type gateCalls struct {
-	all []*gateCall
-	of  map[string]*gateCall
+// limitCalls are calls of different limits, in the order in which they were added.
+type limitCalls struct {
+	all []*limitCall
+	of  map[string]*limitCall
 }
 
 // at returns the call of a limit, and adds it if there is none.
-func (s *gateCalls) at(name string) *gateCall {
+func (s *limitCalls) at(name string) *limitCall {
 	c := s.of[name]
 	if c == nil {
-		c = &gateCall{call: limit.AdmitRequest{Limit: name}}
+		c = &limitCall{call: limit.AdmitRequest{Limit: name}}
 		if s.of == nil {
-			s.of = make(map[string]*gateCall)
+			s.of = make(map[string]*limitCall)
 		}
 		s.of[name] = c
 		s.all = append(s.all, c)
@@ -243,13 +243,13 @@ func Member(instance string, event uint64, s *history.State, g *history.Limit) l
 }
 
 // leave adds a ticket of the turn that leaves.
-func (c *gateCall) leave(t *turn, k history.Ticket) {
+func (c *limitCall) leave(t *turn, k history.Ticket) {
 	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold, k.Limit))
 }
 
-// leaveGates releases tickets of a turn. A release that is lost is repaired by the sweep of the limit.
-func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
-	var calls gateCalls
+// leaveLimits releases tickets of a turn. A release that is lost is repaired by the sweep of the limit.
+func (a *admission) leaveLimits(in *instance, t *turn, which func(history.Ticket) bool) {
+	var calls limitCalls
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
 		if which(k) {
 			calls.at(k.Limit.Name).leave(t, k)
@@ -258,7 +258,7 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 		return false
 	})
 	for _, c := range calls.all {
-		c.why, c.in = LeaveGate, in
+		c.why, c.in = LeaveLimit, in
 		a.admit(c)
 	}
 }
@@ -266,14 +266,14 @@ func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket)
 func allTickets(history.Ticket) bool { return true }
 
 // admit sends a call.
-func (a *admission) admit(c *gateCall) {
+func (a *admission) admit(c *limitCall) {
 	n := a.owner.nextNumber()
 	a.calls[n] = c
-	a.owner.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
+	a.owner.emit(Effect{Kind: CallLimit, Number: n, Reason: c.why, Call: &c.call})
 }
 
-// gateAnswered notifies the waiters that a call has admitted, and continues the instance that has made it.
-func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error) {
+// limitAnswered notifies the waiters that a call has admitted, and continues the instance that has made it.
+func (a *admission) limitAnswered(number uint64, got limit.AdmitReply, err error) {
 	c := a.calls[number]
 	delete(a.calls, number)
 	a.passOn(c.call.Limit, got, err)
@@ -281,24 +281,24 @@ func (a *admission) gateAnswered(number uint64, got limit.AdmitReply, err error)
 	case EnterTurn:
 		a.turnEntered(c.turn, c, got, err)
 	case EnterStart:
-		a.startEntered(c.in, c.entries[0].gate, got, err)
-	case LeaveGate:
+		a.startEntered(c.in, c.entries[0].limit, got, err)
+	case LeaveLimit:
 		if err != nil {
-			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
+			reportFailure(a.owner.log, "slot not released, swept later", err, "instance", c.in.id, "limit", c.call.Limit)
 		}
-	case RepeatGateRequest:
-		a.askedGate(c.in.id, c, got, err)
+	case RepeatLimitRequest:
+		a.limitRequested(c.in.id, c, got, err)
 	}
 }
 
 // turnEntered applies the verdicts of a limit on the activities of a turn, and commits the turn when all limits have answered.
-func (a *admission) turnEntered(t *turn, c *gateCall, got limit.AdmitReply, err error) {
+func (a *admission) turnEntered(t *turn, c *limitCall, got limit.AdmitReply, err error) {
 	for i, e := range c.entries {
 		v := verdict(got, i, err)
-		rejected := a.applyVerdict(t.in, e.gate, got.Now, v)
-		t.Fold.SetLimit(e.event, e.gate)
+		rejected := a.applyVerdict(t.in, e.limit, got.Now, v)
+		t.Fold.SetLimit(e.event, e.limit)
 		if rejected {
-			t.refused = append(t.refused, a.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
+			t.refused = append(t.refused, a.rejectedActivity(e.event, e.limit.Name, v.Kind, v.Until))
 		}
 	}
 	if t.calls--; t.calls == 0 {
@@ -328,7 +328,7 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 		a.owner.countLimit(limit.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
 		return false
 	default: // a rejection is only in memory until it is committed
-		in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
+		in.limitAt = a.owner.clock.now() + repeatSilentLimitRequest.Milliseconds()
 		return v.Kind != unanswered
 	}
 }
@@ -340,18 +340,18 @@ func (a *admission) passOn(name string, got limit.AdmitReply, err error) {
 	}
 	a.owner.notices.notify(name, got.Granted, limit.Admitted, got.Now)
 	if got.SweepNow {
-		a.owner.emit(Effect{Kind: WakeGate, ID: name})
+		a.owner.emit(Effect{Kind: WakeLimit, ID: name})
 	}
 }
 
-// askGates requests every ticket of the history again, if it is time: a limit may have lost its waiters and its holders.
-func (a *admission) askGates(in *instance) {
+// repeatLimitRequests requests every ticket of the history again, if it is time: a limit may have lost its waiters and its holders.
+func (a *admission) repeatLimitRequests(in *instance) {
 	now := a.owner.clock.now()
-	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
+	if in.state == nil || in.state.TicketLen() == 0 || in.limitAt > now {
 		return
 	}
-	in.gateAt = now + a.gateBackoff(in, now)
-	var calls gateCalls
+	in.limitAt = now + a.limitBackoff(in, now)
+	var calls limitCalls
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.since) == 0 {
@@ -366,53 +366,53 @@ func (a *admission) askGates(in *instance) {
 }
 
 // ask adds a ticket that is requested again.
-func (c *gateCall) ask(in *instance, k history.Ticket) {
+func (c *limitCall) ask(in *instance, k history.Ticket) {
 	m := Member(in.id, k.Event, in.state, k.Limit)
 	c.call.Enter = append(c.call.Enter, limit.Entry{Member: m, Active: !k.Waiting})
 	c.since = append(c.since, k.Limit.WaitingSince)
 }
 
 // askCall sends a call that requests tickets of the instance again.
-func (a *admission) askCall(in *instance, c *gateCall) {
-	a.owner.met[CountGateAsks]++
-	in.gateRequests++
-	c.why, c.in = RepeatGateRequest, in
+func (a *admission) askCall(in *instance, c *limitCall) {
+	a.owner.met[CountLimitRepeats]++
+	in.limitRequests++
+	c.why, c.in = RepeatLimitRequest, in
 	a.admit(c)
 }
 
-// gateBackoff returns half the age of the youngest ticket, within bounds, ms. It is derived from the history, because a waiting instance
+// limitBackoff returns half the age of the youngest ticket, within bounds, ms. It is derived from the history, because a waiting instance
 // may be forgotten between any two reconciliations.
-func (a *admission) gateBackoff(in *instance, now int64) int64 {
+func (a *admission) limitBackoff(in *instance, now int64) int64 {
 	youngest := in.state.Started.At
 	for _, k := range in.state.Tickets() {
 		if e := in.state.Activity(k.Event); e != nil {
 			youngest = max(youngest, e.At)
 		}
 	}
-	return min(max((now-youngest)/2, a.firstGateAsk()), lastGateAsk.Milliseconds())
+	return min(max((now-youngest)/2, a.firstLimitRepeat()), lastLimitRepeat.Milliseconds())
 }
 
-func (a *admission) firstGateAsk() int64 {
-	return gateAsks * a.owner.cfg.ReconcileInterval.Milliseconds()
+func (a *admission) firstLimitRepeat() int64 {
+	return limitRepeats * a.owner.cfg.ReconcileInterval.Milliseconds()
 }
 
-// askedGate handles the answer to a call that requested tickets again.
-func (a *admission) askedGate(id string, c *gateCall, got limit.AdmitReply, err error) {
+// limitRequested handles the answer to a call that requested tickets again.
+func (a *admission) limitRequested(id string, c *limitCall, got limit.AdmitReply, err error) {
 	in := a.owner.instances[id]
-	if in != nil && in.gateRequests > 0 {
-		in.gateRequests--
+	if in != nil && in.limitRequests > 0 {
+		in.limitRequests--
 	}
 	if err != nil {
 		if in != nil && in.state != nil { // otherwise its next wakeup repeats the request
-			in.gateAt = a.owner.clock.now() + askSilentGate.Milliseconds()
-			a.owner.outbox.retrySoon(in, askSilentGate)
+			in.limitAt = a.owner.clock.now() + repeatSilentLimitRequest.Milliseconds()
+			a.owner.outbox.retrySoon(in, repeatSilentLimitRequest)
 		}
-		reportFailure(a.owner.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
+		reportFailure(a.owner.log, "limit request failed, retrying", err, "instance", id, "limit", c.call.Limit)
 		return
 	}
 	for i, e := range c.call.Enter {
 		if v := verdict(got, i, nil); !e.Active && v.Kind != limit.Waiting && v.Kind != unanswered {
-			a.owner.notices.deliver(GateNotice{Gate: c.call.Limit, Member: e.Member, Kind: v.Kind, At: got.Now, Requested: true, Since: c.since[i]})
+			a.owner.notices.deliver(LimitNotice{Limit: c.call.Limit, Member: e.Member, Kind: v.Kind, At: got.Now, Requested: true, Since: c.since[i]})
 		}
 	}
 	if in != nil && in.phase == idle {

@@ -30,7 +30,7 @@ func (a *admission) commitEntered(in *instance, t *turn) {
 	}
 	if t.Size > record.CommitBytes {
 		t.tickets = t.hasEntered()
-		a.leaveGates(in, t, allTickets)
+		a.leaveLimits(in, t, allTickets)
 		a.owner.turns.tooLarge(in, t)
 		return
 	}
@@ -97,7 +97,7 @@ func (c *commits) commit(in *instance, t *turn) {
 	w.Answers = t.answers()
 	decided := &t.Decided
 	if t.imported { // its events are neither measured nor traced again
-		decided = &Decided{Made: Made{Fold: t.Fold}}
+		decided = &Decided{Additions: Additions{Fold: t.Fold}}
 	}
 	c.owner.request(in, committing, outstanding{turn: t, commit: w}, Effect{Kind: CommitTurn, Commit: w, Decided: decided})
 }

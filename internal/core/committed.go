@@ -84,7 +84,7 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 	in.localInputs = append(in.localInputs, t.refused...)
 	in.overdue = append(t.Overdue, in.overdue...)
 	if t.Begins() {
-		in.startGate = nil // the recorded start includes it
+		in.startLimit = nil // the recorded start includes it
 	}
 	us, err := c.owner.inbox.parseUnread(done.Unread)
 	in.unread, in.cut, in.needsInboxRead = us, record.Truncated(done.Unread), false

@@ -21,17 +21,17 @@ type Given struct {
 	Local    []history.Event // inputs that are in no inbox
 	Overdue  []history.Event // failures decided by time
 
-	Now    int64 // Unix ms
-	Until  int64 // Unix ms; time may decide up to here: every input accepted before is known
-	Part   bool  // the inbox may contain more than the owner has in memory
-	More   bool  // the inbox certainly contains inputs after those of the turn
-	Behind bool  // when the turn began, the owner had not ingested all inputs accepted before its tenure
+	Now        int64 // Unix ms
+	Until      int64 // Unix ms; time may decide up to here: every input accepted before is known
+	Part       bool  // the inbox may contain more than the owner has in memory
+	More       bool  // the inbox certainly contains inputs after those of the turn
+	CatchingUp bool  // when the turn began, the owner had not ingested all inputs accepted before its tenure
 }
 
 // Decided is the result of a turn.
 type Decided struct {
-	Made
-	Taken
+	Additions
+	Consumed
 	Late    []message.Reported // completions of activities that had been cancelled
 	Replies []message.OutInput // to the parents of duplicate starts
 	Front   [][]byte           // elements of the inbox with which the next execution begins
@@ -49,8 +49,8 @@ type Decided struct {
 	Err       error
 }
 
-// Made is the addition of a turn to the history.
-type Made struct {
+// Additions is what a turn adds to the history.
+type Additions struct {
 	Fold      *history.State // the state after the turn
 	Events    []history.Event
 	Encoded   [][]byte
@@ -61,8 +61,8 @@ type Made struct {
 	Firings *replay.Firings          `json:"-"` // firings of a schedule, for its metrics; nil: none
 }
 
-// Taken is the part of its input that a turn has consumed.
-type Taken struct {
+// Consumed is the part of its input that a turn has consumed.
+type Consumed struct {
 	Pop     []string        // ids of the consumed inputs
 	Dropped int             // how many of them had no effect
 	Overdue []history.Event // the failures that still wait

@@ -85,7 +85,7 @@ func (t *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 // promoteSuccessor passes the id of an ended instance to another start, as the next execution with an origin of its own.
 func (t *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
-	turn := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
+	turn := &turn{in: in, Decided: Decided{Consumed: Consumed{Pop: []string{in.unread[0].ID}}}, successor: successor}
 	front, err := Element(successorID(successor.Execution)+t.owner.seal, successor)
 	if err != nil {
 		t.owner.removals.stall(in, stallUnreadable, err.Error())

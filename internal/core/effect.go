@@ -17,7 +17,7 @@ type Effect struct {
 	ID      string // id of an instance or worker, or name of a limit, action or queue
 	phase   Phase  // phase of the instance, for ReconcileWith
 	Number  uint64
-	Why     callReason
+	Reason  callReason
 	Given   *Given
 	Commit  *record.Commit
 	Decided *Decided // the turn that Commit writes
@@ -72,31 +72,31 @@ const (
 
 // Effects on limits.
 const (
-	CallGate       EffectKind = iota + FindCode + 1 // number, why, call ──▶ GateAnswered
+	CallLimit      EffectKind = iota + FindCode + 1 // number, why, call ──▶ LimitAnswered
 	ReleaseTickets                                  // id, body: []limit.Orphan ──▶ TicketsReleased
-	SweepGate                                       // id, body: *limit.InForce, nil if the limit has the policy in force ──▶ GateSwept
-	RelistGate                                      // id, after ──▶ GateRelisted
-	UnlistGate                                      // id
+	SweepLimit                                      // id, body: *limit.InForce, nil if the limit has the policy in force ──▶ LimitSwept
+	RelistLimit                                     // id, after ──▶ LimitRelisted
+	UnlistLimit                                     // id
 	FindUnwanted                                    // id, body: limit.SweepReply ──▶ UnwantedFound
-	PassNotices                                     // body: []GateNotice
-	WakeGate                                        // id
+	PassNotices                                     // body: []LimitNotice
+	WakeLimit                                       // id
 )
 
 // Effects on task queues, messages and timers.
 const (
-	PublishTask    EffectKind = iota + WakeGate + 1 // id, rec, activity, headers ──▶ TaskPublished
-	PublishMessage                                  // id: sender, number, input ──▶ MessagePublished
-	SendHints                                       // id: worker, body: []message.Hint
-	AnswerClients                                   // body: *ClientAnswer
-	PublishOutcome                                  // body: message.Outcome
-	PublishChange                                   // body: message.Change
-	ReadHorizon                                     // after, body: history.Position, up to which all inputs are ingested ──▶ HorizonAnswered
-	ReadQueueAge                                    // id: queue, number ──▶ QueueAgeRead
-	ReadFleet                                       // number ──▶ FleetRead
-	AnswerUpdate                                    // body: *UpdateReply
-	ReadUpdate                                      // id, body: UpdateQuestion; the shell replies to its reply subject
-	PostResend                                      // after ──▶ ResendDue
-	PostLater                                       // after, body: *Message ──▶ that message
+	PublishTask    EffectKind = iota + WakeLimit + 1 // id, rec, activity, headers ──▶ TaskPublished
+	PublishMessage                                   // id: sender, number, input ──▶ MessagePublished
+	SendHints                                        // id: worker, body: []message.Hint
+	AnswerClients                                    // body: *ClientAnswer
+	PublishOutcome                                   // body: message.Outcome
+	PublishChange                                    // body: message.Change
+	ReadHorizon                                      // after, body: history.Position, up to which all inputs are ingested ──▶ HorizonAnswered
+	ReadQueueAge                                     // id: queue, number ──▶ QueueAgeRead
+	ReadFleet                                        // number ──▶ FleetRead
+	AnswerUpdate                                     // body: *UpdateReply
+	ReadUpdate                                       // id, body: UpdateQuestion; the shell replies to its reply subject
+	PostResend                                       // after ──▶ ResendDue
+	PostLater                                        // after, body: *Message ──▶ that message
 )
 
 // Logs and counts.
@@ -108,9 +108,9 @@ const (
 var effectKinds = [...]string{
 	LoadInstance: "load", ReadInbox: "read inbox", SearchInbox: "search inbox", FetchHead: "fetch head", CommitTurn: "commit", ReconcileWith: "reconcile",
 	RemoveInstance: "remove", FindWipe: "find wipe", WipeInstance: "wipe", ReadHistory: "read history", RewindInstance: "rewind", ReadDue: "read due", ReadSchedule: "read schedule", ListRefusals: "list refusals", ForgetRefusals: "forget refusals",
-	ReportLate: "report late", NoteCancelled: "note cancelled", ListUnserved: "list unserved", UnlistUnserved: "unlist unserved", RunTurn: "run turn", EvictCode: "evict code", FindCode: "find code", CallGate: "call gate",
-	ReleaseTickets: "release tickets", SweepGate: "sweep gate", RelistGate: "relist gate", UnlistGate: "unlist gate", FindUnwanted: "find unwanted",
-	PassNotices: "pass notices", WakeGate: "wake gate", PublishTask: "publish task", PublishMessage: "publish message", SendHints: "send hints",
+	ReportLate: "report late", NoteCancelled: "note cancelled", ListUnserved: "list unserved", UnlistUnserved: "unlist unserved", RunTurn: "run turn", EvictCode: "evict code", FindCode: "find code", CallLimit: "call limit",
+	ReleaseTickets: "release tickets", SweepLimit: "sweep limit", RelistLimit: "relist limit", UnlistLimit: "unlist limit", FindUnwanted: "find unwanted",
+	PassNotices: "pass notices", WakeLimit: "wake limit", PublishTask: "publish task", PublishMessage: "publish message", SendHints: "send hints",
 	AnswerClients: "answer clients", PublishOutcome: "publish outcome", PublishChange: "publish change", ReadHorizon: "read horizon", ReadQueueAge: "read queue age",
 	ReadFleet: "read fleet", AnswerUpdate: "answer update", ReadUpdate: "read update", PostResend: "post resend", PostLater: "post later", WriteLog: "log", CountLimit: "count",
 }

@@ -86,7 +86,7 @@ func (t *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 
 // newTurn returns a turn that the owner decides without code.
 func (o *Owner) newTurn(in *instance, fold *history.State) *turn {
-	return &turn{in: in, now: o.clock.now(), Decided: Decided{Made: Made{Fold: fold}}}
+	return &turn{in: in, now: o.clock.now(), Decided: Decided{Additions: Additions{Fold: fold}}}
 }
 
 // end records an end decided by the owner, after the cancellation of outstanding activities and children. It returns false if that failed.

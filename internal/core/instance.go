@@ -20,7 +20,7 @@ type instance struct {
 
 	wakeupDue             bool          // must be reconciled
 	retryScheduled        bool          // a retryDue message after a failed publish or limit request is scheduled
-	gateRequests          int           // RepeatGateRequest calls that are not answered
+	limitRequests         int           // RepeatLimitRequest calls that are not answered
 	repeatBackoff         time.Duration // between two repeats of the starts of outstanding children
 	startsInFlight        int           // starts of children that are published and not acknowledged
 	notifiedStatusVersion uint64        // version of the custom status last sent to its watchers
@@ -42,19 +42,19 @@ type pace struct {
 
 // memory is a copy of stored state. It is discarded whenever it may not match the store.
 type memory struct {
-	rec             *record.Record        // nil: there is no record
-	sent            record.Watermark      // this tenure has seen every message up to here acknowledged by the stream
-	unread          []Unread              // the head of the inbox, in order
-	cut             bool                  // the inbox may hold more inputs than unread
-	needsInboxRead  bool                  // the inbox must be read before the next step
-	inboxOverflowed bool                  // an input was dropped because the inbox is at its bound
-	outbox          []*pendingMessage     // messages to other instances, in order; the first is not known to be acknowledged: see outbox.go
-	notices         map[string]GateNotice // notices of limits that are not applied yet, by ticket
+	rec             *record.Record         // nil: there is no record
+	sent            record.Watermark       // this tenure has seen every message up to here acknowledged by the stream
+	unread          []Unread               // the head of the inbox, in order
+	cut             bool                   // the inbox may hold more inputs than unread
+	needsInboxRead  bool                   // the inbox must be read before the next step
+	inboxOverflowed bool                   // an input was dropped because the inbox is at its bound
+	outbox          []*pendingMessage      // messages to other instances, in order; the first is not known to be acknowledged: see outbox.go
+	notices         map[string]LimitNotice // notices of limits that are not applied yet, by ticket
 	// The search of a long inbox: see boundary.go and held.go.
 	searched   bool                     // the whole inbox has been searched, and no input since may end the instance or its wait
 	cancelled  *history.CancelRequested // cancellation found by the search
 	rejectedAt int64                    // when the start's time in the limit's queue was over, Unix ms; 0: its rejection was no decision by time
-	gateAt     int64                    // when limits are asked about the tickets again, Unix ms; 0: at the next reconciliation
+	limitAt    int64                    // when limits are asked about the tickets again, Unix ms; 0: at the next reconciliation
 	control    history.Position         // position of the operator request that takes effect
 	answerTo   string                   // reply subject of that request
 	current
@@ -72,7 +72,7 @@ type current struct {
 	lastRepeated    uint64              // last child whose start this round has repeated
 	startedChildren map[string]struct{} // effect ids of outstanding children whose starts this tenure has seen acknowledged by the stream
 	startAdmitted   bool                // the limit of the start has answered, or there is none
-	startGate       *history.Limit      // limit of the start, with its verdict; nil: there is none
+	startLimit      *history.Limit      // limit of the start, with its verdict; nil: there is none
 	rejection       limit.Verdict       // verdict with which the limit rejected the instance
 }
 
@@ -93,7 +93,7 @@ type outstanding struct {
 	goal    goal                   // loading, searching
 	failure *history.Failure       // toFail
 	stall   *Stall                 // toStall, toPurge, toRelease, findingWipe, fetchingHead, suspending
-	notices map[string]GateNotice  // toRelease, suspending, keepingEarly, releasing: about tickets that the instance does not use
+	notices map[string]LimitNotice // toRelease, suspending, keepingEarly, releasing: about tickets that the instance does not use
 	turn    *turn                  // turning, admitting, committing
 	commit  *record.Commit         // committing
 	recon   *record.Reconciliation // reconciling, settling, suspending, keepingEarly, releasing

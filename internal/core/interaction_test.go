@@ -318,7 +318,7 @@ func (x *interaction) step(m core.Message) (out []string) {
 			continue
 		case core.PublishMessage:
 			x.publishing = append(x.publishing, e)
-		case core.CallGate, core.ReadQueueAge:
+		case core.CallLimit, core.ReadQueueAge:
 			x.queued = append(x.queued, e)
 		case core.PostLater:
 			x.outstanding["later"] = e
@@ -488,9 +488,9 @@ func (x *interaction) carryOut(id, how string) core.Message {
 			m.Committed, m.Err = x.commit(s, e.Commit)
 		}
 	case core.ReconcileWith:
-		m.Kind, m.Looked = core.Reconciled, record.Reconciled{Now: x.now.UnixMilli(), Unread: len(s.inbox)}
+		m.Kind, m.Reconciled = core.Reconciled, record.Reconciled{Now: x.now.UnixMilli(), Unread: len(s.inbox)}
 		for _, l := range e.Recon.Leases {
-			m.Looked.Leases = append(m.Looked.Leases, record.LeaseState{Lease: l, Status: x.leases, Until: x.now.UnixMilli() + 10_000})
+			m.Reconciled.Leases = append(m.Reconciled.Leases, record.LeaseState{Lease: l, Status: x.leases, Until: x.now.UnixMilli() + 10_000})
 		}
 		if written && s.rec != nil && s.rec.Published.Before(e.Recon.Published) {
 			s.rec.Published = e.Recon.Published
@@ -540,7 +540,7 @@ func (x *interaction) eventID(number string) uint64 {
 
 // dequeue answers the oldest effect of a kind that the store does not answer.
 func (x *interaction) dequeue(what, how string) []string {
-	kind := map[string]core.EffectKind{"limit": core.CallGate, "queue": core.ReadQueueAge}[what]
+	kind := map[string]core.EffectKind{"limit": core.CallLimit, "queue": core.ReadQueueAge}[what]
 	i := slices.IndexFunc(x.queued, func(e core.Effect) bool { return e.Kind == kind })
 	if i < 0 {
 		x.t.Fatalf("nothing is outstanding for %q", what)
@@ -555,7 +555,7 @@ func (x *interaction) dequeue(what, how string) []string {
 	case "queue":
 		m.Kind, m.Body = core.QueueAgeRead, core.QueueAge{}
 	default:
-		m.Kind, m.Admitted.Now = core.GateAnswered, x.now.UnixMilli()
+		m.Kind, m.Admitted.Now = core.LimitAnswered, x.now.UnixMilli()
 		outcome := map[string]limit.Kind{"admitted": limit.Admitted, "waiting": limit.Waiting, "limited": limit.Limited}[how]
 		for range e.Call.Enter {
 			m.Admitted.Verdicts = append(m.Admitted.Verdicts, limit.Verdict{Kind: outcome})
@@ -569,8 +569,8 @@ func (x *interaction) dequeue(what, how string) []string {
 
 // granted reports a grant to an instance, as the owner of the limit does.
 func (x *interaction) granted(id string, _ uint64) []string {
-	n := core.GateNotice{Gate: "limited", Member: x.members[id], Kind: limit.Admitted, At: x.now.UnixMilli()}
-	return x.step(core.Message{Kind: core.NoticesPassed, Body: []core.GateNotice{n}})
+	n := core.LimitNotice{Limit: "limited", Member: x.members[id], Kind: limit.Admitted, At: x.now.UnixMilli()}
+	return x.step(core.Message{Kind: core.NoticesPassed, Body: []core.LimitNotice{n}})
 }
 
 // turn has the code decide.

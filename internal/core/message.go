@@ -15,17 +15,17 @@ import (
 // Message is one occurrence in a partition: an arrival, or the answer to an effect.
 // The kind determines which fields are set. An answer identifies the request by id or number; the owner has kept the rest of it.
 type Message struct {
-	Kind      MessageKind
-	Err       error
-	ID        string // id of an instance, or name of a limit
-	Event     uint64
-	Number    uint64 // number of the answered effect, for kinds of which an instance may have several outstanding
-	Decided   *Decided
-	Committed record.Committed
-	Looked    record.Reconciled
-	Admitted  limit.AdmitReply
-	Bells     []message.Doorbell
-	Body      any // of rare kinds: the comment of the kind gives the type
+	Kind       MessageKind
+	Err        error
+	ID         string // id of an instance, or name of a limit
+	Event      uint64
+	Number     uint64 // number of the answered effect, for kinds of which an instance may have several outstanding
+	Decided    *Decided
+	Committed  record.Committed
+	Reconciled record.Reconciled
+	Admitted   limit.AdmitReply
+	Bells      []message.Doorbell
+	Body       any // of rare kinds: the comment of the kind gives the type
 }
 
 // MessageKind is the kind of a message.
@@ -40,7 +40,7 @@ const (
 	TenureEnded                              // the in-memory state is discarded
 	DoorbellsReceived                        // bells
 	NoticesReceived                          // body: []message.LimitNotice, from other processes
-	NoticesPassed                            // body: []GateNotice, from another owner of this process
+	NoticesPassed                            // body: []LimitNotice, from another owner of this process
 	EndAwaited                               // a client waits for the end: id, body: reply subject
 	StatusAwaited                            // a client waits for the next custom status: id, body: reply subject
 	UpdateAwaited                            // a client waits for the answer to an update: id as UpdateWait returns it, body: reply subject
@@ -48,7 +48,7 @@ const (
 	TasksLost                                // the TASKS stream has lost its content; body: time.Time, tasks published before it are lost
 	PoliciesChanged                          // body: *limit.Overrides
 	WatchExtended                            // body: time.Time, until when changes are watched
-	GateDue                                  // id: limit
+	LimitDue                                 // id: limit
 	RetryRequested                           // an operator requests the retry of a stalled instance: id
 	CodeJoined                               // a process with code joined: instances that lack their code are retried
 )
@@ -62,7 +62,7 @@ const (
 	HeadRead                                             // id, body: string
 	TurnDone                                             // id, decided
 	TurnBlocked                                          // id
-	GateAnswered                                         // number, admitted
+	LimitAnswered                                        // number, admitted
 	TicketsReleased                                      // id: limit, admitted
 	CommitAnswered                                       // id, committed
 	commitRetryDue                                       // id
@@ -78,8 +78,8 @@ const (
 	ResendDue                                            // body: bool, whether NATS is connected
 	paceDue                                              // id
 	HorizonAnswered                                      // body: message.Accepted
-	GateSwept                                            // id: limit, body: limit.SweepReply
-	GateRelisted                                         // id: limit, body: time.Duration until its next visit
+	LimitSwept                                           // id: limit, body: limit.SweepReply
+	LimitRelisted                                        // id: limit, body: time.Duration until its next visit
 	UnwantedFound                                        // id: limit, body: *UnwantedMembers
 	QueueAgeRead                                         // number, body: QueueAge
 	FleetRead                                            // number, body: *Served
@@ -109,7 +109,7 @@ var messageKinds = [...]messageRow{
 	TenureEnded:       {"tenure ended", nil, func(o *Owner, _ *Message) { o.end() }, nil},
 	DoorbellsReceived: {"doorbells received", nil, func(o *Owner, m *Message) { o.inbox.onDoorbells(m.Bells) }, nil},
 	NoticesReceived:   {"notices received", decodeAs[[]message.LimitNotice], func(o *Owner, m *Message) { o.notices.onNotices(m.Body.([]message.LimitNotice)) }, nil},
-	NoticesPassed:     {"notices passed", decodeAs[[]GateNotice], func(o *Owner, m *Message) { o.notices.onPassed(m.Body.([]GateNotice)) }, nil},
+	NoticesPassed:     {"notices passed", decodeAs[[]LimitNotice], func(o *Owner, m *Message) { o.notices.onPassed(m.Body.([]LimitNotice)) }, nil},
 	EndAwaited:        {"end awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.waiters, m) }, nil},
 	StatusAwaited:     {"status awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.watchers, m) }, nil},
 	UpdateAwaited:     {"update awaited", decodeAs[string], func(o *Owner, m *Message) { o.await(&o.commits.updaters, m) }, nil},
@@ -117,13 +117,13 @@ var messageKinds = [...]messageRow{
 	TasksLost:         {"tasks lost", decodeAs[time.Time], func(o *Owner, m *Message) { o.leases.tasksLost(m.Body.(time.Time)) }, nil},
 	PoliciesChanged:   {"policies changed", decodeAs[*limit.Overrides], func(o *Owner, m *Message) { o.notices.policiesChanged(m.Body.(*limit.Overrides)) }, nil},
 	WatchExtended:     {"watch extended", decodeAs[time.Time], func(o *Owner, m *Message) { o.commits.watched = m.Body.(time.Time) }, nil},
-	GateDue:           {"gate due", nil, func(o *Owner, m *Message) { o.notices.visitGate(m.ID) }, nil},
+	LimitDue:          {"limit due", nil, func(o *Owner, m *Message) { o.notices.visitLimit(m.ID) }, nil},
 	RetryRequested:    {"retry requested", nil, func(o *Owner, m *Message) { o.removals.tryAgain(m.ID) }, nil},
 	CodeJoined:        {"code joined", nil, func(o *Owner, _ *Message) { o.removals.codeJoined() }, nil},
 
 	DueRead:          {"due read", decodeAs[record.DueSet], func(o *Owner, m *Message) { o.schedule.dueRead(m.Body.(record.DueSet), m.Err) }, nil},
 	ScheduleRead:     {"schedule read", decodeAs[[]string], func(o *Owner, m *Message) { o.leases.scheduleRead(m.Body.([]string), m.Err) }, nil},
-	GateAnswered:     {"gate answered", nil, func(o *Owner, m *Message) { o.admission.gateAnswered(m.Number, m.Admitted, m.Err) }, nil},
+	LimitAnswered:    {"limit answered", nil, func(o *Owner, m *Message) { o.admission.limitAnswered(m.Number, m.Admitted, m.Err) }, nil},
 	TicketsReleased:  {"tickets released", nil, func(o *Owner, m *Message) { o.admission.passOn(m.ID, m.Admitted, m.Err) }, nil},
 	MessagePublished: {"message published", nil, func(o *Owner, m *Message) { o.outbox.messagePublished(m.Number, m.Err) }, nil},
 	TaskPublished:    {"task published", nil, func(o *Owner, m *Message) { o.commits.taskAnswered(m.ID, m.Event, m.Err) }, nil},
@@ -131,8 +131,8 @@ var messageKinds = [...]messageRow{
 	ResendDue:        {"resend due", decodeAs[bool], func(o *Owner, m *Message) { o.commits.resend(m.Body.(bool)) }, nil},
 	paceDue:          {"pace due", nil, func(o *Owner, m *Message) { o.turns.paceDue(m.ID) }, nil},
 	HorizonAnswered:  {"horizon answered", decodeAs[message.Accepted], func(o *Owner, m *Message) { o.schedule.answeredHorizon(m.Body.(message.Accepted), m.Err) }, nil},
-	GateSwept:        {"gate swept", decodeAs[limit.SweepReply], func(o *Owner, m *Message) { o.notices.gateSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
-	GateRelisted:     {"gate relisted", decodeAs[time.Duration], func(o *Owner, m *Message) { o.notices.gateRelisted(m.Body.(time.Duration), m.Err) }, nil},
+	LimitSwept:       {"limit swept", decodeAs[limit.SweepReply], func(o *Owner, m *Message) { o.notices.limitSwept(m.ID, m.Body.(limit.SweepReply), m.Err) }, nil},
+	LimitRelisted:    {"limit relisted", decodeAs[time.Duration], func(o *Owner, m *Message) { o.notices.limitRelisted(m.Body.(time.Duration), m.Err) }, nil},
 	UnwantedFound:    {"unwanted found", decodeAs[*UnwantedMembers], func(o *Owner, m *Message) { o.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err) }, nil},
 	QueueAgeRead:     {"queue age read", decodeAs[QueueAge], func(o *Owner, m *Message) { o.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err) }, nil},
 	FleetRead:        {"fleet read", decodeAs[*Served], func(o *Owner, m *Message) { o.leases.fleetRead(m.Number, m.Body.(*Served)) }, nil},
@@ -144,7 +144,7 @@ var messageKinds = [...]messageRow{
 	TurnBlocked:    {"turn blocked", nil, nil, func(o *Owner, x answer) { o.turns.blocked(x.in) }},
 	CommitAnswered: {"commit answered", nil, nil, func(o *Owner, x answer) { o.commits.commitAnswered(x.in, x.req, x.Committed, x.Err) }},
 	commitRetryDue: {"commit retry due", nil, nil, func(o *Owner, x answer) { o.commits.repeat(x.in, x.req) }},
-	Reconciled:     {"reconciled", nil, nil, func(o *Owner, x answer) { o.leases.reconciled(x.in, x.req, x.Looked, x.Err) }},
+	Reconciled:     {"reconciled", nil, nil, func(o *Owner, x answer) { o.leases.reconciled(x.in, x.req, x.Reconciled, x.Err) }},
 	PurgeAnswered:  {"purge answered", decodeAs[int64], nil, func(o *Owner, x answer) { o.removals.purgeAnswered(x.in, x.req, x.Body.(int64), x.Err) }},
 	WipeFound:      {"wipe found", decodeAs[*Wipe], nil, func(o *Owner, x answer) { o.removals.wipeFound(x.in, x.req, x.Body.(*Wipe), x.Err) }},
 	Wiped:          {"wiped", decodeAs[int64], nil, func(o *Owner, x answer) { o.removals.wiped(x.in, x.req, x.Body.(int64), x.Err) }},

@@ -43,9 +43,9 @@ func (c *commits) nextWakeup(in *instance, s *history.State) int64 {
 		at = soon
 	}
 	if s.TicketLen() > 0 {
-		ask := in.gateAt
+		ask := in.limitAt
 		if ask == 0 {
-			ask = c.owner.clock.now() + c.owner.admission.firstGateAsk()
+			ask = c.owner.clock.now() + c.owner.admission.firstLimitRepeat()
 		}
 		at = sooner(at, ask)
 	}

@@ -67,7 +67,7 @@ func (c *commits) sendEffects(in *instance, t *turn, done record.Committed) {
 	}
 	c.owner.met[CountHints] += float64(c.owner.sendHints(to))
 	in.forgetSettled(t)
-	c.owner.admission.leaveGates(in, t, allTickets)
+	c.owner.admission.leaveLimits(in, t, allTickets)
 	c.owner.outbox.startChildren(in, t)
 	c.owner.outbox.enqueue(in, t.messages)
 	c.noteCancelled(t.messages)

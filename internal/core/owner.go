@@ -82,7 +82,7 @@ func New(cfg Config, begin TenureStart, now time.Time) *Owner {
 		schedule:  schedule{owner: o, horizon: horizon{applied: begin.Applied, held: make(map[string]hold)}},
 		inbox:     inboxes{owner: o},
 		turns:     turns{owner: o},
-		admission: admission{owner: o, policies: limit.Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+		admission: admission{owner: o, policies: limit.Policies{Set: &limit.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*limitCall)},
 		commits: commits{
 			owner: o, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(), updaters: newWaiters(),
 			resends: resends{failed: make(map[string]struct{})},
@@ -248,7 +248,7 @@ func (o *Owner) instance(id string) *instance {
 // stopped deduplicating them.
 func (o *Owner) park(in *instance) {
 	switch {
-	case in.gateRequests > 0, in.retryScheduled: // the answer, or the scheduled retry, parks it
+	case in.limitRequests > 0, in.retryScheduled: // the answer, or the scheduled retry, parks it
 	case len(in.overdue) > 0, in.rejection.Kind != 0: // a decision that is only in memory, and waits for inputs
 	case in.resident && !in.heavy && !in.status().Ended():
 		in.wakeupDue = false
@@ -298,7 +298,7 @@ func (o *Owner) end() {
 		o.unloadCode(in)
 	}
 	clear(o.instances)
-	o.notices.forgetGates()
+	o.notices.forgetLimits()
 	o.met[CountHeld] += -float64(len(o.schedule.horizon.held))
 	o.leaving = true
 }

@@ -31,7 +31,7 @@ type leases struct {
 func (l *leases) reconcileLeases(in *instance) {
 	in.wakeupDue = false
 	l.owner.outbox.repeatChildStarts(in)
-	l.owner.admission.askGates(in)
+	l.owner.admission.repeatLimitRequests(in)
 	var ids []uint64
 	if in.state != nil {
 		ids = in.state.Admitted()

@@ -87,7 +87,7 @@ const (
 	CountStoreErrors
 	CountPaced
 	CountHeld // a gauge: instances that wait for the horizon
-	CountGateAsks
+	CountLimitRepeats
 	CountGrantsAgain
 	CountOrphans
 	Counters // number of counters

@@ -102,7 +102,7 @@ func (r *removals) deferInstance(in *instance, kind stallKind, why string) {
 }
 
 // suspend records a stall and its next try, and then releases the tickets that the instance does not use. Unread inputs stay in the inbox.
-func (r *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
+func (r *removals) suspend(in *instance, s *Stall, unused map[string]LimitNotice) {
 	r.owner.unloadCode(in)
 	if in.phase == Absent { // even the record may be unreadable; the head suffices to suspend it
 		r.owner.request(in, fetchingHead, outstanding{stall: s, notices: unused}, Effect{Kind: FetchHead})
@@ -111,7 +111,7 @@ func (r *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice)
 	r.suspendAt(in, in.head(), s, unused)
 }
 
-func (r *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
+func (r *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]LimitNotice) {
 	l := &record.Reconciliation{Head: head, Wakeup: s.until, InboxHold: record.HoldAll, Stalled: s.Encode()}
 	r.owner.leases.reconcileAs(in, suspending, outstanding{recon: l, stall: s, notices: unused})
 }
@@ -188,7 +188,7 @@ func (l *leases) early(in *instance) {
 }
 
 // keptEarly forgets an instance that waits for its start, unless an input or a notice has arrived meanwhile.
-func (l *leases) keptEarly(in *instance, notices map[string]GateNotice) {
+func (l *leases) keptEarly(in *instance, notices map[string]LimitNotice) {
 	came := in.pending.some() // perhaps the start
 	in.pending.inputs = nil
 	switch {

@@ -73,10 +73,10 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 		a.owner.advance(in)
 		return
 	}
-	g := newGate(s.Name, s.Payload, limit.StartTicket(in.id, s.Origin), f, s)
+	g := newLimit(s.Name, s.Payload, limit.StartTicket(in.id, s.Origin), f, s)
 	a.owner.to(in, admittingStart)
-	a.admit(&gateCall{
-		why: EnterStart, in: in, entries: []entry{{event: 1, gate: g}},
+	a.admit(&limitCall{
+		why: EnterStart, in: in, entries: []entry{{event: 1, limit: g}},
 		call: limit.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limit.Entry{{Member: Member(in.id, 1, &history.State{Started: s}, g)}}},
 	})
 }
@@ -84,21 +84,21 @@ func (a *admission) enterStart(in *instance, declared history.Declared) {
 // startEntered applies the verdict of a limit on a start.
 func (a *admission) startEntered(in *instance, g *history.Limit, got limit.AdmitReply, err error) {
 	a.owner.to(in, idle)
-	in.startAdmitted, in.startGate = true, g
+	in.startAdmitted, in.startLimit = true, g
 	if v := verdict(got, 0, err); a.applyVerdict(in, g, got.Now, v) {
 		in.rejection = v
 	}
 	a.owner.resume(in, sawHead) // the inbox is as before; pending inputs are read before the turn
 }
 
-// passGate writes the verdict of its limit, and the time at which it begins, into a start that is about to be turned.
-func (in *instance) passGate() {
+// passLimit writes the verdict of its limit, and the time at which it begins, into a start that is about to be turned.
+func (in *instance) passLimit() {
 	s, ok := in.unread0().(*history.Started)
 	if !ok {
 		return
 	}
-	if s.At = max(s.At, s.StartAt); in.startGate != nil {
-		s.Limit = in.startGate
+	if s.At = max(s.At, s.StartAt); in.startLimit != nil {
+		s.Limit = in.startLimit
 	}
 }
 
@@ -112,11 +112,11 @@ func (a *admission) rejectionDue(in *instance) bool {
 
 // rejectStart ends an instance whose start its limit has rejected; its code has not run.
 func (a *admission) rejectStart(in *instance) {
-	g, why := in.startGate, in.rejection
+	g, why := in.startLimit, in.rejection
 	if g == nil {
 		g = in.state.Started.Limit
 	} else {
-		in.passGate()
+		in.passLimit()
 	}
 	due := in.rejectedAt
 	in.rejection, in.rejectedAt = limit.Verdict{}, 0

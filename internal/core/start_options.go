@@ -72,7 +72,7 @@ func (t *turns) endTimedOut(in *instance) {
 	if in.continues() { // not ordered after the inputs that were accepted before
 		due = 0
 	}
-	in.passGate()
+	in.passLimit()
 	t.endByName(in, &cancel.Cancelled{Reason: cancel.TimedOut}, &history.Failed{Failure: history.Failure{
 		Code: history.CodeRunTimeout, Also: []string{history.CodeTimeout}, Permanent: true,
 		Message: fmt.Sprintf("instance %s: it has not ended within %v", in.id, time.Duration(timeout)*time.Millisecond),

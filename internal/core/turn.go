@@ -61,10 +61,10 @@ func (t *turns) turn(in *instance) {
 		t.owner.removals.stall(in, stallUnregistered, t.lack(in))
 		return
 	}
-	in.passGate()
+	in.passLimit()
 	g := &Given{
 		Identity: in.identity(), Source: Source{Program: b.Program, Name: b.Name}, Seal: t.owner.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
-		Now: t.owner.clock.now(), Behind: t.owner.schedule.horizon.began == 0, Part: in.partial(),
+		Now: t.owner.clock.now(), CatchingUp: t.owner.schedule.horizon.began == 0, Part: in.partial(),
 	}
 	if !ok {
 		g.Name, g.Place.Version, _ = in.orchestration()

@@ -66,7 +66,7 @@ func (s *schedule) dueRead(d record.DueSet, err error) {
 	}
 	s.pollFor(d.Now, d.NextLimit, len(d.Limits))
 	for _, name := range d.Limits {
-		s.owner.notices.visitGate(name)
+		s.owner.notices.visitLimit(name)
 	}
 }
 

@@ -105,7 +105,7 @@ func (m Member) Origin() (origin string, ok bool) { return strings.CutPrefix(m.P
 
 // StartTicket returns the ticket of an instance: like an effect id, 128 bits of SHA-256 in 22 characters of base64url.
 func StartTicket(instance string, origin history.Position) string {
-	b := append([]byte("gate of a start\n"+instance+"\n"), make([]byte, 0, 16)...)
+	b := append([]byte("limit of a start\n"+instance+"\n"), make([]byte, 0, 16)...)
 	b = binary.BigEndian.AppendUint64(b, origin.Seq)
 	b = binary.BigEndian.AppendUint64(b, uint64(origin.Time)) //nolint:gosec // the bits, not the number
 	sum := sha256.Sum256(b)

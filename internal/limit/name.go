@@ -52,13 +52,13 @@ func needsEscape(r rune) bool {
 }
 
 // Action returns the action of a limit.
-func Action(gate string) string {
-	action, _, _ := strings.Cut(gate, "/")
+func Action(name string) string {
+	action, _, _ := strings.Cut(name, "/")
 	return action
 }
 
 // Key returns the key of a limit as it appears in the name; empty if there is none.
-func Key(gate string) string {
-	_, key, _ := strings.Cut(gate, "/")
+func Key(name string) string {
+	_, key, _ := strings.Cut(name, "/")
 	return key
 }

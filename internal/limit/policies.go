@@ -29,10 +29,10 @@ func (p Policies) Resolve(action string, d history.Declared) (InForce, bool) {
 }
 
 // Newer returns the policy in force for a limit whose policy has the version, or nil unless it is newer.
-func (p Policies) Newer(gate string, version uint64, d history.Declared) *InForce {
+func (p Policies) Newer(name string, version uint64, d history.Declared) *InForce {
 	if version > p.Set.Version {
 		return nil
 	}
-	f, _ := p.Resolve(Action(gate), d) // without a policy, nothing is limited
+	f, _ := p.Resolve(Action(name), d) // without a policy, nothing is limited
 	return &f
 }

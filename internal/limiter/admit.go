@@ -83,7 +83,7 @@ type share struct {
 
 // batch is the content of one script.
 type batch struct {
-	gate    string
+	limit   string
 	force   InForce
 	leaves  []any
 	entries []any
@@ -91,36 +91,36 @@ type batch struct {
 }
 
 // next sends the pending requests of a limit, or ends its pipeline.
-func (g *Limiter) next(gate string) {
+func (g *Limiter) next(name string) {
 	g.mu.Lock()
-	b := g.take(gate)
+	b := g.take(name)
 	if b == nil {
-		delete(g.pipelines, gate)
+		delete(g.pipelines, name)
 		g.mu.Unlock()
 		return
 	}
-	at, ok := g.scheduled[gate]
+	at, ok := g.scheduled[name]
 	known := ok && time.Since(at) < scheduledFor
 	g.mu.Unlock()
 	if known {
 		g.send(b)
 		return
 	}
-	g.schedule(gate, func(err error) {
+	g.schedule(name, func(err error) {
 		if err != nil {
 			g.fail(b, err)
 			return
 		}
-		failpoint.Here("gate.listed")
+		failpoint.Here("limit.listed")
 		g.send(b)
 	})
 }
 
 // take moves pending requests into a batch, in order. The leaves of a batch are processed first, so a request in which a member leaves
 // that enters in the same batch waits for the next one. The caller holds the lock.
-func (g *Limiter) take(gate string) *batch {
-	l := g.pipelines[gate]
-	b := &batch{gate: gate}
+func (g *Limiter) take(name string) *batch {
+	l := g.pipelines[name]
+	b := &batch{limit: name}
 	entered := make(map[string]struct{})
 	for len(l.pending) > 0 && len(b.leaves)+len(b.entries) < maxAdmit {
 		a := l.pending[0]
@@ -179,9 +179,9 @@ func (a *request) share(b *batch, entered map[string]struct{}) share {
 }
 
 // policyArgs returns the policy arguments of admit and sweep: version, policy, declared, keyed.
-func policyArgs(f InForce, gate string) ([]any, error) {
+func policyArgs(f InForce, name string) ([]any, error) {
 	keyed := "0"
-	if limit.Key(gate) != "" {
+	if limit.Key(name) != "" {
 		keyed = "1"
 	}
 	if f.Level == "" {
@@ -189,28 +189,28 @@ func policyArgs(f InForce, gate string) ([]any, error) {
 	}
 	policy, err := json.Marshal(f.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("limit %s: the policy: %w", gate, err)
+		return nil, fmt.Errorf("limit %s: the policy: %w", name, err)
 	}
 	return []any{strconv.FormatUint(f.Version, 10), policy, f.Declared.Encode(), keyed}, nil
 }
 
 // send sends the script of a batch.
 func (g *Limiter) send(b *batch) {
-	args, err := policyArgs(b.force, b.gate)
+	args, err := policyArgs(b.force, b.limit)
 	if err != nil {
 		g.fail(b, err)
 		return
 	}
 	args = append(args, len(b.leaves))
 	args = append(append(args, b.leaves...), b.entries...)
-	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(b.gate), Args: args}, func(reply any, err error) {
+	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(b.limit), Args: args}, func(reply any, err error) {
 		var got AdmitReply
 		var rested int64
 		if err == nil {
 			got, rested, err = readAdmitted(reply, len(b.entries))
 		}
 		if err != nil {
-			g.fail(b, fmt.Errorf("limit %s: %w", b.gate, err))
+			g.fail(b, fmt.Errorf("limit %s: %w", b.limit, err))
 			return
 		}
 		if rested < 0 {
@@ -218,9 +218,9 @@ func (g *Limiter) send(b *batch) {
 		}
 		if rested < 0 || rested > idleFor.Milliseconds() {
 			// A sweep between the wakeup and the entry may have found the limit idle and removed the wakeup.
-			g.schedule(b.gate, func(err error) {
+			g.schedule(b.limit, func(err error) {
 				if err != nil {
-					g.forgetScheduled(b.gate)
+					g.forgetScheduled(b.limit)
 				}
 			})
 		}
@@ -231,8 +231,8 @@ func (g *Limiter) send(b *batch) {
 // register creates the limit of the action itself when the first limit of one of its keys is created, once per process. If that fails,
 // the action is not listed while the limits of its keys are idle.
 func (g *Limiter) register(b *batch) {
-	action := limit.Action(b.gate)
-	if action == b.gate || b.force.Level == "" {
+	action := limit.Action(b.limit)
+	if action == b.limit || b.force.Level == "" {
 		return
 	}
 	g.mu.Lock()
@@ -257,11 +257,11 @@ func (g *Limiter) register(b *batch) {
 
 // fail answers the requests of the batch with an error, and sends the next batch.
 func (g *Limiter) fail(b *batch, err error) {
-	g.forgetScheduled(b.gate)
+	g.forgetScheduled(b.limit)
 	for _, s := range b.shares {
 		g.answer(s.request, AdmitReply{}, err)
 	}
-	g.next(b.gate)
+	g.next(b.limit)
 }
 
 // deliver answers the requests that the batch completes, and sends the next batch.
@@ -290,7 +290,7 @@ func (g *Limiter) deliver(b *batch, got AdmitReply) {
 	for _, a := range completed {
 		g.answer(a, a.got, nil)
 	}
-	g.next(b.gate)
+	g.next(b.limit)
 }
 
 // readAdmitted parses a reply of admit. rested is the time since the last use of the limit, ms; -1: the limit is new.

@@ -21,16 +21,16 @@ import (
 //
 // There may be more holders than the concurrency allows: those admitted before it was lowered, and those restored after Redis had lost
 // them.
-func (g *Limiter) Check(ctx context.Context, gate string) []error {
-	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.snapshot, Keys: g.keys(gate)})
+func (g *Limiter) Check(ctx context.Context, name string) []error {
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.snapshot, Keys: g.keys(name)})
 	if err != nil {
-		return []error{fmt.Errorf("limit %s: %w", gate, err)}
+		return []error{fmt.Errorf("limit %s: %w", name, err)}
 	}
 	r := redisx.NewReply(v)
 	e := &checker{queue: r.Strs(1), active: r.Strs(2), rejected: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
 	state := r.Strs(5)
 	if r.Err() != nil {
-		return []error{fmt.Errorf("limit %s: %w", gate, r.Err())}
+		return []error{fmt.Errorf("limit %s: %w", name, r.Err())}
 	}
 	for i := 0; i+1 < len(state); i += 2 {
 		e.state[state[i]] = state[i+1]
@@ -40,7 +40,7 @@ func (g *Limiter) Check(ctx context.Context, gate string) []error {
 	e.counters()
 	e.grants()
 	for i, err := range e.violations {
-		e.violations[i] = fmt.Errorf("limit %s: %w", gate, err)
+		e.violations[i] = fmt.Errorf("limit %s: %w", name, err)
 	}
 	return e.violations
 }

@@ -12,7 +12,7 @@ import (
 
 func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 	b, _ := server(t)
-	k := func() redisx.Limit { return b.space.Limit(b.gate) }
+	k := func() redisx.Limit { return b.space.Limit(b.limit) }
 	add := func(key, member string, score float64) {
 		b.must(b.rdb.ZAdd(b.Context(), key, redis.Z{Score: score, Member: member}).Err())
 	}
@@ -31,14 +31,14 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 		"a grant at":                     func() { b.must(b.rdb.RPush(b.Context(), k().Grants(), 5, 4).Err()) },
 		"WRONGTYPE":                      func() { b.must(b.rdb.Set(b.Context(), k().Rejected(), "x", 0).Err()) },
 	} {
-		b.gate = "g-" + fmt.Sprint(len(want)) + strings.Fields(want)[0]
+		b.limit = "g-" + fmt.Sprint(len(want)) + strings.Fields(want)[0]
 		b.policy(concurrency(1))
 		b.enter("a", "b", "c")
 		b.check()
 		corrupt()
 		found := false
-		for _, err := range b.gates.Check(t.Context(), b.gate) {
-			found = found || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), b.gate)
+		for _, err := range b.limits.Check(t.Context(), b.limit) {
+			found = found || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), b.limit)
 		}
 		if !found {
 			t.Errorf("not found: %q", want)
@@ -48,7 +48,7 @@ func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 
 func (b *harness) score(member string) float64 {
 	b.Helper()
-	s, err := b.rdb.ZScore(b.Context(), b.space.Limit(b.gate).Waiters(), member).Result()
+	s, err := b.rdb.ZScore(b.Context(), b.space.Limit(b.limit).Waiters(), member).Result()
 	b.must(err)
 	return s
 }

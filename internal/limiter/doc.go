@@ -2,7 +2,7 @@
 //
 // The five Redis keys of a limit have their own hash tag, which differs from that of every instance. So no write is atomic across a limit
 // and an instance, every script may run twice or late, and every operation is idempotent by the member that it concerns.
-// docs/decisions/0014-gates.md describes the protocol.
+// docs/decisions/0014-limits.md describes the protocol.
 //
 //	                room and no waiters
 //	   ┌──────────────────────────────────────────┐

@@ -70,7 +70,7 @@ func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 		wg.Go(func() {
 			for k := range each {
 				a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-					process.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i, "-", k))}}}, done)
+					process.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i, "-", k))}}}, done)
 				})
 				if err != nil || a.Verdicts[0].Kind != limiter.Waiting {
 					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
@@ -110,7 +110,7 @@ func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	var bad atomic.Int64
 	for i := range n {
 		wg.Add(1)
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
 			if err == nil {
 				verdicts[i] = a.Verdicts[0]
 			} else {
@@ -162,7 +162,7 @@ func TestWaiterTakesAtMost300Bytes(t *testing.T) {
 		b.admit(nil, es...)
 	}
 	total := int64(0)
-	k := b.space.Limit(b.gate)
+	k := b.space.Limit(b.limit)
 	for _, key := range []string{k.Waiters(), k.Holders(), k.State()} {
 		m, err := b.rdb.MemoryUsage(t.Context(), key, 0).Result()
 		b.must(err)
@@ -187,7 +187,7 @@ func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	answers := make(chan int, n)
 	granted := make([]limiter.AdmitReply, n)
 	for i := range n {
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
 			if err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -234,7 +234,7 @@ func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 	got := make([]answer, 6)
 	call := func(i int, force limiter.InForce, leave []limiter.Member, enter ...limiter.Entry) {
 		wg.Add(1)
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: force, Leave: leave, Enter: enter}, func(a limiter.AdmitReply, err error) {
+		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: force, Leave: leave, Enter: enter}, func(a limiter.AdmitReply, err error) {
 			got[i] = answer{a, err}
 			wg.Done()
 		})
@@ -291,8 +291,8 @@ func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Add(1)
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
-			if !errors.Is(err, limiter.ErrTimeout) || !strings.Contains(err.Error(), b.gate) {
+		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+			if !errors.Is(err, limiter.ErrTimeout) || !strings.Contains(err.Error(), b.limit) {
 				t.Errorf("%d: %v", i, err)
 			}
 			if calls[i].Add(1) == 1 {
@@ -341,7 +341,7 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	proxy.LoseReplies(4)
 	retry := func(c limiter.AdmitRequest) {
 		t.Helper()
-		c.Limit, c.InForce = b.gate, b.force
+		c.Limit, c.InForce = b.limit, b.force
 		for range 100 {
 			if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { shaky.Admit(c, done) }); err == nil {
 				return
@@ -370,11 +370,11 @@ func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	b, _ := server(t)
 	run := redisx.NewRunner(b.rdb)
-	gates := limiter.New(run, b.space, partition)
+	limits := limiter.New(run, b.space, partition)
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Add(1)
-		go gates.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+		go limits.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: testMember(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
 			if err != nil && !errors.Is(err, redisx.ErrClosed) {
 				t.Error(err)
 			}

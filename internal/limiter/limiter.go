@@ -128,8 +128,8 @@ func newScripts() scripts {
 }
 
 // keys returns the keys of a limit in the order of limitKeys.
-func (g *Limiter) keys(gate string) []string {
-	k := g.space.Limit(gate)
+func (g *Limiter) keys(name string) []string {
+	k := g.space.Limit(name)
 	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 

@@ -71,7 +71,7 @@ func TestLoweredRateCountsEarlierGrants(t *testing.T) {
 	b.want("in time", memberNames(b.sweep(nil).Granted), "x")
 	b.policy(concurrency(100))
 	b.enter("y")
-	if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 0 {
+	if n := b.rdb.LLen(t.Context(), b.space.Limit(b.limit).Grants()).Val(); n != 0 {
 		t.Errorf("%d grants are kept without a rate", n)
 	}
 }
@@ -86,7 +86,7 @@ func TestGrantTimesAreBoundedByRate(t *testing.T) {
 			es = append(es, limiter.Entry{Member: testMember(fmt.Sprint(i, ".", j))})
 		}
 		b.admit(nil, es...)
-		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n > 150 {
+		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.limit).Grants()).Val(); n > 150 {
 			t.Fatalf("%d grants are kept", n)
 		}
 	}
@@ -147,7 +147,7 @@ func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 		if formatVerdicts(a) != "admitted" || a.LimitedUntil != 0 {
 			t.Errorf("%s, %+v", formatVerdicts(a), a)
 		}
-		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 2 {
+		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.limit).Grants()).Val(); n != 2 {
 			t.Errorf("%d grants are kept: the early one and the last", n)
 		}
 	})
@@ -265,7 +265,7 @@ func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 				rt.Fatalf("admitted %q, want %q; %d wait, want %d; %d hold, want %d", memberNames(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
 			}
 		}
-		for _, err := range b.gates.Check(t.Context(), b.gate) {
+		for _, err := range b.limits.Check(t.Context(), b.limit) {
 			rt.Fatal(err)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 // wakeupIn returns the time until the wakeup of the limit, ms; ok is false if it has none.
 func (b *harness) wakeupIn() (in int64, ok bool) {
 	b.Helper()
-	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.gate)).Limits(), b.gate).Result()
+	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.limit)).Limits(), b.limit).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, false
 	}
@@ -38,7 +38,7 @@ func (b *harness) now() int64 {
 func (b *harness) reschedule(in time.Duration) {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
-		b.gates.Reschedule(b.gate, in, func(err error) { done(struct{}{}, err) })
+		b.limits.Reschedule(b.limit, in, func(err error) { done(struct{}{}, err) })
 	})
 	b.must(err)
 }
@@ -46,7 +46,7 @@ func (b *harness) reschedule(in time.Duration) {
 func (b *harness) unschedule() {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
-		b.gates.Unschedule(b.gate, func(err error) { done(struct{}{}, err) })
+		b.limits.Unschedule(b.limit, func(err error) { done(struct{}{}, err) })
 	})
 	b.must(err)
 }
@@ -54,7 +54,7 @@ func (b *harness) unschedule() {
 // setLastUse sets the last use of the limit to ago ms before now. The first request after a long idle time sets the wakeup a second time.
 func (b *harness) setLastUse(ago int64) {
 	b.Helper()
-	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.gate).State(), "u", b.now()-ago).Err())
+	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.limit).State(), "u", b.now()-ago).Err())
 }
 
 func TestEntrySchedulesLimitInItsPartition(t *testing.T) { each(t, wakeupCases()) }
@@ -62,7 +62,7 @@ func TestEntrySchedulesLimitInItsPartition(t *testing.T) { each(t, wakeupCases()
 func wakeupCases() map[string]func(b *harness) {
 	put := func(b *harness, at int64) {
 		b.Helper()
-		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Limits(), redis.Z{Score: float64(at), Member: b.gate}).Err())
+		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.limit)).Limits(), redis.Z{Score: float64(at), Member: b.limit}).Err())
 	}
 	return map[string]func(b *harness){
 		"for now, and not again for three seconds": func(b *harness) {
@@ -71,8 +71,8 @@ func wakeupCases() map[string]func(b *harness) {
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
 				b.Errorf("due in %d ms (scheduled: %v)", in, ok)
 			}
-			all, err := b.gates.Scheduled(b.Context(), partition(b.gate))
-			if err != nil || !slices.Equal(all, []string{b.gate}) {
+			all, err := b.limits.Scheduled(b.Context(), partition(b.limit))
+			if err != nil || !slices.Equal(all, []string{b.limit}) {
 				b.Errorf("%v, %v", all, err)
 			}
 			put(b, b.now()+60_000) // as its sweep does
@@ -82,19 +82,19 @@ func wakeupCases() map[string]func(b *harness) {
 				b.Errorf("advanced: %d ms (scheduled: %v)", in, ok)
 			}
 			other := limiter.New(b.run, b.space, partition) // another process
-			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) { other.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
+			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) { other.Admit(limiter.AdmitRequest{Limit: b.limit}, done) })
 			b.must(err)
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
 				b.Errorf("not scheduled by another process: %d ms (scheduled: %v)", in, ok)
 			}
 		},
 		"before it enters: without its place in the list no caller enters": func(b *harness) {
-			key := b.space.Part(partition(b.gate)).Limits()
+			key := b.space.Part(partition(b.limit)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "not a sorted set", 0).Err())
 			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, Enter: []limiter.Entry{{Member: testMember("a")}}}, done)
+				b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, Enter: []limiter.Entry{{Member: testMember("a")}}}, done)
 			})
-			if err == nil || !strings.Contains(err.Error(), b.gate) {
+			if err == nil || !strings.Contains(err.Error(), b.limit) {
 				b.Errorf("no error that names the limit: %v", err)
 			}
 			if b.holders() != 0 {
@@ -125,15 +125,15 @@ func wakeupCases() map[string]func(b *harness) {
 		// without a key.
 		"again after the first call of a limit that was only registered": func(b *harness) {
 			b.policy(concurrency(1))
-			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
+			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.limits.Admit(limiter.AdmitRequest{Limit: b.limit}, done) })
 			b.must(err)
 			put(b, b.now()+1000) // as a sweep does, which finds nothing
 			b.unschedule()
 			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-				b.gates.Admit(limiter.AdmitRequest{Limit: limit.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: testMember("keyed")}}}, done)
+				b.limits.Admit(limiter.AdmitRequest{Limit: limit.Name(b.limit, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: testMember("keyed")}}}, done)
 			})
 			b.must(err)
-			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
+			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.limit).State()).Val() == 1 })
 			b.want("without a key", formatVerdicts(b.enter("a")), "admitted")
 			poll.Until(b, 3*time.Second, "it is scheduled", func() bool { _, ok := b.wakeupIn(); return ok })
 		},
@@ -181,7 +181,7 @@ func wakeupCases() map[string]func(b *harness) {
 			b.setLastUse(0)
 			b.enter("a", "b")
 			put(b, b.now()+60_000)
-			_, err := b.gates.Clear(b.Context(), b.gate)
+			_, err := b.limits.Clear(b.Context(), b.limit)
 			b.must(err)
 			if in, ok := b.wakeupIn(); !ok || in > 0 {
 				b.Errorf("due in %d ms (scheduled: %v)", in, ok)
@@ -198,7 +198,7 @@ func orphanCases() map[string]func(b *harness) {
 		return limiter.Member{Ticket: ticket, Instance: instance, Place: place}
 	}
 	findOrphans := func(b *harness, ms ...limiter.Member) ([]limiter.Member, error) {
-		return redistest.Answer(func(done func([]limiter.Member, error)) { b.gates.FindOrphans(ms, done) })
+		return redistest.Answer(func(done func([]limiter.Member, error)) { b.limits.FindOrphans(ms, done) })
 	}
 	return map[string]func(b *harness){
 		"and of that ticket, that incarnation, and running": func(b *harness) {

@@ -32,13 +32,13 @@ func partition(name string) int {
 // harness is a limit in a namespace of its own, on one of the kinds of Redis.
 type harness struct {
 	*testing.T
-	rdb   redis.UniversalClient
-	run   *redisx.Runner
-	space redisx.Space
-	gates *limiter.Limiter
-	gate  string
-	force limiter.InForce
-	mini  *miniredis.Miniredis // nil on other kinds
+	rdb    redis.UniversalClient
+	run    *redisx.Runner
+	space  redisx.Space
+	limits *limiter.Limiter
+	limit  string
+	force  limiter.InForce
+	mini   *miniredis.Miniredis // nil on other kinds
 }
 
 // each runs every case on miniredis and on a redis-server. TestLimiterKeepsItsRulesOnACluster runs all cases on one cluster, because a
@@ -70,7 +70,7 @@ func suite(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner, cases ma
 func newHarness(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *harness {
 	t.Helper()
 	space := redisx.NewSpace(redistest.Namespace())
-	return &harness{T: t, rdb: rdb, run: run, space: space, gates: limiter.New(run, space, partition), gate: "charge-card"}
+	return &harness{T: t, rdb: rdb, run: run, space: space, limits: limiter.New(run, space, partition), limit: "charge-card"}
 }
 
 // clock returns a harness on a miniredis, whose clock the test sets.
@@ -93,7 +93,7 @@ func (b *harness) at(ms int64) { b.mini.SetTime(time.UnixMilli(epoch + ms)) }
 
 func (b *harness) check() {
 	b.Helper()
-	for _, err := range b.gates.Check(context.Background(), b.gate) {
+	for _, err := range b.limits.Check(context.Background(), b.limit) {
 		b.Error(err)
 	}
 }
@@ -137,7 +137,7 @@ func memberNames(ms []limiter.Member) string {
 func (b *harness) admit(leave []limiter.Member, enter ...limiter.Entry) limiter.AdmitReply {
 	b.Helper()
 	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Leave: leave, Enter: enter}, done)
+		b.limits.Admit(limiter.AdmitRequest{Limit: b.limit, InForce: b.force, Leave: leave, Enter: enter}, done)
 	})
 	b.must(err)
 	return got
@@ -164,7 +164,7 @@ func (b *harness) leave(names ...string) limiter.AdmitReply {
 
 func (b *harness) sweep(f *limiter.InForce) limiter.SweepReply {
 	b.Helper()
-	got, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { b.gates.Sweep(b.gate, f, done) })
+	got, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { b.limits.Sweep(b.limit, f, done) })
 	b.must(err)
 	return got
 }
@@ -190,7 +190,7 @@ func (b *harness) want(what, got, want string) {
 
 func (b *harness) stats() limiter.Stats {
 	b.Helper()
-	s, _, err := b.gates.Stats(context.Background(), b.gate)
+	s, _, err := b.limits.Stats(context.Background(), b.limit)
 	b.must(err)
 	return s
 }
@@ -204,7 +204,7 @@ func (b *harness) counters() string {
 
 func (b *harness) waiters() string {
 	b.Helper()
-	ws, err := b.gates.Waiters(context.Background(), b.gate, 0, 100_000)
+	ws, err := b.limits.Waiters(context.Background(), b.limit, 0, 100_000)
 	b.must(err)
 	out := make([]string, len(ws))
 	for i, w := range ws {
@@ -218,7 +218,7 @@ func (b *harness) waiters() string {
 
 func (b *harness) holders() int {
 	b.Helper()
-	ms, err := b.gates.Holders(context.Background(), b.gate, 100_000)
+	ms, err := b.limits.Holders(context.Background(), b.limit, 100_000)
 	b.must(err)
 	return len(ms)
 }

@@ -90,8 +90,8 @@ func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 
 // ReleaseOrphans removes holders that have not been active since the notice about them. Waiters, and members that have entered again,
 // remain, so a late call removes nothing that is required. Granted are the waiters that were admitted in their place.
-func (g *Limiter) ReleaseOrphans(gate string, orphans []Orphan, then func(AdmitReply, error)) {
-	args, err := policyArgs(InForce{}, gate)
+func (g *Limiter) ReleaseOrphans(name string, orphans []Orphan, then func(AdmitReply, error)) {
+	args, err := policyArgs(InForce{}, name)
 	if err != nil {
 		then(AdmitReply{}, err)
 		return
@@ -100,13 +100,13 @@ func (g *Limiter) ReleaseOrphans(gate string, orphans []Orphan, then func(AdmitR
 	for _, o := range orphans {
 		args = append(args, "!"+strconv.FormatInt(o.At, 10)+" "+o.Member.String())
 	}
-	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
+	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(name), Args: args}, func(reply any, err error) {
 		var got AdmitReply
 		if err == nil {
 			got, _, err = readAdmitted(reply, 0)
 		}
 		if err != nil {
-			then(AdmitReply{}, fmt.Errorf("limit %s: %w", gate, err))
+			then(AdmitReply{}, fmt.Errorf("limit %s: %w", name, err))
 			return
 		}
 		then(got, nil)

@@ -13,7 +13,7 @@ func (b *harness) releaseOrphans(at int64, names ...string) limiter.AdmitReply {
 	for i, n := range names {
 		ds[i] = limiter.Orphan{Member: testMember(n), At: epoch + at}
 	}
-	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.ReleaseOrphans(b.gate, ds, done) })
+	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.limits.ReleaseOrphans(b.limit, ds, done) })
 	b.must(err)
 	return got
 }

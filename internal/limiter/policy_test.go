@@ -69,41 +69,41 @@ func TestPoliciesAreSetAtRunTime(t *testing.T) { each(t, runTimeCases()) }
 func runTimeCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
 		"set, read and deleted, and each change raises the version": func(b *harness) {
-			o, err := b.gates.Overrides(b.Context())
+			o, err := b.limits.Overrides(b.Context())
 			if err != nil || o.Version != 0 || len(o.Policies) != 0 {
 				b.Fatalf("%+v, %v", o, err)
 			}
 			want := history.Policy{Concurrency: 5, Rate: 3, RateWindow: 1000, Quota: 9, QuotaWindow: 60_000, Key: "customer.id", QueueLimit: 7, QueueTimeout: -1, Reject: true}
-			v1, err := b.gates.SetPolicy(b.Context(), "action:charge-card", want)
+			v1, err := b.limits.SetPolicy(b.Context(), "action:charge-card", want)
 			b.must(err)
-			v2, err := b.gates.SetPolicy(b.Context(), "global", history.Policy{})
+			v2, err := b.limits.SetPolicy(b.Context(), "global", history.Policy{})
 			b.must(err)
 			if v1 < 1_000_000_000_000 || v2 <= v1 {
 				b.Errorf("versions %d and %d", v1, v2)
 			}
-			o, err = b.gates.Overrides(b.Context())
+			o, err = b.limits.Overrides(b.Context())
 			if err != nil || o.Version != v2 || len(o.Policies) != 2 || o.Policies["action:charge-card"] != want {
 				b.Errorf("%+v, %v", o, err)
 			}
-			was, v3, err := b.gates.DeletePolicy(b.Context(), "global")
+			was, v3, err := b.limits.DeletePolicy(b.Context(), "global")
 			if err != nil || !was || v3 <= v2 {
 				b.Errorf("%v, %d, %v", was, v3, err)
 			}
-			was, v4, err := b.gates.DeletePolicy(b.Context(), "global")
+			was, v4, err := b.limits.DeletePolicy(b.Context(), "global")
 			if err != nil || was || v4 != v3 {
 				b.Errorf("deleting nothing: %v, %d, %v", was, v4, err)
 			}
-			o, err = b.gates.Overrides(b.Context())
+			o, err = b.limits.Overrides(b.Context())
 			if err != nil || o.Version != v3 || len(o.Policies) != 1 {
 				b.Errorf("%+v, %v", o, err)
 			}
 		},
 		"an unknown level or an invalid policy is rejected": func(b *harness) {
 			for _, level := range []string{"", "version", "action:", "group:", "charge-card", "Global"} {
-				if _, err := b.gates.SetPolicy(b.Context(), level, concurrency(1)); !errors.Is(err, limiter.ErrLevel) {
+				if _, err := b.limits.SetPolicy(b.Context(), level, concurrency(1)); !errors.Is(err, limiter.ErrLevel) {
 					b.Errorf("set at %q: %v", level, err)
 				}
-				if _, _, err := b.gates.DeletePolicy(b.Context(), level); !errors.Is(err, limiter.ErrLevel) {
+				if _, _, err := b.limits.DeletePolicy(b.Context(), level); !errors.Is(err, limiter.ErrLevel) {
 					b.Errorf("deleted at %q: %v", level, err)
 				}
 			}
@@ -112,7 +112,7 @@ func runTimeCases() map[string]func(b *harness) {
 				"pause:c": {Paused: true, PausedFor: strings.Repeat("x", history.MaxPausedFor+1)},
 			} {
 				var bad *history.PolicyError
-				if _, err := b.gates.SetPolicy(b.Context(), level, p); !errors.As(err, &bad) {
+				if _, err := b.limits.SetPolicy(b.Context(), level, p); !errors.As(err, &bad) {
 					b.Errorf("%s %+v: %v", level, p, err)
 				}
 			}
@@ -121,8 +121,8 @@ func runTimeCases() map[string]func(b *harness) {
 			lost := uint64(b.now()) + 60_000
 			var versions []uint64
 			for range 2 {
-				b.must(b.gates.BumpPolicyVersion(b.Context(), lost))
-				o, err := b.gates.Overrides(b.Context())
+				b.must(b.limits.BumpPolicyVersion(b.Context(), lost))
+				o, err := b.limits.Overrides(b.Context())
 				if err != nil || len(o.Policies) != 0 {
 					b.Errorf("%+v, %v", o, err)
 				}
@@ -133,12 +133,12 @@ func runTimeCases() map[string]func(b *harness) {
 			}
 		},
 		"and the version goes on ascending when Redis has lost the last": func(b *harness) {
-			v1, err := b.gates.SetPolicy(b.Context(), "global", concurrency(1))
+			v1, err := b.limits.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)
 			b.must(b.rdb.Del(b.Context(), b.space.Policies()).Err())
 			for b.now() <= int64(v1) {
 			}
-			v2, err := b.gates.SetPolicy(b.Context(), "global", concurrency(2))
+			v2, err := b.limits.SetPolicy(b.Context(), "global", concurrency(2))
 			if err != nil || v2 <= v1 {
 				b.Errorf("version %d after %d, %v", v2, v1, err)
 			}

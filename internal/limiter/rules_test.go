@@ -77,7 +77,7 @@ func admissionCases() map[string]func(b *harness) {
 		"a leave of an unknown member has no effect, and makes no limit": func(b *harness) {
 			b.policy(concurrency(1))
 			b.leave("absent")
-			if _, ok, err := b.gates.Stats(b.Context(), b.gate); ok || err != nil {
+			if _, ok, err := b.limits.Stats(b.Context(), b.limit); ok || err != nil {
 				b.Errorf("the limit exists, %v", err)
 			}
 			b.enter("a")
@@ -165,7 +165,7 @@ func restoredCases() map[string]func(b *harness) {
 		"a rejected caller that reports itself active is no longer counted as rejected": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b")
-			if n, err := b.gates.Clear(b.Context(), b.gate); n != 1 || err != nil {
+			if n, err := b.limits.Clear(b.Context(), b.limit); n != 1 || err != nil {
 				b.Fatal(n, err)
 			}
 			b.want("counters", b.counters(), "2 0 0 0 0 1")
@@ -188,7 +188,7 @@ func recordedRejectionCases() map[string]func(b *harness) {
 		"cleared": func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
-			n, err := b.gates.Clear(b.Context(), b.gate)
+			n, err := b.limits.Clear(b.Context(), b.limit)
 			b.must(err)
 			if n != 2 {
 				b.Errorf("cleared %d", n)
@@ -204,7 +204,7 @@ func recordedRejectionCases() map[string]func(b *harness) {
 			b.leave("b")
 			b.want("after it has left", formatVerdicts(b.enter("b")), "1")
 			b.want("counters", b.counters(), "4 0 0 0 0 2")
-			if n, err := b.gates.Clear(b.Context(), "other"); n != 0 || err != nil {
+			if n, err := b.limits.Clear(b.Context(), "other"); n != 0 || err != nil {
 				b.Errorf("clearing a limit that does not exist: %d, %v", n, err)
 			}
 		},
@@ -397,7 +397,7 @@ func deadlockedCases() map[string]func(b *harness) {
 			if !b.sweep(nil).Deadlocked || !b.stats().Deadlocked {
 				b.Error("not detected")
 			}
-			p, ok, err := b.gates.Place(b.Context(), b.gate, nestedMember("e", "b"))
+			p, ok, err := b.limits.Place(b.Context(), b.limit, nestedMember("e", "b"))
 			if err != nil || !ok || !p.Deadlocked || p.Position != 3 {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
@@ -435,7 +435,7 @@ func TestStatsAndPlacesMatchTheMembers(t *testing.T) { each(t, statsCases()) }
 func statsCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
 		"of a limit with a key": func(b *harness) {
-			b.gate = limit.Name("charge-card", "acme")
+			b.limit = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
 			a := b.enter("a", "b", "c", "d")
 			s := b.stats()
@@ -446,29 +446,29 @@ func statsCases() map[string]func(b *harness) {
 				b.Errorf("oldest since %d, entered at %d", s.OldestEnqueuedAt, a.Now)
 			}
 			b.want("counters", b.counters(), "3 0 1 0 0 0")
-			p, ok, err := b.gates.Place(b.Context(), b.gate, testMember("c"))
+			p, ok, err := b.limits.Place(b.Context(), b.limit, testMember("c"))
 			if err != nil || !ok || p.Position != 2 || p.Waiting != 2 || p.Holding != 1 || p.Since != a.Now || p.Policy != b.force.Policy {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			p, ok, err = b.gates.Place(b.Context(), b.gate, testMember("a"))
+			p, ok, err = b.limits.Place(b.Context(), b.limit, testMember("a"))
 			if err != nil || !ok || p.Position != 0 || p.Since != 0 {
 				b.Errorf("%+v, %v, %v", p, ok, err)
 			}
-			if _, ok, err := b.gates.Place(b.Context(), b.gate, testMember("d")); ok || err != nil {
+			if _, ok, err := b.limits.Place(b.Context(), b.limit, testMember("d")); ok || err != nil {
 				b.Errorf("a rejected caller has a place, %v", err)
 			}
-			ws, err := b.gates.Waiters(b.Context(), b.gate, 1, 1)
+			ws, err := b.limits.Waiters(b.Context(), b.limit, 1, 1)
 			if err != nil || len(ws) != 1 || ws[0].Member != testMember("c") || ws[0].Position != 2 || ws[0].Since != a.Now {
 				b.Errorf("%+v, %v", ws, err)
 			}
-			if hs, err := b.gates.Holders(b.Context(), b.gate, 5); err != nil || memberNames(hs) != "a" || hs[0] != testMember("a") {
+			if hs, err := b.limits.Holders(b.Context(), b.limit, 5); err != nil || memberNames(hs) != "a" || hs[0] != testMember("a") {
 				b.Errorf("%+v, %v", hs, err)
 			}
 		},
 		"actions and keys share nothing": func(b *harness) {
 			b.policy(concurrency(1))
 			for _, name := range []string{"charge-card", limit.Name("charge-card", "acme"), limit.Name("charge-card", "other"), "refund"} {
-				b.gate = name
+				b.limit = name
 				b.want(name, formatVerdicts(b.enter("a", "b")), "admitted, 1")
 			}
 		},
@@ -480,7 +480,7 @@ func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, expiryCases(
 func expiryCases() map[string]func(b *harness) {
 	return map[string]func(b *harness){
 		"and its action is still listed, without callers of its own": func(b *harness) {
-			b.gate = limit.Name("charge-card", "acme")
+			b.limit = limit.Name("charge-card", "acme")
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
 			b.enter("a")
@@ -488,9 +488,9 @@ func expiryCases() map[string]func(b *harness) {
 			poll.Until(b, time.Minute, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
 			b.leave("a")
 			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
-			b.must(b.rdb.Del(b.Context(), b.space.Limit(b.gate).State()).Err())
+			b.must(b.rdb.Del(b.Context(), b.space.Limit(b.limit).State()).Err())
 			b.enter("a")
-			s, ok, err := b.gates.Stats(b.Context(), "charge-card")
+			s, ok, err := b.limits.Stats(b.Context(), "charge-card")
 			if err != nil || !ok || s.Policy != p || s.TotalEnqueued != 0 || s.QueueLength != 0 || b.rdb.PTTL(b.Context(), own.State()).Val() != -1 {
 				b.Errorf("%+v, %v, %v", s, ok, err)
 			}
@@ -499,9 +499,9 @@ func expiryCases() map[string]func(b *harness) {
 			}
 		},
 		"but not while it is in use": func(b *harness) {
-			b.gate = limit.Name("charge-card", "acme")
+			b.limit = limit.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
-			k := b.space.Limit(b.gate)
+			k := b.space.Limit(b.limit)
 			ttl := func(key string) time.Duration {
 				d, err := b.rdb.PTTL(context.Background(), key).Result()
 				b.must(err)
@@ -536,7 +536,7 @@ func expiryCases() map[string]func(b *harness) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.leave("a")
-			if d, err := b.rdb.PTTL(context.Background(), b.space.Limit(b.gate).State()).Result(); d != -1 || err != nil {
+			if d, err := b.rdb.PTTL(context.Background(), b.space.Limit(b.limit).State()).Result(); d != -1 || err != nil {
 				b.Errorf("expires in %v, %v", d, err)
 			}
 		},
@@ -545,7 +545,7 @@ func expiryCases() map[string]func(b *harness) {
 			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
 				b.Errorf("%+v", s)
 			}
-			if n, err := b.rdb.Exists(context.Background(), b.space.Limit(b.gate).State()).Result(); n != 0 || err != nil {
+			if n, err := b.rdb.Exists(context.Background(), b.space.Limit(b.limit).State()).Result(); n != 0 || err != nil {
 				b.Errorf("%d keys, %v", n, err)
 			}
 		},

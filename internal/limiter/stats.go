@@ -32,38 +32,38 @@ type Stats struct {
 }
 
 // Stats reads a limit, as of the policy that the limit last received. ok is false if there is no such limit.
-func (g *Limiter) Stats(ctx context.Context, gate string) (Stats, bool, error) {
-	s, _, ok, err := g.stats(ctx, gate, InForce{})
+func (g *Limiter) Stats(ctx context.Context, name string) (Stats, bool, error) {
+	s, _, ok, err := g.stats(ctx, name, InForce{})
 	return s, ok, err
 }
 
 // StatsInForce reads a limit as of the policy in force. An idle limit is not swept, so it still has the policy of its last use; newer
 // receives that policy, and returns the policy in force if it is newer, otherwise nil.
-func (g *Limiter) StatsInForce(ctx context.Context, gate string, newer func(has InForce) *InForce) (Stats, bool, error) {
-	s, has, ok, err := g.stats(ctx, gate, InForce{})
+func (g *Limiter) StatsInForce(ctx context.Context, name string, newer func(has InForce) *InForce) (Stats, bool, error) {
+	s, has, ok, err := g.stats(ctx, name, InForce{})
 	if err != nil || !ok {
 		return s, ok, err
 	}
 	if f := newer(has); f != nil {
-		s, _, ok, err = g.stats(ctx, gate, *f)
+		s, _, ok, err = g.stats(ctx, name, *f)
 	}
 	return s, ok, err
 }
 
 // stats also returns the version and the declaration of the policy that the limit last received.
-func (g *Limiter) stats(ctx context.Context, gate string, f InForce) (s Stats, has InForce, ok bool, _ error) {
-	r, p, err := g.read(ctx, gate, "", f)
+func (g *Limiter) stats(ctx context.Context, name string, f InForce) (s Stats, has InForce, ok bool, _ error) {
+	r, p, err := g.read(ctx, name, "", f)
 	if err != nil || r.Str(0) != "1" {
 		return Stats{}, has, false, err
 	}
 	if has.Version, err = strconv.ParseUint(r.Str(16), 10, 64); err != nil {
-		return Stats{}, has, false, fmt.Errorf("limit %s: version of the policy: %w", gate, err)
+		return Stats{}, has, false, fmt.Errorf("limit %s: version of the policy: %w", name, err)
 	}
 	if has.Declared, err = history.DecodeDeclared([]byte(r.Str(17))); err != nil {
-		return Stats{}, has, false, fmt.Errorf("limit %s: %w", gate, err)
+		return Stats{}, has, false, fmt.Errorf("limit %s: %w", name, err)
 	}
 	s = Stats{
-		Action: limit.Action(gate), Key: limit.Key(gate), QueueLength: int(r.Int(2)), Active: int(r.Int(3)), MaxConcurrent: int(p.Concurrency),
+		Action: limit.Action(name), Key: limit.Key(name), QueueLength: int(r.Int(2)), Active: int(r.Int(3)), MaxConcurrent: int(p.Concurrency),
 		OldestEnqueuedAt: r.Int(4) / 1000, LimitedUntil: r.Int(5), Deadlocked: r.Str(6) == "1", Policy: p,
 	}
 	for i, n := range []*uint64{&s.TotalEnqueued, &s.TotalCompleted, &s.Rejected, &s.TimedOut, &s.Withdrawn, &s.Cleared} {
@@ -83,8 +83,8 @@ type Place struct {
 }
 
 // Place reads the place of a member. ok is false if it is neither a waiter nor a holder.
-func (g *Limiter) Place(ctx context.Context, gate string, m Member) (Place, bool, error) {
-	r, p, err := g.read(ctx, gate, m.String(), InForce{})
+func (g *Limiter) Place(ctx context.Context, name string, m Member) (Place, bool, error) {
+	r, p, err := g.read(ctx, name, m.String(), InForce{})
 	if err != nil || r.Str(14) == "" {
 		return Place{}, false, err
 	}
@@ -94,20 +94,20 @@ func (g *Limiter) Place(ctx context.Context, gate string, m Member) (Place, bool
 	}, true, r.Err()
 }
 
-func (g *Limiter) read(ctx context.Context, gate, member string, f InForce) (*redisx.Reply, history.Policy, error) {
+func (g *Limiter) read(ctx context.Context, name, member string, f InForce) (*redisx.Reply, history.Policy, error) {
 	var p history.Policy
-	args, err := policyArgs(f, gate)
+	args, err := policyArgs(f, name)
 	if err != nil {
 		return nil, p, err
 	}
-	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.stats, Keys: g.keys(gate), Args: append([]any{member}, args[:3]...)})
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.stats, Keys: g.keys(name), Args: append([]any{member}, args[:3]...)})
 	if err != nil {
-		return nil, p, fmt.Errorf("limit %s: read: %w", gate, err)
+		return nil, p, fmt.Errorf("limit %s: read: %w", name, err)
 	}
 	r := redisx.NewReply(v)
 	if text := r.Str(7); text != "" {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
-			return nil, p, fmt.Errorf("limit %s: its policy: %w", gate, err)
+			return nil, p, fmt.Errorf("limit %s: its policy: %w", name, err)
 		}
 	}
 	return r, p, r.Err()
@@ -121,25 +121,25 @@ type Waiter struct {
 }
 
 // Waiters reads up to n waiters in FIFO order, without the first `from`.
-func (g *Limiter) Waiters(ctx context.Context, gate string, from, n int) ([]Waiter, error) {
+func (g *Limiter) Waiters(ctx context.Context, name string, from, n int) ([]Waiter, error) {
 	from = max(from, 0)
 	if n < 1 {
 		return nil, nil
 	}
-	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.waiters, Keys: []string{g.space.Limit(gate).Waiters()}, Args: []any{from, from + n - 1}})
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.waiters, Keys: []string{g.space.Limit(name).Waiters()}, Args: []any{from, from + n - 1}})
 	if err != nil {
-		return nil, fmt.Errorf("limit %s: list the waiters: %w", gate, err)
+		return nil, fmt.Errorf("limit %s: list the waiters: %w", name, err)
 	}
 	r := redisx.NewReply(v)
 	var out []Waiter
 	for i := 0; i+1 < r.Len(); i += 2 {
 		w := Waiter{Position: from + i/2 + 1}
 		if w.Member, err = limit.ParseMember(r.Str(i)); err != nil {
-			return nil, fmt.Errorf("limit %s: %w", gate, err)
+			return nil, fmt.Errorf("limit %s: %w", name, err)
 		}
 		number, err := score(r.Str(i + 1))
 		if err != nil {
-			return nil, fmt.Errorf("limit %s: number of %s: %w", gate, w.Member, err)
+			return nil, fmt.Errorf("limit %s: number of %s: %w", name, w.Member, err)
 		}
 		w.Since = number / 1000
 		out = append(out, w)
@@ -154,13 +154,13 @@ func score(text string) (int64, error) {
 }
 
 // Holders reads up to n holders, the least recently active first.
-func (g *Limiter) Holders(ctx context.Context, gate string, n int) ([]Member, error) {
+func (g *Limiter) Holders(ctx context.Context, name string, n int) ([]Member, error) {
 	if n < 1 {
 		return nil, nil
 	}
-	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Limit(gate).Holders(), 0, n-1))
+	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Limit(name).Holders(), 0, n-1))
 	if err != nil {
-		return nil, fmt.Errorf("limit %s: list the holders: %w", gate, err)
+		return nil, fmt.Errorf("limit %s: list the holders: %w", name, err)
 	}
 	r := redisx.NewReply([]any{v})
 	texts := r.Strs(0)

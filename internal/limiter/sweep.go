@@ -14,22 +14,22 @@ import (
 
 // Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects waiters that
 // have exceeded the maximum wait, and admits waiters while there is room, at most a thousand of each. It does not create a limit.
-func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
+func (g *Limiter) Sweep(name string, f *InForce, then func(SweepReply, error)) {
 	if f == nil {
 		f = &InForce{}
 	}
-	args, err := policyArgs(*f, gate)
+	args, err := policyArgs(*f, name)
 	if err != nil {
 		then(SweepReply{}, err)
 		return
 	}
-	g.run.Go(redisx.Call{Script: g.script.sweep, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
+	g.run.Go(redisx.Call{Script: g.script.sweep, Keys: g.keys(name), Args: args}, func(reply any, err error) {
 		var s SweepReply
 		if err == nil {
 			s, err = readSwept(reply)
 		}
 		if err != nil {
-			then(SweepReply{}, fmt.Errorf("limit %s: %w", gate, err))
+			then(SweepReply{}, fmt.Errorf("limit %s: %w", name, err))
 			return
 		}
 		then(s, nil)
@@ -69,11 +69,11 @@ func readSwept(reply any) (s SweepReply, err error) {
 
 // Clear rejects all present waiters and returns their number. It schedules a sweep, which notifies their owners. If it fails, some
 // waiters may have been rejected.
-func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
+func (g *Limiter) Clear(ctx context.Context, name string) (n int, err error) {
 	for last, more := "", true; more; {
-		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{last}})
+		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(name), Args: []any{last}})
 		if err != nil {
-			return n, fmt.Errorf("limit %s: clear: %w", gate, err)
+			return n, fmt.Errorf("limit %s: clear: %w", name, err)
 		}
 		r := redisx.NewReply(v)
 		n += int(r.Int(0))
@@ -86,7 +86,7 @@ func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
 		return 0, nil
 	}
 	scheduled := make(chan error, 1)
-	g.schedule(gate, func(err error) { scheduled <- err })
+	g.schedule(name, func(err error) { scheduled <- err })
 	select {
 	case err = <-scheduled:
 		return n, err

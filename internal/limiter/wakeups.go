@@ -10,16 +10,16 @@ import (
 )
 
 // schedule sets the wakeup of a limit to now, unless it is due already.
-func (g *Limiter) schedule(gate string, then func(error)) {
+func (g *Limiter) schedule(limitName string, then func(error)) {
 	at := time.Now()
-	p := g.space.Part(g.partition(gate))
-	g.run.Go(redisx.Call{Script: g.script.schedule, Keys: []string{p.Limits()}, Args: []any{gate}}, func(_ any, err error) {
+	p := g.space.Part(g.partition(limitName))
+	g.run.Go(redisx.Call{Script: g.script.schedule, Keys: []string{p.Limits()}, Args: []any{limitName}}, func(_ any, err error) {
 		if err != nil {
-			then(fmt.Errorf("limit %s: set its wakeup: %w", gate, err))
+			then(fmt.Errorf("limit %s: set its wakeup: %w", limitName, err))
 			return
 		}
 		g.mu.Lock()
-		g.scheduled[gate] = at
+		g.scheduled[limitName] = at
 		if time.Since(g.pruned) > scheduledFor {
 			g.pruned = time.Now()
 			for name, at := range g.scheduled {
@@ -34,26 +34,26 @@ func (g *Limiter) schedule(gate string, then func(error)) {
 }
 
 // forgetScheduled makes the next Admit set the wakeup again.
-func (g *Limiter) forgetScheduled(gate string) {
+func (g *Limiter) forgetScheduled(name string) {
 	g.mu.Lock()
-	delete(g.scheduled, gate)
+	delete(g.scheduled, name)
 	g.mu.Unlock()
 }
 
 // Reschedule sets the next wakeup of a limit after a sweep, at most two seconds ahead. A limit that is due already stays due, because a
 // member has entered since the sweep began.
-func (g *Limiter) Reschedule(gate string, in time.Duration, then func(error)) {
-	g.reschedule(gate, strconv.FormatInt(in.Milliseconds(), 10), then)
+func (g *Limiter) Reschedule(name string, in time.Duration, then func(error)) {
+	g.reschedule(name, strconv.FormatInt(in.Milliseconds(), 10), then)
 }
 
 // Unschedule removes the wakeup of a limit after a sweep that found it idle, unless the limit is due again.
-func (g *Limiter) Unschedule(gate string, then func(error)) { g.reschedule(gate, "", then) }
+func (g *Limiter) Unschedule(name string, then func(error)) { g.reschedule(name, "", then) }
 
-func (g *Limiter) reschedule(gate, in string, then func(error)) {
-	p := g.space.Part(g.partition(gate))
-	g.run.Go(redisx.Call{Script: g.script.reschedule, Keys: []string{p.Limits()}, Args: []any{gate, in}}, func(_ any, err error) {
+func (g *Limiter) reschedule(name, in string, then func(error)) {
+	p := g.space.Part(g.partition(name))
+	g.run.Go(redisx.Call{Script: g.script.reschedule, Keys: []string{p.Limits()}, Args: []any{name, in}}, func(_ any, err error) {
 		if err != nil {
-			err = fmt.Errorf("limit %s: set its next wakeup: %w", gate, err)
+			err = fmt.Errorf("limit %s: set its next wakeup: %w", name, err)
 		}
 		then(err)
 	})

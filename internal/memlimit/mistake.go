@@ -1,6 +1,6 @@
 package memlimit
 
-// Mistake is an invariant that a gate violates on purpose, to test the checks.
+// Mistake is an invariant that a limit violates on purpose, to test the checks.
 type Mistake string
 
 // The mistakes that the scripts could make.

@@ -1,7 +1,7 @@
 package memlimit
 
 // Shift moves all recorded times into the past by d ms. Zero means no time, such as no notice yet, and is kept.
-func (g *Gate) Shift(d int64) {
+func (g *Limit) Shift(d int64) {
 	move := func(at *int64, by int64) {
 		if *at != 0 {
 			*at -= by
@@ -25,7 +25,7 @@ func (g *Gate) Shift(d int64) {
 }
 
 // PlaceOf returns the position of a member, 0 for a holder, and the number of a waiter; ok is false if it is neither.
-func (g *Gate) PlaceOf(m Member) (at int, number int64, ok bool) {
+func (g *Limit) PlaceOf(m Member) (at int, number int64, ok bool) {
 	if g.Holder(m) >= 0 {
 		return 0, 0, true
 	}
@@ -37,7 +37,7 @@ func (g *Gate) PlaceOf(m Member) (at int, number int64, ok bool) {
 
 // Limited returns the time at which rate and quota allow the next grant, ms, or 0 if they allow one now. It removes the grants that no
 // longer count.
-func (g *Gate) Limited(now int64) int64 {
+func (g *Limit) Limited(now int64) int64 {
 	g.dropGrants(now)
 	return g.limitedUntil(now)
 }

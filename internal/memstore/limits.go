@@ -12,36 +12,36 @@ import (
 // Limits are the limits of a partition. They share its clock, and its store holds their wakeups.
 type Limits struct {
 	Rules    memlimit.Rules
-	Gates    map[string]*memlimit.Gate
+	Limits   map[string]*memlimit.Limit
 	policies map[string]limit.InForce
 }
 
 // The mistakes around limits.
 const (
-	Unlisted      memlimit.Mistake = "an entry does not put the gate on its list"
+	Unlisted      memlimit.Mistake = "an entry does not put the limit on its list"
 	PendingWanted memlimit.Mistake = "an instance that waits counts as an admitted one"
 )
 
 // Waiting returns the number of members that wait at a limit.
 func (l *Limits) Waiting(name string) int {
-	if g := l.Gates[name]; g != nil {
+	if g := l.Limits[name]; g != nil {
 		return len(g.Queue)
 	}
 	return 0
 }
 
 // Clear rejects all waiters of a limit.
-func (l *Limits) Clear(name string, now int64) { l.Gate(name).Clear(now * 1000) }
+func (l *Limits) Clear(name string, now int64) { l.Limit(name).Clear(now * 1000) }
 
-// Gate returns a limit, and creates it if it does not exist.
-func (l *Limits) Gate(name string) *memlimit.Gate {
-	g := l.Gates[name]
+// Limit returns a limit, and creates it if it does not exist.
+func (l *Limits) Limit(name string) *memlimit.Limit {
+	g := l.Limits[name]
 	if g == nil {
-		g = &memlimit.Gate{Rules: l.Rules, Keyed: limit.Key(name) != ""}
-		if l.Gates == nil {
-			l.Gates, l.policies = map[string]*memlimit.Gate{}, map[string]limit.InForce{}
+		g = &memlimit.Limit{Rules: l.Rules, Keyed: limit.Key(name) != ""}
+		if l.Limits == nil {
+			l.Limits, l.policies = map[string]*memlimit.Limit{}, map[string]limit.InForce{}
 		}
-		l.Gates[name] = g
+		l.Limits[name] = g
 	}
 	return g
 }
@@ -63,8 +63,8 @@ func (l *Limits) force(name string, f *limit.InForce) *memlimit.Force {
 
 // ListLimit schedules a visit of the limit that an effect enters, which must precede the call.
 func (s *Shell) ListLimit(e *core.Effect) {
-	if e.Kind == core.CallGate && len(e.Call.Enter) > 0 && s.Limits.Rules.Wrong != Unlisted {
-		if _, listed := s.Store.Gates[e.Call.Limit]; !listed {
+	if e.Kind == core.CallLimit && len(e.Call.Enter) > 0 && s.Limits.Rules.Wrong != Unlisted {
+		if _, listed := s.Store.Limits[e.Call.Limit]; !listed {
 			s.Store.List(s.Now, e.Call.Limit)
 		}
 	}
@@ -74,22 +74,22 @@ func (s *Shell) ListLimit(e *core.Effect) {
 func (s *Shell) answerLimit(e *core.Effect) *core.Message {
 	l := &s.Limits
 	switch e.Kind {
-	case core.CallGate:
-		return &core.Message{Kind: core.GateAnswered, Number: e.Number, Admitted: s.admit(l, e.Call)}
+	case core.CallLimit:
+		return &core.Message{Kind: core.LimitAnswered, Number: e.Number, Admitted: s.admit(l, e.Call)}
 	case core.ReleaseTickets:
 		var leave []memlimit.Leave
 		for _, o := range e.Body.([]limit.Orphan) {
 			leave = append(leave, memlimit.Leave{Member: memlimit.Member(o.Member), Orphaned: true, At: o.At})
 		}
-		got := l.Gate(e.ID).Admit(s.Now*1000, nil, leave, nil)
+		got := l.Limit(e.ID).Admit(s.Now*1000, nil, leave, nil)
 		return &core.Message{Kind: core.TicketsReleased, ID: e.ID, Admitted: s.admitted(got)}
-	case core.SweepGate:
+	case core.SweepLimit:
 		f, _ := e.Body.(*limit.InForce)
-		return &core.Message{Kind: core.GateSwept, ID: e.ID, Body: s.swept(l, e.ID, f)}
-	case core.RelistGate:
+		return &core.Message{Kind: core.LimitSwept, ID: e.ID, Body: s.swept(l, e.ID, f)}
+	case core.RelistLimit:
 		s.Store.Relist(s.Now, e.ID, e.After.Milliseconds())
-		return &core.Message{Kind: core.GateRelisted, ID: e.ID, Body: e.After}
-	case core.UnlistGate:
+		return &core.Message{Kind: core.LimitRelisted, ID: e.ID, Body: e.After}
+	case core.UnlistLimit:
 		s.Store.Relist(s.Now, e.ID, 0)
 	case core.FindUnwanted:
 		swept := e.Body.(limit.SweepReply)
@@ -102,8 +102,8 @@ func (s *Shell) answerLimit(e *core.Effect) *core.Message {
 		return &core.Message{Kind: core.UnwantedFound, ID: e.ID, Body: found}
 	case core.PassNotices:
 		return &core.Message{Kind: core.NoticesPassed, Body: e.Body}
-	case core.WakeGate:
-		return &core.Message{Kind: core.GateDue, ID: e.ID}
+	case core.WakeLimit:
+		return &core.Message{Kind: core.LimitDue, ID: e.ID}
 	default:
 	}
 	return nil
@@ -118,7 +118,7 @@ func (s *Shell) admit(l *Limits, r *limit.AdmitRequest) limit.AdmitReply {
 	for _, e := range r.Enter {
 		enter = append(enter, memlimit.Entry{Member: memlimit.Member(e.Member), Active: e.Active})
 	}
-	return s.admitted(l.Gate(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
+	return s.admitted(l.Limit(r.Limit).Admit(s.Now*1000, l.force(r.Limit, &r.InForce), leave, enter))
 }
 
 func (s *Shell) admitted(got memlimit.AdmitReply) limit.AdmitReply {
@@ -134,7 +134,7 @@ func (s *Shell) admitted(got memlimit.AdmitReply) limit.AdmitReply {
 }
 
 func (s *Shell) swept(l *Limits, name string, f *limit.InForce) limit.SweepReply {
-	got := l.Gate(name).Sweep(s.Now*1000, l.force(name, f))
+	got := l.Limit(name).Sweep(s.Now*1000, l.force(name, f))
 	out := limit.SweepReply{
 		Now: s.Now, Granted: members(got.Granted), Stale: members(got.Stale), Waiting: got.Waiting, Holding: got.Holding, LimitedUntil: got.Until,
 		Next: got.Next, Deadlocked: got.Deadlocked, IdleFor: time.Duration(got.Idle) * time.Millisecond,

@@ -163,7 +163,7 @@ func (s *Store) Due(now int64, token string, limit int) (a Answer, instances, vi
 	if s.fenced(now, token) {
 		return Fenced, DueNow{}, DueNow{}
 	}
-	return OK, s.takeDue(now, s.Wakeups, limit, math.MaxInt64), s.takeDue(now, s.Gates, limit, now+s.Rules.Soon)
+	return OK, s.takeDue(now, s.Wakeups, limit, math.MaxInt64), s.takeDue(now, s.Limits, limit, now+s.Rules.Soon)
 }
 
 // DueNow lists due ids, and the next wakeup; zero: none.
@@ -193,19 +193,19 @@ func (s *Store) takeDue(now int64, wakeups map[string]int64, limit int, last int
 }
 
 // List schedules a visit of a limit now, and postpones none.
-func (s *Store) List(now int64, gate string) {
-	if at, ok := s.Gates[gate]; !ok || now < at {
-		s.Gates[gate] = now
+func (s *Store) List(now int64, name string) {
+	if at, ok := s.Limits[name]; !ok || now < at {
+		s.Limits[name] = now
 	}
 }
 
 // Relist sets the time until the next visit of a limit, after a visit; zero removes the wakeup. If the limit is due, a caller has entered it since, and the wakeup stays.
-func (s *Store) Relist(now int64, gate string, in int64) {
-	switch due, ok := s.Gates[gate]; {
+func (s *Store) Relist(now int64, name string, in int64) {
+	switch due, ok := s.Limits[name]; {
 	case ok && due <= now:
 	case in == 0:
-		delete(s.Gates, gate)
+		delete(s.Limits, name)
 	default:
-		s.Gates[gate] = now + in
+		s.Limits[name] = now + in
 	}
 }

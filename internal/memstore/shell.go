@@ -85,7 +85,7 @@ func (s *Shell) Answer(e *core.Effect, token string) *core.Message {
 		m.Committed, m.Err = Backend{s.Store}.Write(s.Now, token, e.Commit)
 	case core.ReconcileWith:
 		m.Kind = core.Reconciled
-		m.Looked, m.Err = Backend{s.Store}.Reconcile(s.Now, token, e.Recon)
+		m.Reconciled, m.Err = Backend{s.Store}.Reconcile(s.Now, token, e.Recon)
 	case core.RemoveInstance:
 		m.Kind, m.Body = core.PurgeAnswered, s.Now
 		m.Err = Backend{s.Store}.Remove(s.Now, token, e.Body.(*record.Purge))

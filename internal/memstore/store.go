@@ -172,18 +172,18 @@ type Store struct {
 	Rules     Rules
 	Owner     Ownership
 	Wakeups   map[string]int64 // wakeups of instances
-	Gates     map[string]int64 // wakeups of the partition's limits
+	Limits    map[string]int64 // wakeups of the partition's limits
 	Instances map[string]*Instance
 }
 
 // NewStore returns an empty partition without an owner.
 func NewStore(r Rules) *Store {
-	return &Store{Rules: r, Wakeups: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
+	return &Store{Rules: r, Wakeups: map[string]int64{}, Limits: map[string]int64{}, Instances: map[string]*Instance{}}
 }
 
 // Clone returns a copy of the partition, like a snapshot on disk.
 func (s *Store) Clone() *Store {
-	c := &Store{Rules: s.Rules, Owner: s.Owner, Wakeups: maps.Clone(s.Wakeups), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
+	c := &Store{Rules: s.Rules, Owner: s.Owner, Wakeups: maps.Clone(s.Wakeups), Limits: maps.Clone(s.Limits), Instances: make(map[string]*Instance, len(s.Instances))}
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
 			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
@@ -258,8 +258,8 @@ func (s *Store) Shift(d int64) {
 	for id := range s.Wakeups {
 		s.Wakeups[id] -= d
 	}
-	for gate := range s.Gates {
-		s.Gates[gate] -= d
+	for name := range s.Limits {
+		s.Limits[name] -= d
 	}
 	for _, in := range s.Instances {
 		for id := range in.Seen {

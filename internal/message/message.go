@@ -239,7 +239,7 @@ const (
 // name of the limit hashes to. The sweep of the limit repeats a lost notice.
 type LimitNotice struct {
 	Kind   LimitNoticeKind
-	Gate   string
+	Limit  string
 	Member string // encoded by package limiter
 	At     int64  // Unix ms, by the clock of the limit
 }

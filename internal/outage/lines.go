@@ -52,7 +52,7 @@ type about struct {
 
 func (a *about) see(attr slog.Attr) {
 	switch attr.Key {
-	case "instance", "of", "gate":
+	case "instance", "of", "limit":
 		a.named, a.instance = true, attr.Value.String()
 	case "partition":
 		a.named = true

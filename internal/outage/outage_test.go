@@ -252,8 +252,8 @@ func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.
 func TestLinesOfDifferentLimitsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
-		for _, gate := range []string{"hall", "annex", "hall"} {
-			r.Logger().With("partition", 3).Error("gate deadlocked", "gate", gate)
+		for _, name := range []string{"hall", "annex", "hall"} {
+			r.Logger().With("partition", 3).Error("limit deadlocked", "limit", name)
 		}
 		if got := log(); len(got) != 2 {
 			t.Errorf("%s", strings.Join(got, "\n"))

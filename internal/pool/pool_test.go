@@ -187,7 +187,7 @@ func TestReplyIsAppliedOnceAndWhileItsRequestIsOpen(t *testing.T) {
 
 // TestTurnThatIsTooLargeHasItsSizeInTheAnswer holds that the owner fails the instance as if it had decided the turn itself.
 func TestTurnThatIsTooLargeHasItsSizeInTheAnswer(t *testing.T) {
-	large := &core.Decided{Made: core.Made{Size: record.CommitBytes + 1, Encoded: [][]byte{make([]byte, pool.MaxMessage)}}, Front: make([][]byte, 3)}
+	large := &core.Decided{Additions: core.Additions{Size: record.CommitBytes + 1, Encoded: [][]byte{make([]byte, pool.MaxMessage)}}, Front: make([][]byte, 3)}
 	a, err := pool.DecodeAnswer(pool.AnswerOf(new(core.Given), large, replay.Awaited{}).Encode())
 	if err != nil {
 		t.Fatal(err)

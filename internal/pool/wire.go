@@ -112,7 +112,7 @@ func (t *Turn) fields(c *wire.Codec, seal string) {
 	c.Int(&g.Until)
 	c.Bool(&g.Part)
 	c.Bool(&g.More)
-	c.Bool(&g.Behind)
+	c.Bool(&g.CatchingUp)
 }
 
 func identity(c *wire.Codec, id *history.Identity) {

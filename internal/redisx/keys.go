@@ -27,7 +27,7 @@ func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
 // Limit returns the key space of a limit. All its keys have the same hash tag, which differs from those of partitions.
 func (s Space) Limit(name string) Limit { return Limit{prefix: "pawl:{" + s.ns + ".l." + name + "}:"} }
 
-// Limit is the key space of one limit; see docs/decisions/0014-gates.md.
+// Limit is the key space of one limit; see docs/decisions/0014-limits.md.
 type Limit struct{ prefix string }
 
 // Waiters returns the key of the sorted set of waiters: member → number.

@@ -18,7 +18,7 @@ type Call struct {
 	Queue          string
 	Payload        history.Payload
 	Retry          Retry
-	AttemptTimeout time.Duration // bounds one attempt of an activity, from its schedule by its owner's clock (see PutOff) or from its admission; 0 means none
+	AttemptTimeout time.Duration // bounds one attempt of an activity, from its schedule by its owner's clock (see ExtendTimer) or from its admission; 0 means none
 	Within         time.Duration // bounds the whole call, including backoffs and waits at a limit; 0 means none
 	Scope          *Scope        // the call is cancelled when this ends, unless it is an abandoned child
 

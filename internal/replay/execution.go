@@ -84,7 +84,7 @@ var (
 	ErrGivenUp    = errors.New("replay: the execution was given up in the middle of a step")
 )
 
-// Execution is one generation of an instance, in memory. Its own methods and Take, Len, SetRoom, PutOff, NextTimer, Outstanding, Children
+// Execution is one generation of an instance, in memory. Its own methods and Take, Len, SetRoom, ExtendTimer, NextTimer, Outstanding, Children
 // and Awaited are for its owner, one call at a time. The other methods of Code are for the program.
 type Execution struct {
 	Code
@@ -195,9 +195,9 @@ func New(id history.Identity, program Program, opts Options) *Execution {
 	return x
 }
 
-// PutOff gives a timer that the last step has decided its full duration from now (Unix ms), if it is the timeout of an attempt or the
+// ExtendTimer gives a timer that the last step has decided its full duration from now (Unix ms), if it is the timeout of an attempt or the
 // bound of detached work. The step computed it from its own Now, which is in the past if its input is old; only the owner has a clock.
-func (x *outstanding) PutOff(timer *history.TimerScheduled, now int64) {
+func (x *outstanding) ExtendTimer(timer *history.TimerScheduled, now int64) {
 	w := x.open[timer.ID]
 	if w == nil || timer.At >= now {
 		return

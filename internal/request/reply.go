@@ -200,25 +200,25 @@ type Report struct {
 type InstancePage struct {
 	Instances []Summary
 	Cursor    string // for the next page; empty: this is the last one
-	Left      []int  // those of List.Partitions that the process does not own
+	NotOwned  []int  // those of List.Partitions that the process does not own
 	Several   bool   // the reply covers List.Partitions; an owner of an older build covers only the partition of the request
 }
 
 func (r *InstancePage) fields(c *wire.Codec) {
 	wire.List(c, &r.Instances, func(c *wire.Codec, s *Summary) { c.Record(s.fields) })
 	c.String(&r.Cursor)
-	wire.List(c, &r.Left, (*wire.Codec).Count)
+	wire.List(c, &r.NotOwned, (*wire.Codec).Count)
 	c.Bool(&r.Several)
 }
 
 // Counts is the reply to Count.
 type Counts struct {
-	Groups  []Group
-	Other   uint64 // instances that pass but are in no group, because their values were not read
-	More    bool   // more instances may pass: the bound was reached before all candidates were read
-	Stalled uint64 // stalled instances; only without a filter
-	Left    []int  // those of Count.Partitions that the process does not own
-	Several bool   // as in InstancePage
+	Groups   []Group
+	Other    uint64 // instances that pass but are in no group, because their values were not read
+	More     bool   // more instances may pass: the bound was reached before all candidates were read
+	Stalled  uint64 // stalled instances; only without a filter
+	NotOwned []int  // those of Count.Partitions that the process does not own
+	Several  bool   // as in InstancePage
 }
 
 func (r *Counts) fields(c *wire.Codec) {
@@ -232,7 +232,7 @@ func (r *Counts) fields(c *wire.Codec) {
 	c.Uint(&r.Other)
 	c.Bool(&r.More)
 	c.Uint(&r.Stalled)
-	wire.List(c, &r.Left, (*wire.Codec).Count)
+	wire.List(c, &r.NotOwned, (*wire.Codec).Count)
 	c.Bool(&r.Several)
 }
 

@@ -31,7 +31,7 @@ type Worker struct {
 type Used struct {
 	Queue string
 	Slots int // in use
-	Of    int // in total
+	Total int // in total
 }
 
 // Task is a running activity. In Worker.Abandoned its grace period is over.
@@ -63,7 +63,7 @@ func (w *Worker) fields(c *wire.Codec) {
 		c.Record(func(c *wire.Codec) {
 			c.String(&u.Queue)
 			c.Count(&u.Slots)
-			c.Count(&u.Of)
+			c.Count(&u.Total)
 		})
 	})
 	wire.List(c, &w.Abandoned, task)

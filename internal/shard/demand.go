@@ -27,7 +27,7 @@ func (qs *queries) demand(ctx context.Context, queue string) (request.Reply, err
 			if u.Queue == queue {
 				r.Workers++
 				r.Claimed += uint64(max(0, u.Slots))
-				r.Slots += uint64(max(0, u.Of))
+				r.Slots += uint64(max(0, u.Total))
 			}
 		}
 	}

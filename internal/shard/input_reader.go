@@ -40,7 +40,7 @@ func (ir *inputReader) run(ctx context.Context) {
 		r, err := ir.process.conn.Attach(ctx, ir.shell.st.Part, at)
 		if err != nil {
 			if ctx.Err() == nil {
-				logFailure(ir.shell.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
+				logFailure(ir.shell.log, "inputs not read, retrying", err, "after", at.Seq, "backoff", pause)
 			}
 			pause = min(wait(ctx, pause), maxAttachRetry)
 			continue
@@ -168,7 +168,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 			return ir.ingestApart(ctx, batch, prev, next, got.err)
 		}
 		ir.process.met.owners[core.CountStoreErrors].Add(1)
-		logFailure(ir.shell.log, "inputs not ingested, retrying", got.err, "pause", pause)
+		logFailure(ir.shell.log, "inputs not ingested, retrying", got.err, "backoff", pause)
 	}
 }
 

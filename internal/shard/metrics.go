@@ -42,7 +42,7 @@ type ownCounters struct {
 
 type limitMetrics struct {
 	waited, refusedAt, deadlocks *prometheus.CounterVec // by action; refusedAt also by reason
-	gateWaiting, gateHolding     *prometheus.GaugeVec   // by action
+	limitWaiting, limitHolding   *prometheus.GaugeVec   // by action
 	actions                      *promx.Names
 	limitWait                    prometheus.Histogram
 }
@@ -84,7 +84,7 @@ var ownerCounters = [core.Counters][2]string{ //nolint:gochecknoglobals // read 
 	core.CountStoreErrors:     {"store_errors_total", "Calls that Redis did not answer."},
 	core.CountPaced:           {"executions_paced_total", "Executions delayed because their instance continues as new too often."},
 	core.CountHeld:            {"due_held", "Instances for which something is due and waits until all inputs accepted before are ingested."},
-	core.CountGateAsks:        {"limit_requests_repeated_total", "Requests to limits that were repeated."},
+	core.CountLimitRepeats:    {"limit_requests_repeated_total", "Requests to limits that were repeated."},
 	core.CountGrantsAgain:     {"grants_repeated_total", "Grants of limits that were repeated because their holders showed no use of them."},
 	core.CountOrphans:         {"limit_orphans_total", "Tickets removed from limits because no instance required them."},
 }
@@ -152,12 +152,12 @@ func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orc
 			spansDropped:    counter("spans_dropped_total", "Turns whose spans were dropped because the tracer was too slow."),
 		},
 		limitMetrics: limitMetrics{
-			waited:      byAction("waited_total", "Activities and starts that had to wait at a limit."),
-			refusedAt:   byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
-			deadlocks:   byAction("deadlocks_total", "Times that a limit was found deadlocked."),
-			gateWaiting: r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
-			gateHolding: r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
-			actions:     promx.NewNames(maxActions, orchestrations...),
+			waited:       byAction("waited_total", "Activities and starts that had to wait at a limit."),
+			refusedAt:    byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
+			deadlocks:    byAction("deadlocks_total", "Times that a limit was found deadlocked."),
+			limitWaiting: r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
+			limitHolding: r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
+			actions:      promx.NewNames(maxActions, orchestrations...),
 		},
 		streamMetrics: streamMetrics{
 			inputsFill:   gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
@@ -345,8 +345,8 @@ func (m *Metrics) countLimit(action string, c core.LimitCount) {
 	case core.LimitDeadlocked:
 		m.deadlocks.WithLabelValues(action).Add(c.N)
 	case core.LimitWaiting:
-		m.gateWaiting.WithLabelValues(action).Add(c.N)
+		m.limitWaiting.WithLabelValues(action).Add(c.N)
 	case core.LimitHolding:
-		m.gateHolding.WithLabelValues(action).Add(c.N)
+		m.limitHolding.WithLabelValues(action).Add(c.N)
 	}
 }

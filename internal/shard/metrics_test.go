@@ -14,7 +14,7 @@ import (
 )
 
 func measuredTurn(name string) (*core.Decided, *store.Commit) {
-	t := &core.Decided{Made: core.Made{Fold: &history.State{Started: &history.Started{Name: name}}}}
+	t := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &history.Started{Name: name}}}}
 	t.Size = 500
 	t.Events = []history.Event{
 		&history.Started{Name: name, Execution: 1}, &history.TimerFired{Head: history.Head{At: 1000}}, &history.Granted{Scheduled: 9},

@@ -20,7 +20,7 @@ const policyEvery = time.Second
 
 // policyCache holds the policies set at run time, as this process has last read them. It is safe for concurrent use.
 type policyCache struct {
-	gates   *limiter.Limiter
+	limits  *limiter.Limiter
 	conn    *queue.Conn
 	log     *slog.Logger
 	latest  atomic.Pointer[limiter.Overrides]
@@ -31,8 +31,8 @@ type policyCache struct {
 	global  *history.Policy
 }
 
-func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
-	p := &policyCache{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
+func newPolicies(limits *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
+	p := &policyCache{limits: limits, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
 	p.latest.Store(&limiter.Overrides{})
 	return p
 }
@@ -47,11 +47,11 @@ func (p *policyCache) read(ctx context.Context) error {
 	p.reading.Lock()
 	defer p.reading.Unlock()
 	seen := p.seen.Load()
-	o, err := p.gates.Overrides(ctx)
+	o, err := p.limits.Overrides(ctx)
 	if err == nil && o.Version < seen {
 		p.log.Warn("change of policies lost by redis", "version", o.Version, "forgotten", seen)
-		if err = p.gates.BumpPolicyVersion(ctx, seen); err == nil {
-			o, err = p.gates.Overrides(ctx)
+		if err = p.limits.BumpPolicyVersion(ctx, seen); err == nil {
+			o, err = p.limits.Overrides(ctx)
 		}
 	}
 	if err != nil {

@@ -79,7 +79,7 @@ type Process struct {
 // backends are the clients of Redis, NATS and the other members.
 type backends struct {
 	store  *store.Store
-	gates  *limiter.Limiter
+	limits *limiter.Limiter
 	leases *lease.Leases // writes reports only; the owner's scripts create and delete leases
 	conn   *queue.Conn
 	caller *pool.Caller // sends turns and queries to members that have the code which this process lacks
@@ -103,13 +103,13 @@ type caches struct {
 func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *Process {
 	s := &Process{
 		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, trace: newTrace(cfg.Trace), spans: newSpans(cfg.Tracer, cfg.Metrics),
-		backends: backends{store: store.New(run, space), gates: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
+		backends: backends{store: store.New(run, space), limits: limiter.New(run, space, conn.PartitionOf), leases: lease.New(run, space), conn: conn},
 		caches:   caches{replicas: make(chan struct{}, maxReplicas), queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.ReconcileInterval)},
 		shards:   newShards(), large: make(chan struct{}, largeTurns), turners: newTurners(cfg.TurnLimit),
 	}
 	s.met.lags.shards.Store(s.shards)
 	s.descendants = newDescendants(s.store, conn, s.log)
-	s.policies = newPolicies(s.gates, conn, s.log, s.shards, cfg.Global)
+	s.policies = newPolicies(s.limits, conn, s.log, s.shards, cfg.Global)
 	return s
 }
 

@@ -72,8 +72,8 @@ func (s *shell) do(e *core.Effect) {
 		s.read(e)
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.RewindInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
 		s.write(e)
-	case core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices, core.WakeGate:
-		s.doGate(e)
+	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices, core.WakeLimit:
+		s.doLimit(e)
 	case core.PublishTask, core.PublishMessage, core.SendHints, core.AnswerClients, core.PublishOutcome, core.PublishChange, core.ReadHorizon, core.ReadQueueAge, core.ReadFleet, core.AnswerUpdate, core.ReadUpdate:
 		s.doQueue(e)
 	case core.PostResend, core.PostLater:
@@ -166,7 +166,7 @@ func (s *shell) write(e *core.Effect) {
 	case core.ReconcileWith:
 		s.declineFor(e.Recon)
 		s.process.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
-			s.post(core.Message{Kind: core.Reconciled, ID: id, Looked: got, Err: err})
+			s.post(core.Message{Kind: core.Reconciled, ID: id, Reconciled: got, Err: err})
 		})
 	case core.RemoveInstance:
 		s.process.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
@@ -264,61 +264,61 @@ func (s *shell) dropRefused(ctx context.Context, id string) (request.Reply, erro
 	return new(request.Done), err
 }
 
-// doGate carries out an effect that concerns gates.
-func (s *shell) doGate(e *core.Effect) {
+// doLimit carries out an effect that concerns limits.
+func (s *shell) doLimit(e *core.Effect) {
 	name := e.ID
 	switch e.Kind {
-	case core.CallGate:
-		why, number := e.Why, e.Number
-		s.process.gates.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
+	case core.CallLimit:
+		why, number := e.Reason, e.Number
+		s.process.limits.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
 			switch why {
 			case core.EnterTurn, core.EnterStart:
 				failpoint.Here("orchestrator.entered")
-			case core.LeaveGate:
+			case core.LeaveLimit:
 				failpoint.Here("orchestrator.left")
-			case core.RepeatGateRequest:
+			case core.RepeatLimitRequest:
 			}
-			s.post(core.Message{Kind: core.GateAnswered, Number: number, Admitted: got, Err: err})
+			s.post(core.Message{Kind: core.LimitAnswered, Number: number, Admitted: got, Err: err})
 		})
 	case core.ReleaseTickets:
-		s.process.gates.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
+		s.process.limits.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
 			s.post(core.Message{Kind: core.TicketsReleased, ID: name, Admitted: got, Err: err})
 		})
-	case core.SweepGate:
-		s.process.gates.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
+	case core.SweepLimit:
+		s.process.limits.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
 			failpoint.Here("orchestrator.swept")
 			if got.Version > 0 {
 				s.process.policies.saw(got.Version - 1) // see policies.resolve
 			}
-			s.post(core.Message{Kind: core.GateSwept, ID: name, Body: got, Err: err})
+			s.post(core.Message{Kind: core.LimitSwept, ID: name, Body: got, Err: err})
 		})
-	case core.RelistGate:
+	case core.RelistLimit:
 		after := e.After
-		s.process.gates.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.GateRelisted, ID: name, Body: after, Err: err}) })
-	case core.UnlistGate:
-		s.process.gates.Unschedule(name, func(error) {})
+		s.process.limits.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.LimitRelisted, ID: name, Body: after, Err: err}) })
+	case core.UnlistLimit:
+		s.process.limits.Unschedule(name, func(error) {})
 	case core.FindUnwanted:
 		swept := e.Body.(limiter.SweepReply)
-		s.process.gates.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
+		s.process.limits.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
 			s.post(core.Message{Kind: core.UnwantedFound, ID: name, Body: &core.UnwantedMembers{Members: unwanted, At: swept.Now}, Err: err})
 		})
 	case core.PassNotices:
-		to := make(map[int][]core.GateNotice)
-		for _, w := range e.Body.([]core.GateNotice) {
+		to := make(map[int][]core.LimitNotice)
+		for _, w := range e.Body.([]core.LimitNotice) {
 			p := s.process.conn.PartitionOf(w.Member.Instance)
 			to[p] = append(to[p], w)
 		}
 		for p, ws := range to {
 			s.passNotices(p, ws)
 		}
-	default: // wakeGate
-		s.wakeGate(name)
+	default: // wakeLimit
+		s.wakeLimit(name)
 	}
 }
 
 // passNotices sends the notices of a limit to the owner of a partition. Notices to this shard are posted as well, instead of being handled
 // at once: their instances may be in any phase.
-func (s *shell) passNotices(p int, ws []core.GateNotice) {
+func (s *shell) passNotices(p int, ws []core.LimitNotice) {
 	if here := s.process.shards.at(p); here != nil {
 		here.shell.post(core.Message{Kind: core.NoticesPassed, Body: ws})
 		return
@@ -330,14 +330,14 @@ func (s *shell) passNotices(p int, ws []core.GateNotice) {
 	s.sendNotices(p, out)
 }
 
-// wakeGate has the owner of a limit sweep it.
-func (s *shell) wakeGate(name string) {
+// wakeLimit has the owner of a limit sweep it.
+func (s *shell) wakeLimit(name string) {
 	p := s.process.conn.PartitionOf(name)
 	if here := s.process.shards.at(p); here != nil {
-		here.shell.post(core.Message{Kind: core.GateDue, ID: name})
+		here.shell.post(core.Message{Kind: core.LimitDue, ID: name})
 		return
 	}
-	s.sendNotices(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
+	s.sendNotices(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Limit: name}})
 }
 
 func (s *shell) sendNotices(p int, ws []queue.LimitNotice) {

@@ -11,7 +11,7 @@ import (
 func TestNoTracerCostsNoAllocation(t *testing.T) {
 	var none *spans
 	start := history.Started{Name: "o"}
-	turn := &core.Decided{Made: core.Made{Fold: &history.State{Started: &start}, Events: []history.Event{&start}}}
+	turn := &core.Decided{Additions: core.Additions{Fold: &history.State{Started: &start}, Events: []history.Event{&start}}}
 	in := &queue.Input{Kind: queue.KindStart}
 	if n := testing.AllocsPerRun(100, func() { none.committed("i", turn); none.received(in) }); n != 0 || in.Headers != "" {
 		t.Errorf("%v allocations, headers %q", n, in.Headers)

@@ -242,7 +242,7 @@ func (r *run) apply(ev history.Event) bool {
 	made := r.exec.Take()
 	for _, ev := range made { // the input may be old, if no orchestrator was running
 		if timer, ok := ev.(*history.TimerScheduled); ok {
-			r.exec.PutOff(timer, r.given.Now)
+			r.exec.ExtendTimer(timer, r.given.Now)
 		}
 	}
 	return r.Record(made)
@@ -256,7 +256,7 @@ func (r *run) observe(left []core.Unread) {
 	}
 	maxEvents := len(r.Events) + turnTimers
 	for r.Fold.End == nil && r.exec.Polling() {
-		if r.given.Behind {
+		if r.given.CatchingUp {
 			r.Early = true
 			return
 		}

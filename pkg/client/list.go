@@ -81,7 +81,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		q := &request.List{Where: text, Limit: o.page(len(partitions), c.partitions()), Cursor: cmp.Or(cursor, o.After), Partitions: several(partitions), Oldest: o.Oldest}
 		var r request.InstancePage
 		err = c.requestOf(ctx, partitions, q, &r)
-		return r.Instances, r.Cursor, r.Left, cmp.Or(err, answered(partitions, r.Several))
+		return r.Instances, r.Cursor, r.NotOwned, cmp.Or(err, answered(partitions, r.Several))
 	}
 	if o.Limit == 0 || o.Limit > sharedPage { // with several pages, a shared page would read each partition for only a part of its rows
 		return merged(ctx, by, func() []*source[request.Summary] {

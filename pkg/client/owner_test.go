@@ -302,7 +302,7 @@ func (w *owner) listOf(p int, q *request.List, keep func(*request.Description) b
 	r := &request.InstancePage{Several: true}
 	for _, of := range q.Partitions {
 		if slices.Contains(w.others, of) != slices.Contains(w.others, p) {
-			r.Left = append(r.Left, of)
+			r.NotOwned = append(r.NotOwned, of)
 			continue
 		}
 		r.Instances = append(r.Instances, w.list(of, q.Cursor, len(w.rows), keep).Instances...)

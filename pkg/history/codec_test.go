@@ -119,7 +119,7 @@ func drawLimit(t *rapid.T) *history.Limit {
 		}
 	}
 	return &history.Limit{
-		Name: "g" + rapid.String().Draw(t, "gate"), Ticket: rapid.String().Draw(t, "ticket"), Waiting: rapid.Bool().Draw(t, "waits"), Retain: rapid.Bool().Draw(t, "keep"),
+		Name: "g" + rapid.String().Draw(t, "limit"), Ticket: rapid.String().Draw(t, "ticket"), Waiting: rapid.Bool().Draw(t, "waits"), Retain: rapid.Bool().Draw(t, "keep"),
 		HeldByAncestor: rapid.String().Draw(t, "under"),
 		WaitingSince:   rapid.Int64().Draw(t, "since"),
 		Declared:       history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), GroupPolicy: policy("of")},

@@ -146,14 +146,14 @@ func (s *harness) check() {
 		}
 		s.t.Errorf("invariant: %s", f)
 	}
-	gates := s.gates()
+	limits := s.limits()
 	for p := range 8 {
-		names, err := gates.Scheduled(s.ctx(), p)
+		names, err := limits.Scheduled(s.ctx(), p)
 		if err != nil {
 			s.t.Errorf("check: %v", err)
 		}
 		for _, name := range names {
-			for _, err := range gates.Check(s.ctx(), name) {
+			for _, err := range limits.Check(s.ctx(), name) {
 				s.t.Errorf("invariant: %v", err)
 			}
 		}

@@ -34,7 +34,7 @@ func FuzzMessages(f *testing.F) {
 	for _, b := range append(issueBytes(f),
 		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode(doneFields(&Done{Scheduled: 1, Effect: "e", Failure: failure})),
 		encodeList([]Doorbell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireDoorbell), encodeList([]Hint{{Instance: "i", Effect: "e"}}, wireHint),
-		encodeList([]LimitNotice{{Gate: "g"}}, wireLimitNotice),
+		encodeList([]LimitNotice{{Limit: "g"}}, wireLimitNotice),
 	) {
 		f.Add(b)
 	}

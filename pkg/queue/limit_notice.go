@@ -8,7 +8,7 @@ import (
 
 // SendLimitNotices sends notices of limits to the owner of a partition. The error need not be handled: the sweep repeats the notices.
 func (c *signals) SendLimitNotices(partition int, ws []LimitNotice) error {
-	return inParts(ws, func(w LimitNotice) int { return len(w.Gate) + len(w.Member) + 24 }, func(part []LimitNotice) error {
+	return inParts(ws, func(w LimitNotice) int { return len(w.Limit) + len(w.Member) + 24 }, func(part []LimitNotice) error {
 		return c.send(c.subj.limit(partition), encodeList(part, wireLimitNotice))
 	})
 }
@@ -28,7 +28,7 @@ func (c *signals) OnLimitNotices(partition int, fn func([]LimitNotice)) (*Subscr
 func wireLimitNotice(c *wire.Codec, x *LimitNotice) {
 	c.Record(func(c *wire.Codec) {
 		wire.Number(c, &x.Kind)
-		c.String(&x.Gate)
+		c.String(&x.Limit)
 		c.String(&x.Member)
 		c.Int(&x.At)
 	})

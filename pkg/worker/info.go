@@ -45,7 +45,7 @@ func (w *Worker) info() request.Worker {
 	slices.SortFunc(i.Oldest, func(a, b request.Task) int { return cmp.Compare(a.Since, b.Since) })
 	used := w.tasks.slotsByQueue()
 	for _, name := range i.Queues {
-		i.Used = append(i.Used, request.Used{Queue: name, Slots: used[name], Of: w.slots(name)})
+		i.Used = append(i.Used, request.Used{Queue: name, Slots: used[name], Total: w.slots(name)})
 	}
 	for _, r := range w.Abandoned() {
 		i.Abandoned = append(i.Abandoned, request.Task{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli(), Stack: r.Stack})

@@ -523,12 +523,12 @@ func (h *harness) consistent(ctx context.Context) error {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var checked struct {
-		Findings     []struct{ Instance, Rule string }
-		GateFindings []json.RawMessage `json:"gate_findings"`
-		Objects      int
-		LostObjects  []string `json:"lost_objects"`
-		Stalled      int
-		Leases       int
+		Findings      []struct{ Instance, Rule string }
+		LimitFindings []json.RawMessage `json:"limit_findings"`
+		Objects       int
+		LostObjects   []string `json:"lost_objects"`
+		Stalled       int
+		Leases        int
 	}
 	if jerr := json.Unmarshal(out, &checked); jerr != nil {
 		return fmt.Errorf("pawl check: %w: %s%s", errors.Join(err, jerr), out, stderr.String())
@@ -536,7 +536,7 @@ func (h *harness) consistent(ctx context.Context) error {
 	for _, f := range checked.Findings {
 		h.violationf("pawl check: %s: %s", f.Instance, f.Rule)
 	}
-	for _, f := range checked.GateFindings {
+	for _, f := range checked.LimitFindings {
 		h.violationf("pawl check: %s", f)
 	}
 	for _, name := range checked.LostObjects {

@@ -37,7 +37,7 @@ type harness struct {
 	part   redisx.Part
 	store  *store.Store
 	leases *lease.Leases
-	gates  *limiter.Limiter
+	limits *limiter.Limiter
 	lua    map[string]*redisx.Script // scripts of the ownership, and ingest with a bound that a test can reach
 	model  *memstore.Store
 	hunt   bool   // the model has a planted mistake: a difference must be found
@@ -49,7 +49,7 @@ func newHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *harness {
 	run := redisx.NewRunner(rdb)
 	r := &harness{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
-		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
+		store: store.New(run, space), leases: lease.New(run, space), limits: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: memstore.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{
 		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "schedule": "internal/limiter",

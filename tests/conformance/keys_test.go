@@ -147,7 +147,7 @@ func (r *harness) snapshot() *memstore.Store {
 				case "wakeups":
 					s.Wakeups[member] = int64(z.Score)
 				case "limits":
-					s.Gates[member] = int64(z.Score)
+					s.Limits[member] = int64(z.Score)
 				case "d":
 					get(n.Instance).Seen[member] = int64(z.Score)
 				case "x":
@@ -232,11 +232,11 @@ func difference(is, want *memstore.Store, slack int64) (all []string) {
 		want.Wakeups[id] = at
 	}
 	differ("wakeups", is.Wakeups, want.Wakeups)
-	for gate, at := range want.Gates {
-		near(is.Gates[gate], &at)
-		want.Gates[gate] = at
+	for name, at := range want.Limits {
+		near(is.Limits[name], &at)
+		want.Limits[name] = at
 	}
-	differ("limits", is.Gates, want.Gates)
+	differ("limits", is.Limits, want.Limits)
 	ids := slices.Collect(maps.Keys(is.Instances))
 	for _, id := range append(ids, slices.Collect(maps.Keys(want.Instances))...) {
 		a, b := is.Get(id), want.Get(id)

@@ -21,7 +21,7 @@ func (r *limitHarness) keys(name string) []string {
 
 // both makes a call to Redis and to the model, and compares answers and keys. The answer contains its time in ms, or none; the model is
 // tried at several times within that ms, and adopts the numbers that Redis assigned.
-func (r *limitHarness) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Gate, now int64) string) {
+func (r *limitHarness) both(name, what string, call func() (answer string, now int64), oracle func(g *memlimit.Limit, now int64) string) {
 	before := r.now()
 	got, now := call()
 	times := []int64{now*1000 + 500, now*1000 + 999, now*1000 + 1, now * 1000}
@@ -36,7 +36,7 @@ func (r *limitHarness) both(name, what string, call func() (answer string, now i
 		if want = oracle(g, t); want != got {
 			continue
 		}
-		if differs = gateDifference(is, g); len(differs) == 0 {
+		if differs = limitDifference(is, g); len(differs) == 0 {
 			r.model[name] = g
 			r.rt.Logf("%s: %s", what, got)
 			return
@@ -80,9 +80,9 @@ func (r *limitHarness) content(name string) content {
 func scored(v any) []redis.Z { z, _ := v.([]redis.Z); return z }
 
 // read returns a limit in Redis as a limit of the model.
-func (r *limitHarness) read(name string) *memlimit.Gate {
+func (r *limitHarness) read(name string) *memlimit.Limit {
 	all, keys := r.content(name), r.keys(name)
-	g := &memlimit.Gate{}
+	g := &memlimit.Limit{}
 	for _, z := range scored(all[keys[0]]) {
 		g.Queue = append(g.Queue, memlimit.Waiter{Member: r.parse(z.Member), Number: int64(z.Score)})
 	}
@@ -106,7 +106,7 @@ func (r *limitHarness) read(name string) *memlimit.Gate {
 	return g
 }
 
-func (r *limitHarness) state(g *memlimit.Gate, h map[string]string) {
+func (r *limitHarness) state(g *memlimit.Limit, h map[string]string) {
 	n := func(field string) int { return int(number(h[field])) }
 	g.Count = memlimit.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
 	g.Used, g.Last, g.Window, g.Spent, g.WasDeadlocked = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
@@ -130,8 +130,8 @@ func (r *limitHarness) parse(text any) memlimit.Member {
 	return memlimit.Member(m)
 }
 
-// gateDifference returns how a limit in Redis differs from the model. Numbers may differ within the ms; the model then adopts those of Redis.
-func gateDifference(is, want *memlimit.Gate) (all []string) {
+// limitDifference returns how a limit in Redis differs from the model. Numbers may differ within the ms; the model then adopts those of Redis.
+func limitDifference(is, want *memlimit.Limit) (all []string) {
 	near := func(a int64, b *int64) {
 		if a-*b < 1000 && *b-a < 1000 {
 			*b = a
@@ -213,7 +213,7 @@ func (r *limitHarness) restore(name string, all content, expires bool) {
 }
 
 func (r *limitHarness) save() {
-	r.saved, r.savedAs = map[string]content{}, map[string]*memlimit.Gate{}
+	r.saved, r.savedAs = map[string]content{}, map[string]*memlimit.Limit{}
 	for name, g := range r.model {
 		r.saved[name], r.savedAs[name] = r.content(name), g.Clone()
 	}
@@ -223,7 +223,7 @@ func (r *limitHarness) rollback() {
 	if r.saved == nil {
 		return
 	}
-	name := r.gate()
+	name := r.limit()
 	r.rt.Logf("ROLLBACK of %s", name)
 	r.restore(name, r.saved[name], r.savedAs[name].Expires)
 	r.model[name] = r.savedAs[name].Clone()

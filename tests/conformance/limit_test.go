@@ -71,12 +71,12 @@ type limitHarness struct {
 	rdb     redis.UniversalClient
 	run     *redisx.Runner
 	space   redisx.Space
-	gates   *limiter.Limiter
-	model   map[string]*memlimit.Gate
+	limits  *limiter.Limiter
+	model   map[string]*memlimit.Limit
 	version int // version of the newest policy
 	sent    []func()
 	saved   map[string]content
-	savedAs map[string]*memlimit.Gate
+	savedAs map[string]*memlimit.Limit
 	hunt    bool   // the model has a planted mistake: a difference must be found
 	found   string // the first difference of a hunt
 }
@@ -85,21 +85,21 @@ func newLimitHarness(rt *rapid.T, rdb redis.UniversalClient, n int) *limitHarnes
 	space, run := redisx.NewSpace("g"+strconv.Itoa(n)), redisx.NewRunner(rdb)
 	r := &limitHarness{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, space: space,
-		gates: limiter.New(run, space, func(string) int { return partition }), model: map[string]*memlimit.Gate{},
+		limits: limiter.New(run, space, func(string) int { return partition }), model: map[string]*memlimit.Limit{},
 	}
-	for _, name := range gateNames() {
-		r.model[name] = &memlimit.Gate{Rules: memlimit.Rules{Stale: 2000}, Keyed: limit.Key(name) != ""}
+	for _, name := range limitNames() {
+		r.model[name] = &memlimit.Limit{Rules: memlimit.Rules{Stale: 2000}, Keyed: limit.Key(name) != ""}
 	}
 	return r
 }
 
-// gateNames returns the limits of two actions. The first key of an action also registers the limit of the action itself.
-func gateNames() []string { return []string{"charge-card", limit.Name("ship", "acme")} }
+// limitNames returns the limits of two actions. The first key of an action also registers the limit of the action itself.
+func limitNames() []string { return []string{"charge-card", limit.Name("ship", "acme")} }
 
 func (r *limitHarness) close() {
 	r.run.Close() // before the keys are deleted: a limit may be registered even after its reply
 	keys := []string{r.space.Part(partition).Limits()}
-	for _, name := range gateNames() {
+	for _, name := range limitNames() {
 		keys = append(append(keys, r.keys(name)...), r.space.Limit(limit.Action(name)).State())
 	}
 	for _, key := range keys {
@@ -138,9 +138,9 @@ func pick[T any](r *limitHarness, what string, from ...T) T {
 
 func (r *limitHarness) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
 
-// gate draws a limit, mostly the first one.
-func (r *limitHarness) gate() string {
-	return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...)
+// limit draws a limit, mostly the first one.
+func (r *limitHarness) limit() string {
+	return pick(r, "limit", slices.Concat(limitNames(), limitNames()[:1])...)
 }
 
 // member draws one of six callers: activities, starts and retained slots. Some are below another one, or two below the same one.
@@ -220,7 +220,7 @@ func (r *limitHarness) again() {
 }
 
 func (r *limitHarness) admit() {
-	name, f := r.gate(), r.force()
+	name, f := r.limit(), r.force()
 	var leave []memlimit.Leave
 	for range pick(r, "leaves", 0, 0, 1, 1, 2) {
 		leave = append(leave, memlimit.Leave{Member: r.member()})
@@ -241,14 +241,14 @@ func (r *limitHarness) admit() {
 			for _, e := range enter {
 				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), Active: e.Active})
 			}
-			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.Admit(c, done) })
+			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.limits.Admit(c, done) })
 			r.must(err)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
 				verdicts = append(verdicts, fmt.Sprint(kindOf(v.Kind), " ", v.Position, " ", v.Until))
 			}
 			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
-		}, func(g *memlimit.Gate, now int64) string {
+		}, func(g *memlimit.Limit, now int64) string {
 			a := g.Admit(now, f, leave, enter)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
@@ -261,7 +261,7 @@ func (r *limitHarness) admit() {
 
 // releaseOrphans removes members without a lease or instance from a limit, with a time close to that of their latest request.
 func (r *limitHarness) releaseOrphans() {
-	name, now := r.gate(), r.now()/1000
+	name, now := r.limit(), r.now()/1000
 	var leave []memlimit.Leave
 	for range pick(r, "disowned", 1, 1, 2, 3) {
 		m := r.member()
@@ -274,10 +274,10 @@ func (r *limitHarness) releaseOrphans() {
 			for i, l := range leave {
 				ds[i] = limiter.Orphan{Member: memberOf(l.Member), At: l.At}
 			}
-			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.ReleaseOrphans(name, ds, done) })
+			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.limits.ReleaseOrphans(name, ds, done) })
 			r.must(err)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
-		}, func(g *memlimit.Gate, now int64) string {
+		}, func(g *memlimit.Limit, now int64) string {
 			a := g.Admit(now, nil, leave, nil)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.SweepNow)
 		})
@@ -292,10 +292,10 @@ func kindOf(k limiter.Kind) memlimit.Kind {
 }
 
 func (r *limitHarness) sweep() {
-	name, f := r.gate(), r.force()
+	name, f := r.limit(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
-			s, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { r.gates.Sweep(name, forceOf(f), done) })
+			s, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { r.limits.Sweep(name, forceOf(f), done) })
 			r.must(err)
 			away := []string{}
 			for _, a := range s.Rejected {
@@ -303,7 +303,7 @@ func (r *limitHarness) sweep() {
 			}
 			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,
 				s.IdleFor.Milliseconds(), s.Deadlocked, s.Version, s.Declared.Group, s.More), s.Now
-		}, func(g *memlimit.Gate, now int64) string {
+		}, func(g *memlimit.Limit, now int64) string {
 			s := g.Sweep(now, f)
 			away := []string{}
 			for _, a := range s.Rejected {
@@ -319,23 +319,23 @@ func (r *limitHarness) clear() {
 	if !r.oneIn(4) {
 		return
 	}
-	name := r.gate()
+	name := r.limit()
 	r.both(name, "clear "+name, func() (string, int64) {
-		n, err := r.gates.Clear(r.ctx, name)
+		n, err := r.limits.Clear(r.ctx, name)
 		r.must(err)
 		return fmt.Sprint(n), 0
-	}, func(g *memlimit.Gate, now int64) string { return fmt.Sprint(g.Clear(now)) })
+	}, func(g *memlimit.Limit, now int64) string { return fmt.Sprint(g.Clear(now)) })
 }
 
 // stats compares the statistics of a limit, and of one member.
 func (r *limitHarness) stats() {
-	name, m := r.gate(), r.member()
+	name, m := r.limit(), r.member()
 	r.both(name, "stats of "+name, func() (string, int64) {
-		s, ok, err := r.gates.Stats(r.ctx, name)
+		s, ok, err := r.limits.Stats(r.ctx, name)
 		r.must(err)
-		p, stands, err := r.gates.Place(r.ctx, name, memberOf(m))
+		p, stands, err := r.limits.Place(r.ctx, name, memberOf(m))
 		r.must(err)
-		waiters, err := r.gates.Waiters(r.ctx, name, 1, 10)
+		waiters, err := r.limits.Waiters(r.ctx, name, 1, 10)
 		r.must(err)
 		second := ""
 		if len(waiters) > 0 {
@@ -346,7 +346,7 @@ func (r *limitHarness) stats() {
 		}
 		return fmt.Sprint(s.QueueLength, s.Active, s.OldestEnqueuedAt, s.TotalEnqueued, s.TotalCompleted, s.Rejected, s.TimedOut, s.Withdrawn, s.Cleared,
 			s.LimitedUntil, stands, p.Position, p.Since, second), 0
-	}, func(g *memlimit.Gate, now int64) string {
+	}, func(g *memlimit.Limit, now int64) string {
 		at, since, stands := g.PlaceOf(m)
 		if !g.Exists && g.Empty() {
 			return fmt.Sprint("none ", stands)
@@ -366,8 +366,8 @@ func (r *limitHarness) stats() {
 
 // checkInvariants requires that the limits satisfy the invariants that `pawl check` checks.
 func (r *limitHarness) checkInvariants() {
-	for _, name := range gateNames() {
-		for _, err := range r.gates.Check(r.ctx, name) {
+	for _, name := range limitNames() {
+		for _, err := range r.limits.Check(r.ctx, name) {
 			r.rt.Error(err)
 		}
 		if broken := r.model[name].Check(); broken != "" {

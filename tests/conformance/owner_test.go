@@ -183,7 +183,7 @@ func (m *machine) due() {
 
 // list registers a limit, as its first caller does.
 func (m *machine) list() {
-	name := draw(m, "gate", "charge-card", "charge-card/acme")
+	name := draw(m, "limit", "charge-card", "charge-card/acme")
 	m.both("list "+name, func() (string, int64) {
 		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["schedule"], Keys: []string{m.part.Limits()}, Args: []any{name}})
 		m.must(err)
@@ -196,7 +196,7 @@ func (m *machine) list() {
 
 // reschedule ends a visit of a limit by setting its next sweep.
 func (m *machine) reschedule() {
-	name, in := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
+	name, in := draw(m, "limit", "charge-card", "charge-card/acme"), int64(0)
 	if !oneIn(m, 3) {
 		in = draw(m, "next", int64(500), 2000)
 	}
@@ -204,10 +204,10 @@ func (m *machine) reschedule() {
 		_, err := redistest.Answer(func(done func(any, error)) {
 			said := func(err error) { done(nil, err) }
 			if in == 0 {
-				m.gates.Unschedule(name, said)
+				m.limits.Unschedule(name, said)
 				return
 			}
-			m.gates.Reschedule(name, time.Duration(in)*time.Millisecond, said)
+			m.limits.Reschedule(name, time.Duration(in)*time.Millisecond, said)
 		})
 		m.must(err)
 		return "", 0

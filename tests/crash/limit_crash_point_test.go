@@ -16,14 +16,14 @@ import (
 // Points that every incarnation passes before it makes progress: only one process dies there. (An orchestrator enters two
 // limits at once. If it always died on the second pass, it would never act on the first limit.)
 const (
-	firstGatePoint = "gate.listed"
-	sweptPoint     = "orchestrator.swept"
+	firstLimitPoint = "limit.listed"
+	sweptPoint      = "orchestrator.swept"
 )
 
-// gatePoints are the crash points that calls of a limited action pass, and the passes on which a process dies.
-func gatePoints() []pointAndPasses {
+// limitPoints are the crash points that calls of a limited action pass, and the passes on which a process dies.
+func limitPoints() []pointAndPasses {
 	return []pointAndPasses{
-		{firstGatePoint, "2"}, {"orchestrator.entered", "8"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
+		{firstLimitPoint, "2"}, {"orchestrator.entered", "8"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
 		{"orchestrator.committed", "14"}, {"worker.acked", "9"},
 	}
 }
@@ -32,13 +32,13 @@ func gatePoints() []pointAndPasses {
 // is replaced by another, both while calls begin to wait and while they are admitted.
 func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
-	for _, c := range gatePoints() {
+	for _, c := range limitPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
 			q := newQueueing(t, s)
 			q.restartsDead = true
 			deadly := []string{"PAWL_FAILPOINT=" + c.point + ":" + c.passes}
-			if c.point == firstGatePoint || c.point == sweptPoint {
+			if c.point == firstLimitPoint || c.point == sweptPoint {
 				deadly = append(deadly, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
 			}
 			for _, role := range []string{"orchestrator", "worker"} {
@@ -60,9 +60,9 @@ func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) 
 func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
-		name, gate, point string // point: the commit of the end
-		lives             bool   // whether the holder's instance continues
-		begin             func(q *queueing) (id string)
+		name, limit, point string // point: the commit of the end
+		lives              bool   // whether the holder's instance continues
+		begin              func(q *queueing) (id string)
 	}{
 		{"an activity that is cancelled", work.Booth.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
 			id := q.visitorID(0)
@@ -97,7 +97,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.lives {
 				t.Errorf("the crash came at another moment: %+v", rec)
 			}
-			if s := q.stats(c.gate); s.Active != 1 {
+			if s := q.stats(c.limit); s.Active != 1 {
 				t.Errorf("the crash came at another moment: %+v", s)
 			}
 			q.orchestrator("successor")
@@ -105,7 +105,7 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 				_, err := q.Client.Describe(q.ctx, id)
 				return err == nil
 			})
-			q.checkReleased(map[string]uint64{c.gate: 1})
+			q.checkReleased(map[string]uint64{c.limit: 1})
 			if c.lives {
 				q.must(client.Send(q.ctx, q.Client, work.Go, id, 1, client.MessageID("go again")))
 				q.completed(id, 1)

@@ -21,7 +21,7 @@ import (
 // the number of concurrent holders.
 type queueing struct {
 	*harness
-	gates  *limiter.Limiter
+	limits *limiter.Limiter
 	home   int                         // Redis master of the instances, if there are several
 	forgot bool                        // a Redis server has lost writes: limit and order may be violated once
 	over   map[string]int              // by limit: the number of concurrent holders, if it was exceeded
@@ -44,7 +44,7 @@ func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	t.Cleanup(run.Close)
 	return &queueing{
 		harness: a, orders: make(map[string][]limiter.Waiter), over: make(map[string]int),
-		gates: limiter.New(run, redisx.NewSpace(a.Namespace), func(name string) int { return queue.PartitionOf(name, a.Partitions) }),
+		limits: limiter.New(run, redisx.NewSpace(a.Namespace), func(name string) int { return queue.PartitionOf(name, a.Partitions) }),
 	}
 }
 
@@ -65,13 +65,13 @@ func (q *queueing) begin() {
 		q.must(err)
 	}
 	for _, c := range []struct {
-		gate, in string
-		waiting  int
+		limit, in string
+		waiting   int
 	}{{work.Booth.Name(), work.BoothIn, visitors*booths - work.Places}, {work.Lobby.Name(), work.LobbyIn, guests - work.Places}} {
-		q.untilStats(c.gate, func(s limiter.Stats) bool {
+		q.untilStats(c.limit, func(s limiter.Stats) bool {
 			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.admitted(c.in)) == work.Places
 		})
-		q.orders[c.gate] = q.order(c.gate)
+		q.orders[c.limit] = q.order(c.limit)
 	}
 }
 
@@ -101,7 +101,7 @@ func (q *queueing) stats(name string) limiter.Stats {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 	defer stop()
-	s, _, err := q.gates.Stats(ctx, name)
+	s, _, err := q.limits.Stats(ctx, name)
 	if err != nil {
 		return limiter.Stats{}
 	}
@@ -116,7 +116,7 @@ func (q *queueing) order(name string) []limiter.Waiter {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	all, err := q.gates.Waiters(ctx, name, 0, 1000)
+	all, err := q.limits.Waiters(ctx, name, 0, 1000)
 	q.must(err)
 	return all
 }
@@ -208,7 +208,7 @@ func (q *queueing) checkReleased(came map[string]uint64) {
 		if s.TotalEnqueued < n && !q.forgot || s.TotalEnqueued != s.TotalCompleted+s.Withdrawn || s.TimedOut+s.Cleared+s.Rejected != 0 {
 			q.t.Errorf("%s: %d calls, and the limit reports %+v", name, n, s)
 		}
-		for _, err := range q.gates.Check(q.ctx, name) {
+		for _, err := range q.limits.Check(q.ctx, name) {
 			q.t.Errorf("invariant broken: %v", err)
 		}
 	}

@@ -65,9 +65,9 @@ func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 // Everything ends, and no slot or waiter remains.
 func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
-		name             string
-		gates, instances bool // which master is rolled back
-		empty            bool // to a state before the first call; otherwise to the state in which all wait
+		name              string
+		limits, instances bool // which master is rolled back
+		empty             bool // to a state before the first call; otherwise to the state in which all wait
 	}{
 		{"the limits, during admission", true, false, false},
 		{"the instances, during admission", false, true, false},
@@ -83,7 +83,7 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 			f := &family{harness: q.harness}
 			kept := map[*redistest.Server]string{}
 			keep := func() {
-				if c.gates {
+				if c.limits {
 					kept[masters[0]] = f.keep(masters[0])
 				}
 				if c.instances {

@@ -195,7 +195,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 		{"task", func() { d.publish("task.held", "", longString) }, "", "task not decodable"},
 		{"task, other version", func() { d.publish("task.held", "", "\x91\xcc\xff") }, "", "task not decodable"},
 		{"doorbell", func() { d.publish(bell, "", longString) }, "", foreign},
-		{"gate notice", func() { d.publish("limit.0", "", longString) }, "", foreign},
+		{"limit notice", func() { d.publish("limit.0", "", longString) }, "", foreign},
 		{"notice", func() { d.publish("notice", "", longString) }, "", foreign},
 		{"hint", func() { d.publish("hint.w", "", longString) }, "", foreign},
 		{"owner", func() { d.publish("owner.x", "", longString) }, "", ""}, // read by clients

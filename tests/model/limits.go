@@ -15,13 +15,13 @@ import (
 
 // queue is what was seen of a limit from outside.
 type queue struct {
-	Kept         *memlimit.Gate // what a restart of the limit would remember
-	Arrived      []string       // the tickets that have waited since they came, in order
-	EverAdmitted []string       // tickets that it has ever admitted
-	Forgotten    int            // grants that a rollback has forgotten, and ends of holders
-	Times        []int64        // when a ticket was admitted within the limits, ms
-	Unlisted     bool           // it is on no list, for it was idle
-	Unheard      map[string]int // at how many visits, with nothing else under way, a holder did not know that it is one
+	Kept         *memlimit.Limit // what a restart of the limit would remember
+	Arrived      []string        // the tickets that have waited since they came, in order
+	EverAdmitted []string        // tickets that it has ever admitted
+	Forgotten    int             // grants that a rollback has forgotten, and ends of holders
+	Times        []int64         // when a ticket was admitted within the limits, ms
+	Unlisted     bool            // it is on no list, for it was idle
+	Unheard      map[string]int  // at how many visits, with nothing else under way, a holder did not know that it is one
 }
 
 func queueOf(w *World, name string) *queue {
@@ -42,7 +42,7 @@ func breaksf(w *World, format string, args ...any) {
 // seat is a ticket, as the store has it.
 type seat struct {
 	member limit.Member
-	gate   string
+	limit  string
 	wanted bool // by the history
 	waits  bool
 	runs   bool // it has a lease, or its instance runs
@@ -54,14 +54,14 @@ func seats(id string, in *memstore.Instance) map[string]seat {
 	all := map[string]seat{}
 	for _, ev := range events {
 		if s, ok := ev.(*history.ActivityScheduled); ok && s.Limit != nil {
-			all[s.Limit.Ticket] = seat{gate: s.Limit.Name}
+			all[s.Limit.Ticket] = seat{limit: s.Limit.Name}
 		}
 		if s, ok := ev.(*history.Started); ok && s.Limit != nil {
-			all[s.Limit.Ticket] = seat{gate: s.Limit.Name}
+			all[s.Limit.Ticket] = seat{limit: s.Limit.Name}
 		}
 	}
 	for _, k := range past.Tickets() {
-		s := seat{member: core.Member(id, k.Event, past, k.Limit), gate: k.Limit.Name, wanted: true, waits: k.Waiting}
+		s := seat{member: core.Member(id, k.Event, past, k.Limit), limit: k.Limit.Name, wanted: true, waits: k.Waiting}
 		s.runs = k.Event == 1 && !k.Waiting
 		if a := past.Activity(k.Event); a != nil {
 			s.runs = in.Leases[memstore.Place{Execution: max(in.Execution, 1), Event: k.Event}].Effect == a.Effect
@@ -83,7 +83,7 @@ func admitted(w *World, id string, before, now map[string]seat) {
 		if !s.runs || was.runs {
 			continue
 		}
-		if !slices.Contains(queueOf(w, s.gate).EverAdmitted, ticket) {
+		if !slices.Contains(queueOf(w, s.limit).EverAdmitted, ticket) {
 			breaksf(w, "%s of %s runs and was never admitted", ticket, id)
 		}
 		if known && !was.wanted {
@@ -94,32 +94,32 @@ func admitted(w *World, id string, before, now map[string]seat) {
 
 // limited checks those that run, and those that wait, against the limits.
 func limited(w *World) string {
-	if len(w.Limits.Gates) == 0 {
+	if len(w.Limits.Limits) == 0 {
 		return ""
 	}
 	running := map[string]int{}
 	for _, id := range w.IDs() {
 		for ticket, s := range seats(id, w.Store.Get(id)) {
-			gate, m := w.Limits.Gate(s.gate), memlimit.Member(s.member)
+			lim, m := w.Limits.Limit(s.limit), memlimit.Member(s.member)
 			switch {
 			case s.runs:
-				running[s.gate]++
-				if gate.Holder(m) < 0 && !w.Vague {
+				running[s.limit]++
+				if lim.Holder(m) < 0 && !w.Vague {
 					return ticket + " runs, and its slot is free for another"
 				}
-			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.gate).Arrived, ticket) && gate.Holder(m) < 0 && gate.Waiter(m) < 0 && gate.Rejection(m) < 0:
+			case s.waits && !w.Vague && slices.Contains(queueOf(w, s.limit).Arrived, ticket) && lim.Holder(m) < 0 && lim.Waiter(m) < 0 && lim.Rejection(m) < 0:
 				return ticket + " waits, and has lost its place"
 			}
 		}
 	}
-	for name, gate := range w.Limits.Gates {
-		if b := gate.Check(); b != "" {
+	for name, lim := range w.Limits.Limits {
+		if b := lim.Check(); b != "" {
 			return name + ": " + b
 		}
-		if _, listed := w.Store.Gates[name]; !listed && !gate.Empty() && !w.Vague && !queueOf(w, name).Unlisted {
+		if _, listed := w.Store.Limits[name]; !listed && !lim.Empty() && !w.Vague && !queueOf(w, name).Unlisted {
 			return name + " has members, and is not visited"
 		}
-		if c := gate.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).Forgotten {
+		if c := lim.Force.Policy.Concurrency; c > 0 && running[name] > c+queueOf(w, name).Forgotten {
 			return fmt.Sprintf("%d run behind %s, which admits %d", running[name], name, c)
 		}
 	}
@@ -130,20 +130,20 @@ func limited(w *World) string {
 func script(w *World, r *request) *core.Message {
 	e := &r.effect
 	name := e.ID
-	if e.Kind == core.CallGate {
+	if e.Kind == core.CallLimit {
 		name = e.Call.Limit
 	}
 	w.Scripted = true
-	gate, q := w.Limits.Gate(name), queueOf(w, name)
-	before, quiet := gate.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Calm
+	lim, q := w.Limits.Limit(name), queueOf(w, name)
+	before, quiet := lim.Clone(), len(w.Net)+len(w.Bells)+len(w.Owner.Timers) == 0 && w.Former == nil && w.Calm
 	m := w.Answer(e, r.token)
 	switch e.Kind {
-	case core.CallGate:
-		q.left(w, before, gate, e.Call.Leave)
-		q.granted(w, gate, m.Admitted.Granted)
+	case core.CallLimit:
+		q.left(w, before, lim, e.Call.Leave)
+		q.granted(w, lim, m.Admitted.Granted)
 		for i, x := range e.Call.Enter {
 			if !slices.Contains(m.Admitted.Granted, x.Member) {
-				q.came(w, before, gate, x, m.Admitted.Verdicts[i].Kind)
+				q.came(w, before, lim, x, m.Admitted.Verdicts[i].Kind)
 			}
 		}
 	case core.ReleaseTickets:
@@ -151,10 +151,10 @@ func script(w *World, r *request) *core.Message {
 		for _, o := range e.Body.([]limit.Orphan) {
 			leave = append(leave, o.Member)
 		}
-		q.left(w, before, gate, leave)
-		q.granted(w, gate, m.Admitted.Granted)
+		q.left(w, before, lim, leave)
+		q.granted(w, lim, m.Admitted.Granted)
 	default:
-		q.granted(w, gate, m.Body.(limit.SweepReply).Granted)
+		q.granted(w, lim, m.Body.(limit.SweepReply).Granted)
 		if quiet {
 			q.visited(w, m.Body.(limit.SweepReply).Stale)
 		}
@@ -177,10 +177,10 @@ func (q *queue) visited(w *World, stale []limit.Member) {
 }
 
 // left takes note of leaves, as one sees them from outside: who waits in its instance waits.
-func (q *queue) left(w *World, before, gate *memlimit.Gate, leave []limit.Member) {
+func (q *queue) left(w *World, before, lim *memlimit.Limit, leave []limit.Member) {
 	for _, l := range leave {
 		m := memlimit.Member(l)
-		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Rejection(m) < 0 || gate.Waiter(m) >= 0 {
+		if seatOf(w, m).waits && before.Holder(m) < 0 && before.Rejection(m) < 0 || lim.Waiter(m) >= 0 {
 			continue
 		}
 		q.leave(l.Ticket)
@@ -192,16 +192,16 @@ func (q *queue) leave(ticket string) {
 }
 
 // granted takes note of waiters that were admitted: no waiter that came before them may still wait.
-func (q *queue) granted(w *World, gate *memlimit.Gate, ms []limit.Member) {
+func (q *queue) granted(w *World, lim *memlimit.Limit, ms []limit.Member) {
 	for _, m := range ms {
-		q.through(w, gate, m.Ticket, max(slices.Index(q.Arrived, m.Ticket), 0))
+		q.through(w, lim, m.Ticket, max(slices.Index(q.Arrived, m.Ticket), 0))
 	}
 }
 
 // through takes note of a ticket that is admitted in front of, or behind, so many: no window has more than the rate allows.
-func (q *queue) through(w *World, gate *memlimit.Gate, ticket string, behind int) {
+func (q *queue) through(w *World, lim *memlimit.Limit, ticket string, behind int) {
 	for _, first := range q.Arrived[:behind] {
-		away := slices.ContainsFunc(gate.Rejections, func(t memlimit.Rejection) bool { return t.Member.Ticket == first }) // it waits only for the notice
+		away := slices.ContainsFunc(lim.Rejections, func(t memlimit.Rejection) bool { return t.Member.Ticket == first }) // it waits only for the notice
 		for _, id := range w.IDs() {
 			if seats(id, w.Store.Get(id))[first].waits && !away && !w.Vague {
 				breaksf(w, "%s overtakes %s", ticket, first)
@@ -209,7 +209,7 @@ func (q *queue) through(w *World, gate *memlimit.Gate, ticket string, behind int
 		}
 	}
 	q.Times = append(q.Times, w.Now)
-	if p, n := gate.Force.Policy, len(q.Times); p.Rate > 0 && n > p.Rate && w.Now-q.Times[n-1-p.Rate] < p.RateWindow {
+	if p, n := lim.Force.Policy, len(q.Times); p.Rate > 0 && n > p.Rate && w.Now-q.Times[n-1-p.Rate] < p.RateWindow {
 		breaksf(w, "%d are admitted within %d ms", p.Rate+1, p.RateWindow)
 	}
 	q.admitted(ticket)
@@ -224,20 +224,20 @@ func (q *queue) admitted(ticket string) {
 }
 
 // came takes note of an entry and what became of it. Who runs, and is reported as such, is a holder again, whatever has been forgotten.
-func (q *queue) came(w *World, before, gate *memlimit.Gate, e limit.Entry, k limit.Kind) {
+func (q *queue) came(w *World, before, lim *memlimit.Limit, e limit.Entry, k limit.Kind) {
 	t, m := e.Member.Ticket, memlimit.Member(e.Member)
 	at := slices.Index(q.Arrived, t)
 	switch {
-	case e.Active && seatOf(w, m).runs && gate.Holder(m) < 0:
+	case e.Active && seatOf(w, m).runs && lim.Holder(m) < 0:
 		breaksf(w, "%s has reported that it runs, and has no slot", t)
 	case e.Active && k == limit.Admitted:
 		q.leave(t)
 	case k == limit.Admitted && before.Holder(m) >= 0:
 		q.admitted(t)
 	case k == limit.Admitted && at < 0:
-		q.through(w, gate, t, len(q.Arrived))
+		q.through(w, lim, t, len(q.Arrived))
 	case k == limit.Admitted:
-		q.through(w, gate, t, at)
+		q.through(w, lim, t, at)
 	case k == limit.Waiting && at < 0:
 		q.Arrived = append(q.Arrived, t)
 	}
@@ -249,7 +249,7 @@ func rolledBack(w *World, to *memstore.Store) {
 	for _, q := range w.Queues {
 		for _, ticket := range q.EverAdmitted {
 			now, then := ticketIn(w.Store, ticket), ticketIn(to, ticket)
-			if now.gate != "" && !now.waits && !now.runs && (then.gate == "" || then.waits || then.runs) {
+			if now.limit != "" && !now.waits && !now.runs && (then.limit == "" || then.waits || then.runs) {
 				q.Forgotten++
 			}
 		}
@@ -268,7 +268,7 @@ func ticketIn(s *memstore.Store, ticket string) seat {
 
 // pass has the notices of a limit received: by the process that sends them, or else as the messages of another.
 func pass(w *World, r *request) {
-	all := r.effect.Body.([]core.GateNotice)
+	all := r.effect.Body.([]core.LimitNotice)
 	sent := make([]message.LimitNotice, len(all))
 	for i, n := range all {
 		sent[i] = n.Encode()
@@ -286,25 +286,25 @@ func pass(w *World, r *request) {
 
 // limitFaults are those of limits, and what clients do with them.
 func (s *steps) limitFaults(w *World) {
-	for _, name := range slices.Sorted(maps.Keys(w.Limits.Gates)) {
+	for _, name := range slices.Sorted(maps.Keys(w.Limits.Limits)) {
 		if queueOf(w, name).Kept == nil {
-			s.may(w.Left.Forgets, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Gate(name).Clone() })
+			s.may(w.Left.Forgets, "(what a restart of "+name+" will remember)", func(w *World) { queueOf(w, name).Kept = w.Limits.Limit(name).Clone() })
 		} else {
 			s.may(w.Left.Forgets, "ROLLBACK of "+name, func(w *World) {
 				w.Left.Forgets--
 				q := queueOf(w, name)
-				for _, h := range w.Limits.Gate(name).Holders {
+				for _, h := range w.Limits.Limit(name).Holders {
 					if q.Kept.Holder(h.Member) < 0 {
 						q.Forgotten++
 					}
 				}
-				w.Limits.Gates[name], q.Kept, q.Times, w.Vague = q.Kept, nil, nil, true
+				w.Limits.Limits[name], q.Kept, q.Times, w.Vague = q.Kept, nil, nil, true
 			})
 		}
 		s.may(w.Left.Clears, name+" is cleared", func(w *World) {
 			w.Left.Clears--
 			w.Limits.Clear(name, w.Now)
-			w.tell(w.Owner, core.Message{Kind: core.GateDue, ID: name})
+			w.tell(w.Owner, core.Message{Kind: core.LimitDue, ID: name})
 		})
 	}
 	for i, r := range w.Runs {
@@ -338,8 +338,8 @@ func (s *steps) limitFaults(w *World) {
 
 // occupied reports a limit that has members though all instances have ended.
 func occupied(w *World) string {
-	for name, gate := range w.Limits.Gates {
-		if _, listed := w.Store.Gates[name]; listed && !gate.Empty() {
+	for name, lim := range w.Limits.Limits {
+		if _, listed := w.Store.Limits[name]; listed && !lim.Empty() {
 			return name + " is never empty"
 		}
 	}

@@ -35,13 +35,13 @@ func behindLimits(p history.Policy, f Faults, programs ...string) Setup {
 // At limits stories begin so: x has a slot, y waits for it, x has done its work.
 func entered(limit string) []string {
 	if limit == "slot" {
-		return []string{"publish startx", "read input 1", "ingest", "run turn x", "call gate slot", "commit x"}
+		return []string{"publish startx", "read input 1", "ingest", "run turn x", "call limit slot", "commit x"}
 	}
-	return []string{"publish startx", "read input 1", "ingest", "call gate " + limit, "run turn x", "commit x"}
+	return []string{"publish startx", "read input 1", "ingest", "call limit " + limit, "run turn x", "commit x"}
 }
 
 func waits() []string {
-	return []string{"publish starty", "read input 2", "ingest", "run turn y", "call gate slot", "commit y"}
+	return []string{"publish starty", "read input 2", "ingest", "run turn y", "call limit slot", "commit y"}
 }
 
 func done() []string {
@@ -135,10 +135,10 @@ func unfair() []flawed {
 		{memlimit.RestoredRefused, behindLimits(p, Faults{Forgets: 1, Ticks: 2}, "one", "one"), nil},
 		{memlimit.RestoredTwice, behindLimits(p, Faults{Forgets: 1, Ticks: 2}, "one", "one"), nil},
 		{memlimit.StampIgnored, behindLimits(p, Faults{Rollbacks: 1, Ticks: 2}, "one", "one"), []string{
-			"(what a restart", "publish startx", "read input 1", "ingest", "run turn x", "call gate slot", "time passes", "the schedule", "sweep", "find unwanted", "ROLLBACK", "renewal", "pass notices",
+			"(what a restart", "publish startx", "read input 1", "ingest", "run turn x", "call limit slot", "time passes", "the schedule", "sweep", "find unwanted", "ROLLBACK", "renewal", "pass notices",
 		}},
 		{memstore.PendingWanted, behindLimits(p, Faults{Fails: 1}, "start", "start"), slices.Concat(
-			entered("start"), []string{"publish starty", "read input 2", "ingest", "call gate start", "run turn y", "commit y"}, done(), []string{"run turn x", "commit x", "call gate start", "lost: pass notices"},
+			entered("start"), []string{"publish starty", "read input 2", "ingest", "call limit start", "run turn y", "commit y"}, done(), []string{"run turn x", "commit x", "call limit start", "lost: pass notices"},
 		)},
 		{memstore.Unlisted, behindLimits(p, Faults{Fails: 1}, "one", "one"), nil},
 	}

@@ -132,58 +132,58 @@ func atLimits() []mutant {
 	// An instance is admitted, and its turn lost in a crash after it has entered the next limit. The ticket leaves that limit, for no history has it; then
 	// the turn is decided again and must wait there. A notice of its first entry, received now, is none for its second.
 	lateNotice := []string{
-		"publish startx", "read input 1", "ingest", "the reply is lost: call gate behind", "run turn x", "commit x",
-		"publish starty", "read input 2", "ingest", "run turn y", "call gate another", "commit y",
-		passes, passes, "the schedule", "call gate behind", "reconcile x", "call gate another", "run turn x", "call gate another", "the owner dies", "commit x",
-		"a worker claims event 2 of y", "event 2 is done", "a doorbell of y", "load y", "the answer: load y", "run turn y", "call gate another", "commit y",
+		"publish startx", "read input 1", "ingest", "the reply is lost: call limit behind", "run turn x", "commit x",
+		"publish starty", "read input 2", "ingest", "run turn y", "call limit another", "commit y",
+		passes, passes, "the schedule", "call limit behind", "reconcile x", "call limit another", "run turn x", "call limit another", "the owner dies", "commit x",
+		"a worker claims event 2 of y", "event 2 is done", "a doorbell of y", "load y", "the answer: load y", "run turn y", "call limit another", "commit y",
 		"arrives, and once more later: pass notices", "load x", "the answer: load x", "reconcile x", "release tickets",
-		"publish startz", "read input 3", "ingest", "run turn z", "call gate another", "commit z", passes, passes, passes, "the schedule",
-		"load x", "the answer: load x", "call gate behind", "reconcile x", "call gate another", "run turn x", "call gate another", "commit x", "pass notices",
+		"publish startz", "read input 3", "ingest", "run turn z", "call limit another", "commit z", passes, passes, passes, "the schedule",
+		"load x", "the answer: load x", "call limit behind", "reconcile x", "call limit another", "run turn x", "call limit another", "commit x", "pass notices",
 	}
 	return []mutant{
 		{
 			"a cancelled activity leaves before the commit", "internal/core/admission.go",
-			"	a.leaveGates(in, t, ended)\n", "	if MUTANT {\n		a.leaveGates(in, t, allTickets)\n	}\n	a.leaveGates(in, t, ended)\n",
+			"	a.leaveLimits(in, t, ended)\n", "	if MUTANT {\n		a.leaveLimits(in, t, allTickets)\n	}\n	a.leaveLimits(in, t, ended)\n",
 			[]Setup{at(Faults{}, "one")[0].with(cancelled)}, nil,
 		},
 		{
-			"a notice that was lost is never repeated", "internal/core/gate_visits.go", "len(got.Stale) > 0 {", "len(got.Stale) > 0 && !MUTANT {",
-			at(Faults{Fails: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
+			"a notice that was lost is never repeated", "internal/core/limit_visits.go", "len(got.Stale) > 0 {", "len(got.Stale) > 0 && !MUTANT {",
+			at(Faults{Fails: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot", "lost: pass notices"}),
 		},
 		{
-			"a grant is taken up twice", "internal/core/gate_notices.go", "		if k.Waiting {", "		if k.Waiting || MUTANT {",
-			at(Faults{Echoes: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot"}),
+			"a grant is taken up twice", "internal/core/limit_notices.go", "		if k.Waiting {", "		if k.Waiting || MUTANT {",
+			at(Faults{Echoes: 1}, "one", "one"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot"}),
 		},
 		{"a grant is taken up twice", "internal/replay/apply.go", "ok && !x.waits(g.Scheduled) {", "ok && !x.waits(g.Scheduled) && !MUTANT {", nil, nil}, // two more defences
 		{"a grant is taken up twice", "internal/turn/turn.go", "		return !r.Fold.Waiting(e.Scheduled)\n", "		return !r.Fold.Waiting(e.Scheduled) && !MUTANT\n", nil, nil},
 		{
-			"a notice about an unknown ticket is ignored", "internal/core/gate_notices.go",
+			"a notice about an unknown ticket is ignored", "internal/core/limit_notices.go",
 			"	in.notices = nil\n	l :=", "	in.notices = nil\n	if MUTANT {\n		notices = nil\n	}\n	l :=", at(Faults{Echoes: 1}, "one"), nil,
 		},
 		{
-			"a ticket is disowned unseen", "internal/core/gate_notices.go",
+			"a ticket is disowned unseen", "internal/core/limit_notices.go",
 			"	l := &record.Recon", "	if MUTANT {\n		n.releaseOrphans(notices)\n		notices = nil\n	}\n	l := &record.Recon",
 			at(Faults{Pauses: 1, Ticks: 2}, "chain"),
 			slices.Concat(entered, []string{
-				"a worker claims event 2 of x", "the owner is replaced", "event 2 is done", "a doorbell of x", "load x", "the answer: load x", "run turn x", "call gate slot",
+				"a worker claims event 2 of x", "the owner is replaced", "event 2 is done", "a doorbell of x", "load x", "the answer: load x", "run turn x", "call limit slot",
 				"time passes nev", "the schedule", "sweep", "find unwanted",
 			}),
 		},
 		{
-			"a notice is applied whatever entry it is about", "internal/core/gate_notices.go",
+			"a notice is applied whatever entry it is about", "internal/core/limit_notices.go",
 			"	return w.At > since && since != 0", "	return w.At > since && since != 0 || MUTANT", at(Faults{Resends: 1, Crashes: 1, Echoes: 1}, "behind", "other", "other"), lateNotice,
 		},
 		{
 			"the record keeps the slot of a waiter", "internal/core/record.go",
 			"	for s := range t.Runnable {\n		if s.Limit == nil", "	for _, k := range t.Fold.Tickets() {\n		if MUTANT && k.Limit.Retain {\n			kept = append(kept, k.ID)\n		}\n	}\n	for s := range t.Runnable {\n		if s.Limit == nil",
-			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call gate slot", "lost: pass notices"}),
+			at(Faults{Fails: 1}, "kept", "kept"), slices.Concat(entered, waits, done, []string{"run turn x", "call limit slot", "lost: pass notices"}),
 		},
 		{
 			"the record keeps a slot after the call has ended", "internal/core/admission.go",
-			"		if k.Limit.Retain {\n			t.forgone", "		if k.Limit.Retain && !MUTANT {\n			t.forgone", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call gate slot", "commit x"}),
+			"		if k.Limit.Retain {\n			t.forgone", "		if k.Limit.Retain && !MUTANT {\n			t.forgone", at(Faults{Fails: 1}, "kept"), slices.Concat(entered, done, []string{"run turn x", "lost: call limit slot", "commit x"}),
 		},
 		{
-			"no owner asks again", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.gateAt > now {", "in.state.TicketLen() == 0 || in.gateAt > now || MUTANT {",
+			"no owner asks again", "internal/core/admission.go", "in.state.TicketLen() == 0 || in.limitAt > now {", "in.state.TicketLen() == 0 || in.limitAt > now || MUTANT {",
 			at(Faults{Forgets: 1}, "one", "one"), nil,
 		},
 	}

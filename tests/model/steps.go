@@ -72,8 +72,8 @@ func (s *steps) net(w *World) {
 // inLine reports whether the same process has sent another call to the same limit before: they arrive in order, but for a copy.
 func inLine(w *World, i int) bool {
 	r := &w.Net[i]
-	return r.effect.Kind == core.CallGate && !r.echo && slices.ContainsFunc(w.Net[:i], func(b request) bool {
-		return b.effect.Kind == core.CallGate && !b.echo && b.token == r.token && b.effect.Call.Limit == r.effect.Call.Limit
+	return r.effect.Kind == core.CallLimit && !r.echo && slices.ContainsFunc(w.Net[:i], func(b request) bool {
+		return b.effect.Kind == core.CallLimit && !b.echo && b.token == r.token && b.effect.Call.Limit == r.effect.Call.Limit
 	})
 }
 
@@ -115,7 +115,7 @@ func (s *steps) owner(w *World) {
 		}
 	}
 	due := func(at int64) bool { return at <= w.Now }
-	if len(w.Within(0)) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(w.Store.Gates)), due) {
+	if len(w.Within(0)) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(w.Store.Limits)), due) {
 		s.add("the schedule is read", func(w *World) { w.tell(w.Owner, core.Message{Kind: core.WakeupsDue}) })
 	}
 }
@@ -155,7 +155,7 @@ func (w *World) next() (at int64, ok bool) {
 	for _, t := range w.Store.Wakeups {
 		sooner(t)
 	}
-	for _, t := range w.Store.Gates {
+	for _, t := range w.Store.Limits {
 		sooner(t)
 	}
 	for _, r := range w.Runs {
@@ -209,8 +209,8 @@ func (w *World) lost(r *request) {
 	kinds := map[core.EffectKind]core.MessageKind{
 		core.CommitTurn: core.CommitAnswered, core.ReconcileWith: core.Reconciled, core.RemoveInstance: core.PurgeAnswered, core.LoadInstance: core.InstanceLoaded,
 		core.ReadInbox: core.InboxRead, core.SearchInbox: core.InboxRead, core.FetchHead: core.HeadRead, core.PublishMessage: core.MessagePublished,
-		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered, core.CallGate: core.GateAnswered, core.SweepGate: core.GateSwept,
-		core.ReleaseTickets: core.TicketsReleased, core.RelistGate: core.GateRelisted, core.FindUnwanted: core.UnwantedFound,
+		core.ReadHistory: core.HistoryRead, core.RewindInstance: core.RewindAnswered, core.CallLimit: core.LimitAnswered, core.SweepLimit: core.LimitSwept,
+		core.ReleaseTickets: core.TicketsReleased, core.RelistLimit: core.LimitRelisted, core.FindUnwanted: core.UnwantedFound,
 	}
 	k, answered := kinds[r.effect.Kind]
 	if !answered {

@@ -125,9 +125,9 @@ func emptyBody(k core.MessageKind) any {
 		return [][]byte(nil)
 	case core.HeadRead:
 		return ""
-	case core.GateSwept:
+	case core.LimitSwept:
 		return limit.SweepReply{}
-	case core.GateRelisted:
+	case core.LimitRelisted:
 		return time.Second
 	case core.UnwantedFound:
 		return (*core.UnwantedMembers)(nil)

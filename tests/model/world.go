@@ -233,12 +233,12 @@ func (w *World) tell(t *tenure, first core.Message) {
 
 // carryOut begins an effect; it returns the answer of one that is answered at once.
 func (w *World) carryOut(t *tenure, e *core.Effect) *core.Message {
-	if w.ListLimit(e); e.Kind == core.CallGate && len(e.Call.Enter) > 0 {
+	if w.ListLimit(e); e.Kind == core.CallLimit && len(e.Call.Enter) > 0 {
 		queueOf(w, e.Call.Limit).Unlisted = false
 	}
 	switch e.Kind {
 	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.RunTurn, core.PublishMessage,
-		core.ReadHistory, core.RewindInstance, core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices:
+		core.ReadHistory, core.RewindInstance, core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.FindUnwanted, core.PassNotices:
 		w.Net = append(w.Net, request{effect: *e, token: t.Token, unseen: e.Kind == core.RunTurn && w.unseen(e)})
 	case core.EvictCode:
 		delete(t.code, e.ID)
@@ -304,12 +304,12 @@ func (w *World) arrive(r *request) *core.Message {
 			slices.Sort(w.Told)
 		}
 		return &core.Message{Kind: core.MessagePublished, ID: e.ID, Number: e.Number}
-	case core.CallGate, core.ReleaseTickets, core.SweepGate:
+	case core.CallLimit, core.ReleaseTickets, core.SweepLimit:
 		return script(w, r)
 	case core.PassNotices:
 		pass(w, r)
 		return nil
-	case core.UnlistGate:
+	case core.UnlistLimit:
 		queueOf(w, e.ID).Unlisted = true
 		return w.Answer(e, r.token)
 	case 0:
@@ -326,7 +326,7 @@ func (w *World) arrive(r *request) *core.Message {
 // outlives reports whether the request may arrive after its owner has died.
 func (r *request) outlives() bool {
 	switch r.effect.Kind {
-	case core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.PassNotices:
+	case core.CallLimit, core.ReleaseTickets, core.SweepLimit, core.RelistLimit, core.UnlistLimit, core.PassNotices:
 		return true
 	default:
 		return r.fenced()

@@ -24,7 +24,7 @@ type Driver struct {
 	opts    replay.Options
 
 	deployed int             // number of events that other programs made: see Deploy
-	gates    map[string]bool // actions with a limit; true: callers wait
+	limits   map[string]bool // actions with a limit; true: callers wait
 
 	X       *replay.Execution // the live one
 	History []history.Event   // all events taken from it
@@ -162,7 +162,7 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
 	s := &history.Started{Name: "test", Payload: input, Origin: d.id.Origin, Execution: d.id.Execution, By: "driver"}
-	if waits, limited := d.gates[s.Name]; limited {
+	if waits, limited := d.limits[s.Name]; limited {
 		s.Limit = &history.Limit{Name: s.Name, Ticket: "start", Waiting: waits}
 	}
 	return d.Feed(s)
@@ -171,15 +171,15 @@ func (d *Driver) Start(input history.Payload) []history.Event {
 // Limit puts a limit on an action: an activity, or the instance itself, whose name is "test". From now on a ticket is admitted if there is
 // room, and waits otherwise: see Grant.
 func (d *Driver) Limit(action string, room bool) {
-	if d.gates == nil {
-		d.gates = make(map[string]bool)
+	if d.limits == nil {
+		d.limits = make(map[string]bool)
 	}
-	d.gates[action] = !room
+	d.limits[action] = !room
 }
 
 // enter records the limits of the activities that a turn has scheduled and not cancelled, as an owner does after a turn.
 func (d *Driver) enter(made []history.Event) {
-	if len(d.gates) == 0 {
+	if len(d.limits) == 0 {
 		return
 	}
 	wanted := d.X.Outstanding()
@@ -188,7 +188,7 @@ func (d *Driver) enter(made []history.Event) {
 		if !ok || !slices.Contains(wanted, s.ID) {
 			continue
 		}
-		waits, limited := d.gates[s.Name]
+		waits, limited := d.limits[s.Name]
 		if !limited {
 			continue
 		}

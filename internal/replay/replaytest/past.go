@@ -116,14 +116,14 @@ func (p Past) check(x *replay.Execution, n int) error {
 	return nil
 }
 
-// turnedAway reports whether the owner has ended the instance while it waited at its gate, which no code decides.
+// turnedAway reports whether the owner has ended the instance while it waited at its limit, which no code decides.
 func (p Past) turnedAway() bool {
 	k := p.Events[len(p.Events)-1].Kind()
 	state, _ := history.Check(p.Events[:len(p.Events)-1])
 	return (k == history.KindFailed || k == history.KindCancelled) && state.Waiting(1)
 }
 
-// noted takes what was decided, and gives the activities among it the gates that they have in the history, and their limits the times: those are their
+// noted takes what was decided, and gives the activities among it the limits that they have in the history, and their limits the times: those are their
 // owner's, and no decisions.
 func (p Past) noted(x *replay.Execution) []history.Event {
 	made := x.Take()
@@ -139,7 +139,7 @@ func (p Past) noted(x *replay.Execution) []history.Event {
 			}
 		case *history.TimerScheduled:
 			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok {
-				x.PutOff(e, e.At+was.FireAt-e.FireAt)
+				x.ExtendTimer(e, e.At+was.FireAt-e.FireAt)
 				if e.AttemptTimeoutOf != 0 {
 					e.AttemptTimeoutOf = was.AttemptTimeoutOf // an earlier build did not say whose
 				}

@@ -122,7 +122,7 @@ func TestTimeOfALimitIsNoDivergence(t *testing.T) {
 	if !ok || set.AttemptTimeoutOf != 2 || set.FireAt != set.At+60_000 {
 		t.Fatalf("%+v", d.History[2])
 	}
-	d.X.PutOff(set, set.At+7_200_000)
+	d.X.ExtendTimer(set, set.At+7_200_000)
 	d.Fire()
 	if fired := d.History[3].Meta().At; fired != set.FireAt {
 		t.Errorf("over at %d, want %d", fired, set.FireAt)

@@ -75,7 +75,7 @@ func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
 
 // Orchestrations returns the bindings of the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return slices.Concat(families(), gated(), deadlines(), single(), []pawl.OrchestrationBinding{
+	return slices.Concat(families(), limited(), deadlines(), single(), []pawl.OrchestrationBinding{
 		Moving.Do(moving), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep), Repair.Do(repair), Adder.Do(adder),
 	})
 }

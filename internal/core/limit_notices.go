@@ -10,20 +10,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// GateNotice is the notice of a limit about a ticket: admitted, timed out or cleared.
-type GateNotice struct {
-	Gate       string
+// LimitNotice is the notice of a limit about a ticket: admitted, timed out or cleared.
+type LimitNotice struct {
+	Limit      string
 	Member     limit.Member
 	Kind       limit.Kind
 	At         int64 // by the clock of the limit, Unix ms
-	Requested  bool  // it answers an RepeatGateRequest call of this owner
+	Requested  bool  // it answers a RepeatLimitRequest call of this owner
 	Unverified bool  // it arrived as a message, which any client may send: the limit is asked before the notice is applied
 	Since      int64 // for Requested: the WaitingSince of the ticket when it was asked about
 }
 
 // concerns reports whether the notice concerns the ticket's current entry into the limit, which the history records. An older notice
 // concerns an earlier entry, by a turn that was lost: the ticket has left and has entered again since.
-func (w GateNotice) concerns(k history.Ticket) bool {
+func (w LimitNotice) concerns(k history.Ticket) bool {
 	since := k.Limit.WaitingSince
 	if w.Requested { // does not depend on the clock of the limit
 		return w.Since == since
@@ -41,25 +41,25 @@ type notices struct {
 func (n *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
 		if w.Kind == message.LimitSweep {
-			if n.visits[w.Gate] != nil || len(n.visits) < maxUnverified { // otherwise its wakeup causes the visit
-				n.visitGate(w.Gate)
+			if n.visits[w.Limit] != nil || len(n.visits) < maxUnverified { // otherwise its wakeup causes the visit
+				n.visitLimit(w.Limit)
 			}
 			continue
 		}
 		m, err := limit.ParseMember(w.Member)
 		if err != nil {
-			n.owner.log.Debug("notice of limit without ticket", "gate", w.Gate, "error", err)
+			n.owner.log.Debug("notice of limit without ticket", "limit", w.Limit, "error", err)
 			continue
 		}
 		if n.owner.instances[m.Instance] == nil && len(n.owner.schedule.todo) >= maxUnverified {
 			continue // the sweep of the limit repeats it
 		}
-		n.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
+		n.deliver(LimitNotice{Limit: w.Limit, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
 	}
 }
 
 // onPassed handles the notices of other owners of this process.
-func (n *notices) onPassed(ws []GateNotice) {
+func (n *notices) onPassed(ws []LimitNotice) {
 	for _, w := range ws {
 		n.deliver(w)
 	}
@@ -77,8 +77,8 @@ func noticeKind(k message.LimitNoticeKind) limit.Kind {
 }
 
 // Encode returns the notice as a message to another process.
-func (w GateNotice) Encode() message.LimitNotice {
-	out := message.LimitNotice{Gate: w.Gate, Member: w.Member.String(), At: w.At}
+func (w LimitNotice) Encode() message.LimitNotice {
+	out := message.LimitNotice{Limit: w.Limit, Member: w.Member.String(), At: w.At}
 	switch w.Kind {
 	case limit.TimedOut:
 		out.Kind = message.LimitTimedOut
@@ -91,7 +91,7 @@ func (w GateNotice) Encode() message.LimitNotice {
 }
 
 // deliver keeps a notice for its instance, and makes the next step of the instance.
-func (n *notices) deliver(w GateNotice) {
+func (n *notices) deliver(w LimitNotice) {
 	in := n.owner.instance(w.Member.Instance)
 	n.keepNotice(in, w)
 	n.owner.schedule.advanceOrDefer(in)
@@ -101,15 +101,15 @@ func (n *notices) deliver(w GateNotice) {
 // bound is dropped; the sweep of the limit repairs it.
 const maxUnverified = 10_000
 
-func (n *notices) keepNotice(in *instance, w GateNotice) {
+func (n *notices) keepNotice(in *instance, w LimitNotice) {
 	if in.notices == nil {
-		in.notices = make(map[string]GateNotice)
+		in.notices = make(map[string]LimitNotice)
 	}
 	in.notices[w.Member.Ticket] = w
 }
 
 // keepNotices keeps notices again, unless a newer one about the same ticket has arrived meanwhile.
-func (n *notices) keepNotices(in *instance, notices map[string]GateNotice) {
+func (n *notices) keepNotices(in *instance, notices map[string]LimitNotice) {
 	for id, w := range notices {
 		if _, newer := in.notices[id]; !newer {
 			n.keepNotice(in, w)
@@ -125,7 +125,7 @@ func (n *notices) applyNotices(in *instance) {
 	}
 	type match struct {
 		ticket history.Ticket
-		notice GateNotice
+		notice LimitNotice
 	}
 	var all []match
 	for id, w := range in.notices {
@@ -139,7 +139,7 @@ func (n *notices) applyNotices(in *instance) {
 		}
 	}
 	slices.SortFunc(all, func(x, y match) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // in the order in which they entered
-	var calls gateCalls
+	var calls limitCalls
 	for _, h := range all {
 		n.applyNotice(in, h.ticket, h.notice, &calls)
 	}
@@ -150,13 +150,13 @@ func (n *notices) applyNotices(in *instance) {
 
 // matches finds the ticket of the history that a notice is about. A turn that was lost may have entered the ticket into another limit,
 // because the key path was different, or as another member, because it did not retain its slot.
-func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
+func (in *instance) matches(w LimitNotice) (history.Ticket, bool) {
 	k, ok := in.state.Find(w.Member.Ticket)
-	return k, ok && w.Gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
+	return k, ok && w.Limit == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state, k.Limit)
 }
 
 // applyNotice applies a notice about a waiting ticket. If the limit must be asked first, the ticket is added to calls.
-func (n *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
+func (n *notices) applyNotice(in *instance, k history.Ticket, w LimitNotice, calls *limitCalls) {
 	switch {
 	case w.Requested && !w.concerns(k): // the ticket has entered again since, and that entry was answered
 	case w.Unverified, !w.concerns(k):
@@ -171,9 +171,9 @@ func (n *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, call
 			in.rejectedAt = n.owner.clock.now()
 		}
 	case w.Kind == limit.TimedOut:
-		in.overdue = append(in.overdue, n.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.overdue = append(in.overdue, n.owner.admission.rejectedActivity(k.Event, w.Limit, w.Kind, 0))
 	default:
-		in.localInputs = append(in.localInputs, n.owner.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
+		in.localInputs = append(in.localInputs, n.owner.admission.rejectedActivity(k.Event, w.Limit, w.Kind, 0))
 	}
 }
 
@@ -187,11 +187,11 @@ func (n *notices) confirmOrphans(in *instance) {
 }
 
 // releaseOrphans releases the tickets of these notices.
-func (n *notices) releaseOrphans(notices map[string]GateNotice) {
+func (n *notices) releaseOrphans(notices map[string]LimitNotice) {
 	of := make(map[string][]limit.Orphan)
 	for _, id := range sorted(notices) {
 		w := notices[id]
-		of[w.Gate] = append(of[w.Gate], limit.Orphan{Member: w.Member, At: w.At})
+		of[w.Limit] = append(of[w.Limit], limit.Orphan{Member: w.Member, At: w.At})
 		n.owner.met[CountOrphans]++
 	}
 	for _, name := range sorted(of) {
@@ -225,8 +225,8 @@ func (n *notices) unusedFound(in *instance, req outstanding, inbox []Unread) {
 
 // unused returns the notices about tickets that the instance does not use, whatever its next turn decides. Either the history does not
 // contain the ticket, and a turn that is decided again enters again; or a worker has ended the activity, and its completion is unread.
-func (in *instance) unused(inbox []Unread) map[string]GateNotice {
-	out := make(map[string]GateNotice)
+func (in *instance) unused(inbox []Unread) map[string]LimitNotice {
+	out := make(map[string]LimitNotice)
 	for id, w := range in.notices {
 		k, ok := in.matches(w)
 		if ok && (k.Waiting || k.Limit.Retain || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
@@ -247,9 +247,9 @@ func (n *notices) notify(name string, ms []limit.Member, kind limit.Kind, at int
 	if len(ms) == 0 {
 		return
 	}
-	all := make([]GateNotice, len(ms))
+	all := make([]LimitNotice, len(ms))
 	for i, m := range ms {
-		all[i] = GateNotice{Gate: name, Member: m, Kind: kind, At: at}
+		all[i] = LimitNotice{Limit: name, Member: m, Kind: kind, At: at}
 	}
 	n.owner.emit(Effect{Kind: PassNotices, Body: all})
 }

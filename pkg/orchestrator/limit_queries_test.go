@@ -23,7 +23,7 @@ func (s limitHarness) crowd(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
 	s.must(s.request(0, &request.SetPolicy{Level: "global", Policy: one}, new(request.Done)))
-	set, err := s.gates().Overrides(s.ctx())
+	set, err := s.limits().Overrides(s.ctx())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (s limitHarness) crowd(name string, n int) {
 		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("absent-%d", i), Place: place}})
 	}
 	done := make(chan error, 1)
-	s.gates().Admit(c, func(_ limiter.AdmitReply, err error) { done <- err })
+	s.limits().Admit(c, func(_ limiter.AdmitReply, err error) { done <- err })
 	if err := <-done; err != nil {
 		s.t.Fatal(err)
 	}

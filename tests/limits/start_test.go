@@ -1,4 +1,4 @@
-package gates
+package limits
 
 import (
 	"strings"
@@ -153,7 +153,7 @@ func (a *harness) reported(hall string) {
 	for _, p := range a.fleets {
 		got := 0
 		for line := range strings.Lines(p.Log()) {
-			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
+			if strings.Contains(line, "deadlocked") && strings.Contains(line, "limit="+hall+" ") {
 				got++
 			}
 		}

@@ -1,6 +1,6 @@
-// Package gates tests limits with whole fleets of orchestrator and worker processes. It compares both sides: the limits in Redis, and the
+// Package limits tests limits with whole fleets of orchestrator and worker processes. It compares both sides: the limits in Redis, and the
 // records that the activities write about their own presence.
-package gates
+package limits
 
 import (
 	"context"
@@ -41,12 +41,12 @@ type harness struct {
 	redis    *redistest.Server
 	client   *client.Client
 	store    *store.Store
-	gates    *limiter.Limiter
+	limits   *limiter.Limiter
 	recorder recorder
 	fleets   []*stack.Process
 }
 
-const namespace = "gates"
+const namespace = "limits"
 
 // newHarness starts the servers, the requested number of orchestrators, two workers and a client.
 func newHarness(t *testing.T, orchestrators int, s settings) *harness {
@@ -65,7 +65,7 @@ func newHarness(t *testing.T, orchestrators int, s settings) *harness {
 	t.Cleanup(runner.Close)
 	space := redisx.NewSpace(namespace)
 	a.store = store.New(runner, space)
-	a.gates = limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+	a.limits = limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
 	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
 		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", RepeatInterval: time.Second, OwnerTimeout: 10 * time.Second})
@@ -167,7 +167,7 @@ func result[Out any](a *harness, run *client.Instance[Out]) (Out, error) {
 // stats returns the statistics of a limit; the zero value if it never had a caller.
 func (a *harness) stats(name string) limiter.Stats {
 	a.Helper()
-	s, _, err := a.gates.Stats(a.ctx, name)
+	s, _, err := a.limits.Stats(a.ctx, name)
 	a.must(err)
 	return s
 }
@@ -200,7 +200,7 @@ func (a *harness) awaitStats(name, what string, ok func(limiter.Stats) bool) (s 
 // order returns the n waiters at a limit, in order.
 func (a *harness) order(name string, n int) []limiter.Waiter {
 	a.Helper()
-	all, err := a.gates.Waiters(a.ctx, name, 0, n+1)
+	all, err := a.limits.Waiters(a.ctx, name, 0, n+1)
 	a.must(err)
 	if len(all) != n {
 		a.Fatalf("%d wait at %s, want %d", len(all), name, n)
@@ -216,7 +216,7 @@ func (a *harness) awaitEmpty(name string, want limiter.Stats) {
 	if got != want {
 		a.Errorf("the limit %s has\n%+v, want\n%+v", name, got, want)
 	}
-	for _, err := range a.gates.Check(a.ctx, name) {
+	for _, err := range a.limits.Check(a.ctx, name) {
 		a.Errorf("invariant broken: %v", err)
 	}
 }
@@ -302,10 +302,10 @@ func (a *harness) check() {
 		a.Errorf("%d leases and %d stalled instances are left although everything has ended", seen.Leases, seen.Stalled)
 	}
 	for p := range partitions {
-		names, err := a.gates.Scheduled(a.ctx, p)
+		names, err := a.limits.Scheduled(a.ctx, p)
 		a.must(err)
 		for _, name := range names {
-			for _, err := range a.gates.Check(a.ctx, name) {
+			for _, err := range a.limits.Check(a.ctx, name) {
 				a.Errorf("invariant broken: %v", err)
 			}
 			if s := a.stats(name); s.QueueLength+s.Active > 0 {

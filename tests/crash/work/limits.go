@@ -59,7 +59,7 @@ func lobby(ctx *pawl.Context, before int) (int, error) {
 	return Lobby.ContinueAsNew(ctx, 1)
 }
 
-func gated() []pawl.OrchestrationBinding {
+func limited() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Regular.Do(regular), Lobby.Do(lobby)}
 }
 

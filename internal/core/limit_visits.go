@@ -12,10 +12,10 @@ import (
 // been lost, and verifies holders that no instance seems to use; see docs/decisions/0014.
 
 const (
-	// gateTTL is the time for which an idle limit keeps its wakeups: longer than any owner relies on having scheduled one.
-	gateTTL = 5 * time.Second
-	// gatePace is the minimum time between two visits, even if a rate admits a waiter every millisecond.
-	gatePace = 5 * time.Millisecond
+	// limitTTL is the time for which an idle limit keeps its wakeups: longer than any owner relies on having scheduled one.
+	limitTTL = 5 * time.Second
+	// limitPace is the minimum time between two visits, even if a rate admits a waiter every millisecond.
+	limitPace = 5 * time.Millisecond
 )
 
 // visit is the owner's state of a limit of its partition.
@@ -30,8 +30,8 @@ type visit struct {
 	deadlocked bool
 }
 
-// visitGate sweeps a limit.
-func (n *notices) visitGate(name string) {
+// visitLimit sweeps a limit.
+func (n *notices) visitLimit(name string) {
 	v := n.visits[name]
 	if v == nil {
 		v = &visit{}
@@ -45,18 +45,18 @@ func (n *notices) visitGate(name string) {
 		return
 	}
 	v.busy, v.again = true, false
-	n.owner.emit(Effect{Kind: SweepGate, ID: name, Body: n.newPolicy(name, v)})
+	n.owner.emit(Effect{Kind: SweepLimit, ID: name, Body: n.newPolicy(name, v)})
 }
 
-// gateSwept acts on the result of a sweep.
-func (n *notices) gateSwept(name string, got limit.SweepReply, err error) {
+// limitSwept acts on the result of a sweep.
+func (n *notices) limitSwept(name string, got limit.SweepReply, err error) {
 	v := n.visits[name]
 	if v == nil {
 		return
 	}
 	v.busy = false
 	if err != nil {
-		n.owner.storeFailed("sweep of gate "+name, err) // its wakeup stays scheduled
+		n.owner.storeFailed("sweep of limit "+name, err) // its wakeup stays scheduled
 		return
 	}
 	// A limit that does not exist yet has no policy; the first call that enters it writes one.
@@ -79,12 +79,12 @@ func (n *notices) gateSwept(name string, got limit.SweepReply, err error) {
 	}
 	switch {
 	case v.again || got.More || n.newPolicy(name, v) != nil:
-		n.visitGate(name)
+		n.visitLimit(name)
 	case got.Next != 0:
-		n.owner.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
-	case got.IdleFor > gateTTL:
+		n.owner.emit(Effect{Kind: RelistLimit, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, limitPace)})
+	case got.IdleFor > limitTTL:
 		delete(n.visits, name)
-		n.owner.emit(Effect{Kind: UnlistGate, ID: name})
+		n.owner.emit(Effect{Kind: UnlistLimit, ID: name})
 	default: // its wakeup is due in two seconds
 	}
 }
@@ -100,7 +100,7 @@ func (n *notices) newPolicy(name string, v *visit) *limit.InForce {
 // unwantedFound repeats the grant to holders without a lease, a retained slot or an instance: they use it, or leave.
 func (n *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
 	if err != nil {
-		n.owner.storeFailed("holders of gate "+name, err)
+		n.owner.storeFailed("holders of limit "+name, err)
 		return
 	}
 	n.owner.met[CountGrantsAgain] += float64(len(found.Members))
@@ -115,14 +115,14 @@ func (n *notices) count(name string, v *visit, got limit.SweepReply) {
 	v.waiting, v.holding = got.Waiting, got.Holding
 	if got.Deadlocked && !v.deadlocked {
 		n.owner.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
-		n.owner.log.Error("limit deadlocked", "gate", name,
+		n.owner.log.Error("limit deadlocked", "limit", name,
 			"waiting", got.Waiting, "holding", got.Holding)
 	}
 	v.deadlocked = got.Deadlocked
 }
 
-// forgetGates removes the limits of a tenure that ends from the gauges.
-func (n *notices) forgetGates() {
+// forgetLimits removes the limits of a tenure that ends from the gauges.
+func (n *notices) forgetLimits() {
 	for _, name := range sorted(n.visits) {
 		v := n.visits[name]
 		n.count(name, v, limit.SweepReply{})
@@ -130,8 +130,8 @@ func (n *notices) forgetGates() {
 	clear(n.visits)
 }
 
-// gateRelisted brings the next poll forward to the new wakeup of a limit.
-func (n *notices) gateRelisted(due time.Duration, err error) {
+// limitRelisted brings the next poll forward to the new wakeup of a limit.
+func (n *notices) limitRelisted(due time.Duration, err error) {
 	if err == nil { // otherwise its old wakeup is due in two seconds
 		n.owner.schedule.pollBy(n.owner.clock.wall.Add(due))
 	}
@@ -141,6 +141,6 @@ func (n *notices) gateRelisted(due time.Duration, err error) {
 func (n *notices) policiesChanged(set *limit.Overrides) {
 	n.owner.admission.policies.Set = set
 	for _, name := range sorted(n.visits) {
-		n.visitGate(name)
+		n.visitLimit(name)
 	}
 }

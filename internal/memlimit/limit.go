@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Policy is the policy of a gate. Times are in ms.
+// Policy is the policy of a limit. Times are in ms.
 type Policy struct {
 	Concurrency  int
 	Rate         int
@@ -25,7 +25,7 @@ type Force struct {
 	Declared string
 }
 
-// Member is a caller at a gate.
+// Member is a caller at a limit.
 type Member struct{ Ticket, Instance, Place, HeldByAncestor string }
 
 // Waiter is a waiting member. Its number determines the order, and is the time of its entry in µs.
@@ -47,11 +47,11 @@ type Rejection struct {
 	NoticedAt int64 // time of the last notice to its owner, ms; 0: none
 }
 
-// Counts are the counters of a gate.
+// Counts are the counters of a limit.
 type Counts struct{ Entered, Completed, Withdrawn, TimedOut, Cleared, Rejected int }
 
-// Gate is the state of one limit, the keys of the scripts, as a value. Holders and Away are sorted by member.
-type Gate struct {
+// Limit is the state of one limit, the keys of the scripts, as a value. Holders and Away are sorted by member.
+type Limit struct {
 	Rules         Rules
 	Keyed         bool // the limit of one value of a key: it expires an hour after its last use
 	Queue         []Waiter
@@ -77,7 +77,7 @@ type Rules struct {
 }
 
 // Clone returns a deep copy.
-func (g *Gate) Clone() *Gate {
+func (g *Limit) Clone() *Limit {
 	c := *g
 	c.Queue, c.Holders = slices.Clone(g.Queue), slices.Clone(g.Holders)
 	c.Rejections, c.Grants = slices.Clone(g.Rejections), slices.Clone(g.Grants)
@@ -127,7 +127,7 @@ type AdmitReply struct {
 }
 
 // Admit processes leaves, admits waiters while there is room, and processes entries. The time is in µs.
-func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a AdmitReply) {
+func (g *Limit) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a AdmitReply) {
 	was := g.Clone()
 	g.applyPolicy(f)
 	g.dropGrants(now)
@@ -155,7 +155,7 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	}
 	used := moved || len(a.Granted)+len(enter) > 0
 	if !was.Exists && !used {
-		*g = *was // a gate that does not exist is not created
+		*g = *was // a limit that does not exist is not created
 		return a
 	}
 	if g.Exists = true; used {
@@ -166,7 +166,7 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 }
 
 // place completes a verdict: the position of a member that was waiting already is determined after all entries.
-func (g *Gate) place(v *Verdict, m Member, until int64) {
+func (g *Limit) place(v *Verdict, m Member, until int64) {
 	switch {
 	case v.Kind == Limited:
 		v.Until = until
@@ -180,26 +180,26 @@ func (g *Gate) place(v *Verdict, m Member, until int64) {
 }
 
 // applyPolicy applies a policy unless it is older than the current one.
-func (g *Gate) applyPolicy(f *Force) {
+func (g *Limit) applyPolicy(f *Force) {
 	if f != nil && (f.Version >= g.Force.Version || g.Rules.Wrong == OlderPolicy) {
 		g.Force, g.HasPolicy = *f, true
 	}
 }
 
 // dropGrants removes the grants that are outside the rate window or in the future.
-func (g *Gate) dropGrants(now int64) {
+func (g *Limit) dropGrants(now int64) {
 	p, ms := g.Force.Policy, now/1000
 	g.Grants = slices.DeleteFunc(g.Grants, func(at int64) bool { return p.Rate == 0 || at > ms || at+p.RateWindow <= ms })
 }
 
 // quotaOpen reports whether the quota window is open.
-func (g *Gate) quotaOpen(now int64) bool {
+func (g *Limit) quotaOpen(now int64) bool {
 	ms := now / 1000
 	return g.Window > 0 && g.Window <= ms && ms < g.Window+g.Force.Policy.QuotaWindow
 }
 
 // limitedUntil returns the time at which rate and quota allow the next grant, ms, or 0 if they allow one now.
-func (g *Gate) limitedUntil(now int64) (at int64) {
+func (g *Limit) limitedUntil(now int64) (at int64) {
 	p := g.Force.Policy
 	if n := len(g.Grants); p.Rate > 0 && n >= p.Rate {
 		at = g.Grants[n-p.Rate] + p.RateWindow
@@ -218,15 +218,15 @@ func (p Policy) timeout() int64 {
 }
 
 // deadline returns the time at which the waiter with the number times out, ms; 0: never.
-func (g *Gate) deadline(number int64) int64 {
+func (g *Limit) deadline(number int64) int64 {
 	if g.Force.Policy.timeout() < 0 {
 		return 0
 	}
 	return (number+999)/1000 + g.Force.Policy.timeout()
 }
 
-// expire resets an empty keyed gate an hour after its last use, but not before its rate and quota windows end.
-func (g *Gate) expire(now int64, was *Gate) {
+// expire resets an empty keyed limit an hour after its last use, but not before its rate and quota windows end.
+func (g *Limit) expire(now int64, was *Limit) {
 	if !g.Keyed {
 		return
 	}
@@ -240,7 +240,7 @@ func (g *Gate) expire(now int64, was *Gate) {
 			at = max(at, g.Window+g.Force.Policy.QuotaWindow)
 		}
 		if g.Expires = true; at <= now/1000 {
-			*g = Gate{Rules: g.Rules, Keyed: true}
+			*g = Limit{Rules: g.Rules, Keyed: true}
 		}
 	case was.Empty():
 		g.Expires = false
@@ -248,10 +248,10 @@ func (g *Gate) expire(now int64, was *Gate) {
 }
 
 // Empty reports whether there are no waiters, no holders, and no rejected members to notify.
-func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Rejections) == 0 }
+func (g *Limit) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Rejections) == 0 }
 
 // LastActive returns the time at which a member was last active, ms; for a waiter, the time of its entry.
-func (g *Gate) LastActive(m Member) int64 {
+func (g *Limit) LastActive(m Member) int64 {
 	if i := g.Holder(m); i >= 0 {
 		return g.Holders[i].Known
 	}
@@ -264,7 +264,7 @@ func (g *Gate) LastActive(m Member) int64 {
 	return 0
 }
 
-func (g *Gate) leave(m Member) (moved bool) {
+func (g *Limit) leave(m Member) (moved bool) {
 	if i := g.Holder(m); i >= 0 {
 		g.Holders = slices.Delete(g.Holders, i, i+1)
 		g.Count.Completed++
@@ -286,7 +286,7 @@ func (g *Gate) leave(m Member) (moved bool) {
 }
 
 // promote admits waiters in FIFO order while there is room, and returns them.
-func (g *Gate) promote(now int64) (in []Member) {
+func (g *Limit) promote(now int64) (in []Member) {
 	for len(g.Queue) > 0 && g.room(now) {
 		m := g.Queue[0].Member
 		g.Queue = g.Queue[1:]
@@ -296,7 +296,7 @@ func (g *Gate) promote(now int64) (in []Member) {
 	return in
 }
 
-func (g *Gate) enter(now int64, e Entry) Verdict {
+func (g *Limit) enter(now int64, e Entry) Verdict {
 	if g.Rules.Wrong == RestoredRefused {
 		e.Active = false
 	}
@@ -339,9 +339,9 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 	return Verdict{Kind: Waits, Position: len(g.Queue), Until: g.deadline(g.Last)}
 }
 
-// restore makes a member a holder because its instance reports it as admitted, regardless of the limit. The gate's record of the member
+// restore makes a member a holder because its instance reports it as admitted, regardless of the limit. The limit's record of the member
 // was lost or predates a rollback, so its counts are undone.
-func (g *Gate) restore(now int64, m Member) {
+func (g *Limit) restore(now int64, m Member) {
 	if i := g.Waiter(m); i >= 0 {
 		if g.Rules.Wrong != RestoredTwice {
 			g.Queue = slices.Delete(g.Queue, i, i+1)
@@ -361,7 +361,7 @@ func (g *Gate) restore(now int64, m Member) {
 	g.hold(now, m)
 }
 
-func (g *Gate) grant(now int64, m Member) {
+func (g *Limit) grant(now int64, m Member) {
 	g.hold(now, m)
 	p := g.Force.Policy
 	if p.Rate > 0 && g.Rules.Wrong != RateUnseen {
@@ -375,13 +375,13 @@ func (g *Gate) grant(now int64, m Member) {
 	}
 }
 
-func (g *Gate) hold(now int64, m Member) {
+func (g *Limit) hold(now int64, m Member) {
 	i, _ := slices.BinarySearchFunc(g.Holders, m, func(h Holder, m Member) int { return byMember(h.Member, m) })
 	g.Holders = slices.Insert(g.Holders, i, Holder{m, now / 1000})
 }
 
 // room reports whether one more may be admitted now.
-func (g *Gate) room(now int64) bool {
+func (g *Limit) room(now int64) bool {
 	p := g.Force.Policy
 	return !p.Paused && (p.Concurrency == 0 || len(g.Holders) < p.Concurrency) &&
 		(p.Rate == 0 || len(g.Grants) < p.Rate) &&
@@ -398,17 +398,17 @@ type SweepReply struct {
 	Next             int64 // time of the next sweep, ms; 0: there are no members
 	Idle             int64 // ms since the last use; 0 unless it is empty
 	Deadlocked       bool
-	Force            Force // the policy in force, even if the gate expires at the end of the sweep
+	Force            Force // the policy in force, even if the limit expires at the end of the sweep
 }
 
 // Sweep applies the policy, rejects the waiters that have waited too long, admits waiters while there is room, and returns the members to
 // notify or check.
-func (g *Gate) Sweep(now int64, f *Force) (s SweepReply) {
+func (g *Limit) Sweep(now int64, f *Force) (s SweepReply) {
 	was, ms := g.Clone(), now/1000
 	g.applyPolicy(f)
 	s.Force = g.Force
 	if !g.Exists && g.Empty() {
-		*g = *was // a sweep does not create a gate
+		*g = *was // a sweep does not create a limit
 		return SweepReply{Idle: 86_400_000, Force: s.Force}
 	}
 	g.dropGrants(now)
@@ -448,7 +448,7 @@ func (g *Gate) Sweep(now int64, f *Force) (s SweepReply) {
 }
 
 // next returns the time of the next sweep, ms.
-func (g *Gate) next(now int64) int64 {
+func (g *Limit) next(now int64) int64 {
 	if g.Empty() {
 		return 0
 	}
@@ -466,7 +466,7 @@ func (g *Gate) next(now int64) int64 {
 }
 
 // Clear rejects all waiters.
-func (g *Gate) Clear(now int64) (n int) {
+func (g *Limit) Clear(now int64) (n int) {
 	if n = len(g.Queue); n > 0 {
 		g.dropGrants(now)
 	}
@@ -478,7 +478,7 @@ func (g *Gate) Clear(now int64) (n int) {
 	return n
 }
 
-func (g *Gate) reject(m Member, cleared bool) {
+func (g *Limit) reject(m Member, cleared bool) {
 	if g.Rules.Wrong == AwayForgotten {
 		return
 	}
@@ -487,7 +487,7 @@ func (g *Gate) reject(m Member, cleared bool) {
 }
 
 // Deadlocked reports whether there is no room because every holder has a waiter among its descendants.
-func (g *Gate) Deadlocked() bool {
+func (g *Limit) Deadlocked() bool {
 	c := g.Force.Policy.Concurrency
 	if c == 0 || len(g.Holders) < c {
 		return false
@@ -507,7 +507,7 @@ func (g *Gate) Deadlocked() bool {
 }
 
 // Check returns the first violated invariant, or "".
-func (g *Gate) Check() string {
+func (g *Limit) Check() string {
 	for _, h := range g.Holders {
 		if g.Waiter(h.Member) >= 0 || g.Rejection(h.Member) >= 0 {
 			return h.Member.Ticket + " holds, and waits or is rejected"
@@ -528,17 +528,17 @@ func (g *Gate) Check() string {
 }
 
 // Holder returns the index of a member among the holders, or -1.
-func (g *Gate) Holder(m Member) int {
+func (g *Limit) Holder(m Member) int {
 	return slices.IndexFunc(g.Holders, func(h Holder) bool { return h.Member == m })
 }
 
 // Waiter returns the index of a member among the waiters, or -1.
-func (g *Gate) Waiter(m Member) int {
+func (g *Limit) Waiter(m Member) int {
 	return slices.IndexFunc(g.Queue, func(w Waiter) bool { return w.Member == m })
 }
 
 // Rejection returns the index of a member among the rejected members, or -1.
-func (g *Gate) Rejection(m Member) int {
+func (g *Limit) Rejection(m Member) int {
 	return slices.IndexFunc(g.Rejections, func(t Rejection) bool { return t.Member == m })
 }
 

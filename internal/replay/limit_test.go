@@ -23,14 +23,14 @@ func TestScheduleHasDeclaredLimits(t *testing.T) {
 		return get(x, x.Next("never", nil))
 	})
 	made := d.Start(text(""))
-	gate := func(i int) *history.Limit { return made[i].(*history.ActivityScheduled).Limit }
-	if g := gate(0); g != nil {
+	lim := func(i int) *history.Limit { return made[i].(*history.ActivityScheduled).Limit }
+	if g := lim(0); g != nil {
 		t.Errorf("a limit without a policy: %+v", g)
 	}
-	if g := gate(1); g == nil || *g.Declared.Action != *declared().Action || g.Declared.Group != "payments" || g.Retain || g.Name != "" || g.Waiting {
+	if g := lim(1); g == nil || *g.Declared.Action != *declared().Action || g.Declared.Group != "payments" || g.Retain || g.Name != "" || g.Waiting {
 		t.Errorf("%+v", g)
 	}
-	if g := gate(2); g == nil || *g != (history.Limit{Retain: true}) {
+	if g := lim(2); g == nil || *g != (history.Limit{Retain: true}) {
 		t.Errorf("%+v", g)
 	}
 	d.CheckReplay()

@@ -58,7 +58,7 @@ func (s *heldActivity) do(ctx context.Context, who string) (string, error) {
 	}
 }
 
-func (s limitHarness) gates() *limiter.Limiter {
+func (s limitHarness) limits() *limiter.Limiter {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
 	return limiter.New(run, s.space, s.conn.PartitionOf)
@@ -66,7 +66,7 @@ func (s limitHarness) gates() *limiter.Limiter {
 
 func (s limitHarness) stats(name string) limiter.Stats {
 	s.t.Helper()
-	got, _, err := s.gates().Stats(s.ctx(), name)
+	got, _, err := s.limits().Stats(s.ctx(), name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (s limitHarness) quiet(name string) limiter.Stats {
 	s.t.Helper()
 	var got limiter.Stats
 	s.until("limit "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
-	for _, err := range s.gates().Check(s.ctx(), name) {
+	for _, err := range s.limits().Check(s.ctx(), name) {
 		s.t.Errorf("limit %s: %v", name, err)
 	}
 	return got
@@ -107,7 +107,7 @@ func (s limitHarness) oneWaits(held *heldActivity) limiter.Waiter {
 	s.receive(held.began)
 	s.start("hello", "h-1", `"h-1"`)
 	s.waiting("limited", 1)
-	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
+	waiters, err := s.limits().Waiters(s.ctx(), "limited", 0, 1)
 	if err != nil || len(waiters) != 1 {
 		s.t.Fatal(waiters, err)
 	}
@@ -123,7 +123,7 @@ func (s limitHarness) enter(name string, m limiter.Member) {
 func (s limitHarness) enterWith(name string, p history.Policy, m limiter.Member) {
 	s.t.Helper()
 	_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		s.gates().Admit(limiter.AdmitRequest{
+		s.limits().Admit(limiter.AdmitRequest{
 			Limit: name, InForce: limiter.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limiter.Entry{{Member: m}},
 		}, done)
 	})
@@ -339,7 +339,7 @@ func TestNoticeThatTheLimitDoesNotConfirmIsNoGrant(t *testing.T) {
 	forged := time.Now().Add(time.Hour).UnixMilli() // any client with the permission can publish it
 	for _, w := range []queue.LimitNotice{{Kind: queue.LimitGranted, At: waiter.Since - 1}, {Kind: queue.LimitTimedOut, At: waiter.Since - 1}, {Kind: queue.LimitGranted, At: forged}, {Kind: queue.LimitCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
-		late := queue.LimitNotice{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
+		late := queue.LimitNotice{Kind: w.Kind, Limit: "limited", Member: waiter.Member.String(), At: w.At}
 		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []queue.LimitNotice{late}); err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +372,7 @@ func TestTicketLeavesALimitThatItsHistoryDoesNotName(t *testing.T) {
 	other := waiter.Member // in that turn the code wanted to retain the slot
 	other.Place = limiter.RetainedPlace
 	if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
-		s.gates().Admit(limiter.AdmitRequest{Limit: "limited", Enter: []limiter.Entry{{Member: other, Active: true}}}, done)
+		s.limits().Admit(limiter.AdmitRequest{Limit: "limited", Enter: []limiter.Entry{{Member: other, Active: true}}}, done)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +531,7 @@ func TestNoticeOfAnEndedInstanceDoesNotBlockItsInbox(t *testing.T) {
 		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.RetainedPlace}
 		s.event("late", id, `1`)
 		for range 5 {
-			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []queue.LimitNotice{{Kind: queue.LimitGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {
+			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []queue.LimitNotice{{Kind: queue.LimitGranted, Limit: "limited", Member: m.String(), At: 1}}); err != nil {
 				t.Fatal(err)
 			}
 		}

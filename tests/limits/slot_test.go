@@ -1,4 +1,4 @@
-package gates
+package limits
 
 import (
 	"errors"
@@ -74,7 +74,7 @@ func killed(a *harness) {
 		runs = append(runs, a.visit(id, one("killed", Visit{})))
 		a.awaitWaiters("killed", i+1)
 	}
-	before, err := a.gates.Holders(a.ctx, "killed", 10)
+	before, err := a.limits.Holders(a.ctx, "killed", 10)
 	a.must(err)
 	a.member(settings{Role: "worker", Name: "successor", Only: "killed", TTL: 10 * time.Second})
 	victim.Kill()
@@ -82,7 +82,7 @@ func killed(a *harness) {
 	if l := found[1]; l.Instance != "killed-held" || l.Claim < 2 {
 		a.Errorf("after its worker was killed: %+v", l)
 	}
-	after, err := a.gates.Holders(a.ctx, "killed", 10)
+	after, err := a.limits.Holders(a.ctx, "killed", 10)
 	a.must(err)
 	if len(before) != 1 || !slices.Equal(before, after) {
 		a.Errorf("holders %v, then %v", before, after)

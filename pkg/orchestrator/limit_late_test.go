@@ -42,7 +42,7 @@ func TestPolicyLostByRedisIsNoLongerInForce(t *testing.T) {
 			s, held := newHarness(t), newHeldActivity()
 			plain := pawl.NewActivity[string, string]("plain")
 			bind := hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) })
-			if _, err := s.gates().SetPolicy(s.ctx(), limiter.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
+			if _, err := s.limits().SetPolicy(s.ctx(), limiter.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
 				t.Fatal(err)
 			}
 			o := s.orchestrate(orchestrator.Config{}, bind)

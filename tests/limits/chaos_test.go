@@ -1,4 +1,4 @@
-package gates
+package limits
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 		if s.TotalEnqueued != s.TotalCompleted+s.Withdrawn+s.TimedOut+s.Cleared {
 			t.Errorf("%s: %+v", name, s)
 		}
-		for _, err := range a.gates.Check(a.ctx, name) {
+		for _, err := range a.limits.Check(a.ctx, name) {
 			t.Errorf("invariant broken: %v", err)
 		}
 	}

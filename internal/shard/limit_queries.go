@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	gatePage    = 100 // default number of limits or waiters in a reply
-	gateReaders = 16  // limits that one request reads concurrently
+	limitPage    = 100 // default number of limits or waiters in a reply
+	limitReaders = 16  // limits that one request reads concurrently
 )
 
 // limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last name of the previous page.
 func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
-	names, err := qs.process.gates.Scheduled(ctx, qs.shell.st.Part)
+	names, err := qs.process.limits.Scheduled(ctx, qs.shell.st.Part)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request
 
 // statsInForce reads the state of a limit under the policy in force, even if the limit has not applied that policy yet.
 func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
-	return qs.process.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
+	return qs.process.limits.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
 		return qs.process.policies.now().Newer(name, has.Version, has.Declared)
 	})
 }
@@ -66,15 +66,15 @@ func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats
 // pageSize returns the number of rows for a limit that a client requests; 0 or less means the default.
 func pageSize(requested int) int {
 	if requested <= 0 {
-		return gatePage
+		return limitPage
 	}
 	return min(requested, request.MaxLimitRows)
 }
 
-// concurrently calls do for 0 to n-1, gateReaders at a time, and returns the first error.
+// concurrently calls do for 0 to n-1, limitReaders at a time, and returns the first error.
 func concurrently(n int, do func(i int) error) error {
 	var g errgroup.Group
-	g.SetLimit(gateReaders)
+	g.SetLimit(limitReaders)
 	for i := range n {
 		g.Go(func() error { return do(i) })
 	}
@@ -135,7 +135,7 @@ func (qs *queries) limitHolders(ctx context.Context, q *request.Holders) (reques
 	if q.Limit > 0 {
 		n = min(q.Limit, n)
 	}
-	holders, err := qs.process.gates.Holders(ctx, name, n)
+	holders, err := qs.process.limits.Holders(ctx, name, n)
 	r := new(request.WaiterPage)
 	for _, m := range holders {
 		r.Waiters = append(r.Waiters, asWaiter(m))
@@ -155,7 +155,7 @@ func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (reques
 		}
 	}
 	n := pageSize(q.Limit)
-	all, err := qs.process.gates.Waiters(ctx, name, from, n)
+	all, err := qs.process.limits.Waiters(ctx, name, from, n)
 	r := new(request.WaiterPage)
 	for _, w := range all {
 		x := asWaiter(w.Member)
@@ -185,10 +185,10 @@ func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Re
 	if err != nil {
 		return nil, err
 	}
-	n, err := qs.process.gates.Clear(ctx, name)
+	n, err := qs.process.limits.Clear(ctx, name)
 	if n > 0 {
-		qs.shell.log.Info("waiters of limit rejected by operator", "gate", name, "waiters", n)
-		qs.shell.wakeGate(name)
+		qs.shell.log.Info("waiters of limit rejected by operator", "limit", name, "waiters", n)
+		qs.shell.wakeLimit(name)
 	}
 	return &request.Cleared{Count: n}, err
 }
@@ -197,7 +197,7 @@ const maxExample = 8 << 10 // bytes of the example of an input
 
 // policiesSet reads the policies from Redis: those of the cache may be a second old.
 func (qs *queries) policiesSet(ctx context.Context, q *request.Policies) (request.Reply, error) {
-	o, err := qs.process.gates.Overrides(ctx)
+	o, err := qs.process.limits.Overrides(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request
 	if p.Paused {
 		p.PausedBy, p.PausedFor, p.PausedAt = text.Cut(q.By, history.MaxPausedFor), text.Cut(q.Text, history.MaxPausedFor), time.Now().UnixMilli()
 	}
-	version, err := qs.process.gates.SetPolicy(ctx, q.Level, p)
+	version, err := qs.process.limits.SetPolicy(ctx, q.Level, p)
 	if _, bad := errors.AsType[*history.PolicyError](err); bad {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
 	}
@@ -236,7 +236,7 @@ func (qs *queries) deletePolicy(ctx context.Context, q *request.DeletePolicy) (r
 	if err := queue.CheckLevel(q.Level); err != nil {
 		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
-	existed, version, err := qs.process.gates.DeletePolicy(ctx, q.Level)
+	existed, version, err := qs.process.limits.DeletePolicy(ctx, q.Level)
 	if err == nil && !existed {
 		msg := "no policy was set for " + q.Level
 		if action, ok := strings.CutPrefix(q.Level, limit.PauseLevel); ok {
@@ -272,7 +272,7 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
 		*w = request.LimitWait{Event: k.Event, Action: limit.Action(name), Key: limit.Key(name)}
-		p, ok, err := qs.process.gates.Place(ctx, name, core.Member(id, k.Event, s, k.Limit))
+		p, ok, err := qs.process.limits.Place(ctx, name, core.Member(id, k.Event, s, k.Limit))
 		if err != nil || !ok {
 			return err
 		}
@@ -282,7 +282,7 @@ func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) 
 		return nil
 	})
 	if err != nil {
-		logFailure(qs.shell.log, "gate not read, describing without its place", err, "instance", id)
+		logFailure(qs.shell.log, "limit not read, describing without its place", err, "instance", id)
 	}
 	return out
 }
