@@ -14,11 +14,11 @@ import (
 type LimitNotice struct {
 	Limit      string
 	Member     limit.Member
-	Kind       limit.Kind
-	At         int64 // by the clock of the limit, Unix ms
-	Requested  bool  // it answers a RepeatLimitRequest call of this owner
-	Unverified bool  // it arrived as a message, which any client may send: the limit is asked before the notice is applied
-	Since      int64 // for Requested: the WaitingSince of the ticket when it was asked about
+	Kind       limit.Kind // not set if Unverified
+	At         int64      // by the clock of the limit, Unix ms
+	Requested  bool       // it answers a RepeatLimitRequest call of this owner
+	Unverified bool       // it arrived as a message, which any client may send: the limit is asked before the notice is applied
+	Since      int64      // for Requested: the WaitingSince of the ticket when it was asked about
 }
 
 // concerns reports whether the notice concerns the ticket's current entry into the limit, which the history records. An older notice
@@ -40,7 +40,7 @@ type notices struct {
 // onNotices handles the notices of other processes: from limits for instances of this partition, and requests to sweep its own limits.
 func (n *notices) onNotices(ws []message.LimitNotice) {
 	for _, w := range ws {
-		if w.Kind == message.LimitSweep {
+		if w.Member == "" {
 			if n.visits[w.Limit] != nil || len(n.visits) < maxUnverified { // otherwise its wakeup causes the visit
 				n.visitLimit(w.Limit)
 			}
@@ -54,7 +54,7 @@ func (n *notices) onNotices(ws []message.LimitNotice) {
 		if n.owner.instances[m.Instance] == nil && len(n.owner.schedule.todo) >= maxUnverified {
 			continue // the sweep of the limit repeats it
 		}
-		n.deliver(LimitNotice{Limit: w.Limit, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
+		n.deliver(LimitNotice{Limit: w.Limit, Member: m, At: w.At, Unverified: true})
 	}
 }
 
@@ -65,29 +65,9 @@ func (n *notices) onPassed(ws []LimitNotice) {
 	}
 }
 
-func noticeKind(k message.LimitNoticeKind) limit.Kind {
-	switch k {
-	case message.LimitTimedOut:
-		return limit.TimedOut
-	case message.LimitCleared:
-		return limit.Cleared
-	default:
-		return limit.Admitted
-	}
-}
-
 // Encode returns the notice as a message to another process.
 func (w LimitNotice) Encode() message.LimitNotice {
-	out := message.LimitNotice{Limit: w.Limit, Member: w.Member.String(), At: w.At}
-	switch w.Kind {
-	case limit.TimedOut:
-		out.Kind = message.LimitTimedOut
-	case limit.Cleared:
-		out.Kind = message.LimitCleared
-	default:
-		out.Kind = message.LimitGranted
-	}
-	return out
+	return message.LimitNotice{Limit: w.Limit, Member: w.Member.String(), At: w.At}
 }
 
 // deliver keeps a notice for its instance, and makes the next step of the instance.

@@ -224,21 +224,10 @@ type Hint struct {
 	Token               string
 }
 
-// LimitNoticeKind is the kind of a LimitNotice.
-type LimitNoticeKind uint8
-
-// The kinds of notice.
-const (
-	LimitGranted  LimitNoticeKind = 1 // the member was admitted
-	LimitTimedOut LimitNoticeKind = 2 // its maximum wait is over, and it was rejected
-	LimitCleared  LimitNoticeKind = 3 // an operator has cleared the waiters
-	LimitSweep    LimitNoticeKind = 4 // the limit needs a sweep; there is no Member
-)
-
-// LimitNotice is a message from a limit to the owner of a member's instance or, for LimitSweep, to the owner of the partition that the
-// name of the limit hashes to. The sweep of the limit repeats a lost notice.
+// LimitNotice is a message to the owner of a member's instance: the limit has admitted or rejected the member. Without a Member, it is a
+// message to the owner of the partition that the name of the limit hashes to, and requests a sweep. Any client with the permission may send
+// one, so the owner asks the limit what has changed. The sweep of the limit repeats a lost notice.
 type LimitNotice struct {
-	Kind   LimitNoticeKind
 	Limit  string
 	Member string // encoded by package limiter
 	At     int64  // Unix ms, by the clock of the limit

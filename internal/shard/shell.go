@@ -337,7 +337,7 @@ func (s *shell) wakeLimit(name string) {
 		here.shell.post(core.Message{Kind: core.LimitDue, ID: name})
 		return
 	}
-	s.sendNotices(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Limit: name}})
+	s.sendNotices(p, []queue.LimitNotice{{Limit: name}})
 }
 
 func (s *shell) sendNotices(p int, ws []queue.LimitNotice) {

@@ -176,7 +176,7 @@ func TestOrphanedSlotIsReleasedByAReconciliationAfterTheNotice(t *testing.T) {
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)
-	word := queue.LimitNotice{Kind: queue.LimitGranted, Limit: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
+	word := queue.LimitNotice{Limit: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
 	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []queue.LimitNotice{word}); err != nil {
 		t.Fatal(err)
 	}

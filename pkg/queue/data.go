@@ -8,20 +8,19 @@ import (
 //
 //nolint:revive // as above
 type (
-	InputKind       = message.InputKind
-	Sender          = message.Sender
-	OutEvent        = message.OutEvent
-	Done            = message.Done
-	Operate         = message.Operate
-	Input           = message.Input
-	OutInput        = message.OutInput
-	Accepted        = message.Accepted
-	Change          = message.Change
-	Outcome         = message.Outcome
-	Doorbell        = message.Doorbell
-	Hint            = message.Hint
-	LimitNoticeKind = message.LimitNoticeKind
-	LimitNotice     = message.LimitNotice
+	InputKind   = message.InputKind
+	Sender      = message.Sender
+	OutEvent    = message.OutEvent
+	Done        = message.Done
+	Operate     = message.Operate
+	Input       = message.Input
+	OutInput    = message.OutInput
+	Accepted    = message.Accepted
+	Change      = message.Change
+	Outcome     = message.Outcome
+	Doorbell    = message.Doorbell
+	Hint        = message.Hint
+	LimitNotice = message.LimitNotice
 )
 
 // The values of these types: see package message.
@@ -35,10 +34,6 @@ const (
 	KindOperate        = message.KindOperate
 	SenderClient       = message.SenderClient
 	SenderOrchestrator = message.SenderOrchestrator
-	LimitGranted       = message.LimitGranted
-	LimitTimedOut      = message.LimitTimedOut
-	LimitCleared       = message.LimitCleared
-	LimitSweep         = message.LimitSweep
 )
 
 // Errors: see package message.

@@ -13,8 +13,7 @@ func (c *signals) SendLimitNotices(partition int, ws []LimitNotice) error {
 	})
 }
 
-// OnLimitNotices calls fn for the notices to a partition, in order. A notice may be forged: it is a reason to check, not a fact. Notices
-// of unknown kinds are passed on.
+// OnLimitNotices calls fn for the notices to a partition, in order. A notice may be forged: it is a reason to check, not a fact.
 func (c *signals) OnLimitNotices(partition int, fn func([]LimitNotice)) (*Subscription, error) {
 	return onMessage(c.link, c.subj.limit(partition), func(m *nats.Msg) error {
 		ws, err := decodeList("limit notice", m.Data, wireLimitNotice)
@@ -27,7 +26,6 @@ func (c *signals) OnLimitNotices(partition int, fn func([]LimitNotice)) (*Subscr
 
 func wireLimitNotice(c *wire.Codec, x *LimitNotice) {
 	c.Record(func(c *wire.Codec) {
-		wire.Number(c, &x.Kind)
 		c.String(&x.Limit)
 		c.String(&x.Member)
 		c.Int(&x.At)

@@ -16,8 +16,8 @@ func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 	for _, nonsense := range []string{"", "hello", "\x92\x02\x90"} {
 		ok(t, c.nc.Publish("pawl.default.limit.3", []byte(nonsense)))
 	}
-	want := []LimitNotice{{Kind: LimitGranted, Limit: "charge/acme", Member: "t a 1.2"}, {Kind: LimitTimedOut, Limit: "charge", Member: "u b 1.2"}, {Kind: LimitCleared, Limit: "charge", Member: "v c -"}, {Kind: LimitSweep, Limit: "nap"}, {Kind: 99, Limit: "later"}}
-	ok(t, c.SendLimitNotices(2, []LimitNotice{{Kind: LimitSweep, Limit: "elsewhere"}}))
+	want := []LimitNotice{{Limit: "charge/acme", Member: "t a 1.2", At: 7}, {Limit: "charge", Member: "v c -"}, {Limit: "nap"}}
+	ok(t, c.SendLimitNotices(2, []LimitNotice{{Limit: "elsewhere"}}))
 	ok(t, c.SendLimitNotices(3, want))
 	if ws := get(t, got, "notices"); !reflect.DeepEqual(ws, want) {
 		t.Errorf("%+v", ws)
@@ -34,7 +34,7 @@ func TestManyLimitNoticesAreSentInSeveralMessages(t *testing.T) {
 	stop(t, s, err)
 	ws := make([]LimitNotice, 10_000)
 	for i := range ws {
-		ws[i] = LimitNotice{Kind: LimitCleared, Limit: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
+		ws[i] = LimitNotice{Limit: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
 	}
 	ok(t, c.SendLimitNotices(0, ws))
 	for n := 0; n < len(ws); {
