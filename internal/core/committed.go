@@ -1,10 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/record"
@@ -70,7 +68,7 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 		if len(w.Record.Unread) > 0 {
 			c.owner.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(w.Record.Unread))
 		}
-		in.rec = AdvanceRecord(in.rec, w)
+		in.rec = w.Advance(in.rec)
 		delete(c.owner.removals.stalls, in.id)
 		c.owner.leases.unlist(in.id)
 		if err := in.fold(t); err != nil {
@@ -115,37 +113,6 @@ func (c *commits) committed(in *instance, t *turn, w *record.Commit, done record
 		c.owner.schedule.pollBy(c.owner.clock.wall.Add(time.Duration(w.Wakeup-done.Now) * time.Millisecond))
 	}
 	c.owner.resume(in, sawHead)
-}
-
-// AdvanceRecord returns the stored record after a commit: the changes of the commit, applied to the record before it (nil: none).
-func AdvanceRecord(was *record.Record, c *record.Commit) *record.Record {
-	r := c.Record
-	if was == nil || r.NewIncarnation {
-		was = &record.Record{Replaced: r.NewIncarnation}
-	}
-	r.Replaced = was.Replaced
-	if r.Name == "" {
-		r.Name, r.Version, r.Origin, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Origin, was.Execution, was.Created, was.Parent
-	}
-	if r.Status == "" {
-		r.Status, r.Ended, r.Events, r.End, r.Unread = was.Status, was.Ended, was.Events, was.End, was.Unread
-	}
-	if r.CustomVersion == 0 {
-		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
-	}
-	r.Attributes, r.Unanswered = cmp.Or(r.Attributes, was.Attributes), cmp.Or(r.Unanswered, was.Unanswered)
-	r.Control, r.Produced, r.Published = cmp.Or(r.Control, was.Control), cmp.Or(r.Produced, was.Produced), cmp.Or(r.Published, was.Published)
-	r.Retained = AdvanceRetained(was.Retained, c.Release, c.Retain)
-	r.Head = c.NewHead
-	return r
-}
-
-// AdvanceRetained returns the retained tickets of a record after a script that first releases some and then retains others, sorted.
-func AdvanceRetained(was, release, retain []string) []string {
-	kept := slices.DeleteFunc(slices.Clone(was), func(ticket string) bool { return slices.Contains(release, ticket) })
-	kept = append(kept, retain...)
-	slices.Sort(kept)
-	return slices.Compact(kept)
 }
 
 // fold applies the events of a written turn to the state of the instance.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -222,7 +221,7 @@ func (x *interaction) rewind(s *stored, w *record.Rewind) (record.Committed, err
 		rec := *s.rec
 		rec.Execution, rec.Status, rec.Head, rec.Events, rec.Control = w.Execution+1, w.To, w.NewHead, w.Keep, w.Control
 		rec.Unanswered = w.Unanswered
-		rec.Ended, rec.End, rec.Retained = 0, nil, core.AdvanceRetained(rec.Retained, w.Release, w.Retain)
+		rec.Ended, rec.End, rec.Retained = 0, nil, record.AdvanceRetained(rec.Retained, w.Release, w.Retain)
 		s.rec, s.events, s.inbox = &rec, slices.Clone(s.events[:w.Keep]), slices.Concat(w.Prepend, s.inbox)
 		x.number++
 	}
@@ -253,7 +252,7 @@ func (x *interaction) commit(s *stored, c *record.Commit) (record.Committed, err
 		}
 		if c.NewHead != "" {
 			rec := *c.Record
-			s.rec = core.AdvanceRecord(s.rec, &record.Commit{Record: &rec, NewHead: c.NewHead, Retain: c.Retain, Release: c.Release})
+			s.rec = (&record.Commit{Record: &rec, NewHead: c.NewHead, Retain: c.Retain, Release: c.Release}).Advance(s.rec)
 			s.rec.Events = uint64(len(s.events))
 		}
 		x.number++

@@ -3,7 +3,6 @@ package memstore
 import (
 	"slices"
 
-	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/record"
 )
 
@@ -169,7 +168,7 @@ func advanced(was *record.Record, t Turn) *record.Record {
 		return nil
 	}
 	changes := *t.Data
-	return core.AdvanceRecord(was, &record.Commit{Record: &changes, NewHead: t.Head, Retain: t.Retain, Release: t.Release})
+	return (&record.Commit{Record: &changes, NewHead: t.Head, Retain: t.Retain, Release: t.Release}).Advance(was)
 }
 
 func (s *Store) poppable(in *Instance, pop []string) bool {

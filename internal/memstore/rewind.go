@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -98,7 +97,7 @@ func (s Backend) WriteRewind(now int64, token string, w *record.Rewind) (record.
 	}
 	if was := s.Record(w.Instance); was != nil {
 		was.Ended, was.Unread, was.Control, was.Unanswered = 0, nil, w.Control, w.Unanswered
-		was.Retained = core.AdvanceRetained(was.Retained, w.Release, w.Retain)
+		was.Retained = record.AdvanceRetained(was.Retained, w.Release, w.Retain)
 		r.Data = was
 	}
 	got := s.Store.Rewind(now, token, r)

@@ -147,7 +147,8 @@ func (c *Commit) Reindex(was *Record) {
 	if c.Record == nil || c.Record.Name == "" && c.Record.Status == "" && c.Record.Attributes == "" && c.Record.Unanswered == "" {
 		return // most commits, such as that of a completion
 	}
-	now := c.Record.after(was)
+	now := *c.Record
+	now.keep(was)
 	if was != nil && was.Attributes == now.Attributes { // the same, as in most commits: do not parse them
 		plain := *was
 		plain.Attributes, now.Attributes = "", ""
@@ -164,28 +165,4 @@ func (c *Commit) Reindex(was *Record) {
 			c.Enter = append(c.Enter, e)
 		}
 	}
-}
-
-// after returns the indexed fields of the record after these changes are written.
-func (r *Record) after(was *Record) *Record {
-	now := *r
-	if was == nil || r.NewIncarnation {
-		return &now
-	}
-	if now.Name == "" {
-		now.Name, now.Version = was.Name, was.Version
-	}
-	if now.Parent == nil {
-		now.Parent = was.Parent
-	}
-	if now.Attributes == "" {
-		now.Attributes = was.Attributes
-	}
-	if now.Unanswered == "" {
-		now.Unanswered = was.Unanswered
-	}
-	if now.Status == "" {
-		now.Status, now.End, now.Events = was.Status, was.End, was.Events
-	}
-	return &now
 }
