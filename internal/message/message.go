@@ -129,6 +129,17 @@ type Input struct {
 	Problem error
 }
 
+// Fitting returns how many inputs at the head of a batch fit into one script: at least one, or those with bodies of at most so many bytes
+// together. A larger script could keep Redis, or a slow connection to it, busy until the request times out, and would be retried forever.
+func Fitting(batch []Input, bytes int) int {
+	n, size := 0, 0
+	for n < len(batch) && (n == 0 || size+batch[n].Size <= bytes) {
+		size += batch[n].Size
+		n++
+	}
+	return n
+}
+
 // OutInput is an input to be published. Its fields are those of Input; fields that do not belong to the kind are not sent.
 type OutInput struct {
 	Instance string

@@ -155,7 +155,7 @@ func Unreadable(err error) bool {
 	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || errors.Is(err, ErrRefused)
 }
 
-// Bounds of inboxes, of message ids and of replies.
+// Bounds of inboxes, of scripts and of replies.
 const (
 	InboxBound      = 100_000  // unread inputs of an instance
 	InboxBytes      = 64 << 20 // memory of an inbox in Redis
@@ -164,6 +164,7 @@ const (
 	UnreadBatch     = 256      // unread elements in the reply to a commit or a read
 	UnreadBytes     = 4 << 20  // bytes of the elements in the reply
 	CommitBytes     = 16 << 20 // bytes of a commit
+	IngestBytes     = 4 << 20  // bytes of the inputs that one script ingests
 )
 
 // Message is an input in transit to an inbox.

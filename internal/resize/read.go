@@ -11,6 +11,8 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/message"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -18,7 +20,6 @@ import (
 )
 
 const (
-	ingestBytes = 4 << 20                // payload of one script
 	tailEvery   = 250 * time.Millisecond // interval at which the end of the stream is read while no inputs arrive
 	maxAttaches = 5
 )
@@ -123,11 +124,7 @@ func (r *reader) ingestUnread(ctx context.Context, batch []queue.Input) error {
 	for p, some := range unread {
 		g.Go(func() error {
 			for len(some) > 0 {
-				n, size := 0, 0
-				for n < len(some) && (n == 0 || size+some[n].Size <= ingestBytes) {
-					size += some[n].Size
-					n++
-				}
+				n := message.Fitting(some, record.IngestBytes)
 				if err := r.ingest(ctx, p, some[:n], some[n-1].Pos); err != nil {
 					return err
 				}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/pawlrun/pawl/internal/core"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/message"
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/record"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -22,7 +24,6 @@ const (
 	firstRetry     = 50 * time.Millisecond
 	maxRetry       = 2 * time.Second
 	maxAttachRetry = 250 * time.Millisecond // between attempts to read inputs; by then NATS has elected a new leader
-	ingestBytes    = 4 << 20                // payload of one script
 )
 
 // inputReader moves the inputs of a partition from the stream to the inboxes of their instances, starting at the stored position, for as long as
@@ -100,7 +101,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 		}
 		ir.shell.lag.begin(batch)
 		for first := true; first || len(batch) > 0; first = false {
-			n := chunk(batch)
+			n := message.Fitting(batch, record.IngestBytes)
 			to := next
 			if n < len(batch) {
 				to = batch[n-1].Pos
@@ -112,17 +113,6 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 			ir.shell.lag.begin(batch)
 		}
 	}
-}
-
-// chunk returns how many messages of a batch go into one script. A larger script could keep Redis, or a slow connection to it,
-// busy until the request times out, and would be retried forever.
-func chunk(batch []queue.Input) int {
-	n, size := 0, 0
-	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
-		size += batch[n].Size
-		n++
-	}
-	return n
 }
 
 // ingest pushes a batch to the inboxes. It returns false if the tenure has ended.
