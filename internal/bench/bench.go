@@ -57,7 +57,7 @@ func (c *Command) Help() string {
   turn        the turn engine alone, without servers
   cancel      from the commit that cancels an activity to the end of its
               context in another process
-  limit        many instances at one limit, and the cost of the limit
+  limit       many instances at one limit, and the cost of the limit
   recover     how long instances wait because of a fault
   long        the last of many activities of one instance, and the first
   idle        memory of waiting instances, and their cost to others
